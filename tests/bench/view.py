@@ -137,7 +137,7 @@ def steps(server: Server, end: int, count: int) -> dict[str, object]:
 def measure(capture: Path, count: int, first_of_all: tuple[str, ...]) -> dict[str, object]:
     size = sum(path.stat().st_size for path in capture.rglob("*") if path.is_file() and path.suffix != ".pyramid")
     (capture / "commands.pyramid").unlink(missing_ok=True)
-    maker = Server(capture)
+    maker = Server(capture, first_of_all)
     made = {"with_pyramid_made_s": maker.start_s, "most_mb": maker.memory_mb()["most"]}
     maker.close()
     forget(capture)

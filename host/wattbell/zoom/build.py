@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -208,7 +208,7 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
     sweep.add(in_flight[:, 1], in_flight[:, 2], *in_flight[:, 4:7].T)
     piece = 0
     for number in range(len(reader.starts) - 1):
-        for core in _pieces(reader.read(reader.starts[number], reader.starts[number + 1])):
+        for core in _pieces(reader, number):
             piece += 1
             rows.add(core, int(later[piece]) if piece < len(later) else None)
             io = core.take(core.io & (core.end - core.start <= long_ticks))
@@ -232,7 +232,7 @@ def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, in
     lowest: list[int] = []
     found = [np.empty((0, 7), np.int64)]
     for number in range(len(reader.starts) - 1):
-        for core in _pieces(reader.read(reader.starts[number], reader.starts[number + 1])):
+        for core in _pieces(reader, number):
             is_long = core.end - core.start > long_ticks
             lowest.append(min(int(core.cqe.min()), int(np.where(is_long, core.cqe, core.start).min())))
             if is_long.any():
@@ -244,11 +244,11 @@ def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, in
     return np.minimum.accumulate(np.array(lowest[::-1], np.int64))[::-1], np.concatenate(found)
 
 
-def _pieces(group: Core) -> Iterator[Core]:
+def _pieces(reader: CoreReader, number: int) -> Iterator[Core]:
     """A row group in parts of a segment each, so that the arrays made of them stay small."""
-    for begin in range(0, len(group), SEGMENT_ROWS):
-        part = group.take(slice(begin, begin + SEGMENT_ROWS))
-        yield replace(part, row=group.row + begin)
+    end = reader.starts[number + 1]
+    for begin in range(reader.starts[number], end, SEGMENT_ROWS):
+        yield reader.read(begin, min(begin + SEGMENT_ROWS, end))
 
 
 def idle_behind(core: Core, later: int | None, long_ticks: int) -> Int64:

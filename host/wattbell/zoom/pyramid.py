@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -206,11 +206,13 @@ def _key(capture: Capture, reader: CoreReader) -> dict[str, Any]:
 def _laid_out(made: builder.Made, key: dict[str, Any]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     load = sorted(made.load, key=lambda part: part[0])  # stable: a level's parts stay in order of time
     density = sorted(made.density, key=lambda part: part[0])
-    bins = Bins.joined([part for _, part in load]) if load else Bins.none()
-    empty = np.empty(0, np.int64)
-    arrays: dict[str, npt.NDArray[Any]] = {f"load_{name}": getattr(bins, name) for name in _LOAD}
-    arrays["density_key"] = np.concatenate([empty, *(keys for _, keys, _ in density)])
-    arrays["density_count"] = np.concatenate([empty, *(counts for _, _, counts in density)])
+
+    def joined(parts: Iterable[Int64], kind: str) -> npt.NDArray[Any]:
+        return np.concatenate([np.empty(0, kind), *(part.astype(kind) for part in parts)])
+
+    arrays = {f"load_{name}": joined((getattr(part, name) for _, part in load), kind) for name, kind in _LOAD.items()}
+    arrays["density_key"] = joined((keys for _, keys, _ in density), _DTYPES["density_key"])
+    arrays["density_count"] = joined((counts for _, _, counts in density), _DTYPES["density_count"])
     arrays |= {f"zone_{name}": getattr(made.zones, name) for name in _ZONES}
     arrays |= {f"segment_{name}": made.segments[:, i] for i, name in enumerate(_SEGMENTS)}
     arrays |= {f"latency_{name}": made.latencies[:, i] for i, name in enumerate(_LATENCIES)}
@@ -223,7 +225,7 @@ def _laid_out(made: builder.Made, key: dict[str, Any]) -> tuple[dict[str, Any], 
         "load_levels": _extents([(level, len(part)) for level, part in load]),
         "density_levels": _extents([(level, len(keys)) for level, keys, _ in density]),
     }
-    return header, {name: np.ascontiguousarray(arrays[name]).astype(kind) for name, kind in _DTYPES.items()}
+    return header, {name: np.ascontiguousarray(arrays[name]).astype(kind, copy=False) for name, kind in _DTYPES.items()}
 
 
 def _extents(parts: list[tuple[int, int]]) -> list[list[int]]:

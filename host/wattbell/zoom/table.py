@@ -120,6 +120,7 @@ class CommandTable:
         self.reader = CoreReader(capture, sizes)
         self.pyramid: Pyramid = open_pyramid(capture, self.reader, tick_s, progress)
         self.long_ticks = round(LONG_S / tick_s)
+        self._frame = capture.commands  # its footer is read once
         self._bytes = nbytes(sizes)
         self._edges = frozenset(self.reader.pieces)
         self._lock = threading.Lock()
@@ -235,7 +236,7 @@ class CommandTable:
 
     def read(self, first: int, last: int) -> pl.DataFrame:
         """Rows ``first`` .. ``last - 1``, all columns and those of :meth:`rows`."""
-        frame = self.capture.commands.slice(first, last - first).with_row_index("index", offset=first)
+        frame = self._frame.slice(first, last - first).with_row_index("index", offset=first)
         with self._lock:
             found: pl.DataFrame = frame.with_columns(START.alias("start_tick"), self._bytes.alias("bytes")).collect()
         return found
@@ -243,7 +244,7 @@ class CommandTable:
     def keys(self, first: int, last: int, which: pl.Expr, columns: tuple[str, ...]) -> pl.DataFrame:
         """``start_tick`` and ``index`` of those of the rows ``first`` .. ``last - 1`` that an expression of ``columns`` chooses."""
         needed = {"cqe_tick", "doorbell_tick", "fetch_tick", *columns}
-        frame = self.capture.commands.slice(first, last - first).select(sorted(needed)).with_row_index("index", offset=first)
+        frame = self._frame.slice(first, last - first).select(sorted(needed)).with_row_index("index", offset=first)
         made = frame.with_columns(START.alias("start_tick"), *([self._bytes.alias("bytes")] if "blocks" in needed else []))
         with self._lock:
             found: pl.DataFrame = made.filter(which).select("start_tick", "index").collect()
