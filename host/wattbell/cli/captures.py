@@ -64,10 +64,15 @@ def show_analysis(path: Path, json: bool) -> None:
 
 
 def analyze(
-    captures: Annotated[list[Path], typer.Argument(metavar="CAPTURE...", help="Capture, or several, or folders that hold some.")],
+    captures: Annotated[list[Path], typer.Argument(metavar="CAPTURE", help="Capture, or several, or folders that hold some.")],
     workers: Annotated[
         int | None,
-        typer.Option(min=0, max=4096, help="Processes for many captures. [default: one a processor; 0: one after the other, without dask]"),
+        typer.Option(
+            min=0,
+            max=4096,
+            metavar="N",
+            help="Processes for many captures; 0: one after the other, without dask. \\[default: one a processor]",
+        ),
     ] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tcp://HOST:PORT.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
