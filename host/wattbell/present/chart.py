@@ -88,6 +88,11 @@ class Line:
     hover: Sequence[str] | None = None
     steps: bool = False
 
+    @property
+    def named_at_a_point(self) -> bool:
+        """Whether one of its labels is its name."""
+        return self.texts is not None and self.label in self.texts
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -185,7 +190,7 @@ class Chart:
     @property
     def legend(self) -> dict[str, Line]:
         """The lines of a legend by their names; empty if there is nothing to tell apart."""
-        lines = {line.label: line for p in self.panels for line in p.lines if line.label and line.texts is None and not p.legend}
+        lines = {line.label: line for p in self.panels for line in p.lines if line.label and not line.named_at_a_point and not p.legend}
         return lines if len(lines) > 1 and any(len(p.lines) > 1 for p in self.panels) else {}
 
     @property

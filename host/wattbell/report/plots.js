@@ -153,7 +153,7 @@ class PanelPlot {
     c.restore();
     c.save(); c.font = `${11 * r}px ${FAMILY}`; c.textBaseline = "middle";
     const taken = [];
-    for (const line of this.of.lines) for (const [i, t] of (line.texts || []).entries()) {
+    for (const line of [...this.of.lines].reverse()) for (const [i, t] of (line.texts || []).entries()) {
       if (!t || line.y[i] === null) continue;
       const x = X(line.x[i]), y = Y(line.y[i]);
       if (x < left - 1 || x > left + width + 1 || y < top - 1 || y > top + height + 1) continue;

@@ -15,6 +15,7 @@ from wattbell.present.html import page
 from wattbell.present.suite import curves, peaks, power, poweron, scores, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
+from wattbell.results.reference import references
 
 
 def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapping[str, Any] | None = None) -> list[Section]:
@@ -167,7 +168,8 @@ def write_suite_page(
 
     ``out`` ending in ``.html`` is that file, with the pictures in ``<stem>-plots/`` beside it; otherwise it is a folder
     that gets ``compare.html`` or ``suite.html`` and ``plots/``. ``store`` gives the other drives of the performance
-    against power chart. Raises ResultsError when there is nothing to draw or nothing can be written there.
+    against power chart; behind a single drive the reference set stands too. Raises ResultsError when there is nothing
+    to draw or nothing can be written there.
     """
     if not runs or not any(run.tests for run in runs):
         raise ResultsError("These results hold no test; run a suite first.")
@@ -180,7 +182,10 @@ def write_suite_page(
     suites = ", ".join(dict.fromkeys(run.suite for run in runs))
     heading = title or (drives[0] if len(drives) == 1 else f"{len(drives)} drives compared")
     rests_on = {run.content_hash: _rests_on(run, store) for run in runs}
-    made = sections(runs, comparable(runs, store), rests_on)
+    background = comparable(runs, store)
+    if len({drive_key(run) for run in runs}) == 1:  # of one drive: where does it stand?
+        background += references([*runs, *background])
+    made = sections(runs, background, rests_on)
     found = entities(runs)
     text = page(
         "wattbell.report",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wattbell.present.colours import PALETTE
 from wattbell.results import Run, TestResult
+from wattbell.results.reference import SOURCE
 from wattbell.suites.kinds import Kind, kind_of
 
 FULL = "full"
@@ -65,6 +66,15 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
             if any((test.condition == FULL) == full for test in run.tests):
                 out.append(Entity(run, full, f"{title}, full" if full else title, colours[key]))
     return out
+
+
+def behind(background: Sequence[Run]) -> str:
+    """What stands in grey, in a sentence; "" where nothing does."""
+    stored = ", ".join(dict.fromkeys(run.title for run in background if run.source != SOURCE))
+    parts = [f"Grey, from the store, same job files and scale: {stored}."] if stored else []
+    if any(run.source == SOURCE for run in background):
+        parts.append("Grey, marked (model): figures that were computed by drive models and come with Wattbell; nobody measured them.")
+    return " ".join(parts)
 
 
 def kind_in(found: Sequence[Entity], key: TestKey) -> Kind:

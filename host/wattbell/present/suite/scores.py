@@ -9,7 +9,8 @@ from wattbell.analysis.text import digits
 from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
-from wattbell.results import Known, Run, Score, TestResult
+from wattbell.present.suite.entities import behind as grey
+from wattbell.results import Known, Point, Run, Score, TestResult
 from wattbell.suites.kinds import Kind, Place
 
 _LESS_IS_BETTER = {"W", "s", "J"}
@@ -43,8 +44,10 @@ def bars_of(
             if s.unit == unit and _second(s, result) is score and _differs(s, score)
         ]
         lost = [f"✕ {score.value.lost} lost"] if score.value.lost else []
-        colour = BACKGROUND if entity in behind else entity.colour
-        bars.append(Bar(entity.label, colour, score.value, entity.full, "; ".join(others), "".join(lost)))
+        back = entity in behind
+        remark = "" if back else "; ".join(others)  # of many drives in grey the first reading is enough
+        colour = BACKGROUND if back else entity.colour
+        bars.append(Bar(entity.label, colour, score.value, entity.full, remark, "".join(lost), picked=bool(behind) and not back))
     if all(bar.colour == BACKGROUND for bar in bars):
         return None
     less = unit in _LESS_IS_BETTER
@@ -82,7 +85,7 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     if any(e.full for e in found):
         note += " Hatched: the whole drive was filled before."
     if others:
-        note += " Grey: other drives from the store, same job files and scale."
+        note += f" {grey(background)}"
     section = Section("Scores", note)
     for key, title in titles_of(found).items():
         kind = kind_in(found, key)
@@ -170,11 +173,8 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     """Performance against power: every point of a test, with all drives measured so far in grey."""
     others = entities(background)
     section = Section("Performance against power")
-    if others:
-        drives = ", ".join(dict.fromkeys(run.title for run in background))
-        section.note = f"Each point is one queue depth or mix. Grey, from the store, same job files and scale: {drives}."
-    else:
-        section.note = "Each point is one queue depth or mix. The store holds no other run with the same job files and scale."
+    section.note = "Each point is one queue depth or mix, joined in their order. "
+    section.note += grey(background) if others else "The store holds no other run with the same job files and scale."
     panels = []
     names = titles_of([*found, *others])
     wanted = [key for t in SCATTER_TESTS for key in names if key[1] == t]
@@ -186,21 +186,26 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
         lines = []
         for entity, colour in [*((o, BACKGROUND) for o in others), *((e, e.colour) for e in found)]:
             result = entity.test(key)
-            pairs = [
-                (p.figures["mean_w"].value, p.figures["mb_per_s"].value)
-                for p in (result.points if result else ())
-                if "mean_w" in p.figures and "mb_per_s" in p.figures
-            ]
-            if not pairs:
+            points = sorted(
+                (
+                    (_along(p), p.figures["mean_w"].value, p.figures["mb_per_s"].value)
+                    for p in (result.points if result else ())
+                    if "mean_w" in p.figures and "mb_per_s" in p.figures
+                ),
+                key=lambda item: item[0][0],
+            )
+            if not points:
                 continue
-            xs, ys = [w for w, _ in pairs], [r for _, r in pairs]
-            if len(pairs) == 1 and entity.run.suite == "capture":
+            xs, ys = [w for _, w, _ in points], [r for *_, r in points]
+            if len(points) == 1 and entity.run.suite == "capture":
                 label = f"{names[key]}" + (f", {entity.label}" if len(found) > 1 else "")
                 singles.append(Line(label, colour, xs, ys, mode="markers", texts=[label]))
                 continue
-            # drives in grey are named at their fastest point, the others in the legend
-            behind = [entity.label if y == max(ys) else "" for y in ys] if colour == BACKGROUND else None
-            lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="markers", texts=behind))
+            # drives in grey are named at their fastest point, the others in the legend: there each point has its depth or mix
+            back = colour == BACKGROUND
+            texts = [entity.label if y == max(ys) else "" for y in ys] if back else [text for (_, text), *_ in points]
+            joined = result is not None and _sweeps(result)
+            lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="lines+markers" if joined else "markers", texts=texts))
         if lines:
             top = max(x for line in lines for x in line.x)
             panels.append(Panel(Axis("mean power, W", span=(0, 1.08 * top)), Axis("rate, MB/s"), lines, names[key]))
@@ -210,6 +215,15 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     if panels:
         section.blocks.append(Chart("performance-against-power", "Performance against power", panels, columns=2))
     return section
+
+
+def _along(point: Point[Known]) -> tuple[float, str]:
+    """Where a point stands along its curve, and its name there: queue depth or share of writes."""
+    for axis, factor, text in (("qd", 1.0, "QD{:g}"), ("write_share", 100.0, "{:g} % writes")):
+        at = point.x.get(axis)
+        if isinstance(at, float | int):
+            return float(at), text.format(at * factor)
+    return 0.0, ""
 
 
 def _sweeps(result: TestResult | None) -> bool:
