@@ -9,6 +9,9 @@ its connector goes as it happens to the virtual rig, whose ports are the guest's
 (control) under the kernel's 8250 driver. The script runs as root in /run/box, which is OUT: what it leaves there stays.
 OUT also gets ``console.log`` (what the script said), ``exit-code``, ``dmesg.txt`` and ``trace.wbt``. Needs root.
 
+With ``--rail-only`` the rig has no tap: it is shown the rail and the sidebands alone. With ``--virtio`` the ports are
+/dev/hvc0, /dev/hvc1, ... of virtio's console, which carries 100 times what QEMU's UART does.
+
 ``--port PATH`` gives the guest another serial port, the next /dev/ttyS, on a terminal of this machine. With ``--no-drive`` there are
 only those: no drive, no rig of its own.
 """
@@ -89,9 +92,12 @@ def slot(text: str) -> list[str]:
     return ["-device", f"pcie-root-port,id=above,bus=pcie.0,chassis=1,slot=1,x-speed={speed},x-width={width}"]
 
 
-def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str]) -> dict[str, str]:
+def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str], rail_only: bool) -> dict[str, str]:
     """The virtual rig on the growing trace; its ports. A pipe alone would stall the drive while nobody records."""
     follow = started(stack, ["tail", "--bytes=+1", "--follow", str(trace)], work / "tail.log", stdout=subprocess.PIPE)
+    if rail_only:
+        script = [sys.executable, str(Path(__file__).with_name("rail_only.py"))]
+        follow = started(stack, script, work / "rail-only.log", stdin=follow.stdout, stdout=subprocess.PIPE)
     environment = {**os.environ, "WATTBELL_RUNTIME": str(work / "runtime")}
     rig = started(
         stack, [str(guest_binary().with_name("wattbell-rig")), "play", "-", "--serial", SERIAL, *options], work / "rig.log",
@@ -122,14 +128,17 @@ def run(options: argparse.Namespace) -> int:
         if options.drive:
             server, drive = start_vfio(options, work, out, "above" if above else "")
             ends_with(stack, server)
-            rig = start_rig(stack, work, out / "trace.wbt", options.rig_arg)
+            rig = start_rig(stack, work, out / "trace.wbt", options.rig_arg, options.rail_only)
             ports = [rig["data"], rig["control"], *ports]
         extra = [
             *share(stack, guest, work, "host", Path("/"), read_only=True),
             *share(stack, guest, work, "box", out, read_only=False),
         ]
+        if options.virtio:
+            extra += ["-device", "virtio-serial-pci"]
         for number, path in enumerate(ports, start=1):
-            extra += ["-chardev", f"serial,id=port{number},path={path}", "-device", f"pci-serial,chardev=port{number}"]
+            device = "virtconsole" if options.virtio else "pci-serial"
+            extra += ["-chardev", f"serial,id=port{number},path={path}", "-device", f"{device},chardev=port{number}"]
         for name in ("jobs.tar", "out.tar"):
             (work / name).write_bytes(bytes(512))
         words = qemu_command(guest, work, [*above, *drive], options.smp)
@@ -170,6 +179,8 @@ def main() -> int:
     parser.add_argument("--slot", default="", metavar="SPEEDxLANES", help="put the drive behind a root port such as 16x4 (GT/s, lanes)")
     parser.add_argument("--port", action="append", default=[], metavar="PATH", help="a terminal that is the guest's next /dev/ttyS")
     parser.add_argument("--smp", type=int, default=1, help="guest CPUs (default %(default)s)")
+    parser.add_argument("--virtio", action="store_true", help="ports of virtio's console in place of UARTs")
+    parser.add_argument("--rail-only", action="store_true", help="the rig has no tap")
     parser.add_argument("--rig-arg", action="append", default=[], metavar="ARG", help="another word for wattbell-rig play")
     parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU")
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(default %(default)s)")

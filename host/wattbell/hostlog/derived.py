@@ -31,14 +31,18 @@ MOST_PAIRED = 2_000_000
 """Commands of a log that are paired as soon as they are recorded, in seconds; a longer one keeps the map by markers."""
 
 
+def command_log(capture: Capture) -> CommandLog:
+    """The commands of a capture, in ns of its clock."""
+    return _log(capture.commands.select(_COMPARED).collect().to_arrow(), capture.tick_ps)
+
+
 def paired(capture: Capture) -> ClockMap:
     """The host's clock on the capture's, by the commands in both logs. CaptureError where there is no log of the host's, ClockError where
     the two have too little in common."""
     file = capture.path / _LOG
     if not file.is_file():
         raise CaptureError(f"{capture.path} has no log of the host's beside its tap's: record it with --commands trace.")
-    wire = capture.commands.select(_COMPARED).collect().to_arrow()
-    return pair(_log(pq.read_table(file, columns=_COMPARED), None), _log(wire, capture.tick_ps)).clock.inverse()
+    return pair(_log(pq.read_table(file, columns=_COMPARED), None), command_log(capture)).clock.inverse()
 
 
 def better_clock(folder: Path) -> None:
@@ -95,4 +99,4 @@ def _log(table: pa.Table, tick_ps: int | None) -> CommandLog:
     return CommandLog(qid, cid, opcode, slba, blocks, ns("doorbell_tick"), ns("cqe_tick"))
 
 
-__all__ = ["better_clock", "paired", "without_tap"]
+__all__ = ["better_clock", "command_log", "paired", "without_tap"]

@@ -66,7 +66,10 @@ class PhaseMeasurement(ABC):
 
     def rate(self, amount: float, unit: str, seconds: float | None = None, **conditions: str) -> Figure:
         """``amount`` a second of the active span (or of ``seconds``)."""
-        over_s, least_s = (self.active_s, self.least_s) if seconds is None else (seconds, None)
+        over_s, least_s = self.active_s, self.least_s
+        if seconds is not None:
+            ends = self.span.ends_ticks if self.span else None
+            over_s, least_s = seconds, None if ends is None else seconds - self.instruments.seconds(ends)
         return rate(amount, over_s, unit, self.instruments.model, self.lost, least_s, **conditions)
 
     def power(self, *, scored: bool = True, lost: int | None = None) -> tuple[Figure, Figure]:

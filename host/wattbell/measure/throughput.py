@@ -51,6 +51,11 @@ class Span:
         """The least that the active time may be; None where it is :attr:`active_ticks`."""
         return None if self.least is None else int(np.maximum(self.least[:, 1] - self.least[:, 0], 0).sum())
 
+    @property
+    def ends_ticks(self) -> int | None:
+        """By how much :attr:`whole_ticks` may be too long; None where it is known."""
+        return None if self.least is None else self.whole_ticks - int(self.least[-1, 1] - self.least[0, 0])
+
 
 def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
     """The bursts of a depth function; None if there are no commands."""

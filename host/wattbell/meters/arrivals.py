@@ -1,13 +1,17 @@
-"""What a port delivers, with the time at which it was there, taken by a thread so that no buffer of the kernel overflows meanwhile."""
+"""What a port delivers, with the time at which it was there, taken by a thread so that no buffer of the kernel overflows meanwhile; and
+the loop of the meters that read it."""
 
 from __future__ import annotations
 
 import contextlib
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from types import TracebackType
+from typing import Generic, Self, TypeVar
 
+from ..capture.source import RailSource
 from ..clock import host_ns
 from ..errors import RigError
 from .meter import ClockPair
@@ -83,6 +87,74 @@ class Arrivals(Generic[T]):
         """End the thread."""
         self._end.set()
         self._thread.join(timeout=2)
+
+
+class ArrivingMeter(ABC, Generic[T]):
+    """A meter whose samples arrive in pieces, of which :meth:`_feed` makes blocks in ``_out``. It makes ``_arrivals`` when it starts."""
+
+    def __init__(self) -> None:
+        self._arrivals: Arrivals[T] | None = None
+        self._out: list[RailSource] = []
+        self._failed: RigError | None = None
+        self._stopped = False
+
+    @abstractmethod
+    def _feed(self, arrival_ns: int, piece: T) -> None:
+        """Take a piece. RigError for what is not understood."""
+
+    def _release(self) -> None:
+        """Nothing follows any more: put what was held back into ``_out``."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Tell it to stop; called once, not of a meter that failed."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Let go of the port."""
+
+    def read(self, timeout_s: float) -> list[RailSource]:
+        """See :class:`~.meter.Meter`."""
+        assert self._arrivals is not None, "start() comes first"
+        if self._failed is not None:
+            raise self._failed
+        try:
+            pieces = self._arrivals.take(timeout_s, ending=self._stopped)
+            for arrival_ns, piece in pieces:
+                self._feed(arrival_ns, piece)
+        except RigError as error:
+            self._failed, pieces = error, []
+        if self._failed or (self._stopped and not pieces):
+            self._release()
+        out, self._out = self._out, []
+        if self._failed and not out:
+            raise self._failed
+        return out
+
+    def stop(self) -> None:
+        """See :class:`~.meter.Meter`."""
+        if self._arrivals is None or self._stopped:
+            return
+        self._stopped = True
+        if self._failed is None:
+            self._end()
+
+    def remarks(self) -> list[str]:
+        """See :class:`~.meter.Meter`."""
+        return []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.stop()
+        except RigError:
+            pass  # it is gone already
+        finally:
+            if self._arrivals is not None:
+                self._arrivals.close()
+            self._close()
 
 
 class Earliest:

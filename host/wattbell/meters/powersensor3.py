@@ -7,6 +7,7 @@ command ``M``. A value is ``(3.3 level / 1023 - vref) / sensitivity``.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
@@ -14,7 +15,6 @@ import struct
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from wattbell_spec.wire import RailFlag
 from ..capture.source import RailSource, blocks
 from ..clock import host_ns
 from ..errors import RigError, UsageError
-from .arrivals import Arrivals
+from .arrivals import Arrivals, ArrivingMeter
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 
 USAGE = "powersensor3:PORT[,pair=N]"
@@ -118,17 +118,17 @@ class _Gap:
         return lost[fits] if fits.any() else lost
 
 
-class PowerSensor3:
+class PowerSensor3(ArrivingMeter[bytes]):
     """An open PowerSensor3. Current and voltage of one pair of its sensors."""
 
     def __init__(self, port: str, pair: int | None, given: dict[str, Any]) -> None:
+        super().__init__()
         self._what = f"The PowerSensor3 at {port}"
         try:
             self._port = serial.Serial(port, 4_000_000, timeout=_ANSWER_S, write_timeout=_ANSWER_S, exclusive=True)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RigError(f"{port} cannot be opened ({reason}); check the name, that you may use it, and that nobody else does.") from None
-        self._arrivals: Arrivals[bytes] | None = None
         try:
             self._write(b"T")  # a host that died may have left it sending
             self._drain()
@@ -171,7 +171,6 @@ class PowerSensor3:
             given,
         )
         self._began = False
-        self._stopped = False
         self._rest = b""
         self._pairs: list[ClockPair] = []
         self._asked: deque[int] = deque()
@@ -186,8 +185,6 @@ class PowerSensor3:
         self._held: list[_Gap] = []
         self._before = 0
         """Index of the next set before those gaps."""
-        self._out: list[RailSource] = []
-        self._failed: RigError | None = None
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -242,7 +239,7 @@ class PowerSensor3:
         try:
             self._write(command)
         except OSError as error:
-            if self._arrivals is None or self._stopped:
+            if self._arrivals is None:
                 raise RigError(f"{self._what} takes no commands ({error.strerror or error}).") from None
             # it is gone; what had come is read first, and then the error
 
@@ -255,54 +252,24 @@ class PowerSensor3:
                 self._asked.popleft()  # its answer was in a gap
             self._asked.append(host_ns())
             self._command(b"M")
-        if self._failed is not None:
-            raise self._failed
-        try:
-            pieces = self._arrivals.take(timeout_s, ending=self._stopped)
-            for arrival_ns, data in pieces:
-                self._feed(arrival_ns, data)
-        except RigError as error:
-            self._failed, pieces = error, []
-        if self._failed or (self._stopped and not pieces):
-            self._release()
-        out, self._out = self._out, []
-        if self._failed and not out:
-            raise self._failed
-        return out
+        return super().read(timeout_s)
 
-    def stop(self) -> None:
-        """See :class:`~.meter.Meter`."""
-        if self._arrivals is None or self._stopped:
-            return
-        self._command(b"T")
-        self._stopped = True
+    def _end(self) -> None:
+        with contextlib.suppress(OSError):  # it is gone; what had come is read first, and then the error
+            self._write(b"T")
+
+    def _close(self) -> None:
+        self._port.close()
 
     def clock_pairs(self) -> list[ClockPair]:
         """From the answers to ``M``. The firmware marks the set that it sends next; that may have been sampled before the command came, but
         by no more than two intervals, since a set takes one and waits for less than another."""
         return list(self._pairs)
 
-    def remarks(self) -> list[str]:
-        """See :class:`~.meter.Meter`."""
-        return []
-
-    def __enter__(self) -> PowerSensor3:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.stop()
-        except RigError:
-            pass  # it is gone already
-        finally:
-            if self._arrivals is not None:
-                self._arrivals.close()
-            self._port.close()
-
     # -- from bytes to samples -----------------------------------------------------------------------------------------
 
-    def _feed(self, arrival_ns: int, data: bytes) -> None:
-        sets, self._rest = _parse(self._rest + data, self._pair)
+    def _feed(self, arrival_ns: int, piece: bytes) -> None:
+        sets, self._rest = _parse(self._rest + piece, self._pair)
         if not len(sets):
             return
         if self._last_us is None:

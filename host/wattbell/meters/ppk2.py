@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import select
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ import serial
 from serial.tools import list_ports
 from wattbell_spec.wire import RailFlag
 
-from ..capture.source import RailSource, blocks
+from ..capture.source import blocks
 from ..clock import host_ns
 from ..errors import RigError, UsageError
-from .arrivals import Arrivals, Earliest
+from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 from .numbered import Numbered, Run
 from .volts import VOLTS, gain_with
@@ -74,12 +73,13 @@ def open_meter(rest: str) -> Ppk2:
     return Ppk2(port, volts, gain, told, given)
 
 
-class Ppk2:
+class Ppk2(ArrivingMeter[bytes]):
     """An open PPK2. In the mode ``source`` it feeds the drive, and goes on to when it is closed."""
 
     def __init__(self, port: str, volts: float, gain: float, told: str, given: dict[str, Any]) -> None:
         from ppk2_api.ppk2_api import PPK2_API
 
+        super().__init__()
         self._what = f"The PPK2 at {port}"
         self._volts = volts
         mode = given.get("mode", "ampere")
@@ -89,7 +89,6 @@ class Ppk2:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RigError(f"{port} cannot be opened ({reason}); check the name, that you may use it, and that nobody else does.") from None
         self._port: serial.Serial = self._api.ser
-        self._arrivals: Arrivals[bytes] | None = None
         try:
             settings = self._settings()
             self._set(mode, settings)
@@ -127,14 +126,11 @@ class Ppk2:
         self._numbered = Numbered(_TURN, _INTERVAL_NS)
         self._bytes = b""
         self._garbage = 0
-        self._stopped = False
         self._began_ns = 0
         self._first: ClockPair | None = None
         self._pairs = Earliest(1.0)
         self._range: int | None = None
         self._changes = 0
-        self._out: list[RailSource] = []
-        self._failed: RigError | None = None
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -204,36 +200,19 @@ class Ppk2:
         self._began_ns = host_ns()
         self._api.start_measuring()
 
-    def read(self, timeout_s: float) -> list[RailSource]:
-        """See :class:`~.meter.Meter`."""
-        assert self._arrivals is not None, "start() comes first"
-        if self._failed is not None:
-            raise self._failed
-        try:
-            pieces = self._arrivals.take(timeout_s, ending=self._stopped)
-            for arrival_ns, data in pieces:
-                self._feed(arrival_ns, data)
-        except RigError as error:
-            self._failed, pieces = error, []
-        if self._failed or (self._stopped and not pieces):
-            self._convert(host_ns())
-            self._emit(self._numbered.release())
-        out, self._out = self._out, []
-        if self._failed and not out:
-            raise self._failed
-        return out
+    def _release(self) -> None:
+        self._convert(host_ns())
+        self._emit(self._numbered.release())
 
-    def stop(self) -> None:
-        """See :class:`~.meter.Meter`."""
-        if self._arrivals is None or self._stopped:
-            return
-        self._stopped = True
-        if self._failed is None:
-            logging.getLogger().addFilter(_no_word_of_it)
-            try:
-                self._api.stop_measuring()
-            finally:
-                logging.getLogger().removeFilter(_no_word_of_it)
+    def _end(self) -> None:
+        logging.getLogger().addFilter(_no_word_of_it)
+        try:
+            self._api.stop_measuring()
+        finally:
+            logging.getLogger().removeFilter(_no_word_of_it)
+
+    def _close(self) -> None:
+        self._port.close()
 
     def clock_pairs(self) -> list[ClockPair]:
         """The first sample was taken after the command to start; of the others only their arrival is known."""
@@ -253,21 +232,10 @@ class Ppk2:
             found.append(f"PPK2: {self._garbage} bytes that were no samples are left out")
         return found
 
-    def __enter__(self) -> Ppk2:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.stop()
-        finally:
-            if self._arrivals is not None:
-                self._arrivals.close()
-            self._port.close()
-
     # -- from bytes to samples -----------------------------------------------------------------------------------------
 
-    def _feed(self, arrival_ns: int, data: bytes) -> None:
-        self._bytes += data
+    def _feed(self, arrival_ns: int, piece: bytes) -> None:
+        self._bytes += piece
         if len(self._bytes) >= _LOOK * _WORD:
             self._bytes = self._aligned(self._bytes)
             self._convert(arrival_ns)

@@ -10,17 +10,15 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from ..capture.source import RailSource
 from ..clock import host_ns
 from ..errors import CaptureError, RigError, UsageError
 from ..formats.quarch import rails_of
 from ..formats.waveform import Piece, choose_rail, samples
-from .arrivals import Arrivals, Earliest
+from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 
 USAGE = "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]"
@@ -48,12 +46,13 @@ def open_meter(rest: str) -> Quarch:
     return Quarch(module, host or "127.0.0.1", int(port or _PORT), given)
 
 
-class Quarch:
+class Quarch(ArrivingMeter[str]):
     """A module that QIS has."""
 
     def __init__(self, module: str, host: str, port: int, given: dict[str, Any]) -> None:
         from quarchpy.connection_specific.connection_QIS import QisInterface
 
+        super().__init__()
         log = logging.getLogger("quarchpy")
         for handler in [one for one in log.handlers if not isinstance(one, logging.FileHandler)]:
             log.removeHandler(handler)  # it tells the terminal of every fault that is an error here
@@ -68,13 +67,10 @@ class Quarch:
         except BaseException:
             self._close()
             raise
-        self._arrivals: Arrivals[str] | None = None
         self._began_ns = 0
         self._first: ClockPair | None = None
         self._last = -1
         self._pairs = Earliest(1.0)
-        self._stopped = False
-        self._failed: RigError | None = None
 
     def _open(self, given: dict[str, Any]) -> tuple[MeterAbout, tuple[int, int, int, float, float, float]]:
         listed = [line.partition(") ")[2] or line for line in self._library(self._qis.get_device_list)]
@@ -161,78 +157,46 @@ class Quarch:
         self._command("rec stream")
         self._arrivals = Arrivals(self._what, read)
 
-    def read(self, timeout_s: float) -> list[RailSource]:
-        """See :class:`~.meter.Meter`."""
-        assert self._arrivals is not None, "start() comes first"
-        if self._failed is not None:
-            raise self._failed
-        out: list[RailSource] = []
-        try:
-            for arrival_ns, text in self._arrivals.take(timeout_s, ending=self._stopped):
-                out += self._samples(arrival_ns, text)
-        except RigError as error:
-            self._failed = error
-            if not out:
-                raise
-        return out
-
-    def _samples(self, arrival_ns: int, text: str) -> list[RailSource]:
+    def _feed(self, arrival_ns: int, piece: str) -> None:
         width, volts, amperes, volt, ampere, unit_ns = self._columns
         try:
-            found = np.array(text.split(), np.float64)
+            found = np.array(piece.split(), np.float64)
             rows = found.reshape(-1, width)
         except ValueError:
-            raise RigError(f"{self._what} sends {text[:60]!r}, and not {width} numbers a line. What it had sent is kept.") from None
+            raise RigError(f"{self._what} sends {piece[:60]!r}, and not {width} numbers a line. What it had sent is kept.") from None
         interval = self._about.interval_ticks
         at_ns = rows[:, 0] * unit_ns
         index = np.rint(at_ns / interval).astype(np.int64)
         if not len(index):
-            return []
+            return
         off = np.abs(at_ns - index * interval).max()
         steps = np.diff(index, prepend=self._last)
         if off > interval / 4 or (steps < 1).any():
             raise RigError(f"{self._what} changed its rate while it measured (stripes at {rows[0, 0]:.0f}...); begin again. "
                            "What it had sent is kept.")  # fmt: skip
         self._last = int(index[-1])
-        piece = Piece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
-        made = samples(piece, interval)
+        taken = Piece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
+        made = samples(taken, interval)
         if self._first is None:
             self._first = ClockPair(self._began_ns, arrival_ns, int(index[0]) * interval)
         self._pairs.add(arrival_ns, self._last * interval)
-        return [] if made is None else [made]
+        if made is not None:
+            self._out.append(made)
 
-    def stop(self) -> None:
-        """See :class:`~.meter.Meter`. What QIS still holds is read first."""
-        if self._arrivals is None or self._stopped:
-            return
-        self._stopped = True
-        if self._failed is None:
-            self._command("rec stop")
-            time.sleep(5 * _POLL_S)
+    def _end(self) -> None:
+        """What QIS still holds is read first."""
+        self._command("rec stop")
+        time.sleep(5 * _POLL_S)
+        assert self._arrivals is not None, "start() comes first"
         self._arrivals.close()
 
     def clock_pairs(self) -> list[ClockPair]:
         """The first stripe was taken after the command to stream; of the others only their arrival is known."""
         return ([self._first] if self._first else []) + self._pairs.pairs()
 
-    def remarks(self) -> list[str]:
-        """See :class:`~.meter.Meter`."""
-        return []
-
     def _close(self) -> None:
         self._qis.disconnect()
         self._qis.streamSock.close()
-
-    def __enter__(self) -> Quarch:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.stop()
-        except RigError:
-            pass  # it is gone already
-        finally:
-            self._close()
 
 
 def _reason(error: Exception) -> str:

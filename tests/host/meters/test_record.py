@@ -140,7 +140,7 @@ def test_ctrl_c_completes_the_capture(tmp_path: Path) -> None:
     assert run.returncode == 0 and json.loads(printed)["ended"] == "stopped by the user"
     capture = open_capture(tmp_path / "c")
     assert capture.meta["state"] == "complete" and capture.meta["rail"]["samples"] > 4000
-    assert not sensor.stream_values
+    wait_for(lambda: not sensor.stream_values)
 
 
 @pytest.mark.parametrize(
