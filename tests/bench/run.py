@@ -1,9 +1,9 @@
 """``make bench``: all of the project's speed figures in one run, each beside its target.
 
-Runs ``model.py``, ``rtl.py``, ``host_bench.py`` and ``view.py`` one after the other (they would disturb each other) and
-prints their results as one table, or as one JSON object with ``--json``. A missed target is printed; it is not an error. It
-takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more. For root the live
-recording runs before everything else on the machine (``--urgent``).
+Runs ``model.py``, ``rtl.py``, ``host_bench.py``, ``view.py`` and (where Chromium is installed) ``view_page.py`` one after the other
+(they would disturb each other) and prints their results as one table, or as one JSON object with ``--json``. A missed target is
+printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more.
+For root the live recording and the page run before everything else on the machine (``--urgent``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -44,12 +45,14 @@ def main() -> None:
     arguments = parser.parse_args()
     machine = {"cpus": os.cpu_count(), "load_before": os.getloadavg()[0]}
     start = time.monotonic()
+    urgent = [] if os.geteuid() else ["--urgent"]
     result = {
         "machine": machine,
         "model": measured("model", *(["--suite"] if arguments.suite else [])),
         "rtl": measured("rtl"),
         "view": measured("view", "--json"),
-        "host": measured("host_bench", "--json", *([] if os.geteuid() else ["--urgent"])),
+        **({"view_page": measured("view_page", *urgent)} if shutil.which("chromium") else {}),
+        "host": measured("host_bench", "--json", *urgent),
     }
     machine |= {"load_after": os.getloadavg()[0], "minutes": (time.monotonic() - start) / 60}
     if arguments.json:

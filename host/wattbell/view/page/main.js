@@ -29,6 +29,11 @@ const RATE_BIN_S = 1e-4;
 const LEAST_S = 2e-8;
 /** Points are drawn for so many commands at most, above that their density. */
 const MOST_POINTS = 3000;
+/** Events and changes of levels are kept, and not asked for again with each view, where the whole capture has at most so many. */
+const MOST_KEPT = 2000;
+const allEvents = ({ count, rows }) => count === rows.length;
+const allLevels = (levels) => Object.values(levels).every((changes) => changes.length < MOST_KEPT && changes.every(([, value]) => value !== "*"));
+const noGaps = (gaps) => gaps.length === 0;
 const RIGHT = 8;
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -176,9 +181,9 @@ class Page {
       commands: feed(({ source, begin, end }) => (hasCommands(source.about) ? source.ask("commands", { begin, end, limit: MOST_POINTS }) : null), (answer, wish) => {
         if (answer) this.drawRow(rows.commands, (row) => row.draw(answer, wish, this.state.command));
       }),
-      levels: feed(({ source, begin, end, width }) => source.ask("levels", { begin, end, points: width }), (answer) => this.drawRow(rows.levels, (row) => row.draw(answer))),
-      events: feed(({ source, begin, end }) => source.ask("events", { begin, end, limit: 500 }), (answer) => this.phases.draw(this.source.phases, answer)),
-      gaps: feed(({ source, begin, end, width }) => source.ask("gaps", { begin, end, points: width }), (answer) => this.takeGaps(answer)),
+      levels: feed(async ({ source, begin, end, width }) => await source.whole("levels", { points: MOST_KEPT }, allLevels) ?? source.ask("levels", { begin, end, points: width }), (answer) => this.drawRow(rows.levels, (row) => row.draw(answer))),
+      events: feed(async ({ source, begin, end }) => await source.whole("events", { limit: MOST_KEPT }, allEvents) ?? source.ask("events", { begin, end, limit: 500 }), (answer) => this.phases.draw(this.source.phases, answer)),
+      gaps: feed(async ({ source, begin, end, width }) => await source.whole("gaps", { points: width }, noGaps) ?? source.ask("gaps", { begin, end, points: width }), (answer) => this.takeGaps(answer)),
     };
     this.panelFeeds = {
       span: feed(({ source, begin, end }) => source.ask("span", { begin, end }), (answer, wish) => {

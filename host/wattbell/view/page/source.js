@@ -20,6 +20,7 @@ export class Source {
   /** A newer answer of `capture`. */
   take(about) {
     this.about = about;
+    this.wholes = new Map();
     this.shift = about.align ?? 0;
     this.ratio = about.tick_s / this.first.tick_s;
     this.plain = this.shift === 0 && this.ratio === 1;
@@ -45,6 +46,21 @@ export class Source {
     };
     const answer = await ask(`${this.k}/${what}`, { ...span, ...more });
     return this.plain ? answer : this.#shifted(answer);
+  }
+
+  /**
+   * What is the same for every view, where all of the capture's fits into one answer: asked once. Null where it does not fit.
+   * @param {string} what
+   * @param {object} parameters of the question for the whole capture
+   * @param {function(*): boolean} fits whether an answer holds everything
+   */
+  async whole(what, parameters, fits) {
+    if (!this.wholes.has(what)) {
+      const asked = this.ask(what, parameters).then((answer) => (fits(answer) ? answer : null));
+      asked.catch(() => this.wholes.delete(what));
+      this.wholes.set(what, asked);
+    }
+    return this.wholes.get(what);
   }
 
   #shifted(value) {
