@@ -17,7 +17,7 @@ FACTOR = 4
 """A bin of a level has as many of the level below."""
 LOAD_TILE, DENSITY_TILE = 1024, 64
 """Bins that a level has or lacks together."""
-LEAST_LOAD, LEAST_DENSITY = 96, 1024
+LEAST_LOAD, LEAST_DENSITY = 96, 512
 """Commands a bin, as a mean over a tile, for which a level has the tile. Where it lacks one, its commands are few enough to be read."""
 MOST_BINS = 1_000_000
 """About as many bins a level at most: captures with more than 10^8 commands have wider ones."""
@@ -59,7 +59,7 @@ class Made:
     finest_width: int
     load: list[tuple[int, Bins]]
     """(level, its bins), a level may come several times, in order of time."""
-    density: list[tuple[int, Int64, Int64]]
+    density: list[tuple[int, Int64, npt.NDArray[np.uint32]]]
     """(level, keys ``bin * CELLS + group * BUCKETS + bucket`` in order, counts)."""
     zones: Zones
     classes: list[tuple[int, int]]
@@ -122,7 +122,7 @@ class _Load:
 class _Density:
     """The same of counts by bin, group and bucket, as sorted keys."""
 
-    def __init__(self, level: int, width: int, least: int, out: list[tuple[int, Int64, Int64]]) -> None:
+    def __init__(self, level: int, width: int, least: int, out: list[tuple[int, Int64, npt.NDArray[np.uint32]]]) -> None:
         self._level, self._width, self._least, self._out = level, width, least * DENSITY_TILE, out
         self._keys, self._counts = np.empty(0, np.int64), np.empty(0, np.int64)
         self._above: _Density | None = None
@@ -144,7 +144,7 @@ class _Density:
             enough = np.add.reduceat(counts, first) >= self._least
             kept = np.repeat(enough, np.diff(np.concatenate((first, [len(keys)]))))
             if kept.any():
-                self._out.append((self._level, keys[kept], counts[kept]))
+                self._out.append((self._level, keys[kept], counts[kept].astype(np.uint32)))  # there are many
         more = tiles > 1 or len(self._keys) > 0 or until is not None
         if self._above is None and more and self._width * DENSITY_TILE < _WIDEST:
             self._above = _Density(self._level + 1, self._width * FACTOR, self._least // DENSITY_TILE, self._out)
@@ -198,9 +198,9 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
     width = finest_width(tick_s)
     long_ticks = round(LONG_S / tick_s)
     load: list[tuple[int, Bins]] = []
-    density: list[tuple[int, Int64, Int64]] = []
+    density: list[tuple[int, Int64, npt.NDArray[np.uint32]]] = []
     base = _Load(0, width, max(LEAST_LOAD, reader.rows // MOST_BINS), load)
-    cells = _Density(DENSITY_LEVEL, width * FACTOR**DENSITY_LEVEL, max(LEAST_DENSITY, reader.rows // MOST_BINS * 16), density)
+    cells = _Density(DENSITY_LEVEL, width * FACTOR**DENSITY_LEVEL, max(LEAST_DENSITY, reader.rows // MOST_BINS * 4), density)
     sweep = _Sweep(width)
     later, long = _first_pass(reader, long_ticks, progress)
     rows = _Rows(tick_s, long_ticks)
@@ -317,7 +317,7 @@ class _Rows:
                 self._latencies.append(np.stack((same * self._segment, same * number, places, counts[places]), axis=1))
         self._segment += 1
 
-    def made(self, width: int, load: list[tuple[int, Bins]], density: list[tuple[int, Int64, Int64]], long: Int64) -> Made:
+    def made(self, width: int, load: list[tuple[int, Bins]], density: list[tuple[int, Int64, npt.NDArray[np.uint32]]], long: Int64) -> Made:
         """What was found."""
         columns = list(zip(*self._zones, strict=True)) if self._zones else [()] * 10
         kinds = [np.int64] * 8 + [np.uint64, np.bool_]

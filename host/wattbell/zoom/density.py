@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .build import FACTOR
 from .core import AER, Core
 from .latencies import BUCKETS, CELLS, COARSE, bucket, edges_s
 from .table import CommandTable, Wanted
@@ -15,7 +16,7 @@ from .table import CommandTable, Wanted
 Int64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
-MOST_COLUMNS = 512
+MOST_COLUMNS = 640
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ def density(table: CommandTable, begin: int, end: int, wanted: Wanted | None = N
 
 
 def _empty(begin: int, end: int) -> tuple[Int64, int, int]:
-    """(no counts, first tick, width of a bin): a power of 2, as the widths of the pyramid are."""
-    wanted = max(1, -(-(end - begin) // MOST_COLUMNS))
-    width = 1 << (wanted - 1).bit_length()
+    """(no counts, first tick, width of a bin): a power of ``FACTOR``, as the widths of the pyramid are, for a quarter of the columns or
+    more."""
+    width = 1
+    while width * MOST_COLUMNS < end - begin:
+        width *= FACTOR
     low = begin // width * width
     return np.zeros((-(-(max(end, begin + 1) - low) // width), BUCKETS), np.int64), low, width
 

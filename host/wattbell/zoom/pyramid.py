@@ -31,7 +31,7 @@ from .latencies import CELLS
 
 Int64 = npt.NDArray[np.int64]
 NAME = "commands.pyramid"
-VERSION = 1
+VERSION = 2
 SMALL = 200_000
 """Captures with fewer commands have no file: theirs is made in less than half a second."""
 _LOAD = {"bin": "i8", "count": "u4", "read": "i8", "write": "i8", "depth_ticks": "i8", "depth_max": "u4", "depth_end": "u4"}
@@ -187,11 +187,14 @@ def open_pyramid(capture: Capture, reader: CoreReader, tick_s: float, progress: 
     made = builder.build(reader, tick_s, progress)
     header, arrays = _laid_out(made, key)
     del made
-    if reader.rows >= SMALL:
-        with suppress(OSError):  # a capture that may only be read, or a full disk
-            _write(path, header, arrays)
-            return _read(path, key)
-    return Pyramid(header, arrays)
+    if reader.rows < SMALL:
+        return Pyramid(header, arrays)
+    try:
+        _write(path, header, arrays)
+    except OSError:  # a capture that may only be read, or a full disk
+        return Pyramid(header, arrays)
+    arrays.clear()
+    return _read(path, key)
 
 
 def _key(capture: Capture, reader: CoreReader) -> dict[str, Any]:
@@ -207,7 +210,7 @@ def _laid_out(made: builder.Made, key: dict[str, Any]) -> tuple[dict[str, Any], 
     load = sorted(made.load, key=lambda part: part[0])  # stable: a level's parts stay in order of time
     density = sorted(made.density, key=lambda part: part[0])
 
-    def joined(parts: Iterable[Int64], kind: str) -> npt.NDArray[Any]:
+    def joined(parts: Iterable[npt.NDArray[Any]], kind: str) -> npt.NDArray[Any]:
         return np.concatenate([np.empty(0, kind), *(part.astype(kind) for part in parts)])
 
     arrays = {f"load_{name}": joined((getattr(part, name) for _, part in load), kind) for name, kind in _LOAD.items()}
