@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from wattbell.capture import Capture
 from wattbell.capture.notes import annotations_of
+from wattbell.capture.rail import RailReader
 from wattbell.capture.railtrack import RailTrack
 from wattbell.clock import Anchor
 from wattbell.errors import CaptureError, UsageError
@@ -34,16 +37,35 @@ def jls_file(capture: Capture, window: Window, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            track = RailTrack(Path(folder), capture.tick_ps, str(capture.meta["rig"].get("serial") or ""))
-            for first, last, stored in rail.chunks(low, high, _CHUNK):
-                if stored:
-                    part = rail.read(first, last)
-                    track.write_samples(rail.tick_of(first), rail.interval_ticks, part.voltage, part.current)
-            events = selection.events.select("tick", "type", "arg8", "arg16", "arg32").iter_rows()
-            names = {phase.number: phase.name for phase in selection.phases}
-            spans = [(phase.number, phase.first_tick, phase.last_tick) for phase in selection.phases]
-            track.close(anchor.utc_ns_of if anchor else None, annotations_of(spans, names, events))
+            _write(selection, rail, anchor, Path(folder))
             os.replace(Path(folder) / "rail.jls", path)
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path
+
+
+def _write(selection: Selection, rail: RailReader, anchor: Anchor | None, folder: Path) -> None:
+    """Write ``rail.jls`` to a folder. OSError where it cannot be written."""
+    capture = selection.capture
+    track = RailTrack(folder, capture.tick_ps, str(capture.meta["rig"].get("serial") or ""))
+    events = selection.events.select("tick", "type", "arg8", "arg16", "arg32").iter_rows()
+    names = {phase.number: phase.name for phase in selection.phases}
+    spans = [(phase.number, phase.first_tick, phase.last_tick) for phase in selection.phases]
+    notes = annotations_of(spans, names, events)
+    for first, last, stored in rail.chunks(*selection.samples(), _CHUNK):
+        if stored:
+            part = rail.read(first, last)
+            with _as_os_error(track):
+                track.write_samples(rail.tick_of(first), rail.interval_ticks, part.voltage, part.current)
+    with _as_os_error(track):
+        track.close(anchor.utc_ns_of if anchor else None, notes)
+
+
+@contextmanager
+def _as_os_error(track: RailTrack) -> Iterator[None]:
+    """The writer's own error speaks of a recording that can be rebuilt."""
+    try:
+        yield
+    except CaptureError as error:
+        track.abandon()
+        raise OSError(str(error).partition("(")[2].partition(")")[0] or str(error)) from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from wattbell.capture import Capture, schema
 from wattbell.capture.eventtext import event_text
@@ -31,18 +33,24 @@ def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
         (pl.col("qid") == 0).alias("is_admin"),
         command_bytes(capture).alias("bytes"),
         (pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")).alias("latency_ticks"),
-    )
+    ).collect()
     rows = selection.events
     texts = [event_text(*row) for row in rows.select("type", "arg8", "arg16", "arg32").iter_rows()]
     events = rows.with_columns(pl.Series("text", texts, pl.String))
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, frame in (("commands", commands), ("events", events.lazy())):
-            about = schema.metadata(name, capture.meta, frame.collect_schema().names())
+        for name, frame in (("commands", commands), ("events", events)):
+            about = schema.metadata(name, capture.meta, frame.columns)
             about["wattbell.window"] = f"{window.first_tick} {window.last_tick}"
-            frame.sink_parquet(folder / f"{name}.parquet", metadata=about)
+            write_table(frame, folder / f"{name}.parquet", about)
             written.append(folder / f"{name}.parquet")
     except OSError as error:
         raise CaptureError(f"The tables cannot be written to {folder} ({error.strerror or error}); choose another place.") from None
     return written
+
+
+def write_table(frame: pl.DataFrame, path: Path, about: Mapping[str, str]) -> None:
+    """Write a table with key-value metadata. OSError where it cannot be: Polars' writer hides a full disk in errors of its own."""
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    pq.write_table(table.replace_schema_metadata(dict(about)), path, compression="zstd")

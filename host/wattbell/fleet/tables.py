@@ -10,6 +10,7 @@ import polars as pl
 
 from wattbell.errors import CaptureError
 from wattbell.export.csvs import flatten
+from wattbell.export.parquet import write_table
 from wattbell.measure.figure import Figure
 from wattbell.present.table import Cell, Column, Table, cell, rounded, text_column, toned
 
@@ -115,7 +116,7 @@ def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
     """Write :func:`rows_of` as Parquet. Raises CaptureError where the disk refuses it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        rows_of(outcomes).write_parquet(path)
+        write_table(rows_of(outcomes), path, {"wattbell.table": "figures"})
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from typer.testing import CliRunner
 from wattbell.capture import open_capture
 from wattbell.capture.jlsfaults import Watch
 from wattbell.cli.app import app
-from wattbell.errors import UsageError
+from wattbell.errors import CaptureError, UsageError
 from wattbell.export import FORMATS, export_jls, export_parquet, export_perfetto, export_vcd
 from wattbell.export import perfetto as perfetto_export
 from wattbell.export import vcd as vcd_export
@@ -264,6 +265,18 @@ def test_a_capture_with_the_rail_alone(builder, tmp_path, name):
     builder.power(0, 0.66)
     capture = builder.write(5 * MS)
     assert FORMATS[name].write(capture, 1 * MS, 2 * MS, tmp_path / "x").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "sr"])
+def test_a_full_disk_is_one_line(capture, tmp_path, name):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        with pytest.raises(CaptureError, match=r"cannot be written.*(large|space|27).*choose another place\.$"):
+            FORMATS[name].write(capture, BEGIN, END, tmp_path / "x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.glob(".x*")), "no scratch is left"
 
 
 def test_too_many_commands_are_refused(capture, tmp_path, monkeypatch):
