@@ -406,9 +406,10 @@ def test_the_next_slow_command_gap_and_phase_are_found(opened: Opened, served: S
     page.click("#search-next")
     expect(page.locator("#said")).to_contain_text("no duration")
     page.fill("#search-above", "")
-    page.fill("#search-status", "0x281")
+    page.fill("#search-status", "failed")
+    page.fill("#search-qid", "1")
     page.click("#search-next")
-    expect(page.locator("#command")).to_contain_text("failed")
+    expect(page.locator("#command")).to_contain_text("0x281: failed")
     settled(page)
 
 

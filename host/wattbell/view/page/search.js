@@ -2,6 +2,8 @@
 
 import { count, instant, parseInteger, parseSeconds, si } from "./units.js";
 
+/** In place of a status: any but success. */
+const FAILED = -1;
 const $ = (id) => document.getElementById(id);
 
 export class Search {
@@ -78,11 +80,12 @@ export class Search {
 
   #searched() {
     const [opcode, admin] = $("search-class").value.split(",");
+    const failed = $("search-status").value.trim().toLowerCase() === "failed";
     return {
       opcode, admin,
       above_s: parseSeconds($("search-above").value),
       slba: parseInteger($("search-slba").value, "LBA"),
-      status: parseInteger($("search-status").value, "Status"),
+      status: failed ? FAILED : parseInteger($("search-status").value, "Status"),
       qid: parseInteger($("search-qid").value, "Queue"),
       cid: parseInteger($("search-cid").value, "CID"),
     };
