@@ -16,7 +16,7 @@ from distributed import LocalCluster
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError
-from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, figures_table, run
+from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, figures_table, outcome, run
 from wattbell.fleet.tables import short_names
 
 MS, US = 1_000_000, 1_000
@@ -136,6 +136,16 @@ def test_the_command_line_goes_on_behind_a_bad_capture_and_says_so(folder: Path,
     assert printed["captures"][0]["figures"] == json.loads(json.dumps(known[printed["captures"][0]["capture"]]))
 
 
+def test_an_error_is_the_one_of_the_capture_alone_and_a_bug_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert analyse(str(folder / "broken")).error.startswith(f"{folder / 'broken' / 'events.parquet'} is missing")
+
+    def bug(_: object) -> None:
+        raise ValueError("no\nsuch thing")
+
+    monkeypatch.setattr(outcome, "figures_of", bug)
+    assert analyse(str(folder / "a")).error == "the analysis failed with ValueError: no such thing"
+
+
 def test_one_capture_is_analysed_as_ever(folder: Path) -> None:
     one = CliRunner().invoke(app, ["analyze", str(folder / "a"), "--json"])
     assert one.exit_code == 0
@@ -156,8 +166,8 @@ def test_names_are_told_apart_by_what_they_do_not_share() -> None:
 
 
 def test_a_figure_over_lost_data_says_so_in_the_table(folder: Path) -> None:
-    outcome = analyse(str(folder / "a"))
-    assert outcome.figures is not None
-    outcome.figures["rates"]["iops"]["lost"] = 3
-    (row,) = figures_table([outcome]).rows
+    one = analyse(str(folder / "a"))
+    assert one.figures is not None
+    one.figures["rates"]["iops"]["lost"] = 3
+    (row,) = figures_table([one]).rows
     assert [cell.text for cell in row[4:6] if not isinstance(cell, str)][1].endswith("!")
