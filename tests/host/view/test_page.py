@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
-from wattbell.capture import Capture
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from wattbell.capture import Capture, CaptureWriter, blocks
 from wattbell.view.server import ViewServer
 from wattbell.view.shown import Shown, align
 from wattbell.zoom import open_zoom
@@ -115,7 +115,6 @@ def opened(browser: Browser, served: Served) -> Iterator[Opened]:
     def open_page(
         fragment: str = "",
         url: str = served.url,
-        routes: dict[str, Any] | None = None,
         ignore: str = "nothing",
         settle: bool = True,
         **options: Any,
@@ -126,8 +125,6 @@ def opened(browser: Browser, served: Served) -> Iterator[Opened]:
         page.on("console", lambda message: heard(message.text, message.type != "error" or ignore in message.text))
         page.on("pageerror", lambda error: heard(f"error: {error}", False))
         page.on("request", lambda request: heard(f"request to {request.url}", request.url.startswith((url, "data:", "blob:"))))
-        for pattern, handler in (routes or {}).items():
-            page.route(pattern, handler)
         page.goto(url + fragment)
         if settle:
             settled(page)
@@ -484,44 +481,45 @@ def test_captures_are_aligned_at_a_phase(opened: Opened, served: Served, tmp_pat
         thread.join(10)
 
 
-def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Opened, served: Served) -> None:
-    """The server's answers are made to be those of a recording that grows, and that ends when the test says so."""
-    recording = {"t": 100 * MS, "on": True}
+def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Opened, tmp_path: Path) -> None:
+    seconds_each, watts = 1, 2.0
+    volts = np.full(100_000 * seconds_each, 3.2, np.float32)
+    with CaptureWriter(tmp_path / "now", journal=False, lba_size_bytes=512, conditions={"virtual": True}) as writer:
+        live = writer.begin_live()
+        recorded = 0
 
-    def about(route: Route) -> None:
-        answer = route.fetch().json()
-        now = {"live": True, "state": "recording", "end": recording["t"]} if recording["on"] else {}
-        route.fulfill(json={**answer, **now})
+        def go_on() -> None:
+            nonlocal recorded
+            writer.add_rail_source(blocks(5 * MS + recorded * 1000 * MS, 10_000, volts, np.full_like(volts, watts) / volts))
+            recorded += seconds_each
+            live.flush()
 
-    def latest(route: Route) -> None:
-        if recording["on"]:
-            recording["t"] = min(recording["t"] + 10 * MS, 300 * MS)
-            figures = {"w": 1.5, "a": 0.45, "v": 3.3, "read_mb_per_s": 12.0, "write_mb_per_s": 0.0, "iops": 3000.0, "p99_s": 1e-4}
-            route.fulfill(json={"t": recording["t"], **figures, "energy_j": 2.5, "lost": [], "left_s": None})
-        else:
-            route.fulfill(status=409, json={"error": "It is not being recorded."})
-
-    page = opened(routes={"**/api/0/capture": about, "**/api/0/latest": latest}, ignore="409", settle=False)
-    expect(page.locator("[data-live='w']")).to_contain_text("1.500")
-    expect(page.locator("#state")).to_have_text("recording")
-    page.wait_for_selector("body[data-drawn]")
-    before = view_of(page)
-    page.wait_for_timeout(700)
-    grown = view_of(page)
-    assert grown[0] == before[0] == 0 and grown[1] > before[1]
-    page.keyboard.press("+")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_timeout(300)
-    still = view_of(page)
-    page.wait_for_timeout(700)
-    assert view_of(page) == still and page.get_attribute("#follow", "aria-pressed") == "false"
-    recording["on"] = False
+        live.flush()  # nothing yet: the page opens on an empty recording
+        server, thread = serve(tmp_path / "now")
+        page = opened(url=server.url, ignore="the server responded with a status of", settle=False)
+        expect(page.locator("#state")).to_have_text("recording")
+        go_on()
+        expect(page.locator("[data-live='w']")).to_contain_text("2.000")
+        expect(page.locator("[data-row='power']")).to_be_visible()
+        page.wait_for_selector("body[data-drawn^='0,10'], body[data-drawn^='0,9']")
+        go_on()
+        page.wait_for_selector("body[data-drawn^='0,20'], body[data-drawn^='0,19']")
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator("#follow")).to_have_attribute("aria-pressed", "false")
+        page.wait_for_timeout(300)
+        still = view_of(page)
+        go_on()
+        page.wait_for_timeout(600)
+        assert view_of(page) == still
     expect(page.locator("#state")).to_have_text("complete")
     settled(page)
-    assert page.is_hidden("#live") and page.is_visible("[data-row='commands']") and view_of(page) == still
+    assert page.is_hidden("#live") and page.is_visible("#span") and view_of(page) == pytest.approx(still, abs=10 * MS)
     page.keyboard.press("Home")
     settled(page)
-    assert view_of(page)[1] > 0.9 * END
+    assert view_of(page)[1] == pytest.approx(recorded * 1000 * MS, rel=0.01)
+    server.stop()
+    thread.join(10)
 
 
 def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Path) -> None:
