@@ -28,6 +28,8 @@ from .table import CommandTable, Wanted
 
 F64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
+MOST_MEANS = 500_000
+"""Means taken for a histogram, in about half a second."""
 Progress = Callable[[int, int], None]
 _EVENT_COLUMNS = ("tick", "type", "arg8", "arg16", "arg32")
 
@@ -158,7 +160,7 @@ class Zoom:
             first, last = self._rail.sample_at(begin + self._delay), self._rail.sample_at(end + self._delay)
             if last - first <= most:
                 return getattr(self._rail.read(first, last), signal).astype(np.float64), 1
-            step = increment_for(last - first, min(most, (last - first) // 128))  # JLS has no summary of fewer
+            step = increment_for(last - first, min(most, MOST_MEANS, (last - first) // 128))  # JLS has no summary of fewer
             first, last = -(-first // step) * step, last // step * step
             return self._rail.statistics(signal, first, last, step)[:, 0], step
 
