@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     """What the page shows, in order."""
     explained = (
         "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
-        "what one point on the screen stands for. Below each row: a picture of it, its data, its conditions, to be pasted elsewhere."
+        "what one point on the screen stands for. Beside each row: a picture of it, its data, its conditions, to be pasted elsewhere."
     )
     missing = " Red: something is missing there." if drawn.timeline.gaps_s else ""
     tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
@@ -140,7 +141,7 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
             "B": interactive.bars(sections),
             "D": interactive.timeline(drawn.timeline),
             "C": _copied(result, drive),
-            "VIEW": f"Down to one sample and one command: wattbell view {capture.path}",
+            "VIEW": f"Down to one sample and one command: wattbell view {shlex.quote(str(capture.path))}",
         },
         title=str(drive.get("model") or capture.path.name),
         sub=_sub(result),

@@ -191,10 +191,11 @@ class PanelPlot {
   }
   csv() {
     const rows = [["curve", this.of.x.title, this.of.y.title, "u (k = 2)", "label"]];
-    for (const line of this.of.lines) line.x.forEach((x, i) => rows.push([line.name, x, line.y[i], line.u?.[i], line.texts?.[i]]));
+    const named = this.of.lines.filter((line) => line.name); // the others join points that have a name each
+    for (const line of named.length ? named : this.of.lines) line.x.forEach((x, i) => rows.push([line.name, x, line.y[i], line.u?.[i], line.texts?.[i]]));
     return rows;
   }
-  legend() { return this.of.lines.length > 1 ? this.of.lines.map((l) => [l.name, paint(l.colour)]).filter(([n]) => n) : []; }
+  legend() { return this.of.lines.length > 1 ? this.of.lines.map((l) => [l.name, paint(l.colour), l.dashed]).filter(([n]) => n) : []; }
   canvases() { return [[this.of.y.title, this.plot.ctx.canvas]]; }
 }
 
@@ -219,8 +220,17 @@ function picture(title, charts, legend) {
     if (c.measureText(`${line} ${word}`).width > width - 24 * r && line) { lines.push(line); line = word; } else line = line ? `${line} ${word}` : word;
   }
   lines.push(line);
+  c.font = `${11.5 * r}px ${FAMILY}`;
+  let x = 14 * r, row = 0;
+  const places = legend.map(([text]) => {
+    const w = c.measureText(text).width;
+    if (x + w + 24 * r > width && x > 14 * r) { x = 14 * r; row++; }
+    const at = [x, row];
+    x += w + 36 * r;
+    return at;
+  });
   out.width = width;
-  out.height = (40 + 18 * charts.filter(([t]) => t).length + (legend.length ? 22 : 0) + 15 * lines.length + 14) * r + charts.reduce((s, [, canvas]) => s + canvas.height, 0);
+  out.height = (40 + 18 * charts.filter(([t]) => t).length + (legend.length ? 22 + 17 * row : 0) + 15 * lines.length + 14) * r + charts.reduce((s, [, canvas]) => s + canvas.height, 0);
   c.fillStyle = ink.paper; c.fillRect(0, 0, out.width, out.height);
   let y = 26 * r;
   c.fillStyle = ink.ink; c.font = `600 ${15 * r}px ${FAMILY}`; c.fillText(title, 12 * r, y); y += 10 * r;
@@ -228,14 +238,15 @@ function picture(title, charts, legend) {
     if (text) { y += 14 * r; c.font = `${11.5 * r}px ${FAMILY}`; c.fillStyle = ink.muted; c.fillText(text, 14 * r, y); y += 4 * r; }
     c.drawImage(canvas, 12 * r, y); y += canvas.height;
   }
-  let x = 14 * r;
   if (legend.length) {
     y += 16 * r; c.font = `${11.5 * r}px ${FAMILY}`;
-    for (const [text, colour] of legend) {
-      if (x + c.measureText(text).width + 24 * r > out.width) break;
-      c.fillStyle = colour; c.fillRect(x, y - 6 * r, 14 * r, 3 * r); c.fillStyle = ink.ink; c.fillText(text, x + 19 * r, y); x += c.measureText(text).width + 36 * r;
-    }
-    y += 6 * r;
+    legend.forEach(([text, colour, dashed], i) => {
+      const [left, down] = places[i], top = y + 17 * down * r;
+      c.fillStyle = colour; c.fillRect(left, top - 6 * r, (dashed ? 6 : 14) * r, 3 * r);
+      if (dashed) c.fillRect(left + 9 * r, top - 6 * r, 5 * r, 3 * r);
+      c.fillStyle = ink.ink; c.fillText(text, left + 19 * r, top);
+    });
+    y += (17 * row + 6) * r;
   }
   c.font = `${11 * r}px ${FAMILY}`; c.fillStyle = ink.muted;
   for (const text of lines) { y += 15 * r; c.fillText(text, 14 * r, y); }

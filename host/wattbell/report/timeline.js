@@ -31,7 +31,7 @@ function visible(e, a, b) {
   }
   return out;
 }
-const show = (v, unit) => unit === "s" ? seconds(+v.toPrecision(4)) : `${plain(+v.toPrecision(4))} ${unit}`;
+const show = (v, unit, digits = 4) => unit === "s" ? seconds(+v.toPrecision(digits)) : `${plain(+v.toPrecision(digits))} ${unit}`;
 
 class Row {
   constructor(of, line, last) {
@@ -132,10 +132,10 @@ class Row {
   }
   words() { return this.empty ? `${this.of.title.split(",")[0]}: nothing in this stretch` : ""; }
   say(t) {
-    const out = this.of.series.map((s, k) => {
+    const n = this.of.near ? 6 : 4, out = this.of.series.map((s, k) => {
       const v = this.shown[k], i = Math.round((t - v.t[0]) / (2 * v.half)), m = v.mean[i];
       if (m === null || m === undefined) return "";
-      return `${this.of.series.length > 1 ? s.name + " " : ""}${show(m, s.unit)}${s.band && v.low[i] !== v.high[i] ? ` (${show(v.low[i], s.unit)} to ${show(v.high[i], s.unit)})` : ""}`;
+      return `${this.of.series.length > 1 ? s.name + " " : ""}${show(m, s.unit, n)}${s.band && v.low[i] !== v.high[i] ? ` (${show(v.low[i], s.unit, n)} to ${show(v.high[i], s.unit, n)})` : ""}`;
     });
     this.read.textContent = t === null ? "" : out.filter(Boolean).join(", ");
   }
