@@ -111,6 +111,8 @@ def _recorder(rig: str, out: Path) -> Iterator[Path]:
     try:
         deadline = time.monotonic() + _STARTS_S
         while not being_recorded(out):
+            if process.poll() == 0:
+                break  # it was over sooner than it could be looked at
             if process.poll() is not None:
                 raise CommandEnded(f"Rig {rig} was not recorded; the reason stands above.", process.returncode or 1)
             if time.monotonic() > deadline:
