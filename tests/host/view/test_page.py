@@ -526,12 +526,15 @@ def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Pa
     builder = Builder(tmp_path / "bare")
     builder.events += [(1 * MS, EventType.PERST, 1, 0), (9 * MS, EventType.PERST, 0, 0)]
     builder.write()
-    server, thread = serve(tmp_path / "bare")
+    Builder(tmp_path / "nothing").write()
+    server, thread = serve(tmp_path / "bare", tmp_path / "nothing")
     try:
         page = opened(url=server.url)
         told = page.inner_text("#notices")
         assert "no rail" in told and "no commands" in told
         assert page.is_hidden("[data-row='power']") and page.is_hidden("[data-row='commands']") and page.is_visible("[data-row='levels']")
+        nothing = opened("#k=1", url=server.url)
+        assert "Nothing was recorded" in nothing.inner_text("#notices") and nothing.locator(".notice").count() == 1
     finally:
         server.stop()
         thread.join(10)

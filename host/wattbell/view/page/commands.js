@@ -69,11 +69,10 @@ export class CommandsRow extends Row {
     const { count: many, kind } = this.answer;
     const shown = { density: `latency, ${colours.dark ? "brighter" : "darker"}: more`, scatter: "latency at completion", bars: "doorbell to CQE, by queue" }[this.kind];
     const classes = this.kind === "density" ? [] : [["read", "read"], ["write", "write"], ["other", "other"], ["admin", "admin"]].map(([text, key]) => [text, colours[key]]);
-    this.say([[`${count(many)}${many === 1 ? " command" : " commands"}`], [shown], ...classes]);
-    if (kind === "rows" && this.kind === "scatter") {
-      const unplaced = this.answer.rows.latency_s.filter((latency) => latency === null).length;
-      if (unplaced) this.chip.append(` ${count(unplaced)} without a known doorbell`);
-    }
+    const unplaced = kind === "rows" && this.kind === "scatter" ? this.answer.rows.latency_s.filter((latency) => latency === null).length : 0;
+    this.say([
+      [`${count(many)}${many === 1 ? " command" : " commands"}`], [shown], ...classes, unplaced ? [`${count(unplaced)} without a known doorbell`] : null,
+    ]);
   }
 
   text() {

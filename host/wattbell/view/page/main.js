@@ -565,9 +565,11 @@ class Page {
     $("drive").textContent = driveText(about.drive);
     $("notices").replaceChildren();
     if (about.loss.length) this.notice(`Missing: ${about.loss.join("; ")}. Figures over a gap are of the rest.`);
-    if (!about.has.rail && !about.live) this.notice("This capture has no rail: no power, current, voltage or energy.");
-    if (!about.has.commands && !about.live) this.notice("This capture has no commands.");
-    if (about.end <= about.begin && !about.live) this.notice("Nothing was recorded: the capture has no length.");
+    if (!about.live) {
+      if (about.end <= about.begin) this.notice("Nothing was recorded: the capture has no length.");
+      else if (!about.has.rail) this.notice("This capture has no rail: no power, current, voltage or energy.");
+      if (about.end > about.begin && !about.has.commands) this.notice("This capture has no commands.");
+    }
     showAbout(about);
     this.search.renew(about);
     this.showCaptures();
