@@ -214,6 +214,18 @@ def test_a_day_is_kept_by_coarser_bins_and_the_file_stays_small(recording: Recor
         assert (recording.writer.path / layout.NAME).stat().st_size <= 24e6
 
 
+def test_an_old_bin_is_not_taken_for_a_later_one(recording: Recording) -> None:
+    """The ring has gone round, and nothing was written into that slot since."""
+    span = layout.SLOTS * MS
+    recording.commands(**rows(np.arange(1000) * MS, np.full(1000, 100_000)))
+    recording.live.flush()
+    recording.commands(**rows(np.array([span + 5000 * MS]), np.array([100_000])))
+    with recording.reader() as reader:
+        seen = reader.load(span, span + 1000 * MS, 1000)
+        assert seen.width_ticks == MS
+        assert seen.iops.sum() == 0
+
+
 def test_lost_commands_show_at_their_place(recording: Recording) -> None:
     recording.commands(**rows(np.arange(1000) * MS, np.full(1000, 100_000)))
     recording.writer.add_gap(Gap(Kind.COMMANDS, 300 * MS, 310 * MS, 5, "lost"))
@@ -258,6 +270,14 @@ def test_the_summary_goes_with_the_recording(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="not being recorded"):
         LiveReader(tmp_path / "capture")
     reader.close()
+
+
+def test_a_capture_that_is_given_up_leaves_no_summary(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), CaptureWriter(tmp_path / "c") as writer:
+        writer.begin_live()
+        raise KeyboardInterrupt
+    assert (tmp_path / "c").is_dir()
+    assert not (tmp_path / "c" / layout.NAME).exists()
 
 
 def test_a_killed_recorder_leaves_a_summary_that_goes_with_the_rebuilding(tmp_path: Path) -> None:

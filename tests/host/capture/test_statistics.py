@@ -65,6 +65,18 @@ def test_a_line_tells_its_period_and_comes_when_that_is_over(tmp_path: Path) -> 
     assert (last.iops, last.p50_s) == (0, None)
 
 
+def test_what_is_late_by_a_block_still_counts_in_its_period(tmp_path: Path) -> None:
+    """A block of commands may wait for 10 ms longer than one of the rail."""
+    recording = Recording(tmp_path / "c", 1.0)
+    recording.second(0, 1.0, 0)
+    recording.writer.add_rail_source(blocks(SECOND, MS, np.full(15, 4, np.float32), np.full(15, 1, np.float32)))
+    recording.live.flush()
+    columns = {"cqe_tick": [SECOND - 1], "doorbell_tick": [SECOND - 100], "opcode": [2], "qid": [1], "blocks": [1]}
+    recording.writer.add_command_source(Source(**columns))
+    recording.writer.close()
+    assert [line.iops for line in recording.lines] == [1, 0]
+
+
 def test_no_period_is_left_out_and_none_is_told_twice(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "c", 0.1)
     for number in (0, 1, 2, 7):
