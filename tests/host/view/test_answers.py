@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from wattbell.analysis import figures_of
 from wattbell.capture import open_capture
 from wattbell.measure.encode import tree_json
 from wattbell.view.plain import rounded
+from wattbell.view.server import make_app
 from wattbell.view.shown import Shown
+from wattbell.wire.decode import Gap
+from wattbell_spec.wire import EventType, Kind
 
-from tests.host.conftest import MS
+from tests.host.conftest import MS, Builder
 from tests.host.view.conftest import MARKUP, Ask
 
 
@@ -88,10 +94,28 @@ def test_events_levels_and_gaps(ask: Ask) -> None:
     assert len(merged) < len(gaps) and merged[0]["begin"] == gaps[0]["begin"] and merged[-1]["end"] == gaps[-1]["end"]
 
 
-def test_a_level_that_changes_more_often_than_can_be_drawn_says_so(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_hundred_thousand_gaps_are_a_few_where_they_are_close(tmp_path: Path) -> None:
+    made = Builder(tmp_path / "capture")
+    made.command(0, 1000)
+    kinds = (Kind.RAIL, Kind.COMMANDS, Kind.EVENTS)
+    made.gaps = [Gap(kinds[i // 700 % 3], i * MS, i * MS + 1000, -1 if i == 5 else 2, f"reason {i // 700}") for i in range(2100)]
+    made.gaps.append(Gap(Kind.TLP, 5000 * MS, 5001 * MS, 1, "late"))
+    made.command(5200 * MS, 1000)
+    made.write()
+    client = TestClient(make_app([Shown(tmp_path / "capture")], "x" * 32), base_url="http://localhost")
+    few = client.get(f"/{'x' * 32}/api/0/gaps?points=100&begin=0&end={5200 * MS}").json()
+    assert few == [
+        {"kind": "ANY", "begin": 0, "end": 2099 * MS + 1000, "count": None, "reason": "several"},
+        {"kind": "TLP", "begin": 5000 * MS, "end": 5001 * MS, "count": 1, "reason": "late"},
+    ]
+    near = client.get(f"/{'x' * 32}/api/0/gaps?points=100&begin={10 * MS}&end={600 * MS}").json()
+    assert near == [{"kind": "RAIL", "begin": 10 * MS, "end": 600 * MS + 1000, "count": 2 * 591, "reason": "reason 0"}]
+    assert len(client.get(f"/{'x' * 32}/api/0/gaps").json()) == 2101
+
+
+def test_a_level_that_changes_more_often_than_can_be_drawn_says_so(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
     from wattbell.view.server import make_app
-    from wattbell_spec.wire import EventType
 
     from tests.host.conftest import Builder
 
