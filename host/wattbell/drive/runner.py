@@ -5,8 +5,10 @@ Each group of jobs, each idle time and each wake-up is a phase between two in-ba
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +35,8 @@ from .settings import Settings
 from .settle import Seen
 from .smart import HealthWatch
 from .tools import Tools
+
+_LOG = logging.getLogger(__name__)
 
 START, END, PRESENT = 1, 2, 3
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
@@ -237,6 +241,7 @@ class Runner:
 
     def _run_fio(self, *arguments: str) -> None:
         command = [self.tools.find("fio"), *arguments]
+        _LOG.info("%s", shlex.join(command))
         environment = {**os.environ, "WATTBELL_DRIVE": self.device.path}
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
 import shutil
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from ..errors import DriveError
 
+_LOG = logging.getLogger(__name__)
 _FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PACKAGES = {"fio": "fio", "nvme": "nvme-cli", "setpci": "pciutils"}
 
@@ -45,6 +48,7 @@ class Tools:
     def attempt(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Runs the program, whatever its exit code. DriveError when it hangs or cannot be started."""
         command = [self.find(name), *map(str, arguments)]
+        _LOG.info("%s", shlex.join(command))
         # A session of its own: Ctrl-C is for us, and must not kill the program that puts settings back. A signal to our group may come
         # before it has that session, so it also has these signals blocked, from its first moment.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_US)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -10,6 +11,7 @@ import serial
 
 from ..errors import RigError
 
+_LOG = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
 """A virtual rig simulates every clock cycle of its controller: on a busy machine a line may take seconds."""
 _IDENTITY = re.compile(r"[A-Za-z][^,\"]*,[^,\"]+,[^,\"]+,[^,\"]+")
@@ -32,6 +34,7 @@ class Scpi:
 
     def _send(self, text: str) -> None:
         try:
+            _LOG.info("%s < %s", self.device, text)
             self._port.write(text.encode("ascii") + b"\n")
         except (OSError, ValueError) as error:
             raise RigError(f"The rig does not take commands on {self.device} ({_reason(error)}).") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +20,8 @@ from typing import IO
 
 from ..errors import RigError, SimError
 from ..rig import RigPort, discovery
+
+_LOG = logging.getLogger(__name__)
 
 _START_TIMEOUT_S = 60.0
 _CHECKOUT = Path(__file__).resolve().parents[3]
@@ -116,6 +120,7 @@ class Program:
 def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iterator[Program]:
     """Run a simulation program for as long as the block lasts; Ctrl-C is ours to handle, so it gets its own session."""
     command = [*_dies_with_us(), str(find_program(name)), *map(str, arguments)]
+    _LOG.info("%s", shlex.join(command))
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
     process = subprocess.Popen(
         command,
