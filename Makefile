@@ -11,7 +11,7 @@ LEVEL ?= dev
 demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check reference bench soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -123,6 +123,9 @@ seeds-check: setup sim controller  ## every quantitative statement of the seed r
 
 reference: setup sim controller  ## the suite `quick` on every modelled drive: what a page of one drive is drawn among (minutes)
 	@$(PY) tools/reference.py
+
+energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? (under an hour; WORKLOADS=20): docs/energy.md
+	@$(PY) tools/energy_coverage.py --workloads $${WORKLOADS:-200} --check
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)

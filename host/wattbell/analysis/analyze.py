@@ -50,12 +50,14 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
     idle_result = idle.idle_power(context)
     idle_w = idle.operational_idle(idle_result)
     say("commands")
-    whole = _window(context, scan, idle_w, 0, context.first_tick, context.last_tick, whole=True)
-    phases = []
+    whole, _ = _window(context, scan, idle_w, 0, context.first_tick, context.last_tick, whole=True)
+    phases, energies = [], []
     for i, phase in enumerate(context.phases, start=1):
         say(f"phase {phase.number}: {phase.name}")
-        window = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick, edge_u_s=phase.edge_u_s)
+        window, energy = _window(context, scan, idle_w, i, phase.first_tick, phase.last_tick, edge_u_s=phase.edge_u_s)
         phases.append(_describe_phase(phase, context, window))
+        energies += [energy] if energy else []
+    perclass.separate(energies)
     say("wake-up")
     result: Analysis = {
         "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
@@ -95,8 +97,9 @@ def _window(
     last_tick: int,
     whole: bool = False,
     edge_u_s: float = 0.0,
-) -> Window:
-    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window, whose edges are known within ``edge_u_s``."""
+) -> tuple[Window, perclass.Window | None]:
+    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window, whose edges are known within ``edge_u_s``;
+    and what the energy of its classes of commands is told apart by."""
     loss = context.loss.between(first_tick, last_tick)
     members = context.commands if whole else context.commands.between(first_tick, last_tick)
     io = members.take(members.qid > 0)
@@ -135,13 +138,15 @@ def _window(
     out["power"] = power
     out["efficiency"] = {"absent": power.get("absent", "no I/O in this window" if context.saw_commands else NO_COMMANDS)}
     if context.rail is None or "absent" in power or span is None:
-        return out
+        return out, None
     lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
     energy, mean = measured.power(scored=False, lost=lost)
     power["active"] = {"energy_j": energy, "mean_w": mean} if mean.value is not None else {"absent": str(mean.conditions["absent"])}
     out["efficiency"] = _efficiency(rate, power)
-    out["energy_per_command"] = perclass.energy_per_command(context.rail, busy, span, idle_w, lost)
-    return out
+    until = context.next_start(last_tick)
+    energy_of = perclass.energy_per_command(context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until)
+    out["energy_per_command"] = energy_of.result
+    return out, energy_of
 
 
 def _efficiency(rate: Rates, power: Power) -> Efficiency:

@@ -63,6 +63,11 @@ class Context(Instruments):
     last_tick: int
     notes: list[str]
 
+    def next_start(self, tick: int) -> int:
+        """Start of the first command, not a marker, at or after ``tick``; the capture's end if there is none."""
+        at = int(np.searchsorted(self.commands.start_tick, tick))
+        return int(self.commands.start_tick[at]) if at < len(self.commands) else self.last_tick
+
 
 def _longest(commands: Commands) -> int:
     """Ticks of the longest command."""

@@ -1,139 +1,195 @@
-"""Energy of one command of each class (opcode and size), above idle.
+"""Energy of one command of each class, above operational idle, and where the joules of a window went. ``docs/energy.md`` has the method.
 
-One class: accounting. E = (energy of the active span - idle power x active time) / commands.
-Several classes: least squares. The span is cut into bins; the energy of a bin above idle is a sum of counts times the
-unknown energies. Commands are split over the bins between doorbell and CQE. What this cannot see: work that the drive
-does later for a command (cache folding, garbage collection) is charged to whatever runs then, or to idle.
+One class in a window: accounting. E = (energy of the active span - idle power x active time) / commands. Several: first one figure for
+all of them, by the same accounting; :func:`separate` then tells apart what the phases of the capture tell apart.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.nvme import io as opcode_of
 
-from wattbell.analysis.names import io_name, size_text
-from wattbell.analysis.result import EnergyPerCommand
-from wattbell.measure.figure import Figure, K
+from wattbell.analysis import energyfit
+from wattbell.analysis.commandclass import CommandClass, classify
+from wattbell.analysis.energybins import Bins, equal_shares, rail_bins
+from wattbell.analysis.energyfit import PhaseLoad
+from wattbell.analysis.result import EnergyPerCommand, EnergyShares
+from wattbell.measure.depth import depth_steps
+from wattbell.measure.figure import Figure
 from wattbell.measure.rail import Rail
 from wattbell.measure.table import Commands
 from wattbell.measure.throughput import Span
 
-Float = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
-MAX_CLASSES = 8
-_BINS = 400
-_MIN_BIN_SAMPLES = 8
-_CONDITION_LIMIT = 300.0
-
-
-def solve(counts: Float, energy: Float) -> tuple[Float, Float, float] | None:
-    """Least squares ``counts @ x = energy`` (bins x classes, J): (x, standard errors, condition number).
-
-    None where there are not more bins than classes or the columns cannot be told apart (condition above 300 after
-    scaling each column to unit length).
-    """
-    n, m = counts.shape
-    scale = np.linalg.norm(counts, axis=0)
-    if n <= m + 1 or (scale == 0).any():
-        return None
-    scaled = counts / scale
-    singular = np.linalg.svd(scaled, compute_uv=False)
-    condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else math.inf
-    if condition > _CONDITION_LIMIT:
-        return None
-    x, *_ = np.linalg.lstsq(scaled, energy, rcond=None)
-    residual = energy - scaled @ x
-    variance = float(residual @ residual) / (n - m)
-    covariance = variance * np.linalg.inv(scaled.T @ scaled)
-    return x / scale, np.sqrt(np.diag(covariance)) / scale, condition
+OWED_S = 0.05
+"""How long after the last completion of a burst what is drawn still counts as its writes', if no other command comes; later it is work
+put off."""
+_DEFERRING = tuple(opcode_of(name) for name in ("write", "write_zeroes", "dsm", "flush"))
+_MOST_BURSTS = 4096
+_MIN_SAMPLES = 8
+_MISFIT = 3.0
+"""Residuals' spreads by which a phase may miss the model of all phases; one that misses by more is not separated."""
+_IN_COMPANY = ", in company"
+NO_INTERVAL = "no interval: what is read ahead for sequential reads is used or lost by what runs beside them, which differs between phases"
+NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: one figure for all of them"
 
 
-def spread_counts(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], edges: Float) -> Float:
-    """Commands in each bin, each command spread evenly over ``[start, end)``. Sums to the commands inside ``edges``.
+@dataclass(frozen=True)
+class Window:
+    """Energy of a window, and what :func:`separate` needs to know of it. ``base_u_w``: k = 2 of operational idle; ``gain``: of the rail."""
 
-    By the integral of the number in flight over its length: cumulative work W(t) = sum of clip((t - s)/(e - s), 0, 1).
-    """
-    order = np.argsort(starts, kind="stable")
-    order_s, order_e, last = starts[order], np.sort(ends), ends[order]
-    longest = int((ends - starts).max()) if len(starts) else 0
-    done = np.searchsorted(order_e, edges, side="right").astype(np.float64)
-    begun = np.searchsorted(order_s, edges, side="right")
-    out = done.copy()
-    for k, edge in enumerate(edges.tolist()):
-        if begun[k] > done[k]:  # some straddle the edge
-            near = slice(int(np.searchsorted(order_s, edge - longest, side="left")), int(begun[k]))
-            first, end = order_s[near], last[near]
-            across = end > edge
-            length = np.maximum(end[across] - first[across], 1)
-            out[k] += float(((edge - first[across]) / length).sum())
-    return np.diff(out)
+    result: EnergyPerCommand
+    load: PhaseLoad | None = None
+    classes: tuple[CommandClass, ...] = ()
+    base_u_w: float = 0.0
+    gain: float = 0.0
+    lost: int = 0
 
 
-def energy_per_command(rail: Rail, commands: Commands, span: Span, idle_w: Figure | None, lost: int) -> EnergyPerCommand:
-    """``{"method", "classes": {"read 4 KiB": figure in J}, ...}``, or ``{"absent": reason}``; ``lost`` is missing under all of them."""
-    if idle_w is None or idle_w.value is None:
-        return {"absent": "no steady operational idle level in this capture to measure above"}
-    keys = commands.opcode.astype(np.int64) << 40 | np.minimum(commands.nbytes, (1 << 40) - 1)
-    classes, counts = np.unique(keys, return_counts=True)
-    if len(classes) > MAX_CLASSES:
-        return {"absent": f"{len(classes)} classes of command: more than {MAX_CLASSES} cannot be told apart"}
-    seconds = span.active_ticks * rail.tick_s
-    if seconds < _MIN_BIN_SAMPLES * rail.interval_s or len(span.bursts) > 4096:
-        return {"absent": "active time too short, or too many bursts, for the sample rate"}
-    base, base_u = idle_w.value, idle_w.u or 0.0
-    names = [_name(int(k)) for k in classes]
-    if len(classes) == 1:
-        parts = [rail.energy(a, b) for a, b in span.bursts.tolist()]
-        above = sum(p.joules for p in parts) - base * sum(p.covered_s for p in parts)
-        moved = sum(p.moved_j for p in parts)
-        edges = sum(p.edge_u_j**2 for p in parts) + moved**2
-        u = math.sqrt(edges + (base_u * seconds) ** 2 + (rail.model.gain * sum(p.joules for p in parts)) ** 2)
-        conditions = {"idle_w": base, "commands": int(counts[0])}
-        return {
-            "method": "accounting: (energy of the active span - idle power x active time) / commands",
-            "classes": {names[0]: Figure(above / int(counts[0]), u / int(counts[0]), "J", lost, conditions)},
-        }
-    return _regression(rail, commands, span, keys, classes, names, base, base_u, lost)
-
-
-def _regression(
+def energy_per_command(
     rail: Rail,
     commands: Commands,
     span: Span,
-    keys: npt.NDArray[np.int64],
-    classes: npt.NDArray[np.int64],
-    names: list[str],
-    base: float,
-    base_u: float,
+    idle_w: Figure | None,
     lost: int,
-) -> EnergyPerCommand:
-    length = max(span.whole_ticks / _BINS, _MIN_BIN_SAMPLES * rail.interval_ticks)
-    bins = int(span.whole_ticks // length)
-    edges: Float = (span.first_tick + np.arange(bins + 1) * length).astype(np.float64)
-    joules = np.array([rail.energy(a, b).joules for a, b in itertools.pairwise(edges)])
-    bin_s = length * rail.tick_s
-    matrix = np.stack([spread_counts(commands.start_tick[keys == k], commands.cqe_tick[keys == k], edges) for k in classes], axis=1)
-    answer = solve(matrix, joules - base * bin_s)
-    if answer is None:
-        return {"absent": "the classes run in too constant a proportion to be told apart"}
-    x, error, condition = answer
-    total = matrix.sum(axis=0)
-    out: dict[str, Figure] = {}
-    for i, name in enumerate(names):
-        # An error of the idle power shifts all classes together: shared out by their part of the energy above idle.
-        share = base_u * bins * bin_s * abs(x[i]) / max(float(np.abs(x) @ total), 1e-30)
-        u = math.sqrt((K * error[i]) ** 2 + share**2 + (rail.model.gain * x[i]) ** 2)
-        out[name] = Figure(float(x[i]), u, "J", lost, {"idle_w": base, "commands": round(float(total[i]))})
+    window: tuple[int, int] | None = None,
+    until: int | None = None,
+) -> Window:
+    """``result``: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``; ``lost`` is missing
+    under all of them.
+
+    ``commands``: I/O commands with an SQE, sorted by start. ``window``: first and last tick of what ``shares`` is about, the active
+    span by default. ``until``: when the next command comes, by default the end of the window.
+    """
+    if idle_w is None or idle_w.value is None:
+        return Window({"absent": "no steady operational idle level in this capture to measure above"})
+    if span.active_ticks * rail.tick_s < _MIN_SAMPLES * rail.interval_s or len(span.bursts) > _MOST_BURSTS:
+        return Window({"absent": "active time too short, or too many bursts, for the sample rate"})
+    base, base_u = idle_w.value, idle_w.u or 0.0
+    classes = tuple(classify(commands))
+    first, last = window or (span.first_tick, span.last_tick)
+    defers = bool(np.isin(commands.opcode, _DEFERRING).any())
+    tail = OWED_S / rail.tick_s if defers else 0.0
+    limits = [*span.bursts[1:, 0].tolist(), until or max(last, span.last_tick)]
+    at_work = [(a, max(b, min(b + tail, limit))) for (a, b), limit in zip(span.bursts.tolist(), limits, strict=True)]
+    parts = [rail.energy(a, b) for a, b in at_work]
+    joules, seconds = sum(p.joules for p in parts), sum(p.covered_s for p in parts)
+    above = joules - base * seconds
+    edges = sum(p.edge_u_j**2 for p in parts) + sum(p.moved_j for p in parts) ** 2
+    u = math.sqrt(edges + (base_u * seconds) ** 2 + (rail.model.gain * joules) ** 2)
+    count, name = len(commands), _joined(one.name for one in classes)
+    conditions = {"idle_w": base, "commands": count, **_circumstances(classes)}
+    result: EnergyPerCommand = {
+        "method": "accounting: (energy of the active span - idle power x active time) / commands",
+        "classes": {name: Figure(above / count, u / count, "J", lost, conditions)},
+        "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost),
+    }
+    ends = np.maximum(commands.cqe_tick, commands.start_tick)
+    shares = equal_shares(depth_steps(commands.start_tick, ends), commands.start_tick, ends)
+    load = PhaseLoad(
+        {_identity(one, classes): one.count for one in classes},
+        {_identity(one, classes): float(shares[one.members].sum()) * rail.tick_s for one in classes},
+        above,
+        u,
+    )
+    return Window(result, load, classes, base_u, rail.model.gain, lost)
+
+
+def separate(windows: Sequence[Window]) -> None:
+    """Puts the classes that the ``windows`` (one a phase) tell apart in place of one figure for all of them, in each of their results."""
+    usable = [window for window in windows if window.load is not None and window.load.above_j > 0]
+    mixed = [window for window in usable if len(window.classes) > 1]
+    found = energyfit.fit([window.load for window in usable if window.load]) if mixed else None
+    for window in mixed:
+        load = window.load
+        assert load is not None
+        (whole,) = window.result["classes"].values()
+        told = energyfit.tell_apart(found, load) if found and found.spread <= energyfit.MOST_SPREAD else []
+        explained = sum(one.joules * sum(load.counts[name] for name in one.names) for one in told)
+        if found is None or len(told) < 2 or abs(explained - load.above_j) > _MISFIT * found.spread * load.above_j + load.u_j:
+            (name,) = window.result["classes"]
+            conditions = {**whole.conditions, "note": NOT_TOLD_APART}
+            window.result["classes"] = {name: replace(whole, conditions=conditions)}
+            continue
+        by_identity = {_identity(one, window.classes): one for one in window.classes}
+        classes: dict[str, Figure] = {}
+        spent: dict[str, Figure] = {}
+        for one in told:
+            members = tuple(by_identity[name] for name in one.names)
+            name, n = _joined(member.name for member in members), sum(member.count for member in members)
+            # An error of the idle power is an error of the controller's power, which is shared out by time.
+            base_u = window.base_u_w * sum(load.shared_s[identity] for identity in one.names) / n
+            u = math.sqrt(one.half_width**2 + base_u**2 + (window.gain * one.joules) ** 2)
+            conditions = {"idle_w": whole.conditions["idle_w"], "commands": n, **_circumstances(members)}
+            notes = [NOT_TOLD_APART] * (len(members) > 1) + [NO_INTERVAL] * any(identity.endswith(_IN_COMPANY) for identity in one.names)
+            known_u = None if NO_INTERVAL in notes else u
+            note = {"note": "; ".join(notes)} if notes else {}
+            classes[name] = Figure(one.joules, known_u, "J", window.lost, {**conditions, **note})
+            spent[name] = Figure(one.joules * n, None if known_u is None else u * n, "J", window.lost)
+        window.result["method"] = f"least squares over the {found.phases} phases of the capture"
+        window.result["classes"] = classes
+        shares = window.result["shares"]
+        if "absent" not in shares:
+            moved = sum(one.known for one in shares["classes_j"].values()) - sum(one.known for one in spent.values())
+            left = shares["unexplained_j"]
+            shares["unexplained_j"] = replace(left, value=left.known + moved)
+            shares["classes_j"], shares["by_accounting"] = spent, False
+
+
+def _identity(one: CommandClass, company: Sequence[CommandClass]) -> str:
+    """What is taken to cost the same in all phases of a capture. Sequential reads in company are not what they are alone: other commands
+    end what a drive reads ahead for them."""
+    name = one.name if one.name.endswith(one.pattern) else f"{one.name}, {one.pattern}"
+    return f"{name}{_IN_COMPANY}" if len(company) > 1 and one.pattern != "random" and name.startswith("read") else name
+
+
+def _joined(names: Iterable[str]) -> str:
+    return " + ".join(names)
+
+
+def _circumstances(classes: Sequence[CommandClass]) -> dict[str, str | float]:
+    return {"pattern": _joined(c.pattern for c in classes), "depth": _joined(c.depth for c in classes)}
+
+
+def _shares(
+    rail: Rail, at_work: list[tuple[float, float]], window: tuple[int, int], idle_w: Figure, name: str, above_j: float, lost: int
+) -> EnergyShares:
+    """Where the joules of the window went, all that was drawn ``at_work`` (ticks) being the classes'."""
+    whole = rail.energy(*window)
+    bins = rail_bins(rail, *window)
+    if whole.covered_s <= 0 or not np.isfinite(bins.joules).all():
+        return {"absent": "part of the rail is missing in this window"}
+    base, base_u = idle_w.known, idle_w.u or 0.0
+    rest = bins.joules[~_overlap(bins, at_work)] - base * bins.seconds
+    baseline = base * whole.covered_s + float(np.minimum(rest, 0.0).sum())
+    deferred = float(np.maximum(rest, 0.0).sum())
+    beyond = rail.energy(window[1], at_work[-1][1]) if at_work[-1][1] > window[1] else None
+    after = beyond.joules - base * beyond.covered_s if beyond else 0.0
+    unexplained = whole.joules - baseline - deferred - (above_j - after)
+
+    def figure(joules: float, seconds: float = 0.0) -> Figure:
+        u = math.sqrt((base_u * seconds) ** 2 + (rail.model.gain * joules) ** 2)
+        return Figure(joules, u, "J", lost, {"idle_w": base})
+
     return {
-        "method": f"least squares over {bins} bins of {bin_s:.3g} s",
-        "condition": condition,
-        "classes": out,
+        "total_j": figure(whole.joules),
+        "baseline_j": figure(baseline, whole.covered_s),
+        "classes_j": {name: figure(above_j, sum(b - a for a, b in at_work) * rail.tick_s)},
+        "after_j": figure(after, beyond.covered_s if beyond else 0.0),
+        "deferred_j": figure(deferred, len(rest) * bins.seconds),
+        "unexplained_j": Figure(unexplained, None, "J", lost, {"note": "what is left of the total"}),
+        "by_accounting": True,
     }
 
 
-def _name(key: int) -> str:
-    opcode, nbytes = key >> 40, key & ((1 << 40) - 1)
-    return f"{io_name(opcode)} {size_text(nbytes)}" if nbytes else io_name(opcode)
+def _overlap(bins: Bins, spans: list[tuple[float, float]]) -> Bool:
+    """Bins that any of the spans, which are in order, touches."""
+    starts, ends = np.array([a for a, _ in spans]), np.array([b for _, b in spans])
+    touched: Bool = np.searchsorted(starts, bins.edges[1:]) > np.searchsorted(ends, bins.edges[:-1], side="right")
+    return touched

@@ -89,13 +89,29 @@ class Efficiency(TypedDict, total=False):
     j_per_gb_whole: Figure
 
 
+class EnergyShares(TypedDict, total=False):
+    """Where the joules of a window went: ``baseline_j`` (idle, and less where the drive slept), by class of command (``classes_j``,
+    of which ``after_j`` was drawn behind the window's end), work put off (``deferred_j``: above idle long after the last command),
+    and what is left of ``total_j``. ``by_accounting``: the class has by definition all that was drawn above idle while commands were
+    in flight."""
+
+    absent: str
+    total_j: Figure
+    baseline_j: Figure
+    classes_j: dict[str, Figure]
+    after_j: Figure
+    deferred_j: Figure
+    unexplained_j: Figure
+    by_accounting: bool
+
+
 class EnergyPerCommand(TypedDict, total=False):
-    """``classes``: J by opcode and size. ``condition``: of the least squares."""
+    """``classes``: J by class of command, or by classes that the data do not tell apart; ``shares``: of the window."""
 
     absent: str
     method: str
-    condition: float
     classes: dict[str, Figure]
+    shares: EnergyShares
 
 
 class Window(TypedDict, total=False):

@@ -48,6 +48,8 @@ class ModelRun:
     truth: bool = True
     extra_files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    rig_options: tuple[str, ...] = ()
+    """More options of the virtual rig: another board, its temperature."""
 
 
 def find_profile(name: str) -> Path:
@@ -113,7 +115,7 @@ def run_model(run: ModelRun, voice: Voice) -> str:
         ]
         if run.truth:
             arguments += ["--truth", folder / "truth.json", "--truth-commands", folder / "truth-commands.csv"]
-        rig_options = ["--seed", str(run.seed), *_voltage_range(run.profile)]
+        rig_options = ["--seed", str(run.seed), *_voltage_range(run.profile), *run.rig_options]
         if run.fidelity is Fidelity.fast:
             arguments.append("--summaries")
             rig_options += ["--fidelity", "fast"]

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wattbell.analysis.energybins import equal_shares
 from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
-from wattbell.analysis.perclass import solve, spread_counts
 from wattbell.analysis.text import concise, si
 from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
 from wattbell.measure.energy import EnergyMeter
@@ -235,27 +235,15 @@ def test_edge_uncertainty_is_zero_on_a_flat_rail_and_bounds_a_step():
     assert stepped.between(19_700, 44_100).edge_u_j == pytest.approx(2 * 2.0 * 1e-6 / math.sqrt(12), rel=1e-9)
 
 
-def test_two_classes_are_told_apart_from_their_counts():
-    rng = np.random.default_rng(5)
-    counts = rng.integers(0, 50, (200, 2)).astype(float)
-    energy = counts @ np.array([30e-6, 170e-6]) + rng.normal(0, 1e-5, 200)
-    x, error, _ = solve(counts, energy)
-    assert abs(x[0] - 30e-6) < 4 * error[0]
-    assert abs(x[1] - 170e-6) < 4 * error[1]
-    assert error.max() < 1e-7
-    assert solve(np.stack((counts[:, 0], 2 * counts[:, 0]), axis=1), energy) is None
-
-
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 300)), min_size=1, max_size=40))
-def test_a_command_is_spread_over_the_bins_it_spans(pairs):
-    starts = np.array([s for s, _ in pairs], np.int64)
+def test_equal_shares_of_commands_are_the_time_with_anything_in_flight(pairs):
+    starts = np.sort(np.array([s for s, _ in pairs], np.int64))
     ends = starts + np.array([d for _, d in pairs], np.int64)
-    edges = np.linspace(0, 1300, 14)
-    got = spread_counts(starts, ends, edges)
-    want = [
-        sum(max(0.0, min(b, s + d) - max(a, s)) / d for s, d in pairs) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    ]
-    np.testing.assert_allclose(got, want, atol=1e-9)
+    got = equal_shares(depth_steps(starts, ends), starts, ends)
+    at = np.arange(1300)
+    in_flight = (starts[:, None] <= at) & (at < ends[:, None])
+    want = (in_flight / np.maximum(in_flight.sum(axis=0), 1)).sum(axis=1)
+    np.testing.assert_allclose(got, want, atol=1e-6)
 
 
 def test_steady_levels_are_found_between_transitions():

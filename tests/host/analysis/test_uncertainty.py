@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from wattbell.analysis import analyze
+from wattbell.analysis.commandclass import CommandClass
 from wattbell.analysis.context import load
-from wattbell.analysis.perclass import energy_per_command
+from wattbell.analysis.energyfit import PhaseLoad
+from wattbell.analysis.perclass import Window as EnergyWindow
+from wattbell.analysis.perclass import energy_per_command, separate
+from wattbell.analysis.result import EnergyPerCommand
 from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel, error_model
 from wattbell.measure.figure import Figure, ratio
@@ -140,7 +145,7 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
     span = Span(np.array(spans))
 
     def found(u_w: float) -> Figure:
-        result = energy_per_command(context.rail, io, span, Figure(0.5, u_w, "W"), 3)
+        result = energy_per_command(context.rail, io, span, Figure(0.5, u_w, "W"), 3).result
         (one,) = result["classes"].values()
         return one
 
@@ -181,31 +186,30 @@ def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monke
     assert power["mean_w"]["u"] >= power["max_sample_w"]["u"] / math.sqrt(samples)
 
 
-def test_a_doubt_of_the_idle_level_is_shared_out_by_what_each_class_took(builder: Any) -> None:
-    """Reads take 1 mJ above idle, writes 2 mJ, in an order that separates them. 10 mW of idle power over the whole time, shared by energy,
-    is 10 mW x T x 1 mJ / (all energy above idle) for a read, twice that for a write."""
-    kinds = np.random.default_rng(2).integers(1, 3, 300)  # 1: write, 2: read
-    builder.power(0, 0.5)
-    tick = 100 * MS
-    for opcode in kinds.tolist():
-        builder.power(tick, 0.5 + (2.0 if opcode == 1 else 1.0))
-        builder.command(tick, MS, opcode=opcode)
-        tick += MS
-    builder.power(tick, 0.5)
-    capture = builder.write(tick + 50 * MS)
-    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 0.0}
-    context = load(capture)
-    assert context.rail is not None
-    io = context.commands.take(context.commands.qid > 0)
-    found = energy_per_command(context.rail, io, Span(np.array([[100 * MS, tick]])), Figure(0.5, 10e-3, "W"), 0)
-    read, write = found["classes"]["read 4 KiB"], found["classes"]["write 4 KiB"]
-    assert (read.value, write.value) == (pytest.approx(1e-3, rel=5e-3), pytest.approx(2e-3, rel=5e-3))
-    reads, writes = int((kinds == 2).sum()), int((kinds == 1).sum())
-    assert (read.conditions["commands"], write.conditions["commands"]) == (reads, writes)
-    share = 10e-3 * 0.3 * 1e-3 / (reads * 1e-3 + writes * 2e-3)
-    # the least-squares contribution is small: each millisecond is one command
-    assert share < read.u < 1.1 * share
-    assert 2 * share < write.u < 1.1 * 2 * share
+def test_a_doubt_of_the_idle_level_is_shared_out_by_the_time_that_each_class_took() -> None:
+    """Reads take 1 mJ above idle, writes 2 mJ, in phases that separate them exactly. 10 mW of idle power are 10 mW x 1 ms for a read that
+    is alone in flight for 1 ms, and 10 mW x 3 ms for a write that is for 3 ms."""
+    kinds = {name: CommandClass(name, np.ones(1, np.bool_), 1, "random", "1") for name in ("read 4 KiB", "write 4 KiB")}
+    windows = []
+    for reads, writes in ((1000, 0), (1500, 0), (0, 800), (0, 400), (700, 300), (200, 900)):
+        counts = {name: n for name, n in zip(kinds, (reads, writes), strict=True) if n}
+        seconds = {name: n * (1e-3 if name.startswith("read") else 3e-3) for name, n in counts.items()}
+        load = PhaseLoad(
+            {f"{name}, random": n for name, n in counts.items()},
+            {f"{name}, random": s for name, s in seconds.items()},
+            reads * 1e-3 + writes * 2e-3,
+            0.0,
+        )
+        whole = Figure(load.above_j / (reads + writes), 0.0, "J", 0, {"idle_w": 0.5, "commands": reads + writes})
+        result: EnergyPerCommand = {"classes": {" + ".join(counts): whole}, "shares": {"absent": "not asked for"}}
+        classes = tuple(replace(kinds[name], count=n) for name, n in counts.items())
+        windows.append(EnergyWindow(result, load, classes, base_u_w=10e-3))
+    separate(windows)
+    found = windows[4].result["classes"]
+    read, write = found["read 4 KiB"], found["write 4 KiB"]
+    assert (read.value, write.value) == (pytest.approx(1e-3, rel=1e-6), pytest.approx(2e-3, rel=1e-6))
+    assert (read.u, write.u) == (pytest.approx(10e-6, rel=1e-3), pytest.approx(30e-6, rel=1e-3))
+    assert (read.conditions["commands"], write.conditions["commands"]) == (700, 300)
 
 
 def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:

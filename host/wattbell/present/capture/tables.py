@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Analysis, CommandTable, PhaseResult
-from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
+from wattbell.analysis.text import NOTHING, clip, count, decimals, duration, si, signed, size_bytes
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
@@ -101,7 +101,7 @@ def power(phases: Phases, looks: Looks) -> Table:
         if "mean_w" not in watts:
             continue
         useful = phase["kind"] != "wake" and "absent" not in efficiency
-        each = list((phase.get("energy_per_command") or {}).get("classes", {}).values())
+        each = [fig for name, fig in (phase.get("energy_per_command") or {}).get("classes", {}).items() if " + " not in name]
         rows.append(
             [
                 cell(str(phase["name"]), look=looks.get(i)),
@@ -255,14 +255,61 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> Table:
 
 def energy(phases: Phases) -> Table:
     """Energy per command in mixed loads; for a phase with a single class it is in the power table."""
-    rows: list[Row] = [
-        [str(phase["name"]), muted(name), figure(fig, 1e6, "µJ")]
-        for phase in phases
-        for name, fig in (phase.get("energy_per_command") or {}).get("classes", {}).items()
-        if len(phase["energy_per_command"]["classes"]) > 1
-    ]
-    columns = (_PHASE, text_column("command"), Column("energy"))
-    return Table("Energy per command in mixed loads", columns, rows, "above idle, by least squares")
+    rows: list[Row] = []
+    for phase in phases:
+        each = phase.get("energy_per_command") or {}
+        classes = each.get("classes", {})
+        if len(classes) > 1 or any(" + " in name for name in classes):
+            rows += [
+                [str(phase["name"]), muted(name), figure(fig, 1e6, "µJ"), muted(str(fig.conditions.get("depth", NOTHING)))]
+                for name, fig in classes.items()
+            ]
+    columns = (_PHASE, text_column("command"), Column("energy"), text_column("depth", leaves=1))
+    explained = (
+        "Above idle, told apart by the phases of the capture. Classes joined by + are not told apart: one figure for all of them. "
+        "Depth: commands in flight, 10th and 90th percentile."
+    )
+    return Table("Energy per command in mixed loads", columns, rows, "above idle; joined by +: not told apart", explained)
+
+
+def _part(joules: float, total: float) -> str:
+    """Joules and their part of all; a dash for nothing."""
+    percent = 100 * joules / total if total else 0.0
+    return NOTHING if abs(percent) < 5e-3 else f"{si(joules, 'J', 3)} ({decimals(percent, 0 if abs(percent) >= 10 else 1)} %)"
+
+
+def shares(phases: Phases) -> Table:
+    """Where the joules of each phase went; what nothing accounts for has a column of its own."""
+    rows: list[Row] = []
+    for phase in phases:
+        found = (phase.get("energy_per_command") or {}).get("shares") or {"absent": ""}
+        if "absent" in found:
+            continue
+        spent = {"read": 0.0, "write": 0.0, "other": 0.0}
+        for name, fig in found["classes_j"].items():
+            kinds = {part.split()[0] for part in name.split(" + ")}
+            spent[kind if len(kinds) == 1 and (kind := next(iter(kinds))) in spent else "other"] += fig.known
+        parts = [
+            found["baseline_j"].known,
+            *spent.values(),
+            -found["after_j"].known,
+            found["deferred_j"].known,
+            found["unexplained_j"].known,
+        ]
+        total = found["total_j"].known
+        parted: Row = [cell(_part(joules, total)) for joules in parts]
+        rows.append([str(phase["name"]), figure(found["total_j"]), *parted])
+    columns = (
+        _PHASE, Column("all", "J"), Column("idle", leaves=7), Column("reads", leaves=6), Column("writes", leaves=5),
+        Column("mixed, other", short="mixed", leaves=4), Column("after the end", short="after", leaves=1),
+        Column("put off", leaves=2), Column("unexplained"),
+    )  # fmt: skip
+    explained = (
+        "Idle: what the drive draws at operational idle, less where it slept. Reads, writes: what their commands cost; mixed, other: "
+        "classes that are not told apart, and other commands. After the end: of these, what was drawn behind the phase's end. Put off: "
+        "above idle long after the last command. Unexplained: what is left."
+    )
+    return Table("Where the energy went", columns, rows, "of each phase", explained)
 
 
 def truth_faults(commands: Mapping[str, Any]) -> list[str]:
@@ -379,6 +426,7 @@ def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]
         "idle": idle(result["idle"]),
         "wakeups": wakeups(result["wakeup"]["by_state"]),
         "energy": energy(result["phases"]),
+        "shares": shares(result["phases"]),
         "truth": truth(result.get("truth")),
         "fio": fio(result.get("fio")),
         "fio_account": fio_account(result.get("fio_account") or ()),

@@ -212,6 +212,11 @@ impl<T: Write, C: Write> TruthSink<T, C> {
                     out["spent"] = after.json_since(before);
                     out["spent"]["commands"] = classes_json(&self.classes, p.phase);
                 }
+                if let (Some(end), Some(start)) =
+                    (bound.checked_sub(2).map(|b| &self.accounts[b]), self.accounts.get(bound - 1))
+                {
+                    out["spent_before"] = start.json_since(end);
+                }
                 if let (Value::Object(out), Value::Object(result)) = (&mut out, &p.result) {
                     out.extend(result.clone());
                 }

@@ -1,0 +1,137 @@
+"""Energy of classes of commands out of phases that mix them in different ways: least squares over the phases of a capture.
+
+The energy that a phase drew above idle is known to 0.1 %, whatever its commands were; what it cost per class is not. Within a phase short
+times do not tell: a write is over long before its data is in flash, and a loaded drive draws the same whatever it does just then
+(``docs/energy.md`` has figures). Between phases they differ. So each phase is one equation: counts of its classes times their energies,
+plus a power of the controller times the time with anything in flight, is what it drew above idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Float = npt.NDArray[np.float64]
+
+CONDITION_LIMIT = 300.0
+"""Directions of the design, columns scaled to unit length, that are weaker than the strongest by more than this are not seen."""
+_UNSEEN = 1e-3
+"""Part of a combination that may lie in such directions."""
+SPARE = 3
+"""Phases there must be more of than directions: what is left to judge the model by."""
+MOST_SPREAD = 0.05
+"""Relative spread of the residuals beyond which the phases do not follow one model, and nothing is told apart."""
+WIDEST = 0.5
+"""Relative half-width (95 %) beyond which a class is not told apart from another."""
+
+
+@dataclass(frozen=True)
+class PhaseLoad:
+    """One equation. ``counts``, ``shared_s``: commands of each class, and their equal shares of the time with anything in flight, by
+    name of the class. ``above_j``: drawn above idle, k = 2 ``u_j``."""
+
+    counts: dict[str, int]
+    shared_s: dict[str, float]
+    above_j: float
+    u_j: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """``names``: of the classes; the last coefficient is the controller's power in W, the others joule a command. ``seen``: orthonormal
+    directions of the scaled design that the phases determine. ``quantile``: 97.5 % of Student's t. ``spread``: relative, of the
+    residuals; ``scatter``: relative, by which the energy of a class differs from phase to phase, if that of each class does so by
+    itself."""
+
+    names: list[str]
+    scale: Float
+    theta: Float
+    covariance: Float
+    seen: Float
+    quantile: float
+    spread: float
+    scatter: float
+    phases: int
+
+    def combination(self, weights: Float) -> tuple[float, float]:
+        """Value and half-width (95 %) of ``weights @ coefficients`` in one phase; infinite if the phases do not determine it."""
+        scaled = weights / self.scale
+        inside = self.seen @ (self.seen.T @ scaled)
+        value = float(scaled @ self.theta)
+        if np.linalg.norm(scaled - inside) > _UNSEEN * np.linalg.norm(scaled):
+            return value, math.inf
+        variance = max(0.0, float(scaled @ self.covariance @ scaled))
+        return value, self.quantile * math.sqrt(variance + (self.scatter * value) ** 2)
+
+    def weights(self, load: PhaseLoad, names: Sequence[str]) -> Float:
+        """The combination that is the mean energy of the commands of these classes in a phase."""
+        total = sum(load.counts[name] for name in names)
+        out = np.array([load.counts[name] / total if name in names else 0.0 for name in self.names] + [0.0])
+        out[-1] = sum(load.shared_s[name] for name in names) / total
+        return out
+
+
+def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
+    """None where there are too few phases. Each equation is divided by what its phase drew: errors of the model go with that."""
+    loads = [load for load in loads if load.above_j > 0]
+    names = sorted({name for load in loads for name in load.counts})
+    if len(loads) < SPARE + 2:
+        return None
+    from scipy.stats import t  # half a second to import: only where it is needed
+
+    rows = [[load.counts.get(name, 0) / load.above_j for name in names] + [sum(load.shared_s.values()) / load.above_j] for load in loads]
+    design = np.array(rows, np.float64)
+    scale = np.linalg.norm(design, axis=0)
+    scale[scale == 0] = 1.0
+    _, singular, directions = np.linalg.svd(design / scale, full_matrices=False)
+    seen = directions[singular > singular[0] / CONDITION_LIMIT].T
+    free = len(loads) - seen.shape[1]
+    if free < SPARE:
+        return None
+    reduced = (design / scale) @ seen
+    solution, *_ = np.linalg.lstsq(reduced, np.ones(len(loads)), rcond=None)
+    residual = 1.0 - reduced @ solution
+    variance = float(residual @ residual) / free
+    covariance = variance * seen @ np.linalg.inv(reduced.T @ reduced) @ seen.T
+    theta, spread = seen @ solution, math.sqrt(variance)
+    # A residual is the sum of what each class is off, weighted by its part of the phase's energy.
+    parts = np.array([[load.counts.get(name, 0) / load.above_j for name in names] for load in loads]) * (theta / scale)[:-1]
+    parts += np.array([[load.shared_s.get(name, 0.0) / load.above_j for name in names] for load in loads]) * (theta / scale)[-1]
+    scatter = spread / math.sqrt(float(np.mean((parts**2).sum(axis=1))))
+    return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, scatter, len(loads))
+
+
+@dataclass(frozen=True)
+class Told:
+    """Classes that the phases tell apart from all others of a phase: joule a command, half-width (95 %)."""
+
+    names: tuple[str, ...]
+    joules: float
+    half_width: float
+
+
+def tell_apart(found: Fit, load: PhaseLoad) -> list[Told]:
+    """The classes of a phase, those that cannot be told apart merged, until the half-width of each is at most half its value.
+
+    The worst class is merged with the one that makes both together known best. What is left may be one class of all.
+    """
+
+    def told(group: tuple[str, ...]) -> Told:
+        return Told(group, *found.combination(found.weights(load, group)))
+
+    def badness(one: Told) -> float:
+        return math.inf if one.joules <= 0 else one.half_width / one.joules
+
+    each = [told((name,)) for name in load.counts]
+    while len(each) > 1:
+        worst = max(each, key=badness)
+        if badness(worst) <= WIDEST:
+            break
+        others = [one for one in each if one is not worst]
+        partner = min(others, key=lambda one: badness(told(one.names + worst.names)))
+        each = [one for one in others if one is not partner] + [told(partner.names + worst.names)]
+    return each

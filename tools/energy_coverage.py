@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
+boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
+
+    energy_coverage.py [--workloads 200] [--first 1] [--processes 2] [--json FILE] [--check]
+
+--check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from wattbell.analysis import analyze
+from wattbell.analysis.commandclass import classify
+from wattbell.capture import open_capture
+from wattbell.capture.record import Progress
+from wattbell.jsondata import JsonObject
+from wattbell.measure.table import Commands
+from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model
+
+Float = npt.NDArray[np.float64]
+ROOT = Path(__file__).resolve().parents[1]
+PHASES = 12
+"""Phases with a load in a workload,"""
+RUNTIME_S = (0.2, 0.6)
+"""and how long each is."""
+KINDS = ("randread", "randwrite", "read", "write")
+SIZES_KIB = (4, 8, 16, 64, 128)
+INTERVAL_S = 10e-6
+"""Between conversions of the rig."""
+DEPTHS = (1, 2, 4, 8, 16, 32)
+DEFERRED = ("fold", "collect", "padding", "map_write_back")
+"""What a write brings with it and no command is booked by the model; on the wire it is the writes'."""
+WANTED = (0.90, 0.99)
+
+
+class Silence:
+    """Says nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    @contextmanager
+    def spinner(self, text: str) -> Iterator[None]:
+        """Shows nothing."""
+        yield
+
+    @contextmanager
+    def recording(self, serial: str) -> Iterator[Callable[[Progress], None]]:
+        """Shows nothing."""
+        yield lambda progress: None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One class of one load. ``how``: accounting or regression; ``merged``: several classes in one. ``share``: of the energy above idle;
+    ``deferring``: part of that which belongs to no command; ``unexplained``: in the same measure."""
+
+    seed: int
+    profile: str
+    load: str
+    name: str
+    how: str
+    merged: bool
+    deferring: float
+    value_j: float
+    u_j: float | None
+    truth_j: float
+    share: float
+    unexplained: float
+
+    @property
+    def error(self) -> float:
+        """Relative."""
+        return self.value_j / self.truth_j - 1
+
+    @property
+    def covered(self) -> bool | None:
+        """None without an interval."""
+        return None if self.u_j is None else abs(self.value_j - self.truth_j) <= self.u_j
+
+
+def plan(seed: int, folder: Path) -> Path:
+    """A random experiment: two to four jobs, and phases in which one to three of them run at depths drawn anew."""
+    chance = random.Random(seed)
+    jobs = []
+    for number in range(chance.choice((2, 3, 3, 4))):
+        job = f"rw={chance.choice(KINDS)}\nbs={chance.choice(SIZES_KIB)}k\noffset={4 * number}g"
+        if chance.random() < 0.3:
+            job += f"\nthinktime={chance.choice((100, 500, 2000))}us\nthinktime_blocks={chance.choice((1, 8, 64))}"
+        jobs.append(job)
+    steps = ['condition = "test-data"', '[[step]]\nname = "idle before"\nidle_s = 0.3']
+    for load in range(PHASES):
+        alone = load < len(jobs)  # each once by itself
+        running = [jobs[load]] if alone else chance.sample(jobs, chance.randint(1, min(3, len(jobs))))
+        text = f"[global]\ndirect=1\ntime_based=1\nsize=4g\nruntime={1000 * chance.uniform(*RUNTIME_S):.0f}ms\n"
+        for number, job in enumerate(running):
+            text += f"[job{number}]\n{job}\niodepth={chance.choice(DEPTHS)}\nrandseed={chance.randrange(1 << 20)}\n"
+        (folder / f"load{load}.fio").write_text(text)
+        steps += [f'[[step]]\nname = "load {load}"\nfio = "load{load}.fio"', f'[[step]]\nname = "after {load}"\nidle_s = 0.05']
+    file = folder / "plan.toml"
+    file.write_text("\n".join(steps) + "\n")
+    return file
+
+
+def truth_of(capture: Path, origin_ps: int) -> tuple[Commands, Float]:
+    """The model's I/O commands by start, and what each is booked in J."""
+    frame = pl.read_csv(capture / "workload/truth-commands.csv").filter(pl.col("qid") > 0).sort("doorbell_ps")
+    columns = {
+        "start_tick": (frame["doorbell_ps"] + origin_ps).to_numpy() // 1000,
+        "cqe_tick": (frame["cqe_ps"] + origin_ps).to_numpy() // 1000,
+        "nbytes": np.where(frame["opcode"].is_in([1, 2]), frame["blocks"] * 512, 0).astype(np.int64),
+        "slba": frame["slba"].cast(pl.UInt64).to_numpy(),
+        "opcode": frame["opcode"].cast(pl.UInt8).to_numpy(),
+    }
+    return Commands(columns), (frame["own_pj"] + frame["share_pj"]).to_numpy() * 1e-12
+
+
+def measure(seed: int) -> list[Found]:
+    """Run workload ``seed`` and compare."""
+    names = sorted(entry["profile"] for entry in known_profiles())
+    profile = names[seed % len(names)]
+    found: list[Found] = []
+    with tempfile.TemporaryDirectory(prefix="wattbell-energy-") as folder_name:
+        folder = Path(folder_name)
+        # The designed front end is for rails of 3.3 V.
+        board = ("--afe", str(ROOT / "hw/afe/model.toml"), "--temperature", str(10 + seed % 31))
+        options = () if _supply_is_high(profile) else board
+        run = ModelRun(plan(seed, folder), find_profile(profile), folder / "capture", Fidelity.fast, seed, INTERVAL_S, rig_options=options)
+        run_model(run, Silence())
+        capture = open_capture(run.out)
+        origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
+        commands, joules = truth_of(run.out, origin * 1000)
+        result: JsonObject = analyze(capture)
+        truths = json.loads((run.out / "workload/truth.json").read_text())["phases"]
+        for phase, true, after in zip(result["phases"], truths, [*truths[1:], None], strict=True):
+            if phase["kind"] == "fio":
+                found += compare(seed, profile, phase, true, after, commands, joules)
+    return found
+
+
+def _supply_is_high(profile: str) -> bool:
+    text = find_profile(profile).read_text()
+    return "supply_v" in text and "supply_v = { value = 3.3" not in text
+
+
+def compare(
+    seed: int, profile: str, phase: JsonObject, true: JsonObject, after: JsonObject, commands: Commands, joules: np.ndarray
+) -> list[Found]:
+    """The classes of one phase."""
+    each = phase["energy_per_command"]
+    if "absent" in each:
+        print(f"workload {seed}, {phase['name']}: {each['absent']}", file=sys.stderr)
+        return []
+    low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
+    mine, booked = commands.take(slice(int(low), int(high))), joules[low:high]
+    spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # what is owed is drawn after the phase
+    put_off = sum(sum(one["purposes"].get(name, {}).values()) for one in spent for name in DEFERRED)
+    # The controller with nothing in hand: a write buffer that empties; the interrupt after a CQE.
+    alone = sum(one["active"].get("no_io_in_hand", {}).get("j", 0.0) for one in spent)
+    written = float(mine.nbytes[mine.opcode == 1].sum())
+    if not written:
+        booked = booked + true["spent"]["active"].get("no_io_in_hand", {}).get("j", 0.0) / len(mine)
+    put_off += alone if written else 0.0
+    total, n = {}, {}
+    for one in classify(mine):
+        writes = one.members & (mine.opcode == 1)
+        total[one.name] = float(booked[one.members].sum()) + (put_off * float(mine.nbytes[writes].sum()) / written if written else 0.0)
+        n[one.name] = one.count
+    shares, above = each["shares"], sum(total.values())
+    unexplained = shares["unexplained_j"]["value"] / above if "absent" not in shares else float("nan")
+    how = "accounting" if each["method"].startswith("accounting") else "regression"
+    out = []
+    for name, fig in each["classes"].items():
+        parts = name.split(" + ")
+        truth = sum(total[part] for part in parts)
+        true_j, share = truth / sum(n[part] for part in parts), truth / above
+        about = (seed, profile, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
+        out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained))
+    return out
+
+
+def kind_of(found: Found) -> str:
+    """What a line of the table is about."""
+    if found.how == "accounting":
+        return "all classes as one (accounting)" if found.merged else "one class (accounting)"
+    if found.u_j is None:
+        return "sequential reads in company"
+    if found.merged:
+        return "classes merged"
+    return found.name.split()[0] + (" sequential" if "sequential" in found.name else "")
+
+
+def table(all_found: list[Found]) -> list[str]:
+    """Lines of Markdown."""
+    groups: dict[str, list[Found]] = {}
+    for one in all_found:
+        groups.setdefault(kind_of(one), []).append(one)
+    regression = [one for one in all_found if one.how == "regression" and one.u_j is not None]
+    lines = [
+        "| | figures | intervals that hold the truth | bias (weighted by energy) | error, RMS | half-width, median |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, members in [*sorted(groups.items()), ("**all of several classes with an interval**", regression)]:
+        given = [one for one in members if one.u_j is not None]
+        errors, energy = np.array([one.error for one in members]), np.array([one.share for one in members])
+        bias, rms = float((errors * energy).sum() / energy.sum()) if len(members) else 0.0, float(np.sqrt(np.mean(errors**2)))
+        held = f"{100 * sum(bool(one.covered) for one in given) / len(given):.1f} %" if given else "no interval is given"
+        width = f"{100 * np.median([(one.u_j or 0.0) / one.truth_j for one in given]):.2f} %" if given else ""
+        lines.append(f"| {name} | {len(members)} | {held} | {100 * bias:+.2f} % | {100 * rms:.2f} % | {width} |")
+    return lines
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=int, default=200)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    seeds = range(given.first, given.first + given.workloads)
+    with ProcessPoolExecutor(given.processes) as pool:
+        found = [one for each in pool.map(measure, seeds) for one in each]
+    if given.json:
+        given.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
+    print("\n".join(table(found)))
+    judged = [one for one in found if one.how == "regression" and one.covered is not None]
+    share = sum(bool(one.covered) for one in judged) / max(1, len(judged))
+    print(f"\n{len(judged)} intervals of regressions over {given.workloads} workloads: {100 * share:.1f} % hold the truth")
+    if given.check and not WANTED[0] <= share <= WANTED[1]:
+        print(f"not within {100 * WANTED[0]:.0f} to {100 * WANTED[1]:.0f} %", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
