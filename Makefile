@@ -70,7 +70,7 @@ lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
 
-box: setup sim rtl guest  ## a suite on the modelled drive by real Linux, fio and nvme-cli in one guest (minutes)
+box: setup sim guest  ## quick by real Linux in one guest, over a rig without a tap; and as one with a tap sees it (minutes)
 	@$(PY) -m pytest -q tests/slow/test_bench_in_a_box.py
 
 compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)

@@ -67,18 +67,15 @@ class How:
 
 @dataclass(frozen=True)
 class Equipment:
-    """``rig`` or ``meter``; ``log``: kind of the host's log, None for none."""
+    """``rig`` or ``meter``; ``log``: kind of the host's log, None for none; ``virtual``: whether its rig, or the one that serves as meter,
+    is virtual."""
 
     device: Device
     rig: Rig | None
     meter: str | None
     log: str | None
     wanted: Wanted
-
-    @property
-    def virtual(self) -> bool:
-        """Whether its rig is a virtual one."""
-        return self.rig is not None and self.rig.port.virtual
+    virtual: bool
 
     def open_meter(self, sample: Callable[[Rig], None]) -> AbstractContextManager[Meter | None]:
         """The meter, anew for each session; None where a rig records. ``sample``: sets the sampling of a rig that serves as one."""
@@ -123,16 +120,18 @@ def equipped(how: How, rig: str | None, device: Device, say: Say, sys: Path = Pa
     if how.meter is not None:
         with open_meter(how.meter) as meter:
             say(f"rail: {meter.about.model} {meter.about.serial}".rstrip())
-        yield Equipment(device, None, how.meter, _log(how.commands, device, say), how.wanted)
+            virtual = bool(meter.about.conditions.get("virtual"))
+        yield Equipment(device, None, how.meter, _log(how.commands, device, say), how.wanted, virtual)
         return
     with Rig.open(rig) as held:
+        virtual = held.port.virtual
         wanted = _seen(held, read_link(device, sys), how, say)
         if wanted is not None:
             beside = how.commands if how.commands in _LOGS else None
-            yield Equipment(device, held, None, beside and _log(beside, device, say), wanted)
+            yield Equipment(device, held, None, beside and _log(beside, device, say), wanted, virtual)
             return
     # the tap is blind: the same rig as a meter of the rail
-    yield Equipment(device, None, f"{RIG_METER}:{rig or ''}", _log(how.commands, device, say), how.wanted)
+    yield Equipment(device, None, f"{RIG_METER}:{rig or ''}", _log(how.commands, device, say), how.wanted, virtual)
 
 
 def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:

@@ -115,13 +115,13 @@ class RigMeter:
     def take_stream(self, timeout_s: float) -> list[bytes]:
         """Pieces of the stream that came since the last call, as :meth:`read`."""
         assert self._arrivals is not None, "start() comes first"
-        found = [data for _, data in self._arrivals.take(timeout_s, ending=self._stopped)]
+        found = b"".join(data for _, data in self._arrivals.take(timeout_s, ending=self._stopped))
         if not self._stopped and host_ns() >= self._ask_at_ns:
             try:
                 self._ask()
             except RigError:
                 self._ask_at_ns = host_ns() + _ASK_NS  # it is gone; the stream tells
-        return found
+        return [found] if found else []  # a slow computer with a port of small pieces would be busy with each
 
     def read(self, timeout_s: float) -> list[RailSource]:
         """See :class:`~.meter.Meter`."""

@@ -143,7 +143,7 @@ def test_commands_that_the_hosts_log_lost_end_a_run_with_an_error(lab: Lab, monk
     setup = Setup("/dev/nvme9n2", "S", None, out / JOURNAL, how=How("fake:", Commands.trace))
     bench = RealBench(setup, Choice(written=True, real=True), audience)
     kept = run_suite(Order(str(lab.root / "suite"), out), bench, Ending(None, page=False), audience)
-    assert audience.tests == ["a", "b"]
+    assert audience.tests == ["a", "b"] and kept.results["virtual"] is False
     assert (kept.results["conditions"]["meter"], kept.results["conditions"]["commands"]) == ("fake:", "trace")
     with pytest.raises(ResultsError, match=r"a-empty: 7 commands are missing from the host's log \(the kernel's trace buffer overran"):
         kept.check()
@@ -154,3 +154,12 @@ def test_a_loss_of_the_hosts_log_beside_a_tap_is_none_of_the_figures() -> None:
     lost = [{"first_ns": 1, "last_ns": 2, "count": 3, "reason": "the kernel's trace buffer overran (CPU 0)"}]
     assert "3 commands are missing" in (equipment.missing_of({"host_log": {"lost": lost, "beside_tap": False}}) or "")
     assert equipment.missing_of({"host_log": {"lost": lost, "beside_tap": True}}) is None
+
+
+def test_a_virtual_rig_that_serves_as_a_meter_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = LabMeter(lab)
+    meter.follows(0.0)
+    monkeypatch.setattr(equipment, "open_meter", lambda _: meter)
+    monkeypatch.setattr(equipment, "open_log", lambda *_: contextlib.nullcontext())
+    with equipment.equipped(How("rig:V", Commands.trace), None, lab.device, lambda _: None) as held:
+        assert held.virtual

@@ -33,7 +33,7 @@ class Idle(Kind):
             out.add_loss(source, phase)
             out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
             out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick, edge_u_s=phase.edge_u_s)[1])
-            out.score("idle for", "s", Figure(source.seconds(phase.last_tick - phase.first_tick), 0.0, "s"))
+            out.score("idle for", "s", Figure(source.seconds(phase.last_tick - phase.first_tick), 2 * phase.edge_u_s, "s"))
         return out
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
