@@ -47,6 +47,12 @@ def end(name: str, child: int) -> None:
     times[name] = time.monotonic()
 
 
+def wait_for(name: str, words: str, child: int) -> None:
+    """Until NAME.txt has these words, or nobody writes it any more."""
+    while words not in Path(f"{name}.txt").read_text() and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        time.sleep(0.1)
+
+
 def run(name: str, *arguments: str) -> None:
     end(name, start(name, *arguments))
 
@@ -104,8 +110,7 @@ def bench(first: str, second: str) -> None:
     shell("mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing")
     by_the_log = ("--interval", "0.001", "--decimation", "8", "--meter", f"rig:{RIG}", "--commands", "trace", "--no-store", "--no-page")
     interrupted = start("interrupted", "suite", "--drive", *target, "--out", "second", *by_the_log)
-    while "fill" not in Path("interrupted.txt").read_text() and not os.waitid(os.P_PID, interrupted, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        time.sleep(0.1)
+    wait_for("interrupted", "fill", interrupted)
     settings("during", other)
     os.kill(interrupted, signal.SIGINT)
     end("interrupted", interrupted)
@@ -117,7 +122,7 @@ def bench(first: str, second: str) -> None:
     run("whole", "suite", "--drive", drive, "--serial", first, "--yes", "--out", "first", *sampling)
     # both only read, and are not asked for the serial number
     rig = ("--interval", "0.001", "--decimation", "8", "--rig", RIG)
-    run("job", "suite/read.fio", "--drive", drive, "--out", "job", *rig)
+    run("job", "suite/read.fio", "--drive", drive, "--out", "job", *rig, "--commands", "fio", "--keep-stream")
     copy = "dd if=$WATTBELL_DRIVE of=copy.bin bs=64k skip=16 count=8 iflag=direct && exit 7"
     run("command", "--drive", drive, "--out", "command", *rig, "--", "sh", "-c", copy)
     settings("whole-after", found[first])

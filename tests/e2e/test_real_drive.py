@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import wattbell.cli  # compiled here, where that is quicker than in the guest
 from wattbell.capture import Capture, open_capture
+from wattbell.capture.schema import SeenBy
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, SECOND = "WATTBELL660P0001", "SECOND"
@@ -234,6 +236,17 @@ def test_a_job_file_that_reads_needs_no_serial_number(box: Path) -> None:
     assert text(box, "job.code") == "0", text(box, "job.txt")
     rows = [row for section in figures(box / "job")["fio"]["sections"] for row in section["rows"]]
     assert [(row["opcode"], row["wire_count"], row["fio_count"], row["wire_bytes"]) for row in rows] == [("read", 128, 128, 512 << 10)] * 2
+    assert (box / "job/stream.wbs").stat().st_size > 0, "--keep-stream"
+
+
+def test_fios_log_beside_the_tap_has_the_same_reads(box: Path) -> None:
+    capture = open_capture(box / "job")
+    beside = pl.read_parquet(capture.path / "host_commands.parquet")
+    assert set(beside["source"]) == {int(SeenBy.FIO_LOG)} and set(beside["blocks"]) == {8}
+    reads = capture.commands.filter((pl.col("qid") > 0) & (pl.col("blocks") == 8)).collect()
+    assert len(beside) == 256 and sorted(beside["slba"]) == sorted(reads["slba"])
+    about = capture.meta["conditions"]["host_log"]
+    assert about["beside_tap"] is True and about["lost"] == []
 
 
 def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
