@@ -15,6 +15,7 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
+from wattbell.analysis.text import printable
 from wattbell.present import table as data
 
 DIM = "grey58"
@@ -69,7 +70,7 @@ class WholeTable(Table):
         made = copy.copy(self)
         made.columns = []
         for index, column in enumerate(columns):
-            texts = [str(cell) for cell in (column.header, *column.cells)]
+            texts = [printable(str(cell)) for cell in (column.header, *column.cells)]  # a control character takes room there
             natural = max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
             word = max((cell_len(word) for text in texts for word in text.split()), default=0)
             text = max(TEXT_WIDTH, int(room * _FIRST) if index == 0 else min(word, _WORD))
