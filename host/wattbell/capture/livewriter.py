@@ -499,12 +499,11 @@ class LiveSummary:
         os.pwrite(fd, data, live.START.size)
         os.pwrite(fd, live.START.pack(live.MAGIC, self._sequence, len(data)), 0)
 
-    def close(self) -> None:
-        """The last figures, and no file any more."""
+    def finish(self) -> None:
+        """The last figures. The file stays until :meth:`remove`: whoever looks waits there until the capture can be opened."""
         self.flush()
         for tell in self.on_flush:
             tell(True)
-        self.remove()
 
     def remove(self) -> None:
         """Remove the file; idempotent. The figures go on."""

@@ -17,6 +17,7 @@ from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
 from .journal import NAME as JOURNAL
 from .journal import Journal
+from .live import NAME as LIVE
 from .livewriter import LiveSummary
 from .place import Place
 from .rail import F32
@@ -421,7 +422,7 @@ class CaptureWriter:
         if self._streamed:
             self._end_run()
         if self.live is not None:
-            self.live.close()
+            self.live.finish()
         self.save_meta()  # which knows the tick by now
         for name, table in self._tables.items():
             table.close(schema.metadata(name, self.meta))
@@ -433,8 +434,10 @@ class CaptureWriter:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
         whole = not self._streamed or self._every_run_whole
         self.meta["state"] = "incomplete" if state == "complete" and not whole else state
-        self.meta["files"] = hashes.sums(self.path, leave_out=() if self.keep_stream else (JOURNAL,))
+        self.meta["files"] = hashes.sums(self.path, leave_out=(LIVE,) if self.keep_stream else (LIVE, JOURNAL))
         self.save_meta()
+        if self.live is not None:
+            self.live.remove()
 
     def _annotations(self) -> list[notes.Annotation]:
         """Phases and events, from the finished tables."""

@@ -7,12 +7,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from wattbell.capture import CaptureWriter, blocks
+from wattbell.capture import CaptureWriter, blocks, hashes, open_capture
 from wattbell.errors import UsageError
 from wattbell.view.server import make_app
 from wattbell.view.shown import Shown, align
 
 MS = 1_000_000
+
+
+def test_a_capture_that_is_being_completed_is_shown_as_far_as_it_has_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long capture is hashed for minutes; it is not damaged meanwhile, and the page goes on."""
+    path = tmp_path / "capture"
+    told = []
+    sums = hashes.sums
+
+    def asked_meanwhile(*arguments: object, **options: object) -> object:
+        for name in ("capture", "rail", "latest"):
+            told.append(client.get(f"/{'t' * 32}/api/0/{name}"))
+        return sums(*arguments, **options)  # type: ignore[arg-type]
+
+    with CaptureWriter(path, journal=False, lba_size_bytes=512, conditions={"virtual": True}) as writer:
+        writer.begin_live()
+        writer.add_rail_source(blocks(0, 10_000, np.full(30_000, 3.2, np.float32), np.ones(30_000, np.float32)))
+        writer.look()
+        client = TestClient(make_app([Shown(path)], "t" * 32), base_url="http://127.0.0.1")
+        monkeypatch.setattr(hashes, "sums", asked_meanwhile)
+    assert [answer.status_code for answer in told] == [200, 200, 200]
+    assert told[0].json()["live"] and told[2].json()["w"] == pytest.approx(3.2)
+    assert client.get(f"/{'t' * 32}/api/0/capture").json()["state"] == "complete"
+    assert "live.bin" not in open_capture(path).meta["files"] and not (path / "live.bin").exists()
 
 
 def test_from_the_first_sample_to_the_complete_capture(tmp_path: Path) -> None:
