@@ -25,6 +25,7 @@ import numpy.typing as npt
 import polars as pl
 from wattbell.analysis import analyze
 from wattbell.analysis.commandclass import classify
+from wattbell.analysis.perclass import TOO_SMALL
 from wattbell.capture import open_capture
 from wattbell.capture.record import Progress
 from wattbell.jsondata import JsonObject
@@ -81,6 +82,7 @@ class Found:
     truth_j: float
     share: float
     unexplained: float
+    note: str = ""
 
     @property
     def error(self) -> float:
@@ -189,7 +191,7 @@ def compare(
         truth = sum(total[part] for part in parts)
         true_j, share = truth / sum(n[part] for part in parts), truth / above
         about = (seed, profile, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
-        out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained))
+        out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained, str(fig.get("conditions", {}).get("note", ""))))
     return out
 
 
@@ -198,7 +200,7 @@ def kind_of(found: Found) -> str:
     if found.how == "accounting":
         return "all classes as one (accounting)" if found.merged else "one class (accounting)"
     if found.u_j is None:
-        return "sequential reads in company"
+        return "no interval: " + ("a small part" if TOO_SMALL in found.note else "sequential reads in company")
     if found.merged:
         return "classes merged"
     return found.name.split()[0] + (" sequential" if "sequential" in found.name else "")

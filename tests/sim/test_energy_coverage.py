@@ -11,7 +11,7 @@ WORKLOADS = (1001, 1006, 1007, 1009, 1010)
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     found = [one for seed in WORKLOADS for one in measure(seed)]
     regressed = [one for one in found if one.how == "regression" and one.covered is not None]
-    assert len(regressed) >= 40
+    assert len(regressed) >= 35
     share = sum(bool(one.covered) for one in regressed) / len(regressed)
     wrong = [f"{one.seed} {one.load} {one.name}: {100 * one.error:+.2f} %" for one in regressed if not one.covered]
     assert WANTED[0] <= share <= WANTED[1], f"{100 * share:.1f} % of {len(regressed)} intervals; outside: {wrong}"

@@ -191,7 +191,7 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_the_time_that_each_class_too
     is alone in flight for 1 ms, and 10 mW x 3 ms for a write that is for 3 ms."""
     kinds = {name: CommandClass(name, np.ones(1, np.bool_), 1, "random", "1") for name in ("read 4 KiB", "write 4 KiB")}
     windows = []
-    for reads, writes in ((1000, 0), (1500, 0), (0, 800), (0, 400), (700, 300), (200, 900)):
+    for reads, writes in ((1000, 0), (1500, 0), (0, 800), (0, 400), (700, 300), (200, 900), (1000, 50)):
         counts = {name: n for name, n in zip(kinds, (reads, writes), strict=True) if n}
         seconds = {name: n * (1e-3 if name.startswith("read") else 3e-3) for name, n in counts.items()}
         load = PhaseLoad(
@@ -210,6 +210,9 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_the_time_that_each_class_too
     assert (read.value, write.value) == (pytest.approx(1e-3, rel=1e-6), pytest.approx(2e-3, rel=1e-6))
     assert (read.u, write.u) == (pytest.approx(10e-6, rel=1e-3), pytest.approx(30e-6, rel=1e-3))
     assert (read.conditions["commands"], write.conditions["commands"]) == (700, 300)
+    few = windows[6].result["classes"]["write 4 KiB"]  # 0.1 J of 1.1 J
+    assert few.value == pytest.approx(2e-3, rel=1e-6) and few.u is None and "small part" in str(few.conditions["note"])
+    assert windows[6].result["classes"]["read 4 KiB"].u
 
 
 def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
