@@ -1,6 +1,6 @@
 /** Commands as bars from doorbell to CQE with their seven instants, by queue. */
 
-import { FONT, makeChart, shared } from "./chart.js";
+import { makeChart, shared, within } from "./chart.js";
 import { rowOf } from "./scatter.js";
 import { colours, commandColour } from "./theme.js";
 import { count, si } from "./units.js";
@@ -82,13 +82,7 @@ export class Bars {
     const x = (tick) => Math.min(bbox.left + 2 * bbox.width, Math.max(bbox.left - bbox.width, valToPos(tick, "x", true)));
     const lane = bbox.height / this.height;
     const thick = Math.min(Math.max(1.5 * ratio, lane * 0.72), 24 * ratio);
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.font = FONT.replace("11px", `${11 * ratio}px`);
-    ctx.textBaseline = "middle";
-    ctx.textAlign = "left";
+    within(ctx, bbox, "left");
     const named = new Map(); // rows whose instants are named, by lane
     for (let i = 0; i < this.places.length; i++) {
       const place = this.places[i];

@@ -15,6 +15,17 @@ export const shared = { begin: 0, end: 1, time: { splits: [], labels: [], base: 
 
 export { FONT };
 
+/** Draw within a chart's area, in its font, until `ctx.restore()`. */
+export function within(ctx, bbox, align) {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.font = FONT.replace("11px", `${11 * devicePixelRatio}px`);
+  ctx.textBaseline = "middle";
+  ctx.textAlign = align;
+}
+
 /**
  * @param {HTMLElement} host
  * @param {object} options

@@ -1,6 +1,6 @@
 /** What holds until it changes: the link's state, CLKREQ# and PERST#. */
 
-import { FONT, makeChart, shared } from "./chart.js";
+import { makeChart, shared, within } from "./chart.js";
 import { Row, lastAt } from "./row.js";
 import { colours } from "./theme.js";
 import { duration } from "./units.js";
@@ -36,13 +36,7 @@ export class LevelsRow extends Row {
   #paint({ ctx, bbox, valToPos }) {
     const ratio = devicePixelRatio;
     const lane = bbox.height / 3;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.font = FONT.replace("11px", `${11 * ratio}px`);
-    ctx.textBaseline = "middle";
-    ctx.textAlign = "center";
+    within(ctx, bbox, "center");
     LANES.forEach(([key], place) => {
       const changes = this.levels[key] ?? [];
       const top = bbox.top + place * lane + 0.18 * lane;

@@ -1,6 +1,6 @@
 /** The row at the top: the time, the phases, and what happened. */
 
-import { FONT, makeChart, shared } from "./chart.js";
+import { FONT, makeChart, shared, within } from "./chart.js";
 import { Row } from "./row.js";
 import { colours } from "./theme.js";
 import { count, duration } from "./units.js";
@@ -42,13 +42,7 @@ export class PhasesRow extends Row {
     const ratio = devicePixelRatio;
     const lane = bbox.height / 2;
     const x = (tick) => Math.min(bbox.left + bbox.width + 10, Math.max(bbox.left - 10, valToPos(tick, "x", true)));
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.font = FONT.replace("11px", `${11 * ratio}px`);
-    ctx.textBaseline = "middle";
-    ctx.textAlign = "left";
+    within(ctx, bbox, "left");
     this.phases.forEach((phase, place) => {
       if (phase.end < shared.begin || phase.begin > shared.end) return;
       const [left, right] = [x(phase.begin), x(phase.end)];
