@@ -89,21 +89,13 @@ class Arrivals(Generic[T]):
         self._thread.join(timeout=2)
 
 
-class ArrivingMeter(ABC, Generic[T]):
-    """A meter whose samples arrive in pieces, of which :meth:`_feed` makes blocks in ``_out``. It makes ``_arrivals`` when it starts."""
+class SendingMeter(ABC, Generic[T]):
+    """A meter that sends by itself from its start to its stop. It makes ``_arrivals`` when it starts."""
 
     def __init__(self) -> None:
         self._arrivals: Arrivals[T] | None = None
-        self._out: list[RailSource] = []
         self._failed: RigError | None = None
         self._stopped = False
-
-    @abstractmethod
-    def _feed(self, arrival_ns: int, piece: T) -> None:
-        """Take a piece. RigError for what is not understood."""
-
-    def _release(self) -> None:
-        """Nothing follows any more: put what was held back into ``_out``."""
 
     @abstractmethod
     def _end(self) -> None:
@@ -112,24 +104,6 @@ class ArrivingMeter(ABC, Generic[T]):
     @abstractmethod
     def _close(self) -> None:
         """Let go of the port."""
-
-    def read(self, timeout_s: float) -> list[RailSource]:
-        """See :class:`~.meter.Meter`."""
-        assert self._arrivals is not None, "start() comes first"
-        if self._failed is not None:
-            raise self._failed
-        try:
-            pieces = self._arrivals.take(timeout_s, ending=self._stopped)
-            for arrival_ns, piece in pieces:
-                self._feed(arrival_ns, piece)
-        except RigError as error:
-            self._failed, pieces = error, []
-        if self._failed or (self._stopped and not pieces):
-            self._release()
-        out, self._out = self._out, []
-        if self._failed and not out:
-            raise self._failed
-        return out
 
     def stop(self) -> None:
         """See :class:`~.meter.Meter`."""
@@ -155,6 +129,39 @@ class ArrivingMeter(ABC, Generic[T]):
             if self._arrivals is not None:
                 self._arrivals.close()
             self._close()
+
+
+class ArrivingMeter(SendingMeter[T]):
+    """One whose samples arrive in pieces, of which :meth:`_feed` makes blocks in ``_out``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._out: list[RailSource] = []
+
+    @abstractmethod
+    def _feed(self, arrival_ns: int, piece: T) -> None:
+        """Take a piece. RigError for what is not understood."""
+
+    def _release(self) -> None:
+        """Nothing follows any more: put what was held back into ``_out``."""
+
+    def read(self, timeout_s: float) -> list[RailSource]:
+        """See :class:`~.meter.Meter`."""
+        assert self._arrivals is not None, "start() comes first"
+        if self._failed is not None:
+            raise self._failed
+        try:
+            pieces = self._arrivals.take(timeout_s, ending=self._stopped)
+            for arrival_ns, piece in pieces:
+                self._feed(arrival_ns, piece)
+        except RigError as error:
+            self._failed, pieces = error, []
+        if self._failed or (self._stopped and not pieces):
+            self._release()
+        out, self._out = self._out, []
+        if self._failed and not out:
+            raise self._failed
+        return out
 
 
 class Earliest:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from wattbell_spec import wire as spec
@@ -20,7 +19,7 @@ from ..clock import host_ns
 from ..errors import RigError
 from ..rig import Rig
 from ..wire.decode import Decoder
-from .arrivals import Arrivals
+from .arrivals import Arrivals, SendingMeter
 from .meter import ERRORS, ClockPair, MeterAbout, options
 
 USAGE = "rig[:SERIAL or DATA,CONTROL]"
@@ -54,10 +53,11 @@ class RigAbout(MeterAbout):
         return {**self.description, **({"error_model": stated, "accuracy": self.accuracy} if stated else {})}
 
 
-class RigMeter:
+class RigMeter(SendingMeter[bytes]):
     """An open rig. A recorder takes its stream (:meth:`take_stream`), from :attr:`origin_tick` on."""
 
     def __init__(self, rig: Rig, given: Mapping[str, Any]) -> None:
+        super().__init__()
         self._rig = rig
         interval_ns = round(float(rig.control.query("SENS:SWE:TINT?")) * 1e9) * int(float(rig.control.query("SENS:SWE:DEC?")))
         self._about = RigAbout(
@@ -76,11 +76,9 @@ class RigMeter:
             description=rig.description,
         )
         self.origin_tick = 0
-        self._arrivals: Arrivals[bytes] | None = None
         self._decoder = Decoder()
         self._pairs: list[ClockPair] = []
         self._ask_at_ns = 0
-        self._stopped = False
 
     @property
     def about(self) -> RigAbout:
@@ -128,30 +126,12 @@ class RigMeter:
         batches = [batch for data in self.take_stream(timeout_s) for batch in self._decoder.feed(data)]
         return [StreamRail(batch.rail, -self.origin_tick) for batch in batches if batch.rail]
 
-    def stop(self) -> None:
-        """See :class:`~.meter.Meter`."""
-        if self._arrivals is None or self._stopped:
-            return
-        self._stopped = True
+    def _end(self) -> None:
         self._rig.stop()
+
+    def _close(self) -> None:
+        self._rig.close()
 
     def clock_pairs(self) -> list[ClockPair]:
         """Its counter, asked once a second."""
         return list(self._pairs)
-
-    def remarks(self) -> list[str]:
-        """See :class:`~.meter.Meter`."""
-        return []
-
-    def __enter__(self) -> RigMeter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
-            self.stop()
-        except RigError:
-            pass  # it is gone already
-        finally:
-            if self._arrivals is not None:
-                self._arrivals.close()
-            self._rig.close()
