@@ -128,6 +128,20 @@ def bench(first: str, second: str) -> None:
     settings("whole-after", found[first])
     shell(f"dd if={drive} of=expected.bin bs=64k skip=16 count=8")
 
+    # the last of the first drive: it goes while fio reads
+    slot = f"lspci -vv -s {device.parent.name} | grep LnkCtl:"
+    before = shell(slot)
+    gone = start("gone", "long.fio", "--drive", drive, "--out", "gone", *rig)
+    wait_for("gone", "1: long/a", gone)
+    reads = Path(f"/sys/class/block/{found[first]}n1/stat")
+    count = int(reads.read_text().split()[0])
+    while int(reads.read_text().split()[0]) < count + 200:
+        time.sleep(0.1)
+    (device / "remove").write_text("1")
+    end("gone", gone)
+    Path("gone-nodes.txt").write_text(" ".join(sorted(path.name for path in Path("/dev").glob(f"{found[first]}*"))))
+    Path("gone-slot.txt").write_text("the same" if shell(slot) == before else shell(slot))
+
 
 try:
     bench(*sys.argv[1:])

@@ -64,6 +64,20 @@ iodepth=1
 [qd4]
 iodepth=4
 """
+LONG = """
+[global]
+filename=${WATTBELL_DRIVE}
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+size=16m
+runtime=60
+time_based
+[a]
+[b]
+stonewall
+"""
 
 pytestmark = [pytest.mark.xdist_group("real-drive"), pytest.mark.timeout(900)]
 assert wattbell.cli
@@ -85,6 +99,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (out / "suite").mkdir()
     (out / "suite/manifest.toml").write_text(MANIFEST)
     (out / "suite/read.fio").write_text(JOB)
+    (out / "long.fio").write_text(LONG)
     shutil.copy(Path(__file__).with_name("bench_guest.py"), out)
     images = [out / f"namespace-{number}.raw" for number in (1, 2)]
     for image in images:
@@ -259,3 +274,25 @@ def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
     assert (phase["name"], phase["kind"]) == ("sh", "command")
     assert {name: (of["count"], of["bytes"]) for name, of in phase["commands"]["by_opcode"].items()} == {"read": (8, 512 << 10)}
     assert open_capture(box / "command").state == "complete"
+
+
+# -- a drive that drops off the bus ------------------------------------------------------------------------------------
+
+
+def test_a_drive_that_goes_ends_the_run_and_what_was_recorded_is_kept(box: Path) -> None:
+    assert text(box, "gone.code") == "1"
+    said = text(box, "gone.txt").splitlines()
+    assert [line for line in said if line[:1].isdigit()] == ["1: long/a"], "the second job is not begun"
+    (error,) = [line for line in said if line.startswith("error: ")]
+    assert f"serial number {FIRST}) has gone: this computer does not see it any more" in error
+    assert "Traceback" not in text(box, "gone.txt") and "bug:" not in text(box, "gone.txt")
+    kept = open_capture(box / "gone")
+    assert kept.commands.filter((pl.col("qid") > 0) & (pl.col("blocks") == 8)).collect().height >= 200
+    assert [phase["name"] for phase in kept.meta["workload"]["phases"]] == ["long/a (broke off)"]
+    assert any("the session broke off" in note for note in kept.meta["conditions"]["notes"])
+
+
+def test_no_file_takes_its_place_and_the_slot_is_as_it_was(box: Path) -> None:
+    """fio would make one of the drive's name, in memory, and measure that."""
+    assert text(box, "gone-nodes.txt") == "" and text(box, "gone-slot.txt") == "the same"
+    assert not list(box.rglob("*restore.json"))

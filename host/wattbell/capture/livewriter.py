@@ -62,7 +62,7 @@ class Level:
         if stale.any():
             self.records[slots[stale]] = self._blank
             self.records["bin"][slots[stale]] = bins[stale] + 1
-        if self.offset is not None:
+        if self.offset is not None and len(slots):
             self._dirty.append(slots)
         return slots, kept
 

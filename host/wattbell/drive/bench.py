@@ -12,7 +12,7 @@ from typing import Any
 from ..capture import CaptureWriter
 from ..capture.marking import BY_FEATURE, KEY, Marking
 from ..clocks.map import ClockMap
-from ..errors import CaptureError, ClockError, DriveError
+from ..errors import CaptureError, ClockError, DriveError, WattbellError
 from ..hostlog.derived import better_clock
 from ..hostlog.log import CommandLog
 from ..meters.meter import Meter, StreamMeter
@@ -119,8 +119,14 @@ def run_session(
                     account.pattern("clocks-end", device, steps, backwards=True)
                     runner.read_health()
                     awake.check()
-            finally:  # not left by a second signal: the first one has shut the gate
+            except WattbellError as error:
+                writer.note(f"the session broke off: {error}")
+                _restore_after(error, settings, say)
+                raise
+            except BaseException:  # not left by a second signal: the first one has shut the gate
                 settings.restore()
+                raise
+            settings.restore()
             with gate.open():
                 whole = not runner.phases or recording.await_marker(runner.last_marker) is not None
                 account.await_pattern()
@@ -182,6 +188,16 @@ def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keep
     if keeper is None:
         raise DriveError("A meter does not see the drive's commands: give --commands trace, blktrace or fio.")
     return MeterRecording(meter, writer, keeper.marked_ns)
+
+
+def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str], None]) -> None:
+    """Put the settings back. DriveError with both, when that fails besides."""
+    try:
+        settings.restore()
+    except DriveError as other:
+        raise DriveError(f"{error} {other}") from error
+    if settings.gone:
+        say(f"Its own settings went with the drive ({'; '.join(settings.gone)}); all others are put back.")
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import msgspec
 from ..capture.marking import BY_FEATURE, Marking
 from ..clock import host_ns
 from ..clocks.markers import SentMarker
-from ..errors import DriveError
+from ..errors import DriveError, WattbellError
 from ..measure.fiojson import load_jobs
 from ..suites.jobs import Section, of_a_suite
 from ..suites.step import Format, Rest, Restart, Step, Wake, Writing
@@ -29,6 +29,7 @@ from .command import run_command
 from .device import Device
 from .marking import words
 from .phase import Phase
+from .presence import PERIOD_S, Presence
 from .replay import replay_job
 from .restart import Restarter
 from .settings import Settings
@@ -48,6 +49,8 @@ SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
 _SANITIZE_POLL_S = 1.0
 _FORMAT_TIMEOUT_S = 1800.0
 _WAKE_BYTES = 4096
+_NO_FILES = "--allow_file_create=0"
+"""Of a drive that has gone fio would make a file in /dev, which is memory, and measure that."""
 _FIO_CUTS_MS = 0.5
 """In the mean: fio leaves out parts of a millisecond."""
 
@@ -82,17 +85,30 @@ class Runner:
         """None: nothing on the bench can switch the drive."""
         self.command_stdout: int | None = None
         """Where a command's standard output goes; None: where ours does."""
+        self.presence = Presence(device)
         self._health = HealthWatch(device, tools, results)
         # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Every step, in order. DriveError when one cannot be run; KeyboardInterrupt ends fio first."""
+        """Every step, in order. DriveError when one cannot be run, or the drive has gone; KeyboardInterrupt ends fio first."""
         for step in steps:
-            if step.idle_s is None and step.wake is None:  # there it would wake the drive
-                self.read_health()
-            self._prepare(step)
-            self._action(step)
+            with self._present():
+                if step.idle_s is None and step.wake is None:  # there it would wake the drive
+                    self.read_health()
+                self._prepare(step)
+                self._action(step)
+
+    @contextmanager
+    def _present(self) -> Iterator[None]:
+        """Of a drive that has gone before, while or after something was done with it, that is what is told, whatever it made fail."""
+        self.presence.check()
+        try:
+            yield
+        except WattbellError:
+            self.presence.check()
+            raise
+        self.presence.check()
 
     def read_health(self) -> None:
         """Ask the drive for its temperature and health, between two phases; also when the last one is over."""
@@ -101,9 +117,10 @@ class Runner:
     def pattern(self, name: str, play: Callable[[], None], *, as_it_is: bool) -> None:
         """A pattern of load by which clocks are told, as a phase of its own. ``as_it_is``: leave the drive's settings alone."""
         step = Step(name=name, measured=False)
-        if not as_it_is:
-            self._prepare(step)
-        self._phase(name, step, "pattern", lambda _: play())
+        with self._present():
+            if not as_it_is:
+                self._prepare(step)
+            self._phase(name, step, "pattern", lambda _: play())
 
     @property
     def first_marker(self) -> int:
@@ -138,7 +155,7 @@ class Runner:
             self._phase(name, step, "trace", self._fio(job, ["replay"]), jobs=["replay"], file=job)
         elif step.idle_s is not None:
             idle_s = step.idle_s
-            self._phase(name, step, "idle", lambda _: time.sleep(idle_s), idle_s=idle_s)
+            self._phase(name, step, "idle", lambda _: self.presence.wait(idle_s), idle_s=idle_s)
         elif step.wake is not None:
             wake = step.wake
             self._phase(name, step, "wake", lambda phase: self._wake(wake, phase), idle_s=wake.idle_s)
@@ -184,7 +201,12 @@ class Runner:
         )
         began = time.monotonic()
         self.marker(number << 8 | START)
-        body(phase)
+        try:
+            body(phase)
+            self.presence.check()  # else it would be a phase like any other
+        except BaseException:  # what was recorded of it keeps its name
+            self.phases.append(msgspec.structs.replace(phase, name=f"{name} (broke off)", kind="precondition", measured=False))
+            raise
         self.marker(number << 8 | END)
         whole_s = time.monotonic() - began
         self.phases.append(phase)
@@ -240,7 +262,7 @@ class Runner:
         return body
 
     def _run_fio(self, *arguments: str) -> None:
-        command = [self.tools.find("fio"), *arguments]
+        command = [self.tools.find("fio"), _NO_FILES, *arguments]
         _LOG.info("%s", shlex.join(command))
         environment = {**os.environ, "WATTBELL_DRIVE": self.device.path}
         process = subprocess.Popen(
@@ -248,7 +270,7 @@ class Runner:
             cwd=self.results, start_new_session=True,
         )  # fmt: skip
         try:
-            said, _ = process.communicate()
+            said = self._said_by(process)
         except BaseException:  # Ctrl-C too: fio must not go on writing to a drive that nobody watches
             process.terminate()
             try:
@@ -260,6 +282,13 @@ class Runner:
         if process.returncode:
             lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
             raise DriveError(f"fio failed (exit {process.returncode}): {lines[-1] if lines else 'no message'}")
+
+    def _said_by(self, process: subprocess.Popen[bytes]) -> bytes:
+        while True:
+            try:
+                return process.communicate(timeout=PERIOD_S)[0]
+            except subprocess.TimeoutExpired:
+                self.presence.check()  # jobs may be told to go on after errors
 
     def _fill_job(self, fill: Writing) -> str:
         span = round(self.device.capacity_bytes * fill.span)
@@ -283,14 +312,18 @@ class Runner:
         if self.restarter is None:
             raise DriveError("Nothing on this bench switches the drive's supply: it takes a Wattbell rig in the drive's connector.")
         self.restarter(restart)
+        self.presence.renew()
         self._read_after(0.0, 0, phase, "first")
         self.settings.prepare()
 
     def _read_after(self, idle_s: float, slba: int, phase: Phase, which: str) -> None:
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
-        descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
         try:
-            time.sleep(idle_s)
+            descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
+        except OSError as error:
+            raise DriveError(f"{self.device.path} cannot be read ({error.strerror}).") from None
+        try:
+            self.presence.wait(idle_s)
             began = time.monotonic_ns()
             got = os.preadv(descriptor, [block], slba * 512 // _WAKE_BYTES * _WAKE_BYTES)
             phase.host_latency_s = (time.monotonic_ns() - began) * 1e-9

@@ -69,6 +69,8 @@ class Settings:
         self.device, self.tools, self.journal, self.sys = device, tools, journal, sys
         self.saved: list[Saved] = []
         self.conditions: dict[str, str | bool | int | None] = {}
+        self.gone: list[str] = []
+        """What :meth:`restore` found gone with the drive: one that comes back begins with settings of its own."""
 
     def __enter__(self) -> Settings:
         return self
@@ -134,7 +136,10 @@ class Settings:
         return port, code, before
 
     def _register(self, address: str, register: str) -> str:
-        return self.tools.run("setpci", "-s", address, register).strip()
+        said = self.tools.run("setpci", "-s", address, register).strip()
+        if not said:
+            raise DriveError(f"setpci -s {address} {register} gave no value: there is no such PCI function any more.")
+        return said
 
     def governor(self, name: str) -> None:
         """The frequency governor of every policy. DriveError when there is none, or no such one."""
@@ -242,10 +247,11 @@ class Settings:
     def restore(self) -> None:
         """Put back what was changed, the last first, whatever signals come meanwhile: KeyboardInterrupt tells of them afterwards.
 
-        DriveError names what could not be put back; the journal stays.
+        DriveError names what could not be put back; the journal stays. Of a drive that has gone, its own settings went with it
+        (:attr:`gone`).
         """
         with guarded():
-            failed = _put_back(self.saved, self.device, self.tools)
+            failed, self.gone = _put_back(self.saved, self.device, self.tools, self.sys)
             if failed:
                 raise DriveError(f"Settings were not restored: {'; '.join(failed)}. They are listed in {self.journal}.")
             self.saved.clear()
@@ -302,8 +308,9 @@ def _write(path: Path, value: str) -> None:
         raise DriveError(f"{path} does not take {value} ({error.strerror}); are you root?") from None
 
 
-def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
-    failed = []
+def _put_back(saved: list[Saved], device: Device, tools: Tools, sys: Path) -> tuple[list[str], list[str]]:
+    """What could not be put back, and what has gone with the drive."""
+    failed, gone = [], []
     for setting in reversed(saved):
         try:
             if setting.kind == "sysfs":
@@ -315,8 +322,21 @@ def _put_back(saved: list[Saved], device: Device, tools: Tools) -> list[str]:
             else:
                 tools.run("setpci", "-s", setting.where, f"{LINK_CONTROL}={setting.value}")
         except (DriveError, OSError) as error:  # the others are put back all the same
-            failed.append(f"{setting.where} = {setting.value} ({error})")
-    return failed
+            if _went_with(setting, device, sys):
+                gone.append(f"{setting.where} = {setting.value}")
+            else:
+                failed.append(f"{setting.where} = {setting.value} ({error})")
+    return failed, gone
+
+
+def _went_with(setting: Saved, device: Device, sys: Path) -> bool:
+    """Whether it was a setting of the drive itself, not of the slot or the computer, and the drive is not there any more."""
+    function = sys / "bus/pci/devices" / device.pci
+    if setting.kind == "sysfs":
+        own = (sys / "class/nvme" / device.controller, sys / "class/block" / device.name, *([function] if device.pci else ()))
+        return any(folder in Path(setting.where).parents and not folder.exists() for folder in own)
+    of_the_drive = setting.kind == "feature" or (setting.kind == "setpci" and setting.where == device.pci)
+    return of_the_drive and bool(device.pci) and not function.exists()
 
 
 class _Journal(msgspec.Struct):
@@ -349,7 +369,7 @@ def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = P
                 f"{journal} names {what}, which no run changes: somebody else wrote it. Remove it, and check the drive's settings."
             )
     with guarded():
-        failed = _put_back(content.saved, device, tools)
+        failed, _ = _put_back(content.saved, device, tools, sys)
         if failed:
             raise DriveError(f"Settings were not restored: {'; '.join(failed)}. They are listed in {journal}.")
         journal.unlink()

@@ -226,6 +226,15 @@ def test_an_old_bin_is_not_taken_for_a_later_one(recording: Recording) -> None:
         assert seen.iops.sum() == 0
 
 
+def test_commands_that_are_all_older_than_what_is_kept_change_nothing(recording: Recording) -> None:
+    """A meter's session has its commands at the end, all at once."""
+    recording.commands(**rows(np.array([layout.SLOTS * 10 * MS]), np.array([100_000])))
+    recording.live.flush()
+    recording.commands(**rows(np.arange(100) * MS, np.full(100, 100_000)))
+    with recording.reader() as reader:
+        assert reader.load(0, layout.SLOTS * 10 * MS, 10).iops.sum() > 0
+
+
 def test_lost_commands_show_at_their_place(recording: Recording) -> None:
     recording.commands(**rows(np.arange(1000) * MS, np.full(1000, 100_000)))
     recording.writer.add_gap(Gap(Kind.COMMANDS, 300 * MS, 310 * MS, 5, "lost"))
