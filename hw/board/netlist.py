@@ -21,8 +21,8 @@ class Part:
     """One part as the schematic names it."""
 
     ref: str
-    """Its number says its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband 600.., trigger 700..,
-    frontend 800.., loadswitch 900.., selftest 1000.., power 1100.."""
+    """Its number says its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband 600.., trigger
+    700.., frontend 800.., loadswitch 900.., selftest 1000.., power 1100.."""
     symbol: str
     """Library and name: ``Device:R``, ``wattbell:AD4003``."""
     footprint: str

@@ -1,0 +1,58 @@
+"""All sheets, the design that they make, and the files that KiCad opens."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from functools import cache
+from pathlib import Path
+
+from . import sheets as sheet_modules
+from .library.symbols import library_text
+from .netlist import Design
+from .schematic.sheet import Point, Sheet
+from .schematic.write import PROJECT, files
+
+__all__ = ["KICAD", "design", "project_files", "sheets"]
+
+KICAD = Path(__file__).parent / "kicad"
+"""Where the files are that ``python -m board --write`` makes."""
+TITLE = "Wattbell M.2 interposer"
+NOTES = ("Drawn by hw/board (Python is the source). Never built: see hw/README.md for what has been checked and how.",)
+
+
+def sheets() -> list[Sheet]:
+    """Every sheet by its number: each module of ``sheets`` has one."""
+    made = [importlib.import_module(f"{sheet_modules.__name__}.{m.name}").sheet() for m in pkgutil.iter_modules(sheet_modules.__path__)]
+    return sorted(made, key=lambda page: page.number)
+
+
+@cache
+def design() -> Design:
+    """Parts and nets of all sheets. Raises DesignError where they contradict each other."""
+    pages = sheets()
+    netclasses = {net: name for page in pages for net, name in page.netclasses.items()}
+    return Design.of((part for page in pages for part in page.parts()), netclasses)
+
+
+def _blocks(pages: list[Sheet]) -> dict[str, tuple[Point, Point]]:
+    """Sheets on the first page, in rows of four."""
+    return {page.name: ((12 + 34 * (n % 4), 22 + 20 * (n // 4)), (26, 11)) for n, page in enumerate(pages)}
+
+
+def project_files() -> dict[Path, str]:
+    """Every generated file of ``kicad/`` by its path there, but the board."""
+    pages = sheets()
+    (KICAD / "lib").mkdir(parents=True, exist_ok=True)
+    made = files(pages, TITLE, _blocks(pages), NOTES, [(NOTES[0], (12, 14), 2.0)])
+    made[Path("lib/wattbell.kicad_sym")] = library_text()
+    made[Path(f"{PROJECT}.kicad_pro")] = _project()
+    return made
+
+
+def _project() -> str:
+    """The project file: rules of the schematic's check. Net classes and rules of the board come from the layout."""
+    rules = {"lib_symbol_mismatch": "ignore"}
+    project = {"meta": {"filename": f"{PROJECT}.kicad_pro", "version": 3}, "erc": {"rule_severities": rules}}
+    return json.dumps(project, indent=2) + "\n"

@@ -1,0 +1,1 @@
+"""Sheets as Python become KiCad's schematic files."""

@@ -1,0 +1,84 @@
+"""KiCad's file syntax: nested lists of words, numbers and quoted text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+__all__ = ["Node", "Word", "children", "dump", "first", "parse"]
+
+
+class Word(str):
+    """An unquoted word; a plain ``str`` is written in quotes."""
+
+    __slots__ = ()
+
+
+Node: TypeAlias = "Word | str | float | int | list[Node]"
+
+_TOKEN = re.compile(r'\s*(?:(\()|(\))|"((?:[^"\\]|\\.)*)"|([^\s()"]+))', re.DOTALL)
+_ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
+
+
+def parse(text: str) -> list[Node]:
+    """The one list of a file; numbers stay words. Raises ValueError where the brackets do not close."""
+    stack: list[list[Node]] = [[]]
+    for match in _TOKEN.finditer(text):
+        opened, closed, quoted, word = match.groups()
+        if opened:
+            stack.append([])
+        elif closed:
+            if len(stack) < 2:
+                raise ValueError(f"a bracket too many at character {match.start()}")
+            done = stack.pop()
+            stack[-1].append(done)
+        elif word is not None:
+            stack[-1].append(Word(word))
+        else:
+            stack[-1].append(re.sub(r'\\[n"\\tr]', lambda m: _ESCAPES[m.group()], quoted))
+    if len(stack) != 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
+        raise ValueError("not one list in brackets: the file is cut or not KiCad's")
+    return stack[0][0]
+
+
+def children(node: list[Node], name: str) -> Iterator[list[Node]]:
+    """The lists within ``node`` that begin with ``name``."""
+    for child in node:
+        if isinstance(child, list) and child and child[0] == name:
+            yield child
+
+
+def first(node: list[Node], name: str) -> list[Node] | None:
+    """The first of them."""
+    return next(children(node, name), None)
+
+
+def _atom(value: Node) -> str:
+    if isinstance(value, Word):
+        return str(value)
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    if isinstance(value, int):
+        return str(value)
+    assert isinstance(value, float)
+    return (
+        f"{round(value, 6):.6f}".rstrip("0").rstrip(".").replace("-0", "0") if abs(value) < 5e-7 else f"{value:.6f}".rstrip("0").rstrip(".")
+    )
+
+
+def dump(node: list[Node], depth: int = 0) -> str:
+    """The text of a list: a list of atoms on one line, others a line a child, as KiCad writes them."""
+    indent = "\t" * depth
+    if not any(isinstance(child, list) for child in node):
+        return f"{indent}({' '.join(_atom(child) for child in node)})"
+    lines: list[str] = []
+    head: list[str] = []
+    for child in node:
+        if isinstance(child, list):
+            lines.append(dump(child, depth + 1))
+        elif lines:
+            lines.append("\t" * (depth + 1) + _atom(child))
+        else:
+            head.append(_atom(child))
+    return f"{indent}({' '.join(head)}\n" + "\n".join(lines) + f"\n{indent})"

@@ -1,0 +1,1 @@
+"""The sheets of the schematic, one module each, with a function ``sheet()``."""
