@@ -17,7 +17,11 @@ Float = npt.NDArray[np.float64]
 BIN_S = 2.5e-3
 """Shortest bin: longer than a page's way from the write buffer into flash."""
 MOST_BINS = 4000
+POWERS_W = np.geomspace(1e-3, 32.0, 61)
+"""Powers of a controller for which :func:`on_after` tells how long it was on."""
 _MIN_SAMPLES = 8
+_LEAST_PART = 1e-6
+"""Of a sample's interval."""
 _PIECE = 1 << 20
 """Commands at a time."""
 
@@ -59,6 +63,52 @@ def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> Bins:
         exact, total = rail.energy(edges[0], edges[-1]).joules, float(joules.sum())
         joules *= exact / total if total > 0 and abs(exact / total - 1) < 0.05 else 1.0
     return Bins(edges, joules, width * rail.interval_s)
+
+
+def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], idle_w: float) -> Float:
+    """How long the controller was on, within ``at_work`` (ticks), with nothing in flight: a write is over before its data is in flash.
+    In s, for each of ``POWERS_W`` that it may draw above ``idle_w``; NaN where samples are missing.
+
+    A sample between commands counts as on if it is above idle by more than half of that power. One with commands in a part of it
+    counts, besides that part, for as much as it is above idle by.
+    """
+    late = rail.model.front_end_delay_s / rail.tick_s
+    step = rail.interval_ticks
+    low, high = rail.indices(math.floor(at_work[0][0] + late), math.ceil(at_work[-1][1] + late))
+    ticks = np.array(at_work, np.float64)
+    lengths = np.diff(ticks, axis=1).ravel()
+    worked = np.cumsum(np.column_stack((np.zeros_like(lengths), lengths)).ravel())
+    out = np.zeros(len(POWERS_W))
+    for start, stop, stored in rail.reader.chunks(low, high, CHUNK):
+        edges = rail.reader.tick_of(start) - step / 2 - late + np.arange(stop - start + 1, dtype=np.float64) * step
+        within = np.diff(np.interp(edges, ticks.ravel(), worked)) / step
+        busy = np.diff(_busy_ticks(steps, edges)) / step
+        rest = within - busy
+        mine = rest > _LEAST_PART
+        if not mine.any():
+            continue
+        if not stored:
+            return np.full(len(POWERS_W), np.nan)
+        above = rail.reader.power(start, stop).astype(np.float64)[mine] - idle_w
+        if np.isnan(above).any():
+            return np.full(len(POWERS_W), np.nan)
+        rest, busy = rest[mine], busy[mine]
+        alone = busy < _LEAST_PART
+        order = np.argsort(above[alone])
+        at_least = np.concatenate(([0.0], np.cumsum(rest[alone][order])))
+        out += at_least[-1] - at_least[np.searchsorted(above[alone][order], POWERS_W / 2)]
+        above, rest, busy = above[~alone], rest[~alone], busy[~alone]
+        out += [float(np.clip(np.minimum(above / power, 1.0) - busy, 0.0, rest).sum()) for power in POWERS_W]
+    return out * rail.interval_s
+
+
+def _busy_ticks(steps: DepthSteps, edges: Float) -> Float:
+    """Ticks with anything in flight until each of ``edges``, from any beginning."""
+    first = max(0, int(np.searchsorted(steps.ticks, edges[0], side="right")) - 1)
+    last = int(np.searchsorted(steps.ticks, edges[-1])) + 1
+    ticks = steps.ticks[first:last]
+    grown = np.concatenate(([0.0], np.cumsum(np.diff(ticks) * (steps.depth[first:last][:-1] > 0))))
+    return np.interp(edges, ticks, grown)
 
 
 def equal_shares(steps: DepthSteps, starts: Int64, ends: Int64) -> Float:

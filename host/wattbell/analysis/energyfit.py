@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
+from wattbell.analysis.energybins import POWERS_W
 
 Float = npt.NDArray[np.float64]
 
@@ -27,17 +29,37 @@ MOST_SPREAD = 0.05
 """Relative spread of the residuals beyond which the phases do not follow one model, and nothing is told apart."""
 WIDEST = 0.5
 """Relative half-width (95 %) beyond which a class is not told apart from another."""
+_FIRST_W = 0.1
+"""What a controller is taken to draw at first, and"""
+_ROUNDS = 4
+"""how often that is mended."""
 
 
 @dataclass(frozen=True)
 class PhaseLoad:
     """One equation. ``counts``, ``shared_s``: commands of each class, and their equal shares of the time with anything in flight, by
-    name of the class. ``above_j``: drawn above idle, k = 2 ``u_j``."""
+    name of the class. ``above_j``: drawn above idle, k = 2 ``u_j``. ``after_s``: time the controller was on with nothing in flight, for
+    each of ``POWERS_W``; ``after_parts``: whose that is, adding up to 1."""
 
     counts: dict[str, int]
     shared_s: dict[str, float]
     above_j: float
     u_j: float
+    after_s: Float | None = None
+    after_parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def usable(self) -> bool:
+        """Whether all of it is known, and is more than nothing."""
+        return self.above_j > 0 and not (self.after_s is not None and bool(np.isnan(self.after_s).any()))
+
+    def with_after(self, power_w: float) -> PhaseLoad:
+        """The same, time after commands shared out, with a controller that draws ``power_w``."""
+        if self.after_s is None:
+            return self
+        after = float(np.interp(math.log(max(power_w, POWERS_W[0])), np.log(POWERS_W), self.after_s))
+        shared = {name: own + after * self.after_parts.get(name, 0.0) for name, own in self.shared_s.items()}
+        return PhaseLoad(self.counts, shared, self.above_j, self.u_j)
 
 
 @dataclass(frozen=True)
@@ -56,6 +78,11 @@ class Fit:
     spread: float
     scatter: float
     phases: int
+
+    @property
+    def controller_w(self) -> float:
+        """What the controller draws while it is on."""
+        return float(self.theta[-1] / self.scale[-1])
 
     def combination(self, weights: Float) -> tuple[float, float]:
         """Value and half-width (95 %) of ``weights @ coefficients`` in one phase; infinite if the phases do not determine it."""
@@ -103,6 +130,18 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
     parts += np.array([[load.shared_s.get(name, 0.0) / load.above_j for name in names] for load in loads]) * (theta / scale)[-1]
     scatter = spread / math.sqrt(float(np.mean((parts**2).sum(axis=1))))
     return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, scatter, len(loads))
+
+
+def settle(loads: Sequence[PhaseLoad]) -> Fit | None:
+    """:func:`fit` of the loads ``with_after(controller_w)`` of what it finds. How long a controller was on follows from what it draws,
+    which follows from the fit; on and idle are far apart, so this is settled at once."""
+    found, power = None, _FIRST_W
+    for _ in range(_ROUNDS):
+        found = fit([load.with_after(power) for load in loads])
+        if found is None:
+            break
+        power = found.controller_w
+    return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from wattbell_spec.nvme import io as opcode_of
 
 from wattbell.analysis import energyfit
 from wattbell.analysis.commandclass import CommandClass, classify
-from wattbell.analysis.energybins import Bins, equal_shares, rail_bins
+from wattbell.analysis.energybins import Bins, equal_shares, on_after, rail_bins
 from wattbell.analysis.energyfit import PhaseLoad
 from wattbell.analysis.result import EnergyPerCommand, EnergyShares
 from wattbell.measure.depth import depth_steps
@@ -95,26 +95,33 @@ def energy_per_command(
         "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost),
     }
     ends = np.maximum(commands.cqe_tick, commands.start_tick)
-    shares = equal_shares(depth_steps(commands.start_tick, ends), commands.start_tick, ends)
+    steps = depth_steps(commands.start_tick, ends)
+    shares = equal_shares(steps, commands.start_tick, ends)
+    written = {_identity(one, classes): float(commands.nbytes[one.members & np.isin(commands.opcode, _DEFERRING)].sum()) for one in classes}
+    bytes_written = sum(written.values())
     load = PhaseLoad(
         {_identity(one, classes): one.count for one in classes},
         {_identity(one, classes): float(shares[one.members].sum()) * rail.tick_s for one in classes},
         above,
         u,
+        on_after(rail, steps, at_work, base) if bytes_written else None,
+        {name: nbytes / bytes_written for name, nbytes in written.items()} if bytes_written else {},
     )
     return Window(result, load, classes, base_u, rail.model.gain, lost)
 
 
 def separate(windows: Sequence[Window]) -> None:
     """Puts the classes that the ``windows`` (one a phase) tell apart in place of one figure for all of them, in each of their results."""
-    usable = [window for window in windows if window.load is not None and window.load.above_j > 0]
-    mixed = [window for window in usable if len(window.classes) > 1]
-    found = energyfit.fit([window.load for window in usable if window.load]) if mixed else None
+    loads = [window.load for window in windows if window.load is not None and window.load.usable]
+    mixed = [window for window in windows if window.load is not None and len(window.classes) > 1]
+    found = energyfit.settle(loads) if mixed else None
     for window in mixed:
         load = window.load
         assert load is not None
+        if found is not None and load.usable:
+            load = load.with_after(found.controller_w)
         (whole,) = window.result["classes"].values()
-        told = energyfit.tell_apart(found, load) if found and found.spread <= energyfit.MOST_SPREAD else []
+        told = energyfit.tell_apart(found, load) if found and load.usable and found.spread <= energyfit.MOST_SPREAD else []
         explained = sum(one.joules * sum(load.counts[name] for name in one.names) for one in told)
         if found is None or len(told) < 2 or abs(explained - load.above_j) > _MISFIT * found.spread * load.above_j + load.u_j:
             (name,) = window.result["classes"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wattbell.analysis.energyfit import PhaseLoad, fit, tell_apart
+from wattbell.analysis.energybins import POWERS_W
+from wattbell.analysis.energyfit import PhaseLoad, fit, settle, tell_apart
 
 READ_J, WRITE_J, ACTIVE_W = 10e-6, 40e-6, 0.8
 
@@ -71,3 +72,25 @@ def test_half_widths_hold_the_truth_as_often_as_they_say() -> None:
                 held += abs(one.joules - joules) <= one.half_width
                 all_of_them += 1
     assert all_of_them >= 1490 and 0.92 < held / all_of_them < 0.98
+
+
+def test_a_controller_that_is_on_after_writes_is_not_taken_for_what_a_write_costs() -> None:
+    """Alone, each write leaves it on for 1 ms; between reads it is on anyway. Then a write costs less, and the reads no more."""
+    after_s = {index: 1e-3 * n for index, n in ((2, 300), (3, 500))}
+    loads = []
+    for index, (reads, writes) in enumerate(
+        [(50_000, 0), (100_000, 0), (0, 300), (0, 500), (50_000, 2_000), (9_000, 4_000), (20_000, 900)]
+    ):
+        plain, on_s = phase(reads, writes, 0.5 if reads else 0.02), after_s.get(index, 0.0)
+        seen = np.where(POWERS_W < 2.5, on_s, 0.0)
+        joules = plain.above_j + on_s * ACTIVE_W
+        loads.append(PhaseLoad(plain.counts, plain.shared_s, joules, 0.0, seen, {"write 4 KiB": 1.0} if writes else {}))
+    found = settle(loads)
+    assert found is not None and found.controller_w == pytest.approx(ACTIVE_W, rel=1e-6) and found.spread < 1e-6
+    read, write = sorted(tell_apart(found, loads[4].with_after(found.controller_w)), key=lambda one: one.names)
+    share_j = ACTIVE_W * 0.5 / 52_000
+    assert (read.joules, write.joules) == (pytest.approx(READ_J + share_j, rel=1e-6), pytest.approx(WRITE_J + share_j, rel=1e-6))
+    (alone,) = tell_apart(found, loads[2].with_after(found.controller_w))
+    assert alone.joules == pytest.approx(WRITE_J + ACTIVE_W * (0.02 / 300 + 1e-3), rel=1e-6)
+    without = fit([PhaseLoad(load.counts, load.shared_s, load.above_j, 0.0) for load in loads])
+    assert without is not None and without.spread > 0.01
