@@ -11,7 +11,7 @@ LEVEL ?= dev
 demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe board calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -98,6 +98,10 @@ bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and t
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
 	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
 	@$(PY) -m wattbell_gateware.build --board kintex7 --resources --docs
+
+board: setup  ## the board: KiCad's files, and every check of them (KiCad in a root of its own, 2 GB, made once)
+	@PYTHONPATH=hw:gateware:spec:host tools/kicad.sh true
+	@PYTHONPATH=hw:gateware:spec:host $(PY) -m board
 
 afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
 	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick

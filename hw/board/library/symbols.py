@@ -16,8 +16,20 @@ from ..schematic.sexpr import Node, Word, dump
 __all__ = ["library_text"]
 
 _STEP = 2.54
-_KINDS = {"input", "output", "bidirectional", "tri_state", "passive", "free", "unspecified", "power_in", "power_out", "open_collector",
-          "open_emitter", "no_connect"}  # fmt: skip
+_KINDS = {
+    "input",
+    "output",
+    "bidirectional",
+    "tri_state",
+    "passive",
+    "free",
+    "unspecified",
+    "power_in",
+    "power_out",
+    "open_collector",
+    "open_emitter",
+    "no_connect",
+}
 _FIELDS = {"left", "right", "top", "bottom", "units", "reference", "description", "datasheet", "width", "hide_names"}
 
 
@@ -39,8 +51,15 @@ def _pin(symbol: str, text: str, x: float, y: float, angle: int) -> list[Node]:
     if len(words) != 3 or words[2] not in _KINDS:
         raise DesignError(f"symbol {symbol}: pin '{text}' is not 'number name type' with one of KiCad's types")
     number, name, kind = words
-    return _w("pin", Word(kind), Word("line"), _w("at", round(x, 3), round(y, 3), angle), _w("length", _STEP),
-              _w("name", name, _effects()), _w("number", number, _effects()))  # fmt: skip
+    return _w(
+        "pin",
+        Word(kind),
+        Word("line"),
+        _w("at", round(x, 3), round(y, 3), angle),
+        _w("length", _STEP),
+        _w("name", name, _effects()),
+        _w("number", number, _effects()),
+    )
 
 
 def _unit(name: str, unit: int, table: dict[str, Any]) -> tuple[list[Node], float, float]:
@@ -53,8 +72,15 @@ def _unit(name: str, unit: int, table: dict[str, Any]) -> tuple[list[Node], floa
     tall = rows + 1 + (rows + 1) % 2 + (2 if columns else 0)
     half_x, half_y = steps / 2 * _STEP, tall / 2 * _STEP
     fill = _w("fill", _w("type", Word("background")))
-    body: list[Node] = [_w("rectangle", _w("start", -half_x, half_y), _w("end", half_x, -half_y),
-                           _w("stroke", _w("width", 0.254), _w("type", Word("default"))), fill)]  # fmt: skip
+    body: list[Node] = [
+        _w(
+            "rectangle",
+            _w("start", -half_x, half_y),
+            _w("end", half_x, -half_y),
+            _w("stroke", _w("width", 0.254), _w("type", Word("default"))),
+            fill,
+        )
+    ]
     top = half_y - (2 if columns else 1) * _STEP
     left_of = -(columns // 2) * _STEP
     for n, text in enumerate(sides["left"]):
@@ -80,13 +106,19 @@ def _symbol(name: str, table: dict[str, Any]) -> list[Node]:
     half_x, half_y = max(d[1] for d in drawn), max(d[2] for d in drawn)
     names = [_w("pin_names", _w("offset", 0.508))] if not table.get("hide_names") else [_w("pin_names", _w("hide", Word("yes")))]
     return _w(
-        "symbol", name, *names, _w("exclude_from_sim", Word("no")), _w("in_bom", Word("yes")), _w("on_board", Word("yes")),
+        "symbol",
+        name,
+        *names,
+        _w("exclude_from_sim", Word("no")),
+        _w("in_bom", Word("yes")),
+        _w("on_board", Word("yes")),
         _property("Reference", table.get("reference", "U"), -half_x, half_y + 1.27, False),
-        _property("Value", name, -half_x, -half_y - 1.27, False), _property("Footprint", "", 0.0, 0.0, True),
+        _property("Value", name, -half_x, -half_y - 1.27, False),
+        _property("Footprint", "", 0.0, 0.0, True),
         _property("Datasheet", table.get("datasheet", ""), 0.0, 0.0, True),
         _property("Description", table.get("description", ""), 0.0, 0.0, True),
         *(d[0] for d in drawn),
-    )  # fmt: skip
+    )
 
 
 def library_text(folder: Path | None = None) -> str:

@@ -5,6 +5,7 @@ Places are in steps of 2.54 mm from the top left corner of the page, y downwards
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -188,6 +189,26 @@ class Sheet:
     def label(self, net: str, at: str | Point, away: tuple[int, int] = (1, 0)) -> None:
         """Name the wire at a point, with a label or a power symbol."""
         self.labels.append(Label(net, self.pin(at) if isinstance(at, str) else at, away))
+
+    def rail(self, net: str, pins: Sequence[str], length: float = 1.0) -> None:
+        """Join pins that look the same way by a line across their short wires, with one label or power symbol at its first end.
+
+        Raises DesignError where they do not stand on one line.
+        """
+        ends: list[Point] = []
+        for name in pins:
+            _, pin, place = self._pin(name)
+            (x, y), (dx, dy) = place.end(pin), place.outward(pin)
+            away = (dx, dy)
+            ends.append((x + dx * length, y + dy * length))
+            self.wire(name, ends[-1])
+        if len({x for x, _ in ends}) > 1 and len({y for _, y in ends}) > 1:
+            raise DesignError(f"sheet {self.name}: {', '.join(pins)} do not stand on one line")
+        ends.sort()
+        for a, b in itertools.pairwise(ends):  # in pieces: KiCad joins where ends meet
+            if a != b:
+                self.wires.append(Wire(a, b))
+        self.labels.append(Label(net, ends[0], away))
 
     def stub(self, name: str, length: float) -> None:
         """How long the short wire at a pin is, in steps (else 1)."""

@@ -70,17 +70,30 @@ def _power_symbol(net: str) -> list[Node]:
     else:
         drawing = [_line((0.0, 0.0), (0.0, 2.54 * up)), _line((-0.762, 2.54 * up), (0.762, 2.54 * up))]
     pin = _w(
-        "pin", Word("power_in"), Word("line"), _w("at", 0.0, 0.0, 90 if up > 0 else 270), _w("length", 0.0),
-        _w("name", net, _effects()), _w("number", "1", _effects()),
-    )  # fmt: skip
+        "pin",
+        Word("power_in"),
+        Word("line"),
+        _w("at", 0.0, 0.0, 90 if up > 0 else 270),
+        _w("length", 0.0),
+        _w("name", net, _effects()),
+        _w("number", "1", _effects()),
+    )
     return _w(
-        "symbol", lib_id, _w("power"), _w("pin_numbers", _w("hide", Word("yes"))),
+        "symbol",
+        lib_id,
+        _w("power"),
+        _w("pin_numbers", _w("hide", Word("yes"))),
         _w("pin_names", _w("offset", 0.0), _w("hide", Word("yes"))),
-        _w("exclude_from_sim", Word("no")), _w("in_bom", Word("yes")), _w("on_board", Word("yes")),
-        _property("Reference", "#PWR", (0.0, -2.0 * up), hide=True), _property("Value", net, (0.0, 1.4 * up)),
-        _property("Footprint", "", (0.0, 0.0), hide=True), _property("Datasheet", "", (0.0, 0.0), hide=True),
-        _w("symbol", f"{net}_0_1", *drawing), _w("symbol", f"{net}_1_1", pin),
-    )  # fmt: skip
+        _w("exclude_from_sim", Word("no")),
+        _w("in_bom", Word("yes")),
+        _w("on_board", Word("yes")),
+        _property("Reference", "#PWR", (0.0, -2.0 * up), hide=True),
+        _property("Value", net, (0.0, 1.4 * up)),
+        _property("Footprint", "", (0.0, 0.0), hide=True),
+        _property("Datasheet", "", (0.0, 0.0), hide=True),
+        _w("symbol", f"{net}_0_1", *drawing),
+        _w("symbol", f"{net}_1_1", pin),
+    )
 
 
 def _power_library(nets: Sequence[str]) -> str:
@@ -150,30 +163,70 @@ class _Writer:
         far = 2.0 if net == "GND" else 1.5
         value_at = (at[0] + away[0] * far, at[1] + away[1] * far)
         justify = {(1, 0): "left", (-1, 0): "right"}.get(away, "")
-        self.symbol_node(lib_id, at, turns, "", 1, f"#PWR{self.sheet.number:02d}{self.count['#PWR']:03d}", reference,
-                         [("Value", net, value_at, False, justify)], {"1": ""}, fitted=True, in_bom=True)  # fmt: skip
+        self.symbol_node(
+            lib_id,
+            at,
+            turns,
+            "",
+            1,
+            f"#PWR{self.sheet.number:02d}{self.count['#PWR']:03d}",
+            reference,
+            [("Value", net, value_at, False, justify)],
+            {"1": ""},
+            fitted=True,
+            in_bom=True,
+        )
 
     def flag(self, net: str, at: Point) -> None:
         """A PWR_FLAG and the net's own symbol at one place."""
         lib_id = "power:PWR_FLAG"
         self.libs.setdefault(lib_id, symbol(lib_id).node)
         reference = self.name("#FLG")
-        self.symbol_node(lib_id, at, 0, "", 1, f"#FLG{self.sheet.number:02d}{self.count['#FLG']:03d}", reference,
-                         [("Value", "PWR_FLAG", (at[0], at[1] - 1.5), False, "")], {"1": ""}, fitted=True, in_bom=True)  # fmt: skip
+        self.symbol_node(
+            lib_id,
+            at,
+            0,
+            "",
+            1,
+            f"#FLG{self.sheet.number:02d}{self.count['#FLG']:03d}",
+            reference,
+            [("Value", "PWR_FLAG", (at[0], at[1] - 1.5), False, "")],
+            {"1": ""},
+            fitted=True,
+            in_bom=True,
+        )
         below = (at[0], at[1] + 1)
         self.wire(Wire(at, below))
         self.label(net, below, (0, 1) if net == "GND" or net[:1] == "-" or not is_power(net) else (1, 0))
 
     def symbol_node(
-        self, lib_id: str, at: Point, rotation: int, mirror: str, unit: int, ref: str, name: str,
-        fields: Sequence[tuple[str, str, Point, bool, str]], pins: Iterable[str], *, fitted: bool, in_bom: bool, simulated: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        lib_id: str,
+        at: Point,
+        rotation: int,
+        mirror: str,
+        unit: int,
+        ref: str,
+        name: str,
+        fields: Sequence[tuple[str, str, Point, bool, str]],
+        pins: Iterable[str],
+        *,
+        fitted: bool,
+        in_bom: bool,
+        simulated: bool = False,
+    ) -> None:
         """A ``(symbol ...)``."""
         node = _w("symbol", _w("lib_id", lib_id), _at(at, rotation))
         if mirror:
             node.append(_w("mirror", Word(mirror)))
-        node += [_w("unit", unit), _w("exclude_from_sim", _yes(not simulated)), _w("in_bom", _yes(in_bom)), _w("on_board", _yes(True)),
-                 _w("dnp", _yes(not fitted)), _uuid(name)]  # fmt: skip
+        node += [
+            _w("unit", unit),
+            _w("exclude_from_sim", _yes(not simulated)),
+            _w("in_bom", _yes(in_bom)),
+            _w("on_board", _yes(True)),
+            _w("dnp", _yes(not fitted)),
+            _uuid(name),
+        ]
         if all(field[0] != "Reference" for field in fields):
             node.append(_property("Reference", ref, at, hide=True))
         for key, value, place, hidden, justify in fields:
@@ -200,8 +253,20 @@ class _Writer:
         fields += [(key, value, place.at, True, "") for key, value in hidden]
         numbers = sorted({pin.number for pin in place.symbol.pins})
         simulated = any(key.startswith("Sim.") for key in place.fields)
-        self.symbol_node(part.symbol, place.at, place.rotation, place.mirror, place.unit, part.ref, f"{part.ref}/{place.unit}",
-                         fields, numbers, fitted=bool(part.builds), in_bom=True, simulated=simulated)  # fmt: skip
+        self.symbol_node(
+            part.symbol,
+            place.at,
+            place.rotation,
+            place.mirror,
+            place.unit,
+            part.ref,
+            f"{part.ref}/{place.unit}",
+            fields,
+            numbers,
+            fitted=bool(part.builds),
+            in_bom=True,
+            simulated=simulated,
+        )
 
     def _texts(self, place: Place) -> Iterable[tuple[str, str, Point, bool, str]]:
         """Where reference and value stand: right of a two-pin part that stands, above one that lies, above the box of any other."""
@@ -214,14 +279,17 @@ class _Writer:
             yield "Value", value, (x, y + 0.7), False, "left"
             return
         ends = [place.end(pin) for pin in place.pins()]
+        # a quarter turn of the symbol turns the sides of its texts round
+        before, behind = ("left", "right") if place.rotation == 90 else ("right", "left")
         if len(ends) == 2 and ends[0][0] == ends[1][0]:
-            yield "Reference", ref, (x + 0.7, y - 0.4), False, "left"
-            yield "Value", value, (x + 0.7, y + 0.4), False, "left"
+            yield "Reference", ref, (x + 0.8, y - 0.4), False, behind
+            yield "Value", value, (x + 0.8, y + 0.4), False, behind
         elif len(ends) == 2:
-            yield "Reference", ref, (x, y - 1.5), False, ""
-            yield "Value", value, (x, y - 0.8), False, ""
+            yield "Reference", ref, (x - 0.3, y - 0.9), False, before
+            yield "Value", value, (x + 0.3, y - 0.9), False, behind
         else:
-            top = min((e[1] for e in ends), default=y) - 1
+            upward = any(place.outward(pin) == (0, -1) for pin in place.pins())
+            top = min((e[1] for e in ends), default=y) - (3.2 if upward else 1.7)
             left = min((e[0] for e in ends), default=x)
             yield "Reference", ref, (left + 1, top - 0.8), False, "left"
             yield "Value", value, (left + 1, top - 0.1), False, "left"
@@ -261,12 +329,25 @@ class _Writer:
             self.flag(flag.net, flag.at)
         self.junctions(ends)
         for box in sheet.boxes:
-            shape = _w("rectangle", _w("start", *_at(box.corner)[1:]), _w("end", *_at(box.opposite)[1:]),
-                       _w("stroke", _w("width", 0.15), _w("type", Word("dash"))), _w("fill", _w("type", Word("none"))),
-                       _uuid(sheet.name, "box", box.title))  # fmt: skip
+            shape = _w(
+                "rectangle",
+                _w("start", *_at(box.corner)[1:]),
+                _w("end", *_at(box.opposite)[1:]),
+                _w("stroke", _w("width", 0.15), _w("type", Word("dash"))),
+                _w("fill", _w("type", Word("none"))),
+                _uuid(sheet.name, "box", box.title),
+            )
             self.out.append(shape)
-            self.out.append(_w("text", box.title, _w("exclude_from_sim", Word("no")), _at((box.corner[0] + 0.5, box.corner[1] - 0.3), 0),
-                               _effects(1.8, "left bottom"), _uuid(sheet.name, "title", box.title)))  # fmt: skip
+            self.out.append(
+                _w(
+                    "text",
+                    box.title,
+                    _w("exclude_from_sim", Word("no")),
+                    _at((box.corner[0] + 0.5, box.corner[1] - 0.3), 0),
+                    _effects(1.8, "left bottom"),
+                    _uuid(sheet.name, "title", box.title),
+                )
+            )
         for text in sheet.texts:
             self.out.append(
                 _w(
@@ -293,9 +374,16 @@ def _file(name: str, paper: str, title: str, comments: Sequence[str], libs: dict
     block = _w("title_block", _w("title", title), _w("rev", "0"), _w("company", "Wattbell"))
     block += [_w("comment", n, text) for n, text in enumerate(comments, 1)]
     return _w(
-        "kicad_sch", _w("version", Word("20250114")), _w("generator", "wattbell"), _w("generator_version", "9.0"), _uuid("file", name),
-        _w("paper", paper), block, [Word("lib_symbols"), *(libs[key] for key in sorted(libs))], *body,
-    )  # fmt: skip
+        "kicad_sch",
+        _w("version", Word("20250114")),
+        _w("generator", "wattbell"),
+        _w("generator_version", "9.0"),
+        _uuid("file", name),
+        _w("paper", paper),
+        block,
+        [Word("lib_symbols"), *(libs[key] for key in sorted(libs))],
+        *body,
+    )
 
 
 def _root(
@@ -307,15 +395,21 @@ def _root(
         at, size = blocks[sheet.name]
         body.append(
             _w(
-                "sheet", _at(at), _w("size", round(size[0] * STEP_MM, 4), round(size[1] * STEP_MM, 4)), _w("exclude_from_sim", Word("no")),
-                _w("in_bom", Word("yes")), _w("on_board", Word("yes")), _w("dnp", Word("no")),
-                _w("stroke", _w("width", 0.1524), _w("type", Word("solid"))), _w("fill", _w("color", 0, 0, 0, 0.0)),
+                "sheet",
+                _at(at),
+                _w("size", round(size[0] * STEP_MM, 4), round(size[1] * STEP_MM, 4)),
+                _w("exclude_from_sim", Word("no")),
+                _w("in_bom", Word("yes")),
+                _w("on_board", Word("yes")),
+                _w("dnp", Word("no")),
+                _w("stroke", _w("width", 0.1524), _w("type", Word("solid"))),
+                _w("fill", _w("color", 0, 0, 0, 0.0)),
                 _uuid("sheet", sheet.name),
                 _property("Sheetname", sheet.name, (at[0], at[1] - 0.3), justify="left bottom"),
                 _property("Sheetfile", f"{sheet.name}.kicad_sch", (at[0], at[1] + size[1] + 0.3), justify="left top"),
                 _w("instances", _w("project", PROJECT, _w("path", f"/{root}", _w("page", str(sheet.number))))),
             )
-        )  # fmt: skip
+        )
     body.append(_w("sheet_instances", _w("path", "/", _w("page", "1"))))
     return _file(PROJECT, "A3", title, comments, {}, body)
 
@@ -348,13 +442,21 @@ def files(
     made[Path(f"{PROJECT}.kicad_sch")] = dump(_root(sheets, title, comments, blocks, texts)) + "\n"
     libraries = sorted({place.part.symbol.partition(":")[0] for sheet in sheets for place in sheet.places} | {"power"} - {"wattbell"})
     footprints = sorted({place.part.footprint.partition(":")[0] for sheet in sheets for place in sheet.places} - {"wattbell", ""})
-    made[Path("sym-lib-table")] = _table("sym_lib_table", [
-        *((name, f"${{KICAD9_SYMBOL_DIR}}/{name}.kicad_sym") for name in libraries if name != "wattbell"),
-        ("wattbell", "${KIPRJMOD}/lib/wattbell.kicad_sym"), ("wattbell_power", "${KIPRJMOD}/lib/wattbell_power.kicad_sym"),
-    ])  # fmt: skip
-    made[Path("fp-lib-table")] = _table("fp_lib_table", [
-        *((name, f"${{KICAD9_FOOTPRINT_DIR}}/{name}.pretty") for name in footprints), ("wattbell", "${KIPRJMOD}/lib/wattbell.pretty"),
-    ])  # fmt: skip
+    made[Path("sym-lib-table")] = _table(
+        "sym_lib_table",
+        [
+            *((name, f"${{KICAD9_SYMBOL_DIR}}/{name}.kicad_sym") for name in libraries if name != "wattbell"),
+            ("wattbell", "${KIPRJMOD}/lib/wattbell.kicad_sym"),
+            ("wattbell_power", "${KIPRJMOD}/lib/wattbell_power.kicad_sym"),
+        ],
+    )
+    made[Path("fp-lib-table")] = _table(
+        "fp_lib_table",
+        [
+            *((name, f"${{KICAD9_FOOTPRINT_DIR}}/{name}.pretty") for name in footprints),
+            ("wattbell", "${KIPRJMOD}/lib/wattbell.pretty"),
+        ],
+    )
     powers = sorted({net for sheet in sheets for net in (*sheet.nets(), *(flag.net for flag in sheet.flags)) if is_power(net)})
     made[Path("lib/wattbell_power.kicad_sym")] = _power_library(powers)
     return made

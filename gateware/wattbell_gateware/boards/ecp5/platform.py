@@ -39,6 +39,10 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         Resource("lane", 3, DiffPairs("Y16", "Y17", dir="i")),
         Resource("dcu_reference", 0, DiffPairs("Y11", "Y12", dir="i")),
         Resource("dcu_reference", 1, DiffPairs("Y19", "W20", dir="i")),
+        # Loss of signal at the amplifiers of lanes 0 to 3, which hide electrical idle. Nothing in the gateware looks at it yet.
+        Resource("tap_los", 0, Pins("P2 P3 P4 N2", dir="i"), _IO),
+        # Trigger of other instruments; not in the gateware yet.
+        Resource("trigger", 0, Subsignal("in", Pins("N3", dir="i")), Subsignal("out", Pins("M3", dir="o")), _IO),
         # Sidebands of the slot, through level translators that only listen.
         Resource("sideband", 0, Subsignal("perst_n", Pins("K1", dir="i")), Subsignal("clkreq_n", Pins("K2", dir="i")), _IO),
         # The two serial ADCs (voltage, current): common CNV and SCK.

@@ -1,0 +1,101 @@
+"""Balls against the gateware's pinout, both ways; supplies of the banks; capacitors at the supplies of every circuit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from amaranth.build import DiffPairs, Pins, Resource, Subsignal
+from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
+
+from ..check import Check
+from ..design import design
+from ..netlist import Design
+from ..schematic.symbols import symbol
+
+__all__ = ["balls", "banks", "decoupled", "platform_balls", "quick"]
+
+FPGA = "U200"
+LVCMOS33 = "+3V3"
+ONLY_BOARD = re.compile(r"flash_|fpga_|jtag_")
+"""Nets at balls that are configuration's own: the gateware has no names for them."""
+
+
+def quick() -> Iterator[Check]:
+    """All without KiCad."""
+    yield balls(design(), platform_balls())
+    yield banks(design())
+    yield decoupled(design())
+
+
+def platform_balls() -> dict[str, str]:
+    """Net of each ball by the names of the gateware's resources: ``ulpi_data0``, ``LANE0_P``."""
+    found: dict[str, str] = {}
+
+    def add(name: str, io: Pins | DiffPairs) -> None:
+        if isinstance(io, DiffPairs):
+            (p,), (n,) = io.p.names, io.n.names
+            lane = name.startswith("lane")
+            stem = name.upper() if lane else name
+            found.update({p: f"{stem}_{'P' if lane else 'p'}", n: f"{stem}_{'N' if lane else 'n'}"})
+        elif len(io.names) == 1:
+            found[io.names[0]] = name
+        else:
+            found.update({ball: f"{name}{n}" for n, ball in enumerate(io.names)})
+
+    for resource in Ecp5TapPlatform.resources:
+        assert isinstance(resource, Resource)
+        numbered = resource.name in ("lane", "dcu_reference", "led")
+        stem = f"{resource.name}{resource.number}" if numbered else resource.name
+        for io in resource.ios:
+            if isinstance(io, Subsignal):
+                add(f"{stem}_{io.name}", io.ios[0])
+            elif isinstance(io, Pins | DiffPairs):
+                add(stem, io)
+    return found
+
+
+def balls(ours: Design, theirs: dict[str, str]) -> Check:
+    """What the gateware calls a ball is the net that is on it, and the other way round."""
+    pins = {pin.number: pin for pin in symbol(ours.parts[FPGA].symbol).pins}
+    supply = {"GND", *(net for net in ours.nets if net[:1] in "+-")}
+    have = {ball: net for ball, net in ours.parts[FPGA].pins.items() if net and net not in supply and not ONLY_BOARD.match(net)}
+    wrong = [
+        f"{ball}: board '{have.get(ball, '')}', gateware '{theirs.get(ball, '')}'"
+        for ball in sorted(have.keys() | theirs.keys())
+        if have.get(ball) != theirs.get(ball)
+    ]
+    wrong += [f"{ball} is no ball of the part" for ball in theirs if ball not in pins]
+    return Check(
+        "balls as gateware's platform", f"{len(theirs) - len(wrong)} of {len(theirs)}", "all, both ways", not wrong, "\n".join(wrong)
+    )
+
+
+def banks(ours: Design) -> Check:
+    """The gateware drives LVCMOS33 everywhere: so every bank with a ball in use has 3.3 V."""
+    pins = symbol(ours.parts[FPGA].symbol).pins
+    supply = {pin.unit: ours.parts[FPGA].pins[pin.number] for pin in pins if pin.name.startswith("VCCIO")}
+    used = {pin.unit for pin in pins if pin.unit in supply and pin.kind == "bidirectional" and ours.parts[FPGA].pins[pin.number]}
+    wrong = [f"unit {unit} of the symbol has {supply[unit]}" for unit in sorted(used) if supply[unit] != LVCMOS33]
+    return Check("banks' supplies for LVCMOS33", f"{len(used) - len(wrong)} of {len(used)}", "all", not wrong, "\n".join(wrong))
+
+
+def decoupled(ours: Design) -> Check:
+    """Every supply pin of a circuit has a capacitor that is for it (``at U1.5``), or is one of several of that net of a part that has."""
+    placed = {part.place for part in ours.parts.values() if part.symbol == "Device:C" and "GND" in part.pins.values()}
+    wrong: list[str] = []
+    count = 0
+    for part in ours.parts.values():
+        if part.ref[0] not in "UY":
+            continue
+        supplies: dict[str, list[str]] = {}
+        for pin in symbol(part.symbol).pins:
+            net = part.pins[pin.number]
+            if pin.kind == "power_in" and net not in ("", "GND"):
+                supplies.setdefault(net, []).append(pin.number)
+        for net, numbers in supplies.items():
+            count += 1
+            every = [number for number, on in part.pins.items() if on == net]
+            if not any(f"at {part.ref}.{number}" in placed for number in every):
+                wrong.append(f"{part.ref}: no capacitor at {net} (pin {', '.join(numbers)})")
+    return Check("supplies with a capacitor", f"{count - len(wrong)} of {count}", "all", not wrong, "\n".join(wrong))

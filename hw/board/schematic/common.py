@@ -1,0 +1,86 @@
+"""Parts that many sheets use, so that they look alike everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .sheet import Point, Sheet
+
+__all__ = ["capacitor", "resistor", "supply_capacitors"]
+
+R0402 = "Resistor_SMD:R_0402_1005Metric"
+C_FOOTPRINTS = {
+    "0201": "Capacitor_SMD:C_0201_0603Metric",
+    "0402": "Capacitor_SMD:C_0402_1005Metric",
+    "0603": "Capacitor_SMD:C_0603_1608Metric",
+    "0805": "Capacitor_SMD:C_0805_2012Metric",
+    "1206": "Capacitor_SMD:C_1206_3216Metric",
+}
+SIZES = {"100n": "0402", "1u": "0402", "2u2": "0402", "4u7": "0402", "10u": "0603", "22u": "0805", "47u": "1206"}
+
+
+def resistor(
+    page: Sheet,
+    ref: str,
+    at: Point,
+    nets: tuple[str, str],
+    value: str,
+    *,
+    lying: bool = False,
+    builds: str = "TP",
+    place: str = "",
+    note: str = "",
+) -> None:
+    """A resistor of 0402, 1 %: standing, its first pin up; or lying, its first pin left."""
+    page.part(
+        ref,
+        "Device:R",
+        at,
+        {"1": nets[0], "2": nets[1]},
+        rotation=90 if lying else 0,
+        value=value,
+        footprint=R0402,
+        bom=f"r-{value.lower()}-0402",
+        builds=builds,
+        place=place,
+        note=note,
+    )
+
+
+def capacitor(
+    page: Sheet,
+    ref: str,
+    at: Point,
+    nets: tuple[str, str],
+    value: str,
+    *,
+    size: str = "",
+    lying: bool = False,
+    builds: str = "TP",
+    place: str = "",
+    note: str = "",
+) -> None:
+    """A ceramic capacitor, its first pin up or left. ``size`` in inches as the field writes it; else by its value."""
+    size = size or SIZES.get(value, "0402")
+    page.part(
+        ref,
+        "Device:C",
+        at,
+        {"1": nets[0], "2": nets[1]},
+        rotation=90 if lying else 0,
+        value=value,
+        footprint=C_FOOTPRINTS[size],
+        bom=f"c-{value}-{size}",
+        builds=builds,
+        place=place,
+        note=note,
+    )
+
+
+def supply_capacitors(page: Sheet, first: int, at: Point, net: str, wanted: Sequence[tuple[str, str]], builds: str = "TP") -> None:
+    """A row of capacitors between a supply and ground: (value, place of each)."""
+    refs = [f"C{first + n}" for n in range(len(wanted))]
+    for n, (ref, (value, place)) in enumerate(zip(refs, wanted, strict=True)):
+        capacitor(page, ref, (at[0] + 7 * n, at[1]), (net, "GND"), value, place=place, builds=builds)
+    page.rail(net, [f"{ref}.1" for ref in refs])
+    page.rail("GND", [f"{ref}.2" for ref in refs])
