@@ -129,7 +129,7 @@ reference: setup sim controller  ## the suite `quick` on every modelled drive: w
 	@$(PY) tools/reference.py
 
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? (under an hour; WORKLOADS=20): docs/energy.md
-	@$(PY) tools/energy_coverage.py --workloads $${WORKLOADS:-200} --check
+	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)

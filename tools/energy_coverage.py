@@ -2,8 +2,9 @@
 """Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
 boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
 
-    energy_coverage.py [--workloads 200] [--first 1] [--processes 2] [--json FILE] [--check]
+    energy_coverage.py [--workloads 200] [--first 101] [--others 40] [--processes 2] [--json FILE] [--check]
 
+--others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
 """
 
@@ -11,26 +12,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
+import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from wattbell.analysis import analyze
+from wattbell.analysis import analyze, perclass
 from wattbell.analysis.commandclass import classify
-from wattbell.analysis.perclass import TOO_SMALL
+from wattbell.analysis.energyfit import PhaseLoad, fit
+from wattbell.analysis.perclass import TOO_SMALL, separate
 from wattbell.capture import open_capture
 from wattbell.capture.record import Progress
 from wattbell.jsondata import JsonObject
 from wattbell.measure.table import Commands
 from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model
+
+from tools.energy_variants import as_host_sees, with_coarse_rail
 
 Float = npt.NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +48,12 @@ RUNTIME_S = (0.2, 0.6)
 KINDS = ("randread", "randwrite", "read", "write")
 SIZES_KIB = (4, 8, 16, 64, 128)
 INTERVAL_S = 10e-6
-"""Between conversions of the rig."""
+"""Between conversions of the rig,"""
+FINE_INTERVAL_S = 2e-6
+"""and where its rail is made coarser."""
+OTHER_RATES = (250_000, 20_000)
+"""Samples a second of others' meters."""
+RIG = "tap, rail of the rig"
 DEPTHS = (1, 2, 4, 8, 16, 32)
 DEFERRED = ("fold", "collect", "padding", "map_write_back")
 """What a write brings with it and no command is booked by the model; on the wire it is the writes'."""
@@ -67,9 +79,11 @@ class Silence:
 
 @dataclass(frozen=True)
 class Found:
-    """One class of one load. ``how``: accounting or regression; ``merged``: several classes in one. ``share``: of the energy above idle;
-    ``deferring``: part of that which belongs to no command; ``unexplained``: in the same measure."""
+    """One class of one load. ``seen``: by which instruments. ``how``: accounting or regression; ``merged``: several classes in one.
+    ``share``: of the energy above idle; ``above_j``: its own energy above idle; ``deferring``: part of the load's which belongs to no
+    command; ``unexplained``: in the same measure. ``oracle_u_j``: half-width where what was put off is known."""
 
+    seen: str
     seed: int
     profile: str
     load: str
@@ -82,6 +96,8 @@ class Found:
     truth_j: float
     share: float
     unexplained: float
+    above_j: float
+    oracle_u_j: float | None = None
     note: str = ""
 
     @property
@@ -131,27 +147,48 @@ def truth_of(capture: Path, origin_ps: int) -> tuple[Commands, Float]:
     return Commands(columns), (frame["own_pj"] + frame["share_pj"]).to_numpy() * 1e-12
 
 
-def measure(seed: int) -> list[Found]:
-    """Run workload ``seed`` and compare."""
+def measure(seed: int, others: bool = False) -> list[Found]:
+    """Run workload ``seed`` and compare; with ``others`` also as other instruments would have seen it."""
     names = sorted(entry["profile"] for entry in known_profiles())
     profile = names[seed % len(names)]
-    found: list[Found] = []
     with tempfile.TemporaryDirectory(prefix="wattbell-energy-") as folder_name:
         folder = Path(folder_name)
         # The designed front end is for rails of 3.3 V.
         board = ("--afe", str(ROOT / "hw/afe/model.toml"), "--temperature", str(10 + seed % 31))
         options = () if _supply_is_high(profile) else board
-        run = ModelRun(plan(seed, folder), find_profile(profile), folder / "capture", Fidelity.fast, seed, INTERVAL_S, rig_options=options)
+        interval_s = FINE_INTERVAL_S if others else INTERVAL_S
+        run = ModelRun(plan(seed, folder), find_profile(profile), folder / "capture", Fidelity.fast, seed, interval_s, rig_options=options)
         run_model(run, Silence())
-        capture = open_capture(run.out)
-        origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
-        commands, joules = truth_of(run.out, origin * 1000)
-        result: JsonObject = analyze(capture)
-        truths = json.loads((run.out / "workload/truth.json").read_text())["phases"]
-        for phase, true, after in zip(result["phases"], truths, [*truths[1:], None], strict=True):
-            if phase["kind"] == "fio":
-                found += compare(seed, profile, phase, true, after, commands, joules)
+        found = judge(run.out, seed, profile, RIG, True)
+        if others:
+            found += judge(as_host_sees(run.out, folder / "host", seed), seed, profile, "the driver's log, rail of the rig", False)
+            for rate in OTHER_RATES:
+                coarse = with_coarse_rail(run.out, folder / f"coarse{rate}", round(1 / rate / interval_s))
+                found += judge(coarse, seed, profile, f"tap, rail of {rate / 1000:g} kS/s", False)
     return found
+
+
+def judge(path: Path, seed: int, profile: str, seen: str, by_tap: bool) -> list[Found]:
+    """Every class of every load of a capture against the model's truth. ``by_tap``: phases are told by the tap's own markers, else by
+    those of the host, and commands are the same."""
+    capture = open_capture(path)
+    origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
+    commands, joules = truth_of(path, origin * 1000)
+    windows: list[perclass.Window] = []
+    with mock.patch.object(perclass, "separate", side_effect=lambda given: (windows.extend(given), separate(given))):
+        result: JsonObject = analyze(capture)
+    told = iter(windows)  # one of each phase that has energies
+    truths = json.loads((path / "workload/truth.json").read_text())["phases"]
+    loads: list[tuple[perclass.Window, float, list[Found]]] = []
+    for phase, true, after in zip(result["phases"], truths, [*truths[1:], None], strict=True):
+        window = next(told) if "energy_per_command" in phase else None
+        if phase["kind"] != "fio":
+            continue
+        if window is None or "classes" not in window.result:
+            print(f"workload {seed}, {phase['name']}, {seen}: {phase.get('energy_per_command', {}).get('absent')}", file=sys.stderr)
+            continue
+        loads.append(compare(seen, seed, profile, phase, window, true, after, commands, joules))
+    return with_oracle(loads)
 
 
 def _supply_is_high(profile: str) -> bool:
@@ -160,13 +197,18 @@ def _supply_is_high(profile: str) -> bool:
 
 
 def compare(
-    seed: int, profile: str, phase: JsonObject, true: JsonObject, after: JsonObject, commands: Commands, joules: np.ndarray
-) -> list[Found]:
-    """The classes of one phase."""
+    seen: str,
+    seed: int,
+    profile: str,
+    phase: JsonObject,
+    window: perclass.Window,
+    true: JsonObject,
+    after: JsonObject,
+    commands: Commands,
+    joules: Float,
+) -> tuple[perclass.Window, float, list[Found]]:
+    """The classes of one phase; with them its window, and the energy of it that was put off, in J."""
     each = phase["energy_per_command"]
-    if "absent" in each:
-        print(f"workload {seed}, {phase['name']}: {each['absent']}", file=sys.stderr)
-        return []
     low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
     mine, booked = commands.take(slice(int(low), int(high))), joules[low:high]
     spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # what is owed is drawn after the phase
@@ -188,10 +230,33 @@ def compare(
     out = []
     for name, fig in each["classes"].items():
         parts = name.split(" + ")
+        if not all(part in total for part in parts):  # the host sees another order, and other classes
+            print(f"workload {seed}, {phase['name']}, {seen}: no class {name} in the truth", file=sys.stderr)
+            continue
         truth = sum(total[part] for part in parts)
         true_j, share = truth / sum(n[part] for part in parts), truth / above
-        about = (seed, profile, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
-        out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained, str(fig.get("conditions", {}).get("note", ""))))
+        about = (seen, seed, profile, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
+        note = str(fig.get("conditions", {}).get("note", ""))
+        out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained, truth, None, note))
+    return window, put_off if written else 0.0, out
+
+
+def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
+    """All of them, with the half-width that the same regression has for the same classes where each phase's put-off energy is known, and
+    is not among what it has to tell apart."""
+    known = [(window, window.load, put_off, found) for window, put_off, found in loads if window.load is not None]
+    without = {id(window): PhaseLoad(load.counts, load.shared_s, load.above_j - put_off, load.u_j) for window, load, put_off, _ in known}
+    fitted = fit(list(without.values()))
+    out = [one for window, _, found in loads if window.load is None for one in found]
+    for window, _, _, found in known:
+        names = {one.name: perclass.identity(one, window.classes) for one in window.classes}
+        for one in found:
+            u = None
+            if fitted is not None and one.how == "regression" and one.u_j is not None:
+                group = [names[part] for part in one.name.split(" + ")]
+                value, half_width = fitted.combination(fitted.weights(without[id(window)], group))
+                u = math.hypot(half_width, window.gain * value)
+            out.append(replace(one, oracle_u_j=u))
     return out
 
 
@@ -211,39 +276,59 @@ def table(all_found: list[Found]) -> list[str]:
     groups: dict[str, list[Found]] = {}
     for one in all_found:
         groups.setdefault(kind_of(one), []).append(one)
-    regression = [one for one in all_found if one.how == "regression" and one.u_j is not None]
     lines = [
-        "| | figures | intervals that hold the truth | bias (weighted by energy) | error, RMS | half-width, median |",
-        "|---|---|---|---|---|---|",
+        "| | figures | intervals that hold | bias (weighted by energy) | error, RMS | half-width, median | of an oracle | energy |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for name, members in [*sorted(groups.items()), ("**all of several classes with an interval**", regression)]:
+    everything = sum(one.above_j for one in all_found)
+    for name, members in [*sorted(groups.items()), ("**all of several classes with an interval**", separated(all_found))]:
         given = [one for one in members if one.u_j is not None]
         errors, energy = np.array([one.error for one in members]), np.array([one.share for one in members])
         bias, rms = float((errors * energy).sum() / energy.sum()) if len(members) else 0.0, float(np.sqrt(np.mean(errors**2)))
         held = f"{100 * sum(bool(one.covered) for one in given) / len(given):.1f} %" if given else "no interval is given"
         width = f"{100 * np.median([(one.u_j or 0.0) / one.truth_j for one in given]):.2f} %" if given else ""
-        lines.append(f"| {name} | {len(members)} | {held} | {100 * bias:+.2f} % | {100 * rms:.2f} % | {width} |")
+        oracle = [one.oracle_u_j / one.truth_j for one in given if one.oracle_u_j is not None]
+        known = f"{100 * np.median(oracle):.2f} %" if oracle else ""
+        part = f"{100 * sum(one.above_j for one in members) / everything:.1f} %"
+        lines.append(f"| {name} | {len(members)} | {held} | {100 * bias:+.2f} % | {100 * rms:.2f} % | {width} | {known} | {part} |")
     return lines
+
+
+def separated(found: list[Found]) -> list[Found]:
+    """What is judged: classes told apart by regression, with an interval."""
+    return [one for one in found if one.how == "regression" and one.u_j is not None]
+
+
+def held(found: list[Found]) -> float:
+    """Part of the intervals of separated classes that hold the truth; 0 of none."""
+    judged = separated(found)
+    return sum(bool(one.covered) for one in judged) / max(1, len(judged))
 
 
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=200)
-    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--first", type=int, default=101)
+    parser.add_argument("--others", type=int, default=40)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.workloads)
     with ProcessPoolExecutor(given.processes) as pool:
-        found = [one for each in pool.map(measure, seeds) for one in each]
+        others = [seed < given.first + given.others for seed in seeds]
+        found = [one for each in pool.map(measure, seeds, others) for one in each]
     if given.json:
         given.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
-    print("\n".join(table(found)))
-    judged = [one for one in found if one.how == "regression" and one.covered is not None]
-    share = sum(bool(one.covered) for one in judged) / max(1, len(judged))
-    print(f"\n{len(judged)} intervals of regressions over {given.workloads} workloads: {100 * share:.1f} % hold the truth")
+    for seen in dict.fromkeys(one.seen for one in found):
+        mine = [one for one in found if one.seen == seen]
+        print(f"{seen}, {len({one.seed for one in mine})} workloads:\n")
+        print("\n".join(table(mine)))
+        print(f"\n{len(separated(mine))} intervals of regressions: {100 * held(mine):.1f} % hold the truth\n")
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(f"{sum(one.ru_utime + one.ru_stime for one in usage) / len(seeds):.1f} s of a core for a workload")
+    share = held([one for one in found if one.seen == RIG])
     if given.check and not WANTED[0] <= share <= WANTED[1]:
         print(f"not within {100 * WANTED[0]:.0f} to {100 * WANTED[1]:.0f} %", file=sys.stderr)
         return 1

@@ -97,11 +97,11 @@ def energy_per_command(
     ends = np.maximum(commands.cqe_tick, commands.start_tick)
     steps = depth_steps(commands.start_tick, ends)
     shares = equal_shares(steps, commands.start_tick, ends)
-    written = {_identity(one, classes): float(commands.nbytes[one.members & np.isin(commands.opcode, _DEFERRING)].sum()) for one in classes}
+    written = {identity(one, classes): float(commands.nbytes[one.members & np.isin(commands.opcode, _DEFERRING)].sum()) for one in classes}
     bytes_written = sum(written.values())
     load = PhaseLoad(
-        {_identity(one, classes): one.count for one in classes},
-        {_identity(one, classes): float(shares[one.members].sum()) * rail.tick_s for one in classes},
+        {identity(one, classes): one.count for one in classes},
+        {identity(one, classes): float(shares[one.members].sum()) * rail.tick_s for one in classes},
         above,
         u,
         on_after(rail, steps, at_work, base) if bytes_written else None,
@@ -128,17 +128,17 @@ def separate(windows: Sequence[Window]) -> None:
             conditions = {**whole.conditions, "note": NOT_TOLD_APART}
             window.result["classes"] = {name: replace(whole, conditions=conditions)}
             continue
-        by_identity = {_identity(one, window.classes): one for one in window.classes}
+        by_identity = {identity(one, window.classes): one for one in window.classes}
         classes: dict[str, Figure] = {}
         spent: dict[str, Figure] = {}
         for one in told:
             members = tuple(by_identity[name] for name in one.names)
             name, n = _joined(member.name for member in members), sum(member.count for member in members)
             # An error of the idle power is an error of the controller's power, which is shared out by time.
-            base_u = window.base_u_w * sum(load.shared_s[identity] for identity in one.names) / n
+            base_u = window.base_u_w * sum(load.shared_s[each] for each in one.names) / n
             u = math.sqrt(one.half_width**2 + base_u**2 + (window.gain * one.joules) ** 2)
             conditions = {"idle_w": whole.conditions["idle_w"], "commands": n, **_circumstances(members)}
-            notes = [NOT_TOLD_APART] * (len(members) > 1) + [NO_INTERVAL] * any(identity.endswith(_IN_COMPANY) for identity in one.names)
+            notes = [NOT_TOLD_APART] * (len(members) > 1) + [NO_INTERVAL] * any(name.endswith(_IN_COMPANY) for name in one.names)
             notes += [TOO_SMALL] * (one.joules * n < SMALLEST_PART * load.above_j)
             known_u = None if NO_INTERVAL in notes or TOO_SMALL in notes else u
             note = {"note": "; ".join(notes)} if notes else {}
@@ -154,7 +154,7 @@ def separate(windows: Sequence[Window]) -> None:
             shares["classes_j"], shares["by_accounting"] = spent, False
 
 
-def _identity(one: CommandClass, company: Sequence[CommandClass]) -> str:
+def identity(one: CommandClass, company: Sequence[CommandClass]) -> str:
     """What is taken to cost the same in all phases of a capture. Sequential reads in company are not what they are alone: other commands
     end what a drive reads ahead for them."""
     name = one.name if one.name.endswith(one.pattern) else f"{one.name}, {one.pattern}"
