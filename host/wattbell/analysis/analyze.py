@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from wattbell_spec.wire import CommandFlag, EventType
 
-from wattbell.analysis import fio, idle, link, perclass, truth, wakeup
+from wattbell.analysis import fio, idle, link, perclass, powerstates, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.rates import Rates, per_second, rates
-from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, Window
+from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, PowerStates, Window
 from wattbell.analysis.text import count
 from wattbell.capture import Capture
 from wattbell.jsondata import JsonObject
@@ -47,7 +47,9 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
     say("rail")
     windows = [(context.first_tick, context.last_tick)] + [(p.first_tick, p.last_tick) for p in context.phases]
     scan = context.rail.scan(windows) if context.rail else None
-    idle_result = idle.idle_power(context)
+    say("power states")
+    found = powerstates.look(context)
+    idle_result = idle.idle_power(context, found)
     idle_w = idle.operational_idle(idle_result)
     say("commands")
     whole, _ = _window(context, scan, idle_w, 0, context.first_tick, context.last_tick, whole=True)
@@ -59,6 +61,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         energies += [energy] if energy else []
     perclass.separate(energies)
     say("wake-up")
+    wakes = wakeup.wakeups(context, idle_result)
     result: Analysis = {
         "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
         "capture": _describe_capture(context),
@@ -73,7 +76,8 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         **whole,
         "phases": phases,
         "idle": idle_result,
-        "wakeup": wakeup.wakeups(context, idle_result),
+        "power_states": powerstates.power_states(context, found, wakes),
+        "wakeup": wakes,
         "truth": None,
         "fio": None,
         "fio_account": [],
@@ -86,6 +90,12 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
     if not result["fio_account"]:
         del result["fio_account"]
     return result
+
+
+def states_of(context: Context) -> PowerStates:
+    """The power states alone, of a capture that was read."""
+    found = powerstates.look(context)
+    return powerstates.power_states(context, found, wakeup.wakeups(context, idle.idle_power(context, found)))
 
 
 def _window(

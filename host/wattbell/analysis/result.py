@@ -202,6 +202,7 @@ class IdleLevel(TypedDict):
     label: str
     state: int | None
     how: str
+    probability: float | None
     mean_w: Figure
     declared_max_w: float | None
     duration_s: float
@@ -223,6 +224,64 @@ class Idle(TypedDict, total=False):
     levels: list[IdleLevel]
     unsettled_s: float
     segments: list[IdleSegment]
+
+
+class Span(TypedDict):
+    """A stretch of one state. ``state``: its number, where it is one; ``probability``: that the label is right, None where nothing is
+    claimed; ``shares``: of the states that were weighed; ``from_u_s``: how far off its beginning may be, 0 where the wire tells it."""
+
+    first_tick: int
+    last_tick: int
+    duration_s: float
+    label: str
+    state: int | None
+    probability: float | None
+    shares: dict[str, float]
+    mean_w: float | None
+    link: str | None
+    from_u_s: float
+    why: str
+
+
+class Judged(TypedDict):
+    """``verdict``: pass, fail, not comparable, and ``why``."""
+
+    declared: float | None
+    measured: Figure
+    verdict: str
+    why: str
+
+
+class StateRow(TypedDict):
+    """A declared power state. ``mean_w``: idle in it, whatever the link did; ``judged``: by the keys of ``drive.power_states``."""
+
+    state: int
+    operational: bool
+    time_s: float
+    mean_w: Figure
+    judged: dict[str, Judged]
+
+
+class StatesSeen(TypedDict):
+    """What the states were told by. ``commands``: wire, host or None."""
+
+    rail_interval_s: float | None
+    link: bool
+    commands: str | None
+    identify: bool
+    requests: bool
+
+
+class PowerStates(TypedDict, total=False):
+    """Spans in order (``spans_total`` of them, at most 2000 listed), time by label, and declared beside measured."""
+
+    absent: str
+    seen: StatesSeen
+    bin_s: float
+    spans_total: int
+    spans: list[Span]
+    time_s: dict[str, float]
+    states: list[StateRow]
 
 
 class LinkPart(TypedDict):
@@ -405,6 +464,7 @@ class Analysis(Window):
     link: list[Side]
     phases: list[PhaseResult]
     idle: Idle
+    power_states: PowerStates
     wakeup: Wakeups
     truth: Truth | None
     fio: FioComparison | None

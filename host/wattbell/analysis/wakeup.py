@@ -18,6 +18,7 @@ from wattbell.analysis.context import IDLE_MIN_S
 from wattbell.analysis.link import states
 from wattbell.analysis.names import admin_name, io_name, size_text
 from wattbell.analysis.result import Idle, LinkPart, Summary, Wakeup, WakeupGroup, Wakeups
+from wattbell.analysis.signals import requested_state
 from wattbell.measure.latency import describe
 from wattbell.measure.table import NONE, Commands
 
@@ -62,7 +63,7 @@ def _entries(
     baselines = _baselines(table, first)
     levels = idle_result["levels"]
     last_segment = {int(s["gap"]): s for s in idle_result["segments"]}
-    requested = idle.requested_state(context.events)
+    requested = requested_state(context.events)
     sidebands = _Sidebands(context.events)
     out = []
     seen: set[int] = set()

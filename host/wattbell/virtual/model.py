@@ -33,7 +33,8 @@ class Fidelity(StrEnum):
 @dataclass(frozen=True)
 class ModelRun:
     """What to run on which drive. ``job``: a plan (.toml) or a fio job file. ``extra_files``: kept in the capture too.
-    ``truth``: keep the model's own truth (one CSV row a command), against which the analysis is compared."""
+    ``truth``: keep the model's own truth (one CSV row a command), against which the analysis is compared; ``truth_states``: and since when
+    each part of the drive was in which state."""
 
     job: Path
     profile: Path
@@ -46,6 +47,7 @@ class ModelRun:
     keep_stream: bool = False
     overwrite: bool = False
     truth: bool = True
+    truth_states: bool = False
     extra_files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     rig_options: tuple[str, ...] = ()
@@ -115,6 +117,8 @@ def run_model(run: ModelRun, voice: Voice) -> str:
         ]
         if run.truth:
             arguments += ["--truth", folder / "truth.json", "--truth-commands", folder / "truth-commands.csv"]
+        if run.truth_states:
+            arguments += ["--truth-states", folder / "truth-states.csv"]
         rig_options = ["--seed", str(run.seed), *_voltage_range(run.profile), *run.rig_options]
         if run.fidelity is Fidelity.fast:
             arguments.append("--summaries")
@@ -157,7 +161,7 @@ def _known(run: ModelRun) -> JsonObject:
 
 def _workload(run: ModelRun, folder: Path) -> Workload:
     description = {**_known(run), "phases": read_phases(folder / "phases.json")}
-    names = ["truth.json", "truth-commands.csv", "fio.json", "phases.json"]
+    names = ["truth.json", "truth-commands.csv", "truth-states.csv", "fio.json", "phases.json"]
     if run.keep_trace:
         names.append("trace.wbt")
     truth = folder / "truth.json"

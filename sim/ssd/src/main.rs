@@ -60,6 +60,9 @@ struct RunArgs {
     /// Truth of each command, as CSV.
     #[arg(long)]
     truth_commands: Option<PathBuf>,
+    /// Since when each part of the drive was in which state, as CSV.
+    #[arg(long)]
+    truth_states: Option<PathBuf>,
     /// fio's figures, in the layout of its JSON output.
     #[arg(long)]
     fio_json: Option<PathBuf>,
@@ -120,7 +123,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let trace = create_trace(&args.trace, &header).map_err(|e| format!("{}: {e}", args.trace.display()))?;
     let commands = args.truth_commands.as_ref().map(|path| create(path).map(BufWriter::new)).transpose()?;
-    let outcome = driver::run(profile, &plan, args.seed, trace, commands, fidelity)?;
+    let outcome = driver::run(profile, &plan, args.seed, trace, commands, fidelity, args.truth_states.is_some())?;
+    if let (Some(path), Some(states)) = (&args.truth_states, &outcome.states) {
+        states.write(BufWriter::new(create(path)?)).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
     for (path, value) in
         [(&args.truth, &outcome.truth), (&args.phases, &outcome.phases), (&args.fio_json, &fio::report(&outcome.jobs))]
     {

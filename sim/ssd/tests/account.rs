@@ -34,7 +34,7 @@ fn run(profile: &str, fidelity: Fidelity) -> Outcome {
     std::fs::remove_dir_all(&folder).unwrap();
     let header = TraceHeader { summaries: fidelity != Fidelity::Tlps, ..TraceHeader::default() };
     let trace = TraceWriter::new(std::io::sink(), &header).unwrap();
-    driver::run(profile, &plan, 3, trace, None::<std::io::Sink>, fidelity).unwrap()
+    driver::run(profile, &plan, 3, trace, None::<std::io::Sink>, fidelity, false).unwrap()
 }
 
 fn number(value: &Value) -> f64 {

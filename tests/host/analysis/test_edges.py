@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from wattbell.analysis import analyze, idle
+from wattbell.analysis import analyze, stretches
 from wattbell.analysis.context import load
 from wattbell.analysis.fio import totals
-from wattbell.analysis.idle import steady_runs, track
 from wattbell.analysis.names import status_name
+from wattbell.analysis.signals import track
 from wattbell.analysis.wakeup import _Sidebands
 from wattbell.capture.meta import save
 from wattbell.measure import rail
@@ -45,19 +43,8 @@ def test_status_codes_have_the_names_of_the_specification(kind: int, table: str)
         assert status_name(kind << 8 | code) == f"{kind}/{code:02x} {names.get(code, '')}".strip()
 
 
-def test_a_level_ends_at_what_is_missing_and_begins_behind_it() -> None:
-    nan = math.nan
-    assert steady_runs(np.array([1.0] * 5 + [nan] + [2.0] * 5)) == [(0, 5, 1.0), (6, 11, 2.0)]
-    assert steady_runs(np.array([nan, nan] + [1.0] * 4 + [nan])) == []
-    # within 12 % and 0.4 mW of the mean so far; a bin beyond begins the next run
-    assert steady_runs(np.array([1.0] * 5 + [1.1203] + [1.0] * 4)) == [(0, 10, pytest.approx((9 + 1.1203) / 10))]
-    assert steady_runs(np.array([1.0] * 5 + [1.1205] + [1.1205] * 4)) == [(0, 5, 1.0), (5, 10, pytest.approx(1.1205))]
-    assert steady_runs(np.array([1.0] * 5 + [1.2204] + [1.0] * 4), 0.025) == [(0, 10, pytest.approx((9 + 1.2204) / 10))]
-    assert steady_runs(np.array([1.0] * 5 + [1.2206] + [1.2206] * 4), 0.025) == [(0, 5, 1.0), (5, 10, pytest.approx(1.2206))]
-
-
 def test_long_idle_times_have_wider_bins(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "_MAX_BINS", 100)
+    monkeypatch.setattr(stretches, "MAX_BINS", 100)
     builder.power(0, 0.5)
     builder.command(MS, MS)
     builder.command(1002 * MS, MS)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.analysis.energybins import equal_shares
-from wattbell.analysis.idle import cluster, nearest_declared, steady_runs
+from wattbell.analysis.idle import cluster
 from wattbell.analysis.text import concise, si
 from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
 from wattbell.measure.energy import EnergyMeter
@@ -246,25 +246,9 @@ def test_equal_shares_of_commands_are_the_time_with_anything_in_flight(pairs):
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-def test_steady_levels_are_found_between_transitions():
-    means = np.array([0.6] * 20 + [0.4, 0.2] + [0.0276] * 40 + [0.018] * 2 + [0.0098] * 30)
-    runs = steady_runs(means)
-    assert [(a, b) for a, b, _ in runs] == [(0, 20), (22, 62), (64, 94)]
-    assert [m for _, _, m in runs] == pytest.approx([0.6, 0.0276, 0.0098])
+def test_levels_are_grouped_by_power():
     levels = cluster([0.6, 0.0098, 0.59, 0.0276, 0.0099])
     assert [sorted(x) for x in levels] == [[0, 2], [3], [1, 4]]
-
-
-def test_state_is_inferred_from_the_declared_table():
-    states = [
-        {"state": 0, "max_power_w": 4.0, "non_operational": False},
-        {"state": 3, "max_power_w": 0.030, "non_operational": True},
-        {"state": 4, "max_power_w": 0.004, "non_operational": True},
-    ]
-    assert nearest_declared(0.59, states) is None
-    assert nearest_declared(0.0276, states) == 3
-    assert nearest_declared(0.0098, states) == 4
-    assert nearest_declared(0.01, []) is None
 
 
 def test_ratio_adds_relative_uncertainties_in_squares():

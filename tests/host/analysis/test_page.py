@@ -124,10 +124,24 @@ PAGE = """\
  read        1 048   4.293 MB        1   130.7 µs   80.00 µs   80.00 µs   1.000 ms   6.000 ms
 
  Idle power  steady levels in gaps of 20 ms and more
- state           power      for     after   link   state known by                                                phases
+ state           power      for     after   link   state known by                                             phases
+ ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ PS0     0.50002(50) W   1.66 s   at once   L0     nothing requested; far above every non-operational state   bursts, mixed, sleep
+ PS3     30.000(34) mW   2.00 s    200 ms   L1.2   inferred (87%): level, link                                sleep
+
+ Power states  from change points of the rail, the link and the wire
+ state       for   share   probability     level   times   known by
+ ───────────────────────────────────────────────────────────────────────────────────────
+ PS3      2.00 s   49.9%           87%   30.0 mW       2   level, link
+ PS0      1.67 s   41.6%          100%    500 mW      12   level, link
+ active   342 ms    8.5%           96%         –      12   commands in flight and 1 more
+
+ Power states, declared and measured  only what the specification's own windows allow
+ state   quantity        declared        measured   verdict          why
  ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- PS0     0.50002(50) W   1.66 s   at once   L0     nothing requested; far above every non-operational state      bursts, mixed, sleep
- PS3     30.000(34) mW   2.00 s    200 ms   L1.2   inferred: nearest declared power of a non-operational state   sleep
+ PS0     maximum power        4 W               –   not comparable   MP is sustained: no 10 s on end while the host had asked for PS0
+ PS3     maximum power      30 mW   30.000(34) mW   not comparable   above it by less than the uncertainty
+ PS4     maximum power       4 mW               –   not comparable   PS4 was not seen (with a probability of 80%)
 
  Wake-up  first command after idle; extra: less the median of its class in a stream
  from   command         n   doorbell → CQE        max      extra   to fetch   to data       link   CLKREQ# → CQE

@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 from wattbell.analysis import analyze
-from wattbell.analysis.idle import operational_idle, requested_state
+from wattbell.analysis.idle import operational_idle
+from wattbell.analysis.signals import requested_state
 from wattbell.measure.figure import Figure
 from wattbell_spec.wire import CommandFlag, EventType, LinkState
 

@@ -11,7 +11,7 @@ from wattbell.analysis.text import NOTHING, clip, count, decimals, duration, si,
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
-from wattbell.present.table import Cell, Column, Table, cell, figure, muted, rounded, text_column, toned
+from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
 
 _NAMES = 40
 """Length of a list of names, beyond which the rest is only counted."""
@@ -225,6 +225,81 @@ def idle(found: Mapping[str, Any]) -> Table:
     return Table("Idle power", columns, rows, f"steady levels in gaps of {found['threshold_s'] * 1e3:g} ms and more", explained)
 
 
+_QUANTITIES = {
+    "max_power_w": ("maximum power", "W"),
+    "idle_power_w": ("idle power", "W"),
+    "active_power_w": ("active power", "W"),
+    "entry_latency_s": ("entry latency", "s"),
+    "exit_latency_s": ("exit latency", "s"),
+}
+
+
+def declared(found: Mapping[str, Any]) -> Table:
+    """What the drive declares of its power states beside what was measured."""
+    rows: list[Row] = []
+    for state in found.get("states", ()):
+        for key, judged in state["judged"].items():
+            title, unit = _QUANTITIES[key]
+            said, measured, verdict = judged["declared"], judged["measured"], str(judged["verdict"])
+            if said is None:
+                continue
+            milli = unit == "s" or max(said or 0.0, measured.value or 0.0) < 0.1
+            tone: Tone = "good" if verdict == "pass" else "bad" if verdict == "fail" else "muted"
+            rows.append(
+                [
+                    f"PS{state['state']}",
+                    title,
+                    NOTHING if said is None else f"{said * (1e3 if milli else 1.0):g} {'m' if milli else ''}{unit}",
+                    NOTHING if measured.value is None else figure(measured, 1e3 if milli else 1.0, f"{'m' if milli else ''}{unit}"),
+                    toned(verdict, tone),
+                    muted(judged["why"]),
+                ]
+            )
+    columns = (
+        text_column("state"), text_column("quantity"), Column("declared"), Column("measured"), text_column("verdict", whole=True),
+        text_column("why", leaves=1),
+    )  # fmt: skip
+    explained = (
+        "Maximum: of a state asleep its level, else the largest mean over 10 s while the host had asked for this state. Idle power: over "
+        "30 s after 10 s of idle (NVM Express Base 2.1, figure 313). Latencies: the longest. Fail: beyond the declared figure by more than "
+        "the uncertainty."
+    )
+    return Table("Power states, declared and measured", columns, rows, "only what the specification's own windows allow", explained)
+
+
+def states(found: Mapping[str, Any]) -> Table:
+    """In which state the drive was for how long."""
+    times = found.get("time_s") or {}
+    total = sum(times.values())
+    rows: list[Row] = []
+    for label, time_s in times.items():
+        spans = [s for s in found["spans"] if s["label"] == label]
+        known = [(s["probability"], s["duration_s"]) for s in spans if s["probability"] is not None]
+        weight = sum(d for _, d in known)
+        drawn = [(s["mean_w"], s["duration_s"]) for s in spans if s["mean_w"] is not None]
+        mean = sum(w * d for w, d in drawn) / sum(d for _, d in drawn) if drawn else None
+        rows.append(
+            [
+                label,
+                duration(time_s, 3),
+                f"{time_s / total:.1%}" if total else NOTHING,
+                NOTHING if not weight else f"{sum(p * d for p, d in known) / weight:.0%}",
+                NOTHING if mean is None else si(mean, "W", 3),
+                str(len(spans)),
+                muted(_some(list(dict.fromkeys(str(s["why"]) for s in spans)))),
+            ]
+        )
+    columns = (
+        text_column("state"), Column("for"), Column("share", leaves=3), Column("probability"), Column("level", leaves=2),
+        Column("times", leaves=4), text_column("known by", leaves=1),
+    )  # fmt: skip
+    explained = (
+        "Change points of the rail between commands, with the link's state, what the host asked for, and how long the next command "
+        "waited. The probability is that the label is right, weighted by time; where the evidence is thin the label is unknown."
+    )
+    return Table("Power states", columns, rows, "from change points of the rail, the link and the wire", explained)
+
+
 def wakeups(groups: Sequence[Mapping[str, Any]]) -> Table:
     """Wake-up latency by state and class of command."""
     keys = ("extra_s", "to_fetch_s", "to_first_data_s", "link_exit_s", "from_clkreq_s")
@@ -424,6 +499,8 @@ def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]
         "latencies": latencies(result["commands"]),
         "splits": splits(result["commands"]),
         "idle": idle(result["idle"]),
+        "states": states(result["power_states"]),
+        "declared": declared(result["power_states"]),
         "wakeups": wakeups(result["wakeup"]["by_state"]),
         "energy": energy(result["phases"]),
         "shares": shares(result["phases"]),

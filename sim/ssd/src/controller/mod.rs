@@ -27,6 +27,7 @@ use crate::nvme::{AsyncEvent, Status};
 use crate::pcie::port::Aspm;
 use crate::pcie::Pcie;
 use crate::power::account::Account;
+use crate::power::log::StateLog;
 use crate::power::thermal::Throttle;
 use crate::power::Power;
 use crate::profile::{Profile, Ps, MS};
@@ -197,6 +198,16 @@ impl<S: BusSink> Controller<S> {
     /// Gives the rail as means over steps of `width` picoseconds from here on; call it before power-on.
     pub fn use_rail_steps(&mut self, width: Ps) {
         self.power.meter.use_steps(width);
+    }
+
+    /// Keeps when each part was in which state; call it before power-on.
+    pub fn keep_states(&mut self) {
+        self.power.meter.log = Some(Box::default());
+    }
+
+    /// What was kept of that.
+    pub fn take_states(&mut self) -> Option<Box<StateLog>> {
+        self.power.meter.log.take()
     }
 
     /// When [`Controller::advance`] has something to do next.

@@ -10,6 +10,7 @@ use crate::controller::{Controller, Options};
 use crate::fio::{JobResult, JobSpec};
 use crate::nvme::io;
 use crate::pcie::port::Aspm;
+use crate::power::log::StateLog;
 use crate::profile::{ps, Profile, S as SECOND, US};
 use crate::sink::TraceSink;
 use serde_json::{json, Value};
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub truth: Value,
     /// fio's results, in order.
     pub jobs: Vec<JobResult>,
+    /// When each part was in which state, if that was asked for.
+    pub states: Option<Box<StateLog>>,
 }
 
 /// Why a run ended early.
@@ -54,7 +57,8 @@ pub enum RunError {
     Output(String),
 }
 
-/// Runs `plan` on a drive of `profile`. The bus trace goes to `trace`, one CSV line for each command to `commands`.
+/// Runs `plan` on a drive of `profile`. The bus trace goes to `trace`, one CSV line for each command to `commands`; with `states`
+/// [`Outcome`] has when each part was in which.
 pub fn run<T: Write, C: Write>(
     profile: Profile,
     plan: &Plan,
@@ -62,12 +66,16 @@ pub fn run<T: Write, C: Write>(
     trace: TraceWriter<T>,
     commands: Option<C>,
     fidelity: Fidelity,
+    states: bool,
 ) -> Result<Outcome, RunError> {
     let options = Options { seed, condition: plan.condition, data_bytes: plan.data_bytes, ..Options::default() };
     let sink = TruthSink::new(TraceSink::new(trace), commands);
     let mut controller = Controller::new(profile, options, sink);
     if let Fidelity::Summaries { rail_step_us } = fidelity {
         controller.use_rail_steps(rail_step_us * US);
+    }
+    if states {
+        controller.keep_states();
     }
     let device = Device::start(controller, IO_QUEUES)?;
     let mut session = Session {
@@ -86,7 +94,8 @@ pub fn run<T: Write, C: Write>(
             return Err(RunError::Output(error));
         }
     }
-    let Session { device, phases, jobs, .. } = session;
+    let Session { mut device, phases, jobs, .. } = session;
+    let states = device.controller.take_states();
     let truth = device.stop().finish(&phases).map_err(RunError::Output)?;
     let listed = phases
         .iter()
@@ -98,7 +107,7 @@ pub fn run<T: Write, C: Write>(
             out
         })
         .collect();
-    Ok(Outcome { phases: Value::Array(listed), truth, jobs })
+    Ok(Outcome { phases: Value::Array(listed), truth, jobs, states })
 }
 
 struct Session<T: Write, C: Write> {

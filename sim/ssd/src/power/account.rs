@@ -86,7 +86,8 @@ impl CoreState {
         }
     }
 
-    fn name(key: usize) -> String {
+    /// The name of a key.
+    pub fn name(key: usize) -> String {
         match key {
             0..=31 => format!("ps{key}"),
             32..=63 => format!("entering_ps{}", key - 32),
@@ -97,7 +98,8 @@ impl CoreState {
     }
 }
 
-const LINK: [&str; 4] = ["l0", "l1", "l1_2", "off"];
+/// Names of the link's states, as they are booked.
+pub const LINK: [&str; 4] = ["l0", "l1", "l1_2", "off"];
 /// Whether I/O commands are in hand while the controller is at work; the rest are admin commands and a write buffer that empties.
 const ACTIVE: [&str; 2] = ["no_io_in_hand", "io_in_hand"];
 

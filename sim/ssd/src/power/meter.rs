@@ -5,6 +5,7 @@
 
 use crate::power::account::{Account, CoreState, Unit};
 use crate::power::bins::Bins;
+use crate::power::log::StateLog;
 use crate::profile::{ps, PowerFacts, Profile, Ps, MS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,6 +29,8 @@ enum Part {
 pub struct Meter {
     /// Where the energy goes.
     pub account: Account,
+    /// When each part was in which state, where somebody wants to know.
+    pub log: Option<Box<StateLog>>,
     parts_nw: [i64; 3],
     pulses_nw: i64,
     pulses: BinaryHeap<Reverse<(Ps, i64)>>,
@@ -58,6 +61,7 @@ impl Meter {
         let PowerFacts { supply_v, source_mohm, coalesce_ns, input_uf, rise_ms, .. } = &profile.power;
         Self {
             account: Account::new(),
+            log: None,
             parts_nw: [0; 3],
             pulses_nw: 0,
             pulses: BinaryHeap::new(),
@@ -95,6 +99,10 @@ impl Meter {
         self.out.retain(|record| record.0 < now);
         self.pulses.clear();
         self.account.off(now);
+        if let Some(log) = &mut self.log {
+            log.core(now, CoreState::Off.key());
+            log.link(now, 3);
+        }
         (self.parts_nw, self.pulses_nw, self.emitted_nw) = ([0; 3], 0, None);
         self.out.push((now, Rail { current_na: 0, voltage_nv: 0 }));
         self.now = now;
@@ -123,18 +131,27 @@ impl Meter {
     /// The core is in this state at `now` and draws `watt`.
     pub fn core(&mut self, now: Ps, state: CoreState, watt: f64) {
         self.account.core(now, state.key(), to_nw(watt));
+        if let Some(log) = &mut self.log {
+            log.core(now, state.key());
+        }
         self.set(now, Part::Core, watt);
     }
 
     /// The link is in the state of this number (L0, L1, L1.2, off) at `now` and draws `watt`.
     pub fn link(&mut self, now: Ps, state: usize, watt: f64) {
         self.account.link(now, state, to_nw(watt));
+        if let Some(log) = &mut self.log {
+            log.link(now, state);
+        }
         self.set(now, Part::Link, watt);
     }
 
     /// The controller draws `watt` more from `now` on because something is in hand.
     pub fn active(&mut self, now: Ps, watt: f64) {
         self.account.active(now, to_nw(watt));
+        if let Some(log) = &mut self.log {
+            log.active(now, watt > 0.0);
+        }
         self.set(now, Part::Active, watt);
     }
 
@@ -156,6 +173,9 @@ impl Meter {
     /// advanced over.
     pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64, unit: Unit) {
         let nw = to_nw(watt);
+        if let Some(log) = self.log.as_mut().filter(|_| nw != 0 && end > start) {
+            log.pulse(start, end);
+        }
         if let Some(bins) = &mut self.bins {
             self.account.pulse(start, end.max(start), nw, unit);
             return bins.pulse(start, end, nw);

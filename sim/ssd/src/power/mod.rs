@@ -3,6 +3,7 @@
 pub mod account;
 mod bins;
 mod heat;
+pub mod log;
 pub mod meter;
 pub mod states;
 pub mod thermal;

@@ -1,0 +1,291 @@
+"""Power states from the rail, the link and the wire: change points, labels with their probability, and what is declared beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wattbell.analysis import analyze
+from wattbell.analysis.changepoints import locate, pieces, scatter_of
+from wattbell.analysis.context import load
+from wattbell.analysis.signals import requested_state
+from wattbell.analysis.statelabels import OPERATIONAL, WORK, Declared, Level, label_of, probabilities
+from wattbell.capture import open_capture
+from wattbell.capture.meta import save
+from wattbell.wire.decode import Gap
+from wattbell_spec.wire import EventType, Kind, LinkState
+
+from ..conftest import Builder
+
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+STATES = [
+    {"state": 0, "max_power_w": 4.0, "non_operational": False, "entry_latency_s": 0.0, "exit_latency_s": 0.0},
+    {"state": 1, "max_power_w": 2.0, "non_operational": False, "entry_latency_s": 0.0, "exit_latency_s": 0.0},
+    {"state": 3, "max_power_w": 0.030, "non_operational": True, "entry_latency_s": 0.005, "exit_latency_s": 0.005},
+    {"state": 4, "max_power_w": 0.004, "non_operational": True, "entry_latency_s": 0.005, "exit_latency_s": 0.05},
+]
+
+
+def declare(capture: Any, states: list[dict[str, Any]], **changed: Any) -> Any:
+    """The capture, with Identify of this drive; ``changed``: by state, more of its descriptor."""
+    more = {int(name[2:]): values for name, values in changed.items()}
+    capture.meta["drive"]["power_states"] = [{**state, **more.get(state["state"], {})} for state in states]
+    save(capture.path, capture.meta)
+    return open_capture(capture.path)
+
+
+# Change points.
+
+
+def test_levels_and_the_ways_between_them() -> None:
+    means = np.array([0.6] * 20 + [0.4, 0.2] + [0.0276] * 40 + [0.018] * 2 + [0.0098] * 30)
+    found = [p for p in pieces(means, 0.0) if p.last - p.first >= 5]
+    assert [(p.first, p.last) for p in found] == [(0, 20), (22, 62), (64, 94)]
+    assert [p.mean_w for p in found] == pytest.approx([0.6, 0.0276, 0.0098])
+
+
+def test_what_is_missing_ends_a_level() -> None:
+    found = pieces(np.array([1.0] * 8 + [np.nan] + [1.0] * 8 + [np.nan] * 3), 0.0)
+    assert [(p.first, p.last) for p in found] == [(0, 8), (9, 17)]
+    assert pieces(np.full(5, np.nan), 0.0) == [] and pieces(np.empty(0), 0.0) == []
+
+
+def test_a_level_longer_than_a_window_is_one_piece() -> None:
+    noise = np.random.default_rng(1).normal(0, 1e-4, 5000)
+    assert [(p.first, p.last) for p in pieces(0.5 + noise, scatter_of(0.5 + noise))] == [(0, 5000)]
+
+
+@given(st.integers(10, 90), st.sampled_from([1.15, 1.5, 3.0, 20.0]), st.integers(0, 2**32 - 1))
+def test_a_step_is_found_in_noise(at: int, ratio: float, seed: int) -> None:
+    low = 0.02
+    means = np.where(np.arange(100) < at, low * ratio, low) + np.random.default_rng(seed).normal(0, 2e-4, 100)
+    found = [p for p in pieces(means, scatter_of(means)) if p.last - p.first >= 5]
+    assert len(found) == 2
+    assert abs(found[0].last - at) <= 1 and abs(found[1].first - at) <= 1
+
+
+def test_a_change_is_located_on_the_samples(builder: Any) -> None:
+    """To within two samples of 10 us, and half a sample before the first that differs; in noise the bound is wider and holds."""
+    builder.levels += [(0, 0.5), (100 * MS + 30 * US, 0.03)]
+    context = load(builder.write(end=200 * MS))
+    assert context.rail is not None
+    late = round(context.model.front_end_delay_s * 1e9)
+    tick, u_s = locate(context.rail, 101 * MS, 0.5, 0.03, 4 * MS)
+    assert tick + late == 100 * MS + 25 * US and u_s == pytest.approx(20e-6 + context.model.front_end_delay_u_s)
+
+
+# What the host asked for.
+
+
+def asked(*made: tuple[int, EventType, int]) -> pl.DataFrame:
+    return pl.DataFrame([(tick, int(kind), value) for tick, kind, value in made], schema=["tick", "type", "arg8"], orient="row")
+
+
+def test_an_io_command_ends_a_state_asleep_and_none_that_is_awake() -> None:
+    """NVM Express Base: a controller in a non-operational state goes into the operational one it was in last when it gets I/O."""
+    events = asked((100, EventType.POWER_STATE, 1), (200, EventType.POWER_STATE, 3), (600, EventType.POWER_STATE, 4))
+    track = requested_state(events, np.array([150, 300, 400], np.int64), (3, 4))
+    assert track is not None
+    assert [track.at(tick) for tick in (50, 101, 160, 201, 300, 301, 500, 601, 10_000)] == [0, 1, 1, 3, 3, 1, 1, 4, 4]
+
+
+# Labels.
+
+DECLARED = Declared.of(STATES)
+assert DECLARED is not None
+
+
+def of(*levels: Level) -> list[tuple[tuple[int, ...], float]]:
+    assert DECLARED is not None
+    labels = [label_of(shares) for shares in probabilities(levels, DECLARED)]
+    return [(label.states, label.probability) for label in labels]
+
+
+def test_probabilities_of_a_level_are_one_in_all() -> None:
+    assert DECLARED is not None
+    for shares in probabilities([Level(0.5, 1, 0.001, 1, 0, True), Level(0.03, 1, 0.01, 5, 0, True), Level(0.0, 1, 0.0)], DECLARED):
+        assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_a_level_of_the_declared_power_is_that_state() -> None:
+    awake, asleep = of(Level(0.5, 1, 0.001, LinkState.L0, 0, first=3, next={1: 3}), Level(0.03, 9, 0.01, LinkState.L1_2, 0))
+    assert awake[0] == (OPERATIONAL,) and asleep[0] == (3,)
+    assert awake[1] > 0.95 and asleep[1] > 0.8
+
+
+def test_what_the_links_power_hides_is_told_by_the_links_state() -> None:
+    """0.16 W is PS3 with the link in L0, and nothing that is known with it in L1.2."""
+    awake = Level(0.6, 1, 0.001, LinkState.L0, 0)
+    assert of(awake, Level(0.16, 9, 0.01, LinkState.L0, 3, False))[1][0] == (3,)
+    lone = of(Level(0.16, 9, 0.01, LinkState.L1_2, 0, None))[0]
+    assert lone[0] == () or OPERATIONAL in lone[0] or lone[1] < 0.9
+
+
+def test_how_long_the_next_command_waits_tells_two_states_of_one_power() -> None:
+    deep, light = (Level(0.0105, 9, 0.01, LinkState.L1_2, 0, True, exit_s=wait) for wait in (0.06, 0.004))
+    assert of(deep)[0][0] == (4,)
+    assert of(light)[0][0] != (4,)
+
+
+def test_with_apst_off_and_nothing_asked_a_drive_is_awake() -> None:
+    assert of(Level(0.35, 9, 0.001, LinkState.L0, 0, False))[0][0] == (OPERATIONAL,)
+
+
+def test_states_that_draw_the_same_are_not_told_apart() -> None:
+    declared = Declared.of([STATES[0], {**STATES[2], "max_power_w": 0.01}, {**STATES[3], "max_power_w": 0.0099}])
+    assert declared is not None
+    (shares,) = probabilities([Level(0.01, 9, 0.01, LinkState.L1_2, 0, True)], declared)
+    label = label_of(shares)
+    assert label.states == (3, 4) and label.probability > 0.95
+
+
+def test_the_label_is_unknown_where_no_state_is_likely() -> None:
+    assert label_of({OPERATIONAL: 0.5, WORK: 0.2, 3: 0.3}).states == ()
+    assert label_of({}).states == ()
+    assert label_of({OPERATIONAL: 0.1, 3: 0.5, 4: 0.4}).states == (3, 4)
+
+
+# Captures.
+
+
+def night(builder: Any, asleep_w: float = 0.03, wait: int = 4 * MS) -> None:
+    """Reads for 100 ms, 200 ms awake, 700 ms asleep, and a read that waits."""
+    builder.levels += [(0, 0.5), (100 * MS, 2.0), (200 * MS, 0.5), (400 * MS, asleep_w), (1100 * MS, 0.8), (1106 * MS, 0.5)]
+    for k in range(100):
+        builder.command((100 + k) * MS, 80 * US)
+    builder.command(1100 * MS, wait + 2 * MS, fetch_tick=1100 * MS + wait)
+
+
+def test_the_states_of_a_night(builder: Any) -> None:
+    night(builder)
+    result = analyze(declare(builder.write(end=1300 * MS), STATES))
+    states = result["power_states"]
+    labels = [(s["label"], s["first_tick"] / MS, s["last_tick"] / MS) for s in states["spans"]]
+    assert [label for label, _, _ in labels] == ["active", "PS0", "PS3", "waking", "active", "PS0"]
+    edges = [first for _, first, _ in labels]
+    assert edges == pytest.approx([100, 199.08, 400, 1100, 1104, 1106], abs=0.03)
+    assert all(b["first_tick"] == a["last_tick"] for a, b in zip(states["spans"][:-1], states["spans"][1:], strict=True))
+    assert states["spans"][2]["from_u_s"] == pytest.approx(20e-6, rel=0.5) and states["spans"][1]["from_u_s"] == 0
+    assert sum(states["time_s"].values()) == pytest.approx(result["capture"]["duration_s"], rel=0.15)
+    assert states["seen"] == {"rail_interval_s": 1e-5, "link": False, "commands": "wire", "identify": True, "requests": True}
+    assert {level["label"] for level in result["idle"]["levels"]} == {"PS0", "PS3"}, "one fact in both places"
+    assert result["wakeup"]["by_state"][0]["state"] == "PS3"
+
+
+@pytest.mark.parametrize(("exit_s", "verdict"), [(0.005, "pass"), (0.003, "fail"), (0.00395, "not comparable")])
+def test_exit_latency_beside_the_declared(builder: Any, exit_s: float, verdict: str) -> None:
+    night(builder)
+    result = analyze(declare(builder.write(end=1300 * MS), STATES, ps3={"exit_latency_s": exit_s}))
+    judged = result["power_states"]["states"][2]["judged"]["exit_latency_s"]
+    assert judged["measured"]["value"] == pytest.approx(4e-3) and judged["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("link", "declared_w", "verdict", "why"),
+    [
+        (LinkState.L1_2, 0.031, "pass", ""),
+        (LinkState.L1_2, 0.025, "fail", "times the declared"),
+        (LinkState.L0, 0.025, "not comparable", "the link was not in L1.2"),
+        (None, 0.025, "not comparable", "the link's state is not known"),
+    ],
+)
+def test_maximum_power_asleep_beside_the_declared(builder: Any, link: LinkState | None, declared_w: float, verdict: str, why: str) -> None:
+    night(builder)
+    builder.events.append((150 * MS, EventType.POWER_STATE, 0, 0))
+    if link is not None:
+        builder.events += [(50 * MS, EventType.LINK, int(LinkState.L0), 0), (399 * MS, EventType.LINK, int(link), 0)]
+    builder.events.append((1099 * MS, EventType.POWER_STATE, 0, 0))
+    builder.command(390 * MS, 10 * US, qid=0, opcode=9, slba=2, blocks=3)
+    builder.events.append((390 * MS + 10 * US, EventType.POWER_STATE, 3, 0))
+    result = analyze(declare(builder.write(end=1300 * MS), STATES, ps3={"max_power_w": declared_w}))
+    row = result["power_states"]["states"][2]
+    assert row["mean_w"]["value"] == pytest.approx(0.03, rel=1e-3)
+    judged = row["judged"]["max_power_w"]
+    assert judged["verdict"] == verdict and why in judged["why"]
+    entry = row["judged"]["entry_latency_s"]
+    assert entry["measured"]["value"] == pytest.approx(10e-3, abs=0.1e-3) and entry["verdict"] == "fail"  # 10 ms after the request
+
+
+@pytest.mark.parametrize(("idle_s", "idlp", "verdict"), [(45, 0.55, "pass"), (45, 0.45, "fail"), (39, 0.55, "not comparable")])
+def test_idle_power_has_its_own_window(tmp_path: Path, idle_s: int, idlp: float, verdict: str) -> None:
+    """30 s that begin when the drive was idle for 10 s: at 39 s of idle there are none."""
+    builder = Builder(tmp_path / "capture", interval=MS)
+    builder.levels += [(0, 0.5)]
+    builder.command(S, MS)
+    builder.command((1 + idle_s) * S, MS)
+    capture = declare(builder.write(end=(2 + idle_s) * S), STATES, ps0={"idle_power_w": idlp})
+    row = analyze(capture)["power_states"]["states"][0]
+    judged = row["judged"]["idle_power_w"]
+    assert judged["verdict"] == verdict
+    if verdict == "not comparable":
+        assert "30 s after 10 s" in judged["why"] and judged["measured"]["value"] is None
+    assert row["judged"]["max_power_w"]["verdict"] == "pass"  # 10 s of 0.5 W
+    assert row["judged"]["max_power_w"]["measured"]["value"] == pytest.approx(0.5, rel=1e-3)
+
+
+def test_states_never_seen_are_not_comparable(builder: Any) -> None:
+    night(builder)
+    states = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["states"]
+    assert [row["state"] for row in states] == [0, 1, 3, 4]
+    for key, judged in states[3]["judged"].items():
+        assert judged["verdict"] == "not comparable" and judged["why"], key
+    assert states[3]["mean_w"]["value"] is None and states[3]["time_s"] == 0
+
+
+def test_without_identify_there_are_levels_and_no_names(builder: Any) -> None:
+    night(builder)
+    result = analyze(declare(builder.write(end=1300 * MS), []))
+    rail = [s for s in result["power_states"]["spans"] if s["mean_w"] is not None]
+    assert {s["label"] for s in rail} == {"unknown"} and {s["probability"] for s in rail} == {None}
+    assert "no Identify" in rail[0]["why"] and result["power_states"]["states"] == []
+    assert [level["label"] for level in result["idle"]["levels"]] == ["operational idle", "unknown"]
+
+
+def test_without_a_rail_there_is_a_reason(builder: Any) -> None:
+    builder.command(MS, 80 * US)
+    builder.command(100 * MS, 80 * US)
+    found = analyze(builder.write())["power_states"]
+    assert found["absent"] and found["spans"] == [] and found["states"] == []
+
+
+def test_where_commands_were_lost_nothing_is_claimed(builder: Any) -> None:
+    night(builder)
+    builder.gaps.append(Gap(Kind.COMMANDS, 600 * MS, 601 * MS, 3, "test"))
+    spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
+    asleep = next(s for s in spans if s["first_tick"] <= 600 * MS < s["last_tick"])
+    assert (asleep["label"], asleep["probability"]) == ("unknown", None) and "lost" in asleep["why"]
+
+
+def test_where_the_rail_is_missing_the_state_is_unknown(builder: Any) -> None:
+    night(builder)
+    builder.hole = (500 * MS, 800 * MS)
+    spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
+    inside = [s for s in spans if s["first_tick"] < 790 * MS and s["last_tick"] > 510 * MS]
+    assert [s["label"] for s in inside] == ["unknown"] and inside[0]["probability"] is None
+    assert [s["label"] for s in spans].count("PS3") == 2
+
+
+def test_a_reset_is_no_state(builder: Any) -> None:
+    night(builder)
+    builder.events += [(10 * MS, EventType.PERST, 1, 0), (600 * MS, EventType.PERST, 0, 0), (700 * MS, EventType.PERST, 1, 0)]
+    spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
+    assert [(s["first_tick"], s["last_tick"]) for s in spans if s["label"] == "reset"] == [(600 * MS, 700 * MS)]
+    assert not [s for s in spans if s["label"] != "reset" and s["first_tick"] < 700 * MS and s["last_tick"] > 600 * MS]
+
+
+def test_a_meter_alone_tells_levels_and_that_something_ran(builder: Any) -> None:
+    """Nobody saw commands or requests: which of the operational states it was is not known."""
+    builder.levels += [(0, 0.5), (200 * MS, 2.1), (500 * MS, 0.5), (700 * MS, 0.03), (1400 * MS, 0.5), (1500 * MS, 2.2), (1800 * MS, 0.5)]
+    capture = builder.write(end=2100 * MS)
+    capture.meta["rig"].pop("gateware", None)
+    capture = declare(capture, STATES)
+    result = analyze(capture)
+    assert result["power_states"]["seen"]["commands"] is None
+    labels = [s["label"] for s in result["power_states"]["spans"]]
+    assert len(labels) == 7 and labels[3].startswith("PS3") and labels[1] in ("active", "unknown")
+    assert labels[0] in ("operational", "unknown") and "background work" not in labels
