@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from tools.state_coverage import SIGHTS, measure, reliability
 
 WORKLOADS = (1008, 1016, 1021)
