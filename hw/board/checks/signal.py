@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..check import Check
+from ..design import design
+from ..netlist import Design
 from ..signal import impedance, margins
 from ..signal.channel import Channel, Model, figures
 from ..signal.field import coupling
 from ..signal.stackup import Stackup, load
 
-__all__ = ["build_p", "build_t", "crosstalk", "detection", "idle", "pair_impedances", "quick", "slow", "thickness"]
+__all__ = ["build_p", "build_t", "crosstalk", "detection", "idle", "pair_impedances", "quick", "slow", "tap_parts", "thickness"]
 
 NOMINAL = 0.02
 EDGE_M = (0.72e-3, 0.88e-3)
@@ -30,6 +33,7 @@ def quick() -> Iterator[Check]:
     yield from build_p(model, ("far",), ("g5",))
     yield from build_t(model, ("far",), ("g5",))
     yield detection(model)
+    yield tap_parts(design(), model.values)
 
 
 def slow() -> Iterator[Check]:
@@ -174,3 +178,15 @@ def detection(model: Model) -> Check:
         f"{t['link_capacitance_limit'] * 1e-3:.0f} nF, 5 %",
         t["ac_capacitor"] < t["link_capacitance_limit"] and sag < 0.05,
     )
+
+
+def tap_parts(board: Design, values: dict[str, dict[str, Any]]) -> Check:
+    """The schematic has the resistors, capacitors and amplifiers that the eyes were worked out with."""
+    tap = values["tap"]
+    wanted = {"R": f"{tap['resistance']:g}", "C": f"{tap['ac_capacitor'] * 1e-3:g}n"}
+    found = [part for part in board.parts.values() if part.place.startswith("tap ")]
+    wrong = [f"{part.ref} is {part.value}" for part in found if part.value != wanted.get(part.ref[0])]
+    amplifiers = [part for part in board.parts.values() if part.value == values["amplifier"]["part"]]
+    passed = not wrong and len(found) == 16 and len(amplifiers) == 4
+    figure = f"{len(found) - len(wrong)} resistors and capacitors, {len(amplifiers)} amplifiers"
+    return Check("tap, parts as worked out", figure, "16 and 4", passed, "; ".join(wrong))

@@ -77,9 +77,9 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
             (x + 8, row + offset),
             {"1": f"{source}_{leg}", "2": f"{behind}_{leg}"},
             rotation=90,
-            value="200",
+            value="100",
             footprint=R0201,
-            bom="r-200-0201",
+            bom="r-100-0201",
             builds="T",
             place=f"tap {source}",
         )
@@ -89,9 +89,9 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
             (x + 22, row + offset),
             {"1": f"{behind}_{leg}", "2": f"{behind}_AC_{leg}"},
             rotation=90,
-            value="100n",
+            value="1n",
             footprint=C0201,
-            bom="c-100n-0201",
+            bom="c-1n-0201",
             builds="T",
             place=f"tap {source}",
         )
@@ -119,7 +119,7 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
         page.wire(f"{amplifier}.{out}", (turn, out_row), (turn, out_row + offset), f"{c_out}.1")
         page.label(f"{behind}_OUT_{leg}", (x + 66, out_row + offset))
     _support(page, base, amplifier, behind, corner)
-    page.netclass("PCIe", [f"{name}_{leg}" for name in (behind, f"{behind}_AC", f"{behind}_OUT") for leg in "PN"])
+    page.netclass("LVDS", [f"{name}_{leg}" for name in (behind, f"{behind}_AC", f"{behind}_OUT") for leg in "PN"])
 
 
 def _support(page: Sheet, base: int, amplifier: str, behind: str, corner: tuple[float, float]) -> None:

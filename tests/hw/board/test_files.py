@@ -23,7 +23,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text)
     assert same_files(tmp_path).passed
     sheet = tmp_path / "tap.kicad_sch"
-    sheet.write_text(sheet.read_text().replace('"200 [T]"', '"2000 [T]"', 1))
+    sheet.write_text(sheet.read_text().replace('"100 [T]"', '"1000 [T]"', 1))
     (tmp_path / "old.kicad_sch").write_text("(kicad_sch)")
     check = same_files(tmp_path)
     assert not check.passed

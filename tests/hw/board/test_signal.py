@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import skrf
 from board.checks import signal as checks
+from board.design import design
 from board.signal import eye, field, impedance, lines, margins
 from board.signal.channel import Model, figures
 from board.signal.stackup import load
@@ -197,3 +198,12 @@ def test_a_stackup_without_a_source_is_refused(tmp_path):
 def test_the_nominal_is_inside_its_own_spread():
     low, high = impedance.spread(STACK, STACK.pairs["pcie"])
     assert low < impedance.differential(STACK, STACK.pairs["pcie"]) < high
+
+
+def test_a_wrong_resistor_in_the_schematic_is_caught():
+    good = design()
+    assert checks.tap_parts(good, VALUES).passed
+    ref = next(ref for ref, part in good.parts.items() if part.place.startswith("tap ") and ref[0] == "R")
+    bad = replace(good, parts={**good.parts, ref: replace(good.parts[ref], value="1k")})
+    row = checks.tap_parts(bad, VALUES)
+    assert not row.passed and ref in row.detail
