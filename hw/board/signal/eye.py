@@ -71,6 +71,8 @@ class Eye:
     """Twice the cursor: the height without interference."""
     phase: float
     """Of the sampling instant, in UI from the middle of what is drawn."""
+    centre: float
+    """Of the width, in UI from the same."""
     density: np.ndarray = field(repr=False)
     """Levels by phases, 2 UI wide, for drawing: probability of a level at a phase."""
     levels: np.ndarray = field(repr=False)
@@ -193,14 +195,15 @@ def eye(
     edge = np.array([levels[np.searchsorted(row, BER)] for row in below])
     middle = int(np.argmax(edge))
     height = max(0.0, 2 * float(edge[middle]))
-    width = _width(edge - threshold / 2, middle)
+    first, last = _open(edge - threshold / 2, middle)
     return Eye(
         ui,
         height,
-        width / PHASES,
+        (last - first) / PHASES,
         max(0.0, 2 * float(worst[at] - sum(aggressors))),
         2 * float(own[at]),
-        (at - PHASES) / PHASES,
+        (middle - PHASES) / PHASES,
+        ((first + last) / 2 - PHASES) / PHASES,
         density,
         levels,
         rx,
@@ -208,10 +211,10 @@ def eye(
     )
 
 
-def _width(opening: np.ndarray, at: int) -> float:
-    """Samples over which ``opening`` is positive around ``at``, crossings interpolated."""
+def _open(opening: np.ndarray, at: int) -> tuple[float, float]:
+    """First and last sample at which ``opening`` is positive around ``at``, crossings interpolated."""
     if opening[at] <= 0:
-        return 0.0
+        return float(at), float(at)
     left = at
     while left > 0 and opening[left - 1] > 0:
         left -= 1
@@ -220,7 +223,7 @@ def _width(opening: np.ndarray, at: int) -> float:
         right += 1
     low = left - (opening[left] / (opening[left] - opening[left - 1]) if left > 0 else 0.0)
     high = right + (opening[right] / (opening[right] - opening[right + 1]) if right < len(opening) - 1 else 0.0)
-    return high - low
+    return float(low), float(high)
 
 
 def _jittered(below: np.ndarray, jitter: tuple[float, float], ui: float) -> np.ndarray:
