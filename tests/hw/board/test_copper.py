@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from board.checks import copper as checks
-from board.signal import copper
+from board.signal import copper, report
 from board.signal.stackup import load
 
 STACK = load()
@@ -65,3 +65,10 @@ def test_a_rail_on_one_end_of_the_row_fills_its_contacts():
     half["host"]["vias"] = [v for v in half["host"]["vias"] if v[0] > -5]
     full = checks.rail(STACK, DATA)
     assert checks.rail(STACK, half).worst_pin > full.worst_pin
+
+
+def test_the_document_has_todays_pairs_and_rail():
+    # The eyes take 40 s: `python -m board.signal.report`
+    text = (report.DOCS / "signal.md").read_text()
+    assert report.pairs(STACK) in text
+    assert report.rails(STACK) in text
