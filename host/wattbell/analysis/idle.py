@@ -169,6 +169,8 @@ def _how(segments: list[Stretch], state: int | None, found: Found) -> str:
     if asked == {0} and state == 0:
         return "nothing requested; far above every non-operational state"
     longest = max(segments, key=lambda s: s.ticks)
+    if not longest.label.states:
+        return reason(longest, found)
     return f"inferred ({longest.label.probability:.0%}): {reason(longest, found)}"
 
 

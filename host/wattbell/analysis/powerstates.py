@@ -113,7 +113,7 @@ def _between(context: Context, found: Found) -> list[_Piece]:
         label, state = name_of(s.label, s.asked, found.watched, operational)
         probability: float | None = s.label.probability
         why = reason(s, found)
-        if found.declared is None:
+        if label == "unknown":
             probability = None
         lost = context.loss.between(s.first_tick, s.last_tick)
         if lost.under_commands and context.saw_commands:

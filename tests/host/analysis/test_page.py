@@ -133,7 +133,7 @@ PAGE = """\
  state       for   share   probability     level   times   known by
  ───────────────────────────────────────────────────────────────────────────────────────
  PS3      2.00 s   49.9%           87%   30.0 mW       2   level, link
- PS0      1.67 s   41.6%          100%    500 mW      12   level, link
+ PS0      1.67 s   41.6%         > 99%    500 mW      12   level, link
  active   342 ms    8.5%           96%         –      12   commands in flight and 1 more
 
  Power states, declared and measured  only what the specification's own windows allow

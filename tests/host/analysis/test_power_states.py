@@ -10,13 +10,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.analysis import analyze
+from wattbell.analysis import analyze, figures_of
 from wattbell.analysis.changepoints import locate, pieces, scatter_of
 from wattbell.analysis.context import load
 from wattbell.analysis.signals import requested_state
 from wattbell.analysis.statelabels import OPERATIONAL, WORK, Declared, Level, label_of, probabilities
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
+from wattbell.present.capture.charts import charts
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LinkState
 
@@ -185,6 +186,20 @@ def test_the_states_of_a_night(builder: Any) -> None:
     assert states["seen"] == {"rail_interval_s": 1e-5, "link": False, "commands": "wire", "identify": True, "requests": True}
     assert {level["label"] for level in result["idle"]["levels"]} == {"PS0", "PS3"}, "one fact in both places"
     assert result["wakeup"]["by_state"][0]["state"] == "PS3"
+
+
+def test_the_states_over_time_are_drawn_each_in_its_row(builder: Any) -> None:
+    night(builder)
+    context = load(declare(builder.write(end=1300 * MS), STATES))
+    result = figures_of(context.capture)
+    (chart,) = (chart for chart in charts(context, result).charts if chart.key == "power-states")
+    (line,) = chart.panels[0].lines
+    rows = dict(chart.panels[0].y.ticks or ())
+    assert list(rows.values()) == ["PS3", "PS0", "waking", "active"], "what draws most on top"
+    spans = result["power_states"]["spans"]
+    assert [rows[y] for y in line.y[::2]] == [span["label"] for span in spans]
+    assert line.x[-1] - line.x[0] == pytest.approx(sum(span["duration_s"] for span in spans))
+    assert line.hover is not None and line.hover[4].startswith("PS3, 99%, 700 ms")
 
 
 @pytest.mark.parametrize(("exit_s", "verdict"), [(0.005, "pass"), (0.003, "fail"), (0.00395, "not comparable")])

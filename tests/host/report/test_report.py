@@ -154,7 +154,7 @@ def test_zooming_ends_with_a_word_where_the_data_end(browsed):
 @in_a_browser
 def test_a_chart_can_be_copied_with_its_data_and_conditions(browsed):
     seen, dom = browsed
-    assert dom.count('class="copy"') == 10 and seen["picture"] > 150
+    assert dom.count('class="copy"') == 11 and seen["picture"] > 150
     moved = [line.split(",") for line in seen["csv"].splitlines()[1:]]
     assert sum(float(mean) for name, _, mean, *_ in moved if name == "throughput read") * 1e-3 == pytest.approx(600 * 4096e-6, rel=1e-4)
     assert seen["panel"].startswith('curve,"mean power, W",MB/s,') and "reads" in seen["panel"]
@@ -164,7 +164,7 @@ def test_a_chart_can_be_copied_with_its_data_and_conditions(browsed):
 def test_every_chart_says_what_it_shows(capture, tmp_path):
     text = write_report(capture, figures_of(capture), tmp_path / "out", plots=False).read_text(encoding="utf-8")
     told = [unescape(found) for found in re.findall(r'role=img aria-label="([^"]*)"', text)]
-    assert len(told) == 10
+    assert len(told) == 11
     assert told[0].startswith("power, W against time, 0 s to 0.3000 s. mean: least 0.600 W")
     assert "greatest 2.00 W" in told[0]
     assert any(line.startswith("Performance against power. MB/s against mean power, W. reads <4k> & more: ") for line in told)

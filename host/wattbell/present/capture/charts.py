@@ -42,7 +42,7 @@ def charts(context: Context, result: Analysis) -> CaptureCharts:
     origin = str(result["commands"]["all"]["latency_s"]["from"])
     active = (i for i, p in enumerate(result["phases"]) if p["rates"]["count"] and p["kind"] != "wake")
     looks = {i: look(place) for place, i in enumerate(active)}
-    made = (_distribution(context, result, looks, origin), _efficiency(result, looks))
+    made = (_states(context, result), _distribution(context, result, looks, origin), _efficiency(result, looks))
     details = _details(context, result) if context.rail is not None else []
     return CaptureCharts(_timeline(context, result, origin), [chart for chart in made if chart], details, looks)
 
@@ -75,6 +75,33 @@ def _gaps(context: Context) -> list[list[int]]:
         elif first <= last:
             merged.append([first, last])
     return merged
+
+
+def _states(context: Context, result: Analysis) -> Chart | None:
+    """The drive's states over time, a row each: what draws most on top."""
+    spans = result["power_states"]["spans"]
+    names = {span["label"] for span in spans}
+    if len(names) < 2:
+        return None
+    ranks = {"active": math.inf, "waking": 1e6, "reset": -1.0, "unknown": -2.0}
+    drawn: dict[str, float] = {}
+    for span in spans:
+        drawn[span["label"]] = max(drawn.get(span["label"], 0.0), span["mean_w"] or 0.0)
+    rows = sorted(names, key=lambda name: ranks.get(name, drawn[name]))
+    x: list[float] = []
+    hover = []
+    for span in spans:
+        begin_s = (span["first_tick"] - context.first_tick) * context.tick_s
+        x += [begin_s, begin_s + span["duration_s"]]
+        sure = "" if span["probability"] is None else f", {span['probability']:.0%}"
+        hover += [f"{span['label']}{sure}, {duration(span['duration_s'], 3)}: {span['why']}"] * 2
+    y = [float(rows.index(span["label"])) for span in spans for _ in range(2)]
+    axis = Axis("", span=(-0.5, len(rows) - 0.5), ticks=[(float(row), name) for row, name in enumerate(rows)])
+    panel = Panel(Axis("time, s", span=(0.0, x[-1])), axis, [Line("", POWER, x, y, mode="lines", hover=hover)], zoom=True)
+    listed = len(spans)
+    total = result["power_states"].get("spans_total", listed)
+    note = "" if total == listed else f"the first {listed} of {total} spans"
+    return Chart("power-states", "Power states over time", [panel], 1, note, 120 + 24 * len(rows), inches=(9.0, 1.2 + 0.3 * len(rows)))
 
 
 def _distribution(context: Context, result: Analysis, looks: Mapping[int, Look], origin: str) -> Chart | None:

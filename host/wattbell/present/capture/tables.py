@@ -267,6 +267,10 @@ def declared(found: Mapping[str, Any]) -> Table:
     return Table("Power states, declared and measured", columns, rows, "only what the specification's own windows allow", explained)
 
 
+def _percent(probability: float) -> str:
+    return "> 99%" if probability > 0.99 else f"{probability:.0%}"
+
+
 def states(found: Mapping[str, Any]) -> Table:
     """In which state the drive was for how long."""
     times = found.get("time_s") or {}
@@ -283,7 +287,7 @@ def states(found: Mapping[str, Any]) -> Table:
                 label,
                 duration(time_s, 3),
                 f"{time_s / total:.1%}" if total else NOTHING,
-                NOTHING if not weight else f"{sum(p * d for p, d in known) / weight:.0%}",
+                NOTHING if not weight else _percent(sum(p * d for p, d in known) / weight),
                 NOTHING if mean is None else si(mean, "W", 3),
                 str(len(spans)),
                 muted(_some(list(dict.fromkeys(str(s["why"]) for s in spans)))),
