@@ -26,7 +26,7 @@ class Rail:
     parts: float
     """Load switch and shunt."""
     worst_pin: float
-    """Largest share of the current in one pin."""
+    """Largest share of the current in one pin, with good contacts."""
     hottest_k: float
     """At 3 A, IPC-2221."""
 
@@ -52,7 +52,7 @@ def rail(stack: Stackup, data: dict[str, Any]) -> Rail:
         {part: s.resistance for part, s in found.items()},
         contacts,
         figures["load_switch_ohm"] + figures["shunt_ohm"],
-        max(max(found["host"].pad_shares), max(found["drive"].pad_shares)),
+        max(share for part in ("host", "drive") for share in copper.rail(stack, data, part, figures["contact_even_ohm"]).pad_shares),
         hottest,
     )
 
@@ -73,6 +73,6 @@ def drops(found: Rail, data: dict[str, Any]) -> Iterator[Check]:
         name = f"rail, drop at {current:.0f} A (intended copper)"
         yield Check(name, f"{drop * 1e3:.0f} mV", f"{allowed * 1e3:.0f} mV", drop < allowed, detail)
     each, most = CURRENTS_A[0] * found.worst_pin, figures["contact_a"]
-    yield Check("rail, fullest contact at 3 A", f"{each:.2f} A", f"{most} A", each <= most, "by the copper alone: contacts even it out")
+    yield Check("rail, fullest contact at 3 A", f"{each:.2f} A", f"{most} A", each <= most, "contacts of 20 mohm")
     warm, limit = found.hottest_k, figures["rise_k"]
     yield Check("rail, warmest copper at 3 A", f"{warm:.1f} K", f"{limit:.0f} K", warm <= limit, "IPC-2221")

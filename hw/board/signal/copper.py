@@ -60,9 +60,10 @@ def solve(
     start: tuple[str, list[Rectangle]],
     end: tuple[str, list[Rectangle]],
     step: float = STEP,
+    contact: float = 0.0,
 ) -> Solution:
     """``conductance`` of a square of each layer, in S. Raises ``ValueError`` where a terminal lies on no copper, or copper does not join
-    the two."""
+    the two. ``contact``: ohm between each pad and its terminal, where a terminal has several pads."""
     everything = [r for rectangles in sheets.values() for r in rectangles] + start[1] + end[1]
     x0, y0 = min(r[0] for r in everything), min(r[1] for r in everything)
     columns = round((max(r[2] for r in everything) - x0) / step)
@@ -97,12 +98,6 @@ def solve(
         if a < 0 or b < 0:
             raise ValueError(f"via at {x}, {y}: no copper on {first if a < 0 else second}")
         ends.append((np.array([a]), np.array([b]), np.array([1 / ohm])))
-    left, right, g = (np.concatenate(x) for x in zip(*ends))
-    values = np.concatenate([g, g, -g, -g])
-    at = np.concatenate([left, right, left, right]), np.concatenate([left, right, right, left])
-    matrix = csr_matrix(coo_matrix((values, at), (count, count)))
-    volts = np.zeros(count)
-    fixed = np.zeros(count, dtype=bool)
     pads = []
     for (layer, rectangles), value in ((start, 1.0), (end, 0.0)):
         for rectangle in rectangles:
@@ -110,8 +105,20 @@ def solve(
             cells = cells[cells >= 0]
             if not len(cells):
                 raise ValueError(f"terminal {rectangle} on {layer}: no copper")
-            volts[cells], fixed[cells] = value, True
+            if contact and len(rectangles) > 1:
+                # The contact touches the whole pad: a node of its own, joined to every cell.
+                ends.append((np.full(len(cells), count), cells, np.full(len(cells), 1 / (contact * len(cells)))))
+                cells = np.array([count])
+                count += 1
             pads.append((value, cells))
+    left, right, g = (np.concatenate(x) for x in zip(*ends))
+    values = np.concatenate([g, g, -g, -g])
+    at = np.concatenate([left, right, left, right]), np.concatenate([left, right, right, left])
+    matrix = csr_matrix(coo_matrix((values, at), (count, count)))
+    volts = np.zeros(count)
+    fixed = np.zeros(count, dtype=bool)
+    for value, cells in pads:
+        volts[cells], fixed[cells] = value, True
     free = np.flatnonzero(~fixed)
     volts[free] = spsolve(matrix[free][:, free], -matrix[free][:, np.flatnonzero(fixed)] @ volts[fixed])
     into = matrix @ volts
@@ -139,7 +146,7 @@ def load(path: Path = PATH) -> dict[str, Any]:
     return data
 
 
-def rail(stack: Stackup, data: dict[str, Any], part: str) -> Solution:
+def rail(stack: Stackup, data: dict[str, Any], part: str, contact: float = 0.0) -> Solution:
     """One of the three stretches of the rail, "host", "switched", "drive"."""
     entry, figures = data[part], {key: f["value"] for key, f in data["figures"].items()}
     layers = {key: key.replace("_", ".") for key in entry if key.endswith("_Cu")}
@@ -163,7 +170,7 @@ def rail(stack: Stackup, data: dict[str, Any], part: str) -> Solution:
             ends.append((layer, [(pin_x(n) - 0.15, low, pin_x(n) + 0.15, high) for n in PINS]))
         else:
             ends.append((layer, [tuple(where)]))
-    return solve({key: [tuple(r) for r in entry[key]] for key in layers}, conductance, vias, ends[0], ends[1])
+    return solve({key: [tuple(r) for r in entry[key]] for key in layers}, conductance, vias, ends[0], ends[1], contact=contact)
 
 
 def rise(current: float, area_mm2: float, inner: bool) -> float:

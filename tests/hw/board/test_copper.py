@@ -31,6 +31,16 @@ def test_vias_in_parallel_join_two_sheets():
     assert found.resistance == pytest.approx(1.0, rel=1e-3)
 
 
+def test_contacts_share_by_their_own_resistance():
+    # Two pads of one sheet, the further one behind 0.1 ohm more copper; contacts of 1 ohm make it nearly even
+    sheet = {"a": [(0, 0, 1, 11)]}
+    pads = ("a", [(0, 0, 1, 0.1), (0, 10.9, 1, 11)])
+    alone = copper.solve(sheet, {"a": 100.0}, [], ("a", [(0, 2, 1, 2.1)]), pads)
+    held = copper.solve(sheet, {"a": 100.0}, [], ("a", [(0, 2, 1, 2.1)]), pads, contact=1.0)
+    assert max(alone.pad_shares) == pytest.approx(8.8 / 10.7, rel=0.02)
+    assert max(held.pad_shares) == pytest.approx((1 + 0.088) / (2 + 0.107), rel=0.01)
+
+
 def test_copper_that_does_not_join_is_refused():
     with pytest.raises(ValueError, match="not joined"):
         copper.solve({"a": [(0, 0, 1, 1), (2, 2, 3, 3)]}, {"a": 1.0}, [], ("a", [(0, 0, 1, 0.2)]), ("a", [(2, 2.8, 3, 3)]))
@@ -52,8 +62,8 @@ def test_the_intended_rail_holds():
 
 def test_a_rail_with_a_neck_is_caught():
     thin = copy.deepcopy(DATA)
-    thin["switched"]["In4_Cu"] = [[-3.0, 14.0, 3.0, 16.5]]
-    thin["switched"]["B_Cu"] = [[-3.0, 14.0, 3.0, 15.9], [-0.2, 15.9, 0.2, 17.0], [-3.0, 17.0, 3.0, 18.0]]
+    thin["switched"]["In4_Cu"] = [[-7.0, 14.0, -2.0, 15.0]]
+    thin["switched"]["B_Cu"] = [[-7.0, 14.0, -2.0, 15.0], [-4.2, 15.0, -3.8, 16.0], [-7.0, 16.0, -2.0, 20.0]]
     thin["switched"]["vias"] = []
     rows = {c.name: c.passed for c in checks.drops(checks.rail(STACK, thin), thin)}
     assert not rows["rail, warmest copper at 3 A"]
@@ -61,8 +71,8 @@ def test_a_rail_with_a_neck_is_caught():
 
 def test_a_rail_on_one_end_of_the_row_fills_its_contacts():
     half = copy.deepcopy(DATA)
-    half["host"]["B_Cu"] = [r for r in half["host"]["B_Cu"] if r[0] > -5]
-    half["host"]["vias"] = [v for v in half["host"]["vias"] if v[0] > -5]
+    half["host"]["B_Cu"] = [r for r in half["host"]["B_Cu"] if r[0] > -7.5]
+    half["host"]["vias"] = [v for v in half["host"]["vias"] if v[0] > -7.5]
     full = checks.rail(STACK, DATA)
     assert checks.rail(STACK, half).worst_pin > full.worst_pin
 
