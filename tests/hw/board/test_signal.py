@@ -207,3 +207,36 @@ def test_a_wrong_resistor_in_the_schematic_is_caught():
     bad = replace(good, parts={**good.parts, ref: replace(good.parts[ref], value="1k")})
     row = checks.tap_parts(bad, VALUES)
     assert not row.passed and ref in row.detail
+
+
+def straight(f):
+    return np.exp(-2j * np.pi * f * 1e-9)
+
+
+def test_a_run_of_equal_bits_is_de_emphasised_and_a_lone_one_is_not():
+    f = np.arange(1, 2001) * 10e6
+    tx = eye.Transmitter(0.8, 30e-12, eye.Transmitter.deemphasis(-3.5))
+    found = eye.eye(f, straight(f), 400e-12, tx)
+    # The worst bit is a repeated one: swing at -3.5 dB
+    assert found.height == pytest.approx(0.8 * 10 ** (-3.5 / 20), rel=0.02)
+
+
+def test_levels_are_probabilities_and_reach_as_far_as_the_interference():
+    rows = eye._probabilities(np.array([[0.1, -0.05, 0.02]]), np.array([0.4]), 0.0, (), 0.8)
+    levels = -0.8 + 1.6 / eye.LEVELS * np.arange(eye.LEVELS)
+    assert rows.sum() == pytest.approx(1.0)
+    assert (rows[0] * levels).sum() == pytest.approx(0.4, abs=1e-3)
+    assert (rows[0] * (levels - 0.4) ** 2).sum() == pytest.approx(0.1**2 + 0.05**2 + 0.02**2, rel=0.01)
+
+
+def test_crosstalk_closes_the_eye_by_its_level(model):
+    channel = model.channel(100.0, tapped=False)
+    quiet = Model(STACK, {**VALUES, "socket": VALUES["socket"] | {"crosstalk_db": -120.0}}, stop=20e9)
+    loud = margins.at_receiver(model, channel, "g5")
+    assert margins.at_receiver(quiet, channel, "g5").eye.height - loud.eye.height == pytest.approx(4 * 0.8 * 10 ** (-40 / 20), rel=0.15)
+
+
+def test_the_equaliser_has_its_gain_at_dc_and_lets_the_middle_pass():
+    found = np.abs(eye.ctle(np.array([1e3, 5e9]), eye.Receiver(-9.0, 2e9, 16e9)))
+    assert 20 * np.log10(found[0]) == pytest.approx(-9.0, abs=0.01)
+    assert 20 * np.log10(found[1]) > -2
