@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from wattbell_spec.wire import CommandFlag, EventType
 
-from wattbell.analysis import fio, idle, link, perclass, powerstates, truth, wakeup
+from wattbell.analysis import alone, fio, idle, link, owed, perclass, powerstates, transitions, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
 from wattbell.analysis.loss import LOSS_TEXT
@@ -60,8 +60,11 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         phases.append(_describe_phase(phase, context, window))
         energies += [energy] if energy else []
     perclass.separate(energies)
+    say("commands that stand alone")
+    lone = alone.alone(context)
     say("wake-up")
     wakes = wakeup.wakeups(context, idle_result)
+    wakes["transitions"] = transitions.transitions(context, idle_result, wakes["events"], lone)
     result: Analysis = {
         "schema": {"name": "wattbell-analysis", "version": SCHEMA_VERSION, "k": 2},
         "capture": _describe_capture(context),
@@ -77,6 +80,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         "phases": phases,
         "idle": idle_result,
         "power_states": powerstates.power_states(context, found, wakes),
+        "alone": lone,
         "wakeup": wakes,
         "truth": None,
         "fio": None,
@@ -153,6 +157,9 @@ def _window(
     energy, mean = measured.power(scored=False, lost=lost)
     power["active"] = {"energy_j": energy, "mean_w": mean} if mean.value is not None else {"absent": str(mean.conditions["absent"])}
     out["efficiency"] = _efficiency(rate, power)
+    left = None if whole else owed.owed(context, busy, span, idle_w, out, lost)
+    if left is not None:
+        out["owed"] = left
     until = context.next_start(last_tick)
     energy_of = perclass.energy_per_command(context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until)
     out["energy_per_command"] = energy_of.result

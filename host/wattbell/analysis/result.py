@@ -114,6 +114,46 @@ class EnergyPerCommand(TypedDict, total=False):
     shares: EnergyShares
 
 
+class AloneClass(TypedDict, total=False):
+    """Energy of commands of one class that stood alone, in J above the baseline. ``count`` of them, of which ``measured``; ``refused``: how
+    many could not be, by reason. ``mean_j`` holds where single ones are not resolved, which ``median_j`` says. ``each_u_j``: k = 2 of one
+    command, the median of theirs; ``p10_j``, ``p90_j``: spread from command to command; ``back_s``: from the CQE until the rail is back."""
+
+    count: int
+    measured: int
+    refused: dict[str, int]
+    pattern: str
+    mean_j: Figure
+    median_j: Figure
+    p10_j: Figure
+    p90_j: Figure
+    each_u_j: float
+    back_s: Figure
+
+
+class Alone(TypedDict, total=False):
+    """By class of command. ``quiet_s``: without any other command before and after. ``absent``: why there are none."""
+
+    absent: str
+    quiet_s: float
+    classes: dict[str, AloneClass]
+
+
+class Owed(TypedDict, total=False):
+    """What commands left the drive to do after them, in J above its baseline, until it was ``back`` there, ``back_s`` after the last CQE;
+    else a lower bound, seen for ``rest_s``. Efficiency with it: ``mb_per_s_per_w``, ``j_per_gb``; ``share`` of both together.
+    ``absent``: why there is none."""
+
+    absent: str
+    energy_j: Figure
+    back: bool
+    back_s: float
+    rest_s: float
+    share: Figure
+    mb_per_s_per_w: Figure
+    j_per_gb: Figure
+
+
 class Window(TypedDict, total=False):
     """What a window of the capture gives. ``consistency``: where it has ten seconds and more, with I/O."""
 
@@ -125,6 +165,7 @@ class Window(TypedDict, total=False):
     power: Power
     efficiency: Efficiency
     energy_per_command: EnergyPerCommand
+    owed: Owed
 
 
 class LossAccount(LossCounts):
@@ -331,13 +372,42 @@ class WakeupGroup(_Class, total=False):
     from_clkreq_s: Summary | None
 
 
+class TransitionPart(TypedDict):
+    """Time and energy of one part of a wake-up: ``clkreq`` (from CLKREQ# asserted), ``link`` (recovering), ``to_doorbell`` (in L0),
+    ``fetch`` (from the doorbell), ``controller`` (from the SQE's fetch), ``data`` (from the first), ``settling`` (from the CQE)."""
+
+    name: str
+    s: Figure
+    j: Figure
+
+
+class Transition(_Class, total=False):
+    """Ways into a sleeping state and out of it. ``entry_j``: above the state's level, from when the rail leaves that of operational idle;
+    ``exit_j``: above operational idle, from the first sign of waking until the rail is at rest, less ``command_j``. ``break_even_s``: of
+    sleep, above which it saves energy. ``parts``: of the wake-ups, nothing subtracted."""
+
+    state: str
+    how: str
+    count: int
+    idle_w: Figure
+    state_w: Figure
+    entry_s: Figure
+    entry_j: Figure
+    exit_s: Figure
+    exit_j: Figure
+    command_j: Figure
+    break_even_s: Figure
+    parts: list[TransitionPart]
+
+
 class Wakeups(TypedDict):
-    """All wake-ups (at most 1000), and by state and class."""
+    """All wake-ups (at most 1000), and by state and class. ``transitions``: of those from a sleeping state, with energies."""
 
     threshold_s: float
     definition: str
     events: list[Wakeup]
     by_state: list[WakeupGroup]
+    transitions: list[Transition]
 
 
 class TruthPhase(_Pass, total=False):
@@ -465,6 +535,7 @@ class Analysis(Window):
     phases: list[PhaseResult]
     idle: Idle
     power_states: PowerStates
+    alone: Alone
     wakeup: Wakeups
     truth: Truth | None
     fio: FioComparison | None

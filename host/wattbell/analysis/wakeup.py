@@ -37,6 +37,7 @@ def wakeups(context: Context, idle_result: Idle) -> Wakeups:
         "definition": "first command after idle, doorbell to CQE; extra: less the median of its class in a stream",
         "events": [],
         "by_state": [],
+        "transitions": [],
     }
     entries: list[Wakeup] = []
     for table, markers in ((context.commands, False), (context.markers, True)):
@@ -64,7 +65,7 @@ def _entries(
     levels = idle_result["levels"]
     last_segment = {int(s["gap"]): s for s in idle_result["segments"]}
     requested = requested_state(context.events)
-    sidebands = _Sidebands(context.events)
+    sidebands = Sidebands(context.events)
     out = []
     seen: set[int] = set()
     for i in first.tolist():
@@ -131,7 +132,7 @@ def _baselines(table: Commands, first: Any) -> dict[tuple[int, int, int], float]
     return out
 
 
-class _Sidebands:
+class Sidebands:
     """Where the link's own exit lies, from CLKREQ# and link state events."""
 
     def __init__(self, events: pl.DataFrame) -> None:
@@ -139,25 +140,32 @@ class _Sidebands:
         self._clkreq = clkreq["tick"].cast(pl.Int64).to_numpy()
         self._link, self._state = states(events)
 
+    def instants(self, idle_from: int, cqe: int) -> dict[str, float]:
+        """``clkreq``: CLKREQ# asserted; ``link``: the first sign of recovery; ``l0``: the link in L0 after them; without those not seen."""
+        at = int(np.searchsorted(self._clkreq, cqe, side="right")) - 1
+        out: dict[str, float] = {}
+        asserted = int(self._clkreq[at]) if at >= 0 and self._clkreq[at] >= idle_from else None
+        if asserted is not None:
+            out["clkreq"] = float(asserted)
+        low, high = np.searchsorted(self._link, [idle_from, cqe])
+        for tick, state in zip(self._link[low:high].tolist(), self._state[low:high].tolist(), strict=True):
+            if state == LinkState.L0 and "l0" not in out and (asserted is None or tick >= asserted):
+                out["l0"] = float(tick)
+            elif state == LinkState.RECOVERY and "link" not in out:
+                out["link"] = float(tick)
+        return out
+
     def link_part(self, idle_from: int, cqe: int, tick_s: float) -> LinkPart:
         """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;
         ``from_clkreq_s``: CLKREQ# asserted until the CQE. None where not seen."""
         out: LinkPart = {"link_exit_s": None, "from_clkreq_s": None}
-        at = int(np.searchsorted(self._clkreq, cqe, side="right")) - 1
-        asserted = int(self._clkreq[at]) if at >= 0 and self._clkreq[at] >= idle_from else None
-        low, high = np.searchsorted(self._link, [idle_from, cqe])
-        awake: int | None = None
-        leaving: int | None = None
-        for tick, state in zip(self._link[low:high].tolist(), self._state[low:high].tolist(), strict=True):
-            if state == LinkState.L0 and awake is None and (asserted is None or tick >= asserted):
-                awake = tick
-            elif state == LinkState.RECOVERY and leaving is None:
-                leaving = tick
-        begin = asserted if asserted is not None else leaving
+        seen = self.instants(idle_from, cqe)
+        asserted, awake = seen.get("clkreq"), seen.get("l0")
+        begin = seen.get("clkreq", seen.get("link"))
         if begin is not None and awake is not None and awake >= begin:
-            out["link_exit_s"] = (awake - begin) * tick_s
+            out["link_exit_s"] = int(awake - begin) * tick_s
         if asserted is not None:
-            out["from_clkreq_s"] = (cqe - asserted) * tick_s
+            out["from_clkreq_s"] = int(cqe - asserted) * tick_s
         return out
 
 

@@ -1,0 +1,286 @@
+"""Energy of one command where it stands alone: the rail above its baseline, from the doorbell until it is back (``docs/energy.md``)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.stats import t as student
+from wattbell_spec.wire import CommandFlag, EventType
+
+from wattbell.analysis.commandclass import classify
+from wattbell.analysis.context import AER
+from wattbell.analysis.railpiece import Level, Piece, piece
+from wattbell.analysis.result import Alone, AloneClass
+from wattbell.measure.figure import Figure, K, absent
+
+if TYPE_CHECKING:
+    from wattbell.analysis.context import Context
+    from wattbell.measure.rail import Rail
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+Float = npt.NDArray[np.float64]
+
+QUIET_S = 2e-3
+"""Without any command before and after, at least, and no less than :data:`_QUIET_SAMPLES`."""
+_QUIET_SAMPLES = 64
+_BEFORE_S = 10e-3
+"""Of the quiet time before a command the last part of this length, or half of it, tells its baseline."""
+_LEAD_S = 200e-6
+"""Before the doorbell the link may have to wake."""
+LONGEST_S = 50e-3
+"""How long after its completion what a drive draws is still looked at as the command's."""
+_WIDTH_S = 20e-6
+_LOWER = 0.1
+_SETTLED = 5
+"""Groups of samples below the baseline in a row that are another state of the drive."""
+_CHANGED = 0.03
+"""Of the baseline: a larger difference between before and after is another state."""
+LEAST_SAMPLES = 8
+"""Above the baseline, for a command by itself to be resolved."""
+_MOST = 300
+"""Commands of a class that are looked at, evenly spread over the capture."""
+LEAST = 5
+"""Commands of a class for figures of it."""
+_WIDEST = 0.5
+
+CHANGED = "the level before and after differs: the drive woke, or fell asleep"
+WORKING = "the rail was not back at its baseline before the next command"
+MISSING = "samples of the rail are missing"
+NOISY = "the rail was not steady before the command"
+
+
+@dataclass(frozen=True)
+class Lone:
+    """A command that stood alone. ``joules`` above the baseline; ``u_j``: k = 2, without the front end's gain, which all share;
+    ``alternating_j``: :meth:`.railpiece.Piece.alternating_j`; ``back_s``: from the CQE until the rail was back; ``samples``: above the
+    baseline."""
+
+    index: int
+    start_tick: int
+    joules: float
+    u_j: float
+    alternating_j: float
+    baseline_w: float
+    back_s: float
+    samples: int
+
+
+def lone_commands(context: Context) -> Int64:
+    """Indices of the I/O commands with nothing else in flight for long enough before and after."""
+    assert context.rail is not None
+    table, quiet = context.commands, max(QUIET_S, _QUIET_SAMPLES * context.rail.interval_s) / context.tick_s
+    io = np.flatnonzero((table.qid > 0) & ~table.has(CommandFlag.NO_SQE))
+    if not len(io):
+        return io
+    starts, ends = table.start_tick[io], np.maximum(table.cqe_tick[io], table.start_tick[io])
+    until = np.maximum.accumulate(ends)
+    before = np.concatenate(([context.first_tick], until[:-1]))
+    after = np.concatenate((starts[1:], [context.last_tick]))
+    alone = (starts - before >= quiet) & (after - until >= quiet) & ~table.has(CommandFlag.ABORTED)[io]
+    return io[alone]
+
+
+def limits(context: Context) -> tuple[Int64, Int64]:
+    """Starts, and the latest end so far, of all that may disturb a lone command: every command but event requests, in order."""
+    starts, ends = [], []
+    for table in (context.commands, context.markers):
+        kept = ~((table.qid == 0) & (table.opcode == AER)) & ~table.has(CommandFlag.NO_SQE)
+        starts.append(table.start_tick[kept])
+        ends.append(np.maximum(table.cqe_tick, table.start_tick)[kept])
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    order = np.argsort(start, kind="stable")
+    return start[order], np.maximum.accumulate(end[order])
+
+
+def alone(context: Context) -> Alone:
+    """``classes``: by name of :mod:`~wattbell.analysis.commandclass`; or ``absent``, and why."""
+    if context.rail is None:
+        return {"absent": context.no_rail or "no rail"}
+    out = {one.name: _summary(context, one) for one in measure_alone(context, _MOST)}
+    if not out:
+        return {"absent": f"no I/O command without another for {_quiet_text(context.rail)} before and after it"}
+    return {"quiet_s": max(QUIET_S, _QUIET_SAMPLES * context.rail.interval_s), "classes": out}
+
+
+@dataclass(frozen=True)
+class LoneClass:
+    """The commands of one class that stood alone: ``count`` of them, those ``measured``, and why others were not."""
+
+    name: str
+    pattern: str
+    count: int
+    measured: list[Lone]
+    refused: Counter[str]
+    between_j: float
+    """k = 2 of what lies between the samples of one command, in ``u_j`` already."""
+
+
+def measure_alone(context: Context, most: int) -> Iterator[LoneClass]:
+    """Classes with at least one command that stands alone; at most ``most`` of each are looked at, evenly spread over the capture."""
+    found = lone_commands(context)
+    starts, ends = limits(context)
+    asserted = _asserted(context)
+    for one in classify(context.commands.take(found)) if len(found) else ():
+        members = found[one.members]
+        chosen = members[np.unique(np.linspace(0, len(members) - 1, min(len(members), most)).round().astype(np.int64))]
+        refused: Counter[str] = Counter()
+        measured: list[Lone] = []
+        for index in chosen.tolist():
+            result = measure_one(context, index, starts, ends, asserted)
+            if isinstance(result, str):
+                refused[result] += 1
+            elif result is not None:
+                measured.append(result)
+        if measured or refused:
+            # What lies between samples is much the same for all of a class, and of one command it is one draw.
+            between = K * math.sqrt(sum(x.alternating_j**2 for x in measured) / 12.0 / max(1, len(measured)))
+            measured = [replace(x, u_j=math.hypot(x.u_j, between)) for x in measured]
+            yield LoneClass(one.name, one.pattern, len(members), measured, refused, between)
+
+
+def _quiet_text(rail: Rail) -> str:
+    return f"{1e3 * max(QUIET_S, _QUIET_SAMPLES * rail.interval_s):.3g} ms"
+
+
+def _asserted(context: Context) -> Int64:
+    """Ticks at which CLKREQ# was asserted."""
+    events = context.events
+    kind, level = events["type"].to_numpy(), events["arg8"].to_numpy()
+    asserted: Int64 = events["tick"].cast(pl.Int64).to_numpy()[(kind == int(EventType.CLKREQ)) & (level == 0)]
+    return asserted
+
+
+def measure_one(context: Context, index: int, starts: Int64, ends: Int64, asserted: Int64) -> Lone | str | None:
+    """One command; a reason why it has no energy of its own; None where it does not stand alone after all. ``starts``, ``ends``: see
+    :func:`limits`; ``asserted``: ticks at which CLKREQ# was asserted."""
+    rail, table, tick_s = context.rail, context.commands, context.tick_s
+    assert rail is not None
+    start = int(table.start_tick[index])
+    cqe = max(start, int(table.cqe_tick[index]))
+    place = int(np.searchsorted(starts, start))
+    before = int(ends[place - 1]) if place else context.first_tick
+    after = int(starts[place + 1]) if place + 1 < len(starts) else context.last_tick
+    quiet = max(QUIET_S, _QUIET_SAMPLES * rail.interval_s) / tick_s
+    if start - before < quiet or after - cqe < quiet:
+        return None  # beside an admin command or a marker
+    begin = start - _LEAD_S / tick_s
+    at = int(np.searchsorted(asserted, start, side="right")) - 1
+    if at >= 0 and before < asserted[at] < start:
+        begin = min(begin, float(asserted[at]) - 10e-6 / tick_s)
+    begin = min(begin, start - 2.0 * rail.interval_ticks)
+    low = start - min((start - before) / 2, _BEFORE_S / tick_s)
+    high = cqe + min(0.8 * (after - cqe), LONGEST_S / tick_s)
+    samples = piece(rail, low, high)
+    if not samples.whole:
+        return MISSING
+    base = samples.level(samples.within(low, begin))
+    if base is None or _ends_above(samples.power_w[samples.within(low, start)], base, rail):
+        return NOISY
+    return _above(context, samples, base, index, (begin, start, cqe))
+
+
+def _ends_above(before_w: Float, base: Level, rail: Rail) -> bool:
+    """Whether the rail lay clearly below the baseline at times: then the baseline is of a drive that was at work."""
+    width = max(1, round(_WIDTH_S / rail.interval_s))
+    n = len(before_w) // width
+    return n > 0 and float(
+        before_w[: n * width].reshape(n, width).mean(axis=1).min()
+    ) < base.mean_w - _LOWER * base.mean_w - base.tolerance_w(width)
+
+
+def _above(context: Context, samples: Piece, base: Level, index: int, instants: tuple[float, int, int]) -> Lone | str:
+    """The energy above the baseline of the command that begins at ``instants`` (earliest sign, doorbell, CQE)."""
+    rail, tick_s = context.rail, context.tick_s
+    assert rail is not None
+    begin, start, cqe = instants
+    width = max(1, round(_WIDTH_S / rail.interval_s))
+    late = samples.within(begin, math.inf)
+    tail = Piece(samples.ticks[late], samples.power_w[late], samples.step_s)
+    off = tail.off(base, width)
+    ended = _sustained(off < 0, _SETTLED)
+    # What a drive draws less because it fell asleep is not the command's.
+    done = ended if ended is not None and tail.ticks[ended * width] > cqe else len(off)
+    above = np.flatnonzero(off[:done] > 0)
+    last = int(above[-1]) + 1 if len(above) else 0
+    back = max(float(tail.ticks[min(last * width, len(tail.ticks) - 1)]), float(cqe)) + 10 * (rail.model.front_end_delay_s / tick_s)
+    back = max(back, cqe + 2.0 * rail.interval_ticks)
+    until = float(tail.ticks[min(done * width, len(tail.ticks) - 1)])
+    after = samples.level(samples.within(back, until))
+    if after is None:
+        return WORKING
+    if abs(after.mean_w - base.mean_w) > 4 * math.hypot(after.u_w, base.u_w) + _CHANGED * abs(base.mean_w):
+        return CHANGED
+    where = samples.within(begin, back)
+    seconds = (where.stop - where.start) * samples.step_s
+    level = (base.mean_w + after.mean_w) / 2
+    level_u = math.hypot(base.u_w, after.u_w, abs(after.mean_w - base.mean_w) / math.sqrt(3.0))  # k = 2 of the mean of both
+    joules = samples.joules(where) - level * seconds
+    u = math.hypot(level_u * seconds, K * base.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s)
+    busy = samples.power_w[where] > level + base.tolerance_w(1)
+    alternating = samples.alternating_j(where, level)
+    return Lone(index, start, joules, u, alternating, level, (back - cqe) * tick_s, int(np.count_nonzero(busy)))
+
+
+def _sustained(mask: Bool, length: int) -> int | None:
+    """Where the first run of at least ``length`` begins."""
+    for low, high in runs(mask):
+        if high - low >= length:
+            return low
+    return None
+
+
+def runs(mask: Bool) -> Iterator[tuple[int, int]]:
+    """``[first, last)`` of each run of what is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _in_step(rail: Rail, measured: list[Lone]) -> float:
+    """How much commands begin at the same place between two samples: 0 for anywhere, 1 for always there. Then no mean helps."""
+    turns = np.exp(2j * np.pi * np.array([one.start_tick % rail.interval_ticks for one in measured]) / rail.interval_ticks)
+    return float(abs(turns.mean()))
+
+
+def _summary(context: Context, of: LoneClass) -> AloneClass:
+    rail, measured = context.rail, of.measured
+    assert rail is not None
+    lost = sum(context.loss.between(one.start_tick, one.start_tick + 1).under_rail for one in measured)
+    out: AloneClass = {"count": of.count, "measured": len(measured), "refused": dict(of.refused), "pattern": of.pattern}
+    if len(measured) < LEAST:
+        why = f"only {len(measured)} commands stood alone and could be measured; {LEAST} are needed"
+        return {**out, "mean_j": absent(why, "J", lost), "median_j": absent(why, "J", lost)}
+    joules, us = np.array([one.joules for one in measured]), np.array([one.u_j for one in measured])
+    n, gain = len(joules), rail.model.gain
+    factor = float(student.ppf(0.975, n - 1))
+    scatter = factor * float(np.std(joules, ddof=1)) / math.sqrt(n)
+    conditions: dict[str, str | float] = {"commands": n, "baseline_w": float(np.median([one.baseline_w for one in measured]))}
+    mean = float(joules.mean())
+    mean_u = math.hypot(scatter, gain * mean, of.between_j * _in_step(rail, of.measured))
+    long = float(np.median([one.samples for one in measured]))
+    if mean <= 0 or mean_u > _WIDEST * mean:
+        why = f"not resolved: the mean of {n} commands is known to +-{1e6 * mean_u:.3g} uJ only"
+        return {**out, "mean_j": absent(why, "J", lost), "median_j": absent(why, "J", lost)}
+    out["mean_j"] = Figure(mean, mean_u, "J", lost, conditions)
+    each_u = float(np.median(us))
+    if long < LEAST_SAMPLES or each_u > _WIDEST * mean:
+        why = f"not resolved: {long:g} samples above the baseline, {1e6 * rail.interval_s:g} us apart"
+        if long >= LEAST_SAMPLES:
+            why = f"not resolved: one command is known to +-{1e6 * each_u:.3g} uJ only"
+        return {**out, "median_j": absent(why, "J", lost)}
+    # The standard error of a median is 1.25 of a mean's.
+    low, middle, high = (float(x) for x in np.quantile(joules, (0.1, 0.5, 0.9)))
+    out["median_j"] = Figure(middle, math.hypot(1.2533 * scatter, gain * middle), "J", lost, conditions)
+    out["p10_j"], out["p90_j"] = (Figure(x, math.hypot(each_u, gain * x), "J", lost) for x in (low, high))
+    out["each_u_j"] = math.hypot(each_u, gain * middle)
+    back = np.array([one.back_s for one in measured])
+    spread = 2 * 1.2533 * float(np.std(back, ddof=1)) / math.sqrt(n)
+    out["back_s"] = Figure(float(np.median(back)), math.hypot(spread, 2 * rail.interval_s), "s", lost)
+    return out

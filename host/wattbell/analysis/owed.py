@@ -1,0 +1,186 @@
+"""Energy that is owed: what a drive draws above its baseline after a burst of writes, until it is back there. ``docs/energy.md``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from wattbell_spec.nvme import io as opcode_of
+
+from wattbell.analysis.alone import limits, runs
+from wattbell.analysis.railpiece import Level, Piece, piece
+from wattbell.analysis.result import Owed, Window
+from wattbell.measure.figure import Figure, K, ratio
+from wattbell.measure.table import Commands
+from wattbell.measure.throughput import Span
+
+if TYPE_CHECKING:
+    from wattbell.analysis.context import Context
+
+Float = npt.NDArray[np.float64]
+
+DEFERRING = tuple(opcode_of(name) for name in ("write", "write_zeroes", "dsm", "flush"))
+BIN_S = 0.5e-3
+MOST_BINS = 200_000
+SHORTEST_S = 2e-3
+"""A rest shorter than that tells nothing."""
+_NEAR = 0.01
+"""Of the baseline: what is nearer is at it, but in the first bins, in which all of it is taken."""
+_FIRST = 4
+_REST = 0.1
+"""Of the rest: a drive that is at its baseline in all of its last part is back there."""
+_LONG_S = 0.1
+_LIKE_IDLE = 0.1
+_SAME = 0.03
+_READ = 1 << 21
+LOWER = "a lower bound: the rest ended before the drive was back at its baseline"
+
+
+def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure | None, window: Window, lost: int) -> Owed | None:
+    """What the commands of a window, and of a phase, left for afterwards; None for those without anything that can be put off.
+
+    The rests are those between its bursts, and that after the last until the next command that is not a marker."""
+    rail = context.rail
+    if span is None or rail is None or not np.isin(commands.opcode, DEFERRING).any():
+        return None
+    if idle_w is None or idle_w.value is None:
+        return {"absent": "no steady operational idle level in this capture to measure above"}
+    last = int(span.bursts[-1, 1])
+    until = min(context.next_start(last), int(rail.last_tick))
+    rests = [(int(a), int(b)) for a, b in zip(span.bursts[:-1, 1], span.bursts[1:, 0], strict=True)] + [(last, until)]
+    rests = [(a, b) for a, b in rests if (b - a) * context.tick_s >= SHORTEST_S]
+    if not rests or rests[-1][0] != last:
+        return {"absent": f"the next command came less than {1e3 * SHORTEST_S:g} ms after the last of these"}
+    before = _before(context, int(span.first_tick))
+    found = [_rest(context, first, end, idle_w, before) for first, end in rests]
+    seen = [one for one in found if one is not None]
+    if len(seen) < len(found):
+        return {"absent": "samples of the rail are missing in the rest after the writes"}
+    joules = sum(one.joules for one in seen)
+    edges = math.sqrt(sum(one.edge_u_j**2 for one in seen))
+    u = math.hypot(sum(one.base_u_w * one.seconds for one in seen), edges, rail.model.gain * joules)
+    rest_s, back = (rests[-1][1] - last) * context.tick_s, seen[-1].back  # what an earlier rest leaves is drawn in the burst that follows
+    note: dict[str, str | float] = {} if back else {"note": LOWER}
+    other = {} if seen[-1].by_idle else {"baseline": f"as before the burst; the capture's operational idle is {idle_w.known:.4g} W"}
+    energy = Figure(joules, u if back else None, "J", lost, {"rest_s": rest_s, "baseline_w": seen[-1].base_w, **other, **note})
+    out: Owed = {"energy_j": energy, "back": back, "rest_s": rest_s, "back_s": max(0.0, (seen[-1].last_tick - last) * context.tick_s)}
+    return {**out, **_with(window, energy, note)}
+
+
+def _before(context: Context, first_tick: int) -> Level | None:
+    """The level before a burst, where the drive was left alone before it."""
+    rail = context.rail
+    assert rail is not None
+    lead, length = 0.5e-3 / context.tick_s, 20e-3 / context.tick_s
+    quiet = first_tick - lead - length
+    starts, ends = limits(context)
+    place = int(np.searchsorted(starts, quiet))
+    marker_free = place >= len(starts) or starts[place] >= first_tick or not len(context.markers)
+    begin = float(ends[place - 1]) + lead if place and not marker_free else quiet
+    found = piece(rail, max(begin, quiet), first_tick - lead)
+    return found.level(slice(0, len(found.power_w)))
+
+
+def _with(window: Window, owed_j: Figure, note: dict[str, str | float]) -> Owed:
+    """Efficiency with what is owed."""
+    active = window["power"].get("active") or {"absent": ""}
+    count = window["rates"].get("bytes", 0)
+    if "absent" in active or not count:
+        return {}
+    drawn = active["energy_j"]
+    if drawn.value is None:
+        return {}
+    # One front end: both are off by the same gain.
+    u = None if drawn.u is None or owed_j.u is None else drawn.u + owed_j.u
+    whole = Figure(drawn.known + owed_j.known, u, "J", drawn.lost + owed_j.lost)
+    megabytes, gigabytes = (Figure(count / scale, 0.0, unit) for scale, unit in ((1e6, "MB"), (1e9, "GB")))
+    over: dict[str, str | float] = {"over": "active span, and what is owed"}
+    upper = {"note": "an upper bound: not all that is owed was seen"} if note else {}
+    rate, each = ratio(megabytes, whole, "MB/s/W"), ratio(whole, gigabytes, "J/GB")
+    return {
+        "share": ratio(owed_j, whole, "1"),
+        "mb_per_s_per_w": replace(rate, conditions={**over, **upper}),
+        "j_per_gb": replace(each, conditions={**over, **note}),
+    }
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """``joules`` above ``base_w`` in ``seconds``; ``back``: whether the drive came back to it, at ``last_tick``. ``by_idle``: the
+    baseline is near the capture's operational idle."""
+
+    joules: float
+    seconds: float
+    edge_u_j: float
+    base_w: float
+    base_u_w: float
+    back: bool
+    last_tick: float
+    by_idle: bool
+
+
+def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level | None) -> _Rest | None:
+    rail = context.rail
+    assert rail is not None
+    seconds = (end - first) * context.tick_s
+    width = max(1, round(max(BIN_S, seconds / MOST_BINS) / rail.interval_s))
+    begin, means = _means(context, first, end, width)
+    if len(means) < 4 or not np.isfinite(means).all():
+        return None
+    level, by_idle = _baseline(means, idle_w, before)
+    limit = level.mean_w * _NEAR + 4 * level.sigma_w
+    above = means > level.mean_w + limit
+    grown = above.copy()
+    grown[1:] |= above[:-1]
+    grown[:-1] |= above[1:]
+    grown[:_FIRST] = True
+    # A drive that falls asleep is below: it owes nothing any more, or wakes for it later.
+    grown &= means > level.mean_w - limit
+    edge = begin + np.arange(len(means) + 1) * float(width * rail.interval_ticks)
+    begins = piece(rail, first - rail.interval_ticks, first + 16 * rail.interval_ticks).power_w
+    drawn_w = float(np.nanmax(begins)) if np.isfinite(begins).any() else 0.0
+    joules = covered = edge_u = 0.0
+    for a, b in runs(grown):
+        part = rail.energy(max(float(edge[a]), float(first)) if a else float(first), float(edge[b]))
+        joules, covered = joules + part.joules - level.mean_w * part.covered_s, covered + part.covered_s
+        step_w = max(0.0, float(means[a:b].max()), drawn_w if a == 0 else 0.0) - level.mean_w
+        # It begins and ends with a step that lies within a sample, and that the front end's pole smears.
+        within_s = math.hypot(math.sqrt(2.0) * K * rail.interval_s / math.sqrt(12.0), 0.5 * rail.model.front_end_delay_s)
+        edge_u = math.hypot(edge_u, part.energy_u_j, within_s * step_w)
+    last = int(np.flatnonzero(above)[-1]) + 1 if above.any() else 0
+    back = len(means) - last >= max(4, math.ceil(_REST * len(means)) if seconds > _LONG_S else 4)
+    at = float(edge[last]) if last else float(first)
+    return _Rest(joules, covered, edge_u, level.mean_w, K * level.u_w, back, at, by_idle)
+
+
+def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level, bool]:
+    """The level that the drive comes back to, and whether that is near operational idle: the end of the rest where it is near operational
+    idle, or as it was before the burst; else operational idle."""
+    tail = means[-max(8, len(means) // 4) :]
+    middle = float(np.median(tail))
+    sigma = 1.4826 * float(np.median(np.abs(tail - middle)))
+    level = Level(middle, sigma / math.sqrt(len(tail)), sigma)
+    by_idle = abs(middle - idle_w.known) < _LIKE_IDLE * idle_w.known
+    if by_idle or (before is not None and middle > idle_w.known and abs(middle - before.mean_w) < _SAME * before.mean_w):
+        return level, by_idle
+    return Level(idle_w.known, (idle_w.u or 0.0) / K, 0.0), True
+
+
+def _means(context: Context, first: int, end: int, width: int) -> tuple[float, Float]:
+    """Where the first bin begins, in ticks, and mean power of each whole bin of ``width`` samples."""
+    rail = context.rail
+    assert rail is not None
+    step = width * rail.interval_ticks
+    count = max(1, _READ // width)
+    out, begin = [], None
+    for low in range(0, max(1, -(-(end - first) // step)), count):
+        part: Piece = piece(rail, first + low * step, min(float(end), first + (low + count) * step))
+        n = len(part.power_w) // width
+        if not n:
+            continue
+        begin = float(part.ticks[0]) - rail.interval_ticks / 2 if begin is None else begin
+        out.append(part.power_w[: n * width].reshape(n, width).mean(axis=1))
+    return float(first) if begin is None else begin, np.concatenate(out) if out else np.empty(0)

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Do the intervals of energies of single events hold the truth? Commands that stand alone, wake-ups, and what is owed after a burst of
+writes, on models of all drives, through virtual rigs whose boards are drawn from the designed front end, warm or cold; table for
+docs/energy.md.
+
+    energy_alone.py [--workloads 30] [--first 1] [--processes 2] [--interval 1e-6] [--json FILE] [--check]
+
+The truth is the rail as the model emitted it (RAIL records of the bus trace, docs/bus-trace.md), without front end, noise and sampling.
+--check: fail when the coverage of all intervals is not within 90 to 99.9 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import struct
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from wattbell.analysis import alone, figures_of, idle, transitions, wakeup  # noqa: E402
+from wattbell.analysis.context import Context, load  # noqa: E402
+from wattbell.analysis.result import Analysis  # noqa: E402
+from wattbell.capture import open_capture  # noqa: E402
+from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model  # noqa: E402
+
+from tools.energy_coverage import Silence, _supply_is_high  # noqa: E402
+
+Float = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+WANTED = (0.90, 0.999)
+_RAIL = 4
+INTERVALS_S = (1e-6, 4e-6, 10e-6, 50e-6)
+"""Between conversions of the rig, by workload in turn: 1 MS/s down to 20 kS/s."""
+
+
+@dataclass(frozen=True)
+class Rail:
+    """The rail as it was emitted: ``ticks`` (n,) of its steps, and the energy in J until each of them."""
+
+    ticks: Float
+    power_w: Float
+    until_j: Float
+
+    def energy(self, first_tick: float, last_tick: float) -> float:
+        """In J between two ticks."""
+        ends = [first_tick, last_tick]
+        place = np.searchsorted(self.ticks, ends, side="right") - 1
+        low, high = self.until_j[place] + self.power_w[place] * (np.array(ends) - self.ticks[place]) * 1e-9
+        return float(high - low)
+
+
+def emitted(trace: Path, origin_tick: int) -> Rail:
+    """The RAIL records of a trace."""
+    data = trace.read_bytes()
+    at = 12 + struct.unpack_from("<I", data, 8)[0]
+    times, watts = [], []
+    while at < len(data):
+        kind, _, length, when = struct.unpack_from("<BBHQ", data, at)
+        if kind == _RAIL:
+            current, voltage = struct.unpack_from("<qq", data, at + 12)
+            times.append(when)
+            watts.append(current * voltage * 1e-18)
+        at += 12 + length
+    ticks = np.array(times, np.float64) / 1000 + origin_tick
+    power = np.array(watts)
+    return Rail(ticks, power, np.concatenate(([0.0], np.cumsum(power[:-1] * np.diff(ticks)))) * 1e-9)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One event, or the mean of a class. ``u_j`` None: no interval is given."""
+
+    seed: int
+    profile: str
+    interval_s: float
+    kind: str
+    name: str
+    value_j: float
+    u_j: float | None
+    truth_j: float
+
+    @property
+    def covered(self) -> bool | None:
+        """None without an interval."""
+        return None if self.u_j is None else abs(self.value_j - self.truth_j) <= self.u_j
+
+
+SIZES_KIB = (4, 16, 64, 128)
+LONE = 10
+"""Commands of a class that stand alone,"""
+GAP_MS = 25
+"""and how far apart they are."""
+WAKES = 4
+
+
+def plan(seed: int, folder: Path) -> Path:
+    """A random experiment: three loads of lone commands, two bursts of writes and the idle time after them, wake-ups."""
+    chance = random.Random(seed)
+    steps = ['condition = "test-data"', '[[step]]\nname = "idle before"\nidle_s = 0.3']
+    for number, kind in enumerate(("randread", "randwrite", chance.choice(("read", "write", "randread", "randwrite")))):
+        job = f"rw={kind}\nbs={chance.choice(SIZES_KIB)}k\nsize=1g\nnumber_ios={LONE}\nthinktime={GAP_MS}ms\niodepth=1\nrandseed={seed}\n"
+        (folder / f"lone{number}.fio").write_text(f"[global]\ndirect=1\n[lone]\n{job}")
+        steps += [f'[[step]]\nname = "lone {number}"\nfio = "lone{number}.fio"', f'[[step]]\nname = "after {number}"\nidle_s = 0.05']
+    for number in range(2):
+        size = chance.choice((4, 32, 128))
+        job = f"rw={chance.choice(('write', 'randwrite'))}\nbs={size}k\nsize=1g\nio_size={chance.choice((4, 16, 64, 256))}m\niodepth=8\n"
+        (folder / f"burst{number}.fio").write_text(f"[global]\ndirect=1\n[burst]\n{job}")
+        steps += [f'[[step]]\nname = "burst {number}"\nfio = "burst{number}.fio"', f'[[step]]\nname = "owed {number}"\nidle_s = 1.0']
+    for number in range(WAKES):
+        wake = f"wake = {{ idle_s = {chance.uniform(0.4, 0.8):.3f}, slba = {4096 * number} }}\napst = true"
+        steps.append(f'[[step]]\nname = "wake {number}"\n{wake}' + '\naspm = "l1.2"' * (seed % 5 > 0))
+    steps.append('[[step]]\nname = "end"\nidle_s = 0.2')
+    file = folder / "plan.toml"
+    file.write_text("\n".join(steps) + "\n")
+    return file
+
+
+def run(seed: int, folder: Path, interval_s: float) -> tuple[str, Path]:
+    """The profile of workload ``seed``, and its capture."""
+    names = sorted(entry["profile"] for entry in known_profiles())
+    profile = names[seed % len(names)]
+    board = ("--afe", str(ROOT / "hw/afe/model.toml"), "--temperature", str(10 + seed % 31))
+    options = () if _supply_is_high(profile) else board  # the designed front end is for rails of 3.3 V
+    out = folder / "capture"
+    chosen = ModelRun(plan(seed, folder), find_profile(profile), out, Fidelity.fast, seed, interval_s, keep_trace=True, rig_options=options)
+    run_model(chosen, Silence())
+    return profile, out
+
+
+def measure(seed: int) -> list[Found]:
+    """Run workload ``seed`` and compare."""
+    interval_s = INTERVALS_S[seed % len(INTERVALS_S)]
+    with tempfile.TemporaryDirectory(prefix="wattbell-alone-") as folder_name:
+        profile, path = run(seed, Path(folder_name), interval_s)
+        capture = open_capture(path)
+        context = load(capture)
+        rail = emitted(path / "workload/trace.wbt", int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0))
+        about = (seed, profile, interval_s)
+        return _lone(about, context, rail) + _slept(about, context, rail) + _owed(about, context, rail, figures_of(capture))
+
+
+def _lone(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
+    """Each command that stood alone, and the means of their classes."""
+    starts, _ = alone.limits(context)
+    out = []
+    figures = alone.alone(context)
+    for one in alone.measure_alone(context, 10_000):
+        truths = []
+        fig = figures["classes"][one.name]
+        for command in one.measured:
+            start, cqe = command.start_tick, int(context.commands.cqe_tick[command.index])
+            after = starts[int(np.searchsorted(starts, start, side="right")) :]
+            until = cqe + min(0.8 * (float(after[0] if len(after) else context.last_tick) - cqe), alone.LONGEST_S * 1e9)
+            baseline_w = rail.energy(start - 1e6, start - 0.5e6) / 0.5e-3
+            truths.append(rail.energy(start - 0.4e6, until) - baseline_w * (until - start + 0.4e6) * 1e-9)
+            resolved = fig["median_j"].value is not None
+            u = math.hypot(command.u_j, context.model.gain * command.joules) if resolved else None
+            out.append(Found(*about, "lone", one.name, command.joules, u, truths[-1]))
+        if fig["mean_j"].value is not None:
+            out.append(Found(*about, "lone, mean of a class", one.name, fig["mean_j"].value, fig["mean_j"].u, float(np.mean(truths))))
+    return out
+
+
+def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
+    """Each way into a sleeping state and out of it, and what they say of the break-even time (in s, not J)."""
+    quiet = idle.idle_power(context)
+    out = []
+    for wake in transitions.wakes(context, quiet, wakeup.wakeups(context, quiet)["events"]):
+        entry, gain = wake.entry, context.model.gain
+        first = min(wake.instants.values())
+        asleep_w = rail.energy(first - 2e6, first - 1e6) / 1e-3
+        awake_at = entry.first_tick - 1e6 if entry else wake.back_tick + 0.5e6
+        awake_w = rail.energy(awake_at, awake_at + 0.5e6) / 0.5e-3
+        into = None
+        if entry:
+            low, high = entry.first_tick - 1e6, entry.last_tick + 1e6
+            near = (rail.ticks > low) & (rail.ticks < high) & (np.abs(rail.power_w - awake_w) > 0.01 * awake_w)
+            left = float(rail.ticks[near][0])
+            into = rail.energy(left, high) - asleep_w * (high - left) * 1e-9
+            out.append(Found(*about, "into a state", wake.event["state"], entry.above_j, math.hypot(entry.u_j, gain * entry.above_j), into))
+        if wake.without:
+            continue
+        after_w = rail.energy(wake.back_tick, wake.back_tick + 0.2e6) / 0.2e-3
+        until = wake.back_tick + (0.2e6 if abs(after_w - awake_w) < 0.01 * awake_w else 0.0)
+        woken = rail.energy(first, until) - awake_w * (until - first) * 1e-9
+        name = wake.event["state"]
+        out.append(Found(*about, "out of a state", name, wake.above_j, math.hypot(wake.u_j, gain * wake.above_j), woken))
+        if entry and into is not None:
+            step = wake.idle_w - wake.state_w
+            u = math.hypot(entry.u_j, wake.u_j, transitions.GAIN_LEFT * gain * (entry.above_j + wake.above_j)) / step
+            value, true = (entry.above_j + wake.above_j) / step, (into + woken) / (awake_w - asleep_w)
+            out.append(Found(*about, "break-even time, with the command", name, value, u, true))
+    return out
+
+
+def _owed(about: tuple[int, str, float], context: Context, rail: Rail, result: Analysis) -> list[Found]:
+    """What each burst of writes left to do."""
+    out = []
+    for phase in result["phases"]:
+        left = phase.get("owed") or {"absent": ""}
+        if not phase["name"].startswith("burst") or "absent" in left:
+            continue
+        mine = context.commands.between(phase["first_tick"], phase["last_tick"])
+        last = float(mine.cqe_tick[mine.qid > 0].max())
+        until = last + left["rest_s"] * 1e9
+        inside = (rail.ticks > last) & (rail.ticks < until)
+        edges = np.concatenate(([last], rail.ticks[inside], [until]))
+        steps = np.array([rail.energy(a, a + 1.0) * 1e9 for a in edges[:-1]])
+        rest = until - 0.05 * (until - last)
+        if not left["back"]:  # still at work at the end
+            rest = float(result["phases"][0]["last_tick"]) - 0.1e9
+        base_w = rail.energy(rest, min(until, rest + 0.02e9)) / (min(until, rest + 0.02e9) - rest) * 1e9
+        for begin, end in zip(context.markers.start_tick, context.markers.cqe_tick, strict=True):
+            if begin > last + 5e6:  # markers are the rig's own doing
+                steps[(edges[:-1] > begin - 0.3e6) & (edges[:-1] < end + 0.3e6)] = base_w
+        true = float((np.maximum(steps - base_w, 0.0) * np.diff(edges)).sum()) * 1e-9
+        fig = left["energy_j"]
+        kind = "owed after a burst" if left["back"] else "owed, lower bound"
+        out.append(Found(*about, kind, phase["name"], fig.known, fig.u, true))
+    return out
+
+
+def table(all_found: list[Found]) -> list[str]:
+    """Lines of Markdown."""
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for one in all_found:
+        kind = one.name.split()[0] if one.kind.startswith("lone") else ""
+        groups.setdefault((f"{one.kind} {kind}".strip(), f"{1e6 * one.interval_s:g} us"), []).append(one)
+    lines = [
+        "| | rail every | events | intervals that hold the truth | bias | error, RMS | half-width, median |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (name, every), members in sorted(groups.items()):
+        given = [one for one in members if one.u_j is not None]
+        errors = np.array([one.value_j / one.truth_j - 1 for one in members])
+        held = f"{100 * sum(bool(one.covered) for one in given) / len(given):.1f} %" if given else "no interval is given"
+        width = f"{100 * np.median([(one.u_j or 0.0) / one.truth_j for one in given]):.2f} %" if given else ""
+        error = f"{100 * errors.mean():+.2f} % | {100 * np.sqrt((errors**2).mean()):.2f} %"
+        lines.append(f"| {name} | {every} | {len(members)} | {held} | {error} | {width} |")
+    return lines
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", type=int, default=60)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    with ProcessPoolExecutor(given.processes) as pool:
+        found = [one for each in pool.map(measure, range(given.first, given.first + given.workloads)) for one in each]
+    if given.json:
+        given.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
+    print("\n".join(table(found)))
+    judged = [one for one in found if one.covered is not None]
+    share = sum(bool(one.covered) for one in judged) / max(1, len(judged))
+    print(f"\n{len(judged)} intervals over {given.workloads} workloads: {100 * share:.1f} % hold the truth")
+    if given.check and not WANTED[0] <= share <= WANTED[1]:
+        print(f"not within {100 * WANTED[0]:.0f} to {100 * WANTED[1]:.1f} %", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
