@@ -28,7 +28,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from wattbell.analysis import alone, figures_of, idle, transitions, wakeup  # noqa: E402
+from wattbell.analysis import alone, figures_of, idle, powerstates, transitions, wakeup  # noqa: E402
 from wattbell.analysis.context import Context, load  # noqa: E402
 from wattbell.analysis.result import Analysis  # noqa: E402
 from wattbell.capture import open_capture  # noqa: E402
@@ -174,7 +174,7 @@ def _lone(about: tuple[int, str, float], context: Context, rail: Rail) -> list[F
 
 def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
     """Each way into a sleeping state and out of it, and what they say of the break-even time (in s, not J)."""
-    quiet = idle.idle_power(context)
+    quiet = idle.idle_power(context, powerstates.look(context))
     out = []
     for wake in transitions.wakes(context, quiet, wakeup.wakeups(context, quiet)["events"]):
         entry, gain = wake.entry, context.model.gain

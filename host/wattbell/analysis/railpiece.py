@@ -75,7 +75,7 @@ class Piece:
         return float(self.power_w[where].sum()) * self.step_s
 
     def alternating_j(self, where: slice, level_w: float) -> float:
-        """Twice :meth:`joules` above a level by every other sample, less that by the rest: of parts that overlap smoothly, added in squares.
+        """Twice :meth:`joules` above a level by every other sample, less that by the rest; of parts that overlap, added in squares.
 
         A step of A watt of the rail, which lies anywhere between two samples, makes it A x ``step_s``, and the energy wrong by that /
         sqrt(12) (RMS); what changes slowly makes hardly any. In parts, so that a pulse's two steps do not cancel."""
