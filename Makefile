@@ -130,6 +130,7 @@ reference: setup sim controller  ## the suite `quick` on every modelled drive: w
 
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (over an hour; WORKLOADS=20): docs/energy.md
 	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
+	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 201 --check
 	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md

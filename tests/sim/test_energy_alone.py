@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.energy_alone import WANTED, measure
 
-WORKLOADS = (5, 9, 11, 13, 14)
+WORKLOADS = (5, 8, 9, 11, 14)
 """Seeds, not drawn anew: rails of 1 MS/s down to 20 kS/s on five drives."""
 
 
@@ -17,6 +17,6 @@ def test_intervals_of_single_events_hold_the_truth() -> None:
     wrong = [
         f"{one.seed} {one.kind} {one.name}: {one.value_j:.4g} +-{one.u_j:.2g}, truly {one.truth_j:.4g}" for one in judged if not one.covered
     ]
-    assert len(judged) >= 100 and share >= WANTED[0], f"{100 * share:.1f} % of {len(judged)} intervals; outside: {wrong}"
+    assert len(judged) >= 100 and share >= WANTED, f"{100 * share:.1f} % of {len(judged)} intervals; outside: {wrong}"
     precise = [one for one in judged if one.kind == "lone" and one.interval_s < 2e-6]
     assert max(abs(one.value_j / one.truth_j - 1) for one in precise) < 0.01

@@ -27,8 +27,8 @@ _WIDTH_S = 20e-6
 _EDGE_S = 3e-3
 _LEVEL_S = 10e-3
 _LEAST_SAMPLES = 4
-GAIN_LEFT = 0.5
-"""Of the front end's gain, what does not cancel between energies and powers of one board."""
+GAIN_LEFT = 1.0
+"""Of the front end's gain, what is not taken to cancel between energies and powers of one board: half was too little, by its models."""
 _MARGIN_S = 2e-3
 """At the ends of a steady stretch, which is found in bins of 1 ms that may hold a little of what comes before or after."""
 
@@ -236,8 +236,8 @@ def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -
 
 
 def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure, gain: float, note: dict[str, str]) -> Figure:
-    """(entry above the state + exit above idle) / (idle - state): the gain is in all of them and cancels, but for what it differs between
-    low and high power (two ranges, a shunt that warms)."""
+    """(entry above the state + exit above idle) / (idle - state). The gain is in all of them, but differs between low and high power (two
+    ranges, a shunt that warms), so that it does not cancel."""
     own_j, own_u = own
     both = [(one, one.entry) for one in done if one.entry is not None]
     if not both:

@@ -17,7 +17,7 @@ from wattbell.errors import CaptureError
 from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.present import interactive
 from wattbell.present.around import around_rows
-from wattbell.present.capture.charts import CaptureCharts, charts
+from wattbell.present.capture.charts import CaptureCharts, charts, energy_bars
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.chart import Lines, Section
 from wattbell.present.html import page
@@ -111,6 +111,9 @@ def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
     if "truth" in tables:
         tables["truth"].blocks.append(Lines(truth_lines(result["truth"])))
+    for name, bars in energy_bars(result).items():
+        if name in tables:
+            tables[name].blocks.insert(0, bars)
     before = [tables.pop(name) for name in ("workloads", "power", "fio_account", "bursts") if name in tables]
     after = [tables.pop(name) for name in list(tables) if name not in ("truth", "fio")]
     time = Section("Time line", explained + missing, [drawn.timeline])
@@ -134,7 +137,7 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
     text = page(
         "wattbell.report",
         "capture.html",
-        ("page.css",),
+        ("page.css", "bars.css"),
         ("plots.js", "timeline.js"),
         {
             "P": interactive.plots(sections),

@@ -190,7 +190,7 @@ def write_suite_page(
     text = page(
         "wattbell.report",
         "suite.html",
-        ("page.css", "suite.css"),
+        ("page.css", "bars.css", "suite.css"),
         ("plots.js",),
         {"P": interactive.plots(made), "B": interactive.bars(made), "C": _copied(runs)},
         title=heading,

@@ -13,7 +13,7 @@ from wattbell.analysis.context import load
 from wattbell.analysis.fio import totals
 from wattbell.analysis.names import status_name
 from wattbell.analysis.signals import track
-from wattbell.analysis.wakeup import _Sidebands
+from wattbell.analysis.wakeup import Sidebands
 from wattbell.capture.meta import save
 from wattbell.measure import rail
 from wattbell.measure.fiojson import Direction, Job, Latency
@@ -72,7 +72,7 @@ def test_clkreq_belongs_to_a_wake_up_from_the_begin_of_the_idle_time_to_its_comp
     asserted: int, exit_ticks: int | None, from_clkreq: int | None
 ) -> None:
     """Idle from tick 100, completed at 600; recovery at 120 and L0 at 300."""
-    found = _Sidebands(events((120, EventType.LINK, int(LinkState.RECOVERY)), (300, EventType.LINK, int(LinkState.L0)),
+    found = Sidebands(events((120, EventType.LINK, int(LinkState.RECOVERY)), (300, EventType.LINK, int(LinkState.L0)),
                               (asserted, EventType.CLKREQ, 0))).link_part(100, 600, 1.0)  # fmt: skip
     assert found == {"link_exit_s": exit_ticks, "from_clkreq_s": from_clkreq}
 
@@ -81,9 +81,9 @@ def test_the_links_exit_is_the_first_within_the_wake_up() -> None:
     links = [(50, LinkState.L0), (100, LinkState.L1_2), (150, LinkState.RECOVERY), (160, LinkState.RECOVERY), (170, LinkState.L0),
              (180, LinkState.L0), (600, LinkState.L0)]  # fmt: skip
     rows = [(tick, EventType.LINK, int(state)) for tick, state in links]
-    assert _Sidebands(events(*rows)).link_part(100, 600, 1.0) == {"link_exit_s": 20, "from_clkreq_s": None}
-    assert _Sidebands(events(*rows)).link_part(165, 600, 1.0)["link_exit_s"] is None  # nothing says when it began
-    assert _Sidebands(events(*rows[:-3], *rows[-1:])).link_part(100, 600, 1.0)["link_exit_s"] is None  # not before the completion
+    assert Sidebands(events(*rows)).link_part(100, 600, 1.0) == {"link_exit_s": 20, "from_clkreq_s": None}
+    assert Sidebands(events(*rows)).link_part(165, 600, 1.0)["link_exit_s"] is None  # nothing says when it began
+    assert Sidebands(events(*rows[:-3], *rows[-1:])).link_part(100, 600, 1.0)["link_exit_s"] is None  # not before the completion
 
 
 def test_a_track_of_a_signal_by_pieces() -> None:

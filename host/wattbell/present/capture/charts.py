@@ -15,12 +15,14 @@ from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
 from wattbell.present.capture.lanes import lanes
-from wattbell.present.chart import Axis, Chart, Envelope, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
-from wattbell.present.colours import MUTED, POWER, Look, look
+from wattbell.present.chart import Axis, Bar, Bars, Chart, Envelope, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
+from wattbell.present.colours import MUTED, POWER, READ, WRITE, Look, look
+from wattbell.results import Known
 
 _MAX_DETAILS = 6
 _RAIL_BINS = {"power": 1 << 15, "voltage": 1 << 13, "current": 1 << 13}
 """Bins of the time line: 16 bytes of the page each."""
+_MOST_BARS = 24
 _MAX_NAMED = 6
 """Up to this many points are labelled; more would overlap, and get a legend instead."""
 _SIDES: tuple[Side, ...] = ("top", "bottom", "right", "left")
@@ -133,6 +135,37 @@ def _distribution(context: Context, result: Analysis, looks: Mapping[int, Look],
         zoom=True,
     )
     return Chart("latency-distribution", f"Latency distribution, {origin} to CQE", [panel], 1, "", _height(looks), True, (7.0, 4.2))
+
+
+def energy_bars(result: Analysis) -> dict[str, Bars]:
+    """Energies by class with their intervals, by the name of the table that they stand above: of commands that stood alone, and of all."""
+    lone = [(name, one["mean_j"]) for name, one in result["alone"].get("classes", {}).items()]
+    every = [
+        (f"{phase['name']}: {name}", fig)
+        for phase in result["phases"]
+        for name, fig in (phase.get("energy_per_command") or {}).get("classes", {}).items()
+    ]
+    out: dict[str, Bars] = {}
+    for key, title, found in (("alone", "Energy of one command, alone", lone), ("shares", "Energy of one command, by phase", every)):
+        bars = [
+            Bar(
+                label,
+                _opcode_colour(label),
+                Known(fig.value, fig.u, fig.unit, fig.lost, fig.conditions),
+                remark="" if fig.u else "no interval",
+            )
+            for label, fig in found
+            if fig.value is not None
+        ]
+        if bars:
+            out[key] = Bars(f"energy-{key}", title, "J", sorted(bars, key=lambda bar: -bar.value.value)[:_MOST_BARS], better="lower")
+    return out
+
+
+def _opcode_colour(label: str) -> str:
+    """The colour of reads, of writes, or of what is neither or both."""
+    kinds = {part.split()[0] for part in label.rpartition(": ")[2].split(" + ")}
+    return {"read": READ, "write": WRITE}.get(next(iter(kinds)) if len(kinds) == 1 else "", MUTED)
 
 
 def _height(looks: Mapping[int, Look]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from wattbell.analysis.names import size_text
-from wattbell.analysis.result import Analysis, CommandTable, PhaseResult
+from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
 from wattbell.analysis.text import NOTHING, clip, count, decimals, duration, si, signed, size_bytes
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
@@ -373,15 +373,14 @@ def shares(phases: Phases) -> Table:
             *spent.values(),
             -found["after_j"].known,
             found["deferred_j"].known,
-            found["unexplained_j"].known,
         ]
         total = found["total_j"].known
-        parted: Row = [cell(_part(joules, total)) for joules in parts]
+        parted: Row = [cell(_part(joules, total)) for joules in (found["unexplained_j"].known, *parts)]
         rows.append([str(phase["name"]), figure(found["total_j"]), *parted])
     columns = (
-        _PHASE, Column("all", "J"), Column("idle", leaves=7), Column("reads", leaves=6), Column("writes", leaves=5),
+        _PHASE, Column("all", "J"), Column("unexplained"), Column("idle", leaves=7), Column("reads", leaves=6), Column("writes", leaves=5),
         Column("mixed, other", short="mixed", leaves=4), Column("after the end", short="after", leaves=1),
-        Column("put off", leaves=2), Column("unexplained"),
+        Column("put off", leaves=2),
     )  # fmt: skip
     explained = (
         "Idle: what the drive draws at operational idle, less where it slept. Reads, writes: what their commands cost; mixed, other: "
@@ -389,6 +388,118 @@ def shares(phases: Phases) -> Table:
         "above idle long after the last command. Unexplained: what is left."
     )
     return Table("Where the energy went", columns, rows, "of each phase", explained)
+
+
+def alone(found: Alone) -> Table:
+    """Energy of commands that stood alone, by class."""
+    rows: list[Row] = []
+    for name, one in found.get("classes", {}).items():
+        spread = one.get("p10_j"), one.get("p90_j")
+        low, high = (x.value for x in spread if x is not None) if None not in spread else (None, None)
+        missing = one["median_j"].conditions.get("absent") or ", ".join(f"{n} x {why}" for why, n in one["refused"].items())
+        rows.append(
+            [
+                name,
+                f"{count(one['measured'])} of {count(one['count'])}",
+                figure(one["mean_j"], 1e6, "µJ"),
+                figure(one["median_j"], 1e6, "µJ"),
+                NOTHING if low is None or high is None else f"{si(low, 'J', 3)} to {si(high, 'J', 3)}",
+                f"±{si(one['each_u_j'], 'J', 2)}" if "each_u_j" in one else NOTHING,
+                figure(one.get("back_s"), 1e6, "µs"),
+                muted(str(missing)),
+            ]
+        )
+    columns = (
+        text_column("command", whole=True), Column("measured", leaves=7), Column("mean"), Column("median", leaves=6),
+        Column("10 % to 90 %", leaves=4), Column("of one", leaves=5), Column("back after", leaves=2), text_column("not given", leaves=1),
+    )  # fmt: skip
+    explained = (
+        f"Commands with nothing else in flight for {1e3 * found.get('quiet_s', 0.0):g} ms before and after: the rail above its baseline "
+        "from the doorbell until it is back there. Of one: what a single command is known to. Back after: from the CQE."
+    )
+    return Table("Energy of commands that stood alone", columns, rows, "above the baseline, until the rail is back there", explained)
+
+
+_WAKE_PARTS = {
+    "clkreq": "CLKREQ#", "link": "link", "to_doorbell": "to doorbell", "fetch": "doorbell → fetch", "controller": "fetch → data",
+    "data": "data", "settling": "settling",
+}  # fmt: skip
+
+
+def transitions(found: Sequence[Transition]) -> Table:
+    """Ways into sleeping states and out of them, and the break-even idle time."""
+    rows: list[Row] = [
+        [
+            one["state"],
+            muted(one["class"]),
+            str(one["count"]),
+            figure(one["entry_s"], 1e3, "ms"),
+            figure(one["entry_j"], 1e3, "mJ"),
+            figure(one["exit_s"], 1e3, "ms"),
+            figure(one["exit_j"], 1e3, "mJ"),
+            figure(one["break_even_s"], 1e3, "ms"),
+            muted(str(one["break_even_s"].conditions.get("absent") or one["break_even_s"].conditions.get("note") or "")),
+        ]
+        for one in found
+    ]
+    columns = (
+        text_column("state", whole=True), text_column("woken by", leaves=3), Column("n", leaves=4), Column("entry", leaves=5),
+        Column("its energy", leaves=7), Column("exit", leaves=6), Column("its energy", leaves=8), Column("break-even"),
+        text_column("remark", leaves=1),
+    )  # fmt: skip
+    explained = (
+        "Entry: from when the rail leaves the level of idle until it is at the state's, and what it drew above the state's. Exit: from the "
+        "first sign of waking until the rail is at idle, and what it drew above that, less the command's own. Break-even: time asleep "
+        "above which sleeping saves energy. An entry that draws as idle does is not seen."
+    )
+    return Table("Into sleep and out of it", columns, rows, "energies above the state's level, and above idle", explained)
+
+
+def wake_parts(found: Sequence[Transition]) -> Table:
+    """Time and energy of the parts of wake-ups."""
+    rows: list[Row] = []
+    for one in found:
+        for part in one["parts"]:
+            why = muted("not resolved") if part["j"].value is None else figure(part["j"], 1e6, "µJ")
+            rows.append([one["state"], _WAKE_PARTS[part["name"]], figure(part["s"], 1e6, "µs"), why])
+    columns = (text_column("from", whole=True), text_column("part"), Column("time"), Column("energy"))
+    return Table("Parts of wake-ups", columns, rows, "means; energy of the rail, nothing subtracted")
+
+
+def owed(phases: Phases) -> Table:
+    """What phases with writes left the drive to do, and their efficiency with it."""
+    rows: list[Row] = []
+    for phase in phases:
+        left = phase.get("owed")
+        if left is None:
+            continue
+        if "absent" in left:
+            rows.append([str(phase["name"]), *[NOTHING] * 7, muted(left["absent"])])
+            continue
+        bound, own = "" if left["back"] else "≥ ", phase["efficiency"]
+        remark = str(left["energy_j"].conditions.get("note") or left["energy_j"].conditions.get("baseline") or "")
+        rows.append(
+            [
+                str(phase["name"]),
+                cell(bound, figure(left["energy_j"], 1e3, "mJ")),
+                f"{100 * left['share'].known:.3g} %" if left.get("share") and left["share"].value is not None else NOTHING,
+                duration(left["back_s"], 3) if left["back"] else f"> {duration(left['rest_s'], 3)}",
+                figure(own.get("mb_per_s_per_w")),
+                cell("" if left["back"] else "≤ ", figure(left.get("mb_per_s_per_w"))),
+                figure(own.get("j_per_gb")),
+                cell(bound, figure(left.get("j_per_gb"))),
+                muted(remark),
+            ]
+        )
+    columns = (
+        _PHASE, Column("owed"), Column("of all", leaves=4), Column("back after", leaves=3), Column("MB/s/W", leaves=6),
+        Column("MB/s/W with it", leaves=8), Column("J/GB", leaves=5), Column("J/GB with it", leaves=7), text_column("remark", leaves=1),
+    )  # fmt: skip
+    explained = (
+        "What the drive drew above its baseline after the writes, until it was back there: folding, collection, an emptying buffer. "
+        "With it: efficiency with that booked to the writes."
+    )
+    return Table("Energy owed after writes", columns, rows, "drawn after the writes, until the drive is back at its baseline", explained)
 
 
 def truth_faults(commands: Mapping[str, Any]) -> list[str]:
@@ -508,6 +619,10 @@ def all_tables(result: Analysis, looks: Looks | None = None) -> dict[str, Table]
         "wakeups": wakeups(result["wakeup"]["by_state"]),
         "energy": energy(result["phases"]),
         "shares": shares(result["phases"]),
+        "owed": owed(result["phases"]),
+        "alone": alone(result["alone"]),
+        "transitions": transitions(result["wakeup"]["transitions"]),
+        "wake_parts": wake_parts(result["wakeup"]["transitions"]),
         "truth": truth(result.get("truth")),
         "fio": fio(result.get("fio")),
         "fio_account": fio_account(result.get("fio_account") or ()),

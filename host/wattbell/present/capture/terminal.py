@@ -51,7 +51,7 @@ def render(result: Analysis, console: Console) -> None:
     """Print the result of :func:`wattbell.analysis.figures_of`: what was recorded, what was lost, and the tables."""
     parts: list[RenderableType] = [WholeText(line) for line in (*_header(result), _totals(result))]
     for name, table in all_tables(result).items():
-        if name == "splits":  # many figures, for the page
+        if name in ("splits", "wake_parts"):  # many figures, for the page
             continue
         parts.append(drawn(table))
         if name == "truth":
