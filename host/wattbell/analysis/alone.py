@@ -255,7 +255,7 @@ def _summary(context: Context, of: LoneClass) -> AloneClass:
     lost = sum(context.loss.between(one.start_tick, one.start_tick + 1).under_rail for one in measured)
     out: AloneClass = {"count": of.count, "measured": len(measured), "refused": dict(of.refused), "pattern": of.pattern}
     if len(measured) < LEAST:
-        why = f"only {len(measured)} commands stood alone and could be measured; {LEAST} are needed"
+        why = f"{len(measured)} commands that stood alone could be measured; {LEAST} are needed"
         return {**out, "mean_j": absent(why, "J", lost), "median_j": absent(why, "J", lost)}
     joules, us = np.array([one.joules for one in measured]), np.array([one.u_j for one in measured])
     n, gain = len(joules), rail.model.gain

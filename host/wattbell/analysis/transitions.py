@@ -222,7 +222,7 @@ def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -
     own = next((c["mean_j"] for name, c in alone.get("classes", {}).items() if name == kind and c["mean_j"].value is not None), None)
     own_j, own_u = (own.known, own.u or 0.0) if own else (0.0, 0.0)
     out["command_j"] = own or absent("no such command stood alone while the drive was awake", "J")
-    note = {} if own else {"note": "the command's own energy is in it: none of its class stood alone while the drive was awake"}
+    note = {} if own else {"note": "the command's own energy is in it"}
     if not done:
         out["exit_s"], out["exit_j"] = absent(members[0].without, "s"), absent(members[0].without, "J")
         out["break_even_s"] = absent(members[0].without, "s")

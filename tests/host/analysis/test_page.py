@@ -155,12 +155,28 @@ PAGE = """\
  mixed   flush + read 4 KiB + write 4 KiB   999.9(18)! µJ   1 + 1 + 1
 
  Where the energy went  of each phase
- phase          all, J             idle             reads           writes           mixed   after          put off         unexplained
+ phase          all, J         unexplained             idle             reads           writes           mixed   after          put off
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- reads     0.21000(21)   60.0 mJ (29 %)     150 mJ (71 %)                –               –       –                –     29.9 µJ (0.0 %)
- bursts    0.30000(30)    200 mJ (67 %)                 –   99.9 mJ (33 %)               –       –                –     49.8 µJ (0.0 %)
- mixed    0.24000(24)!    100 mJ (42 %)                 –                –   140 mJ (58 %)       –                –                   –
- sleep     0.51375(51)   512 mJ (100 %)   3.30 mJ (0.6 %)                –               –       –   297 µJ (0.1 %)   −2.18 mJ (−0.4 %)
+ reads     0.21000(21)     29.9 µJ (0.0 %)   60.0 mJ (29 %)     150 mJ (71 %)                –               –       –                –
+ bursts    0.30000(30)     49.8 µJ (0.0 %)    200 mJ (67 %)                 –   99.9 mJ (33 %)               –       –                –
+ mixed    0.24000(24)!                   –    100 mJ (42 %)                 –                –   140 mJ (58 %)       –                –
+ sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.30 mJ (0.6 %)                –               –       –   297 µJ (0.1 %)
+
+ Energy owed after writes  drawn after the writes, until the drive is back at its baseline
+ phase              owed    of all   back after        MB/s/W   MB/s/W with it          J/GB   J/GB with it   remark
+ ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ bursts     0.000(50) mJ       0 %          0 s    109.27(12)       109.27(16)    9.1515(97)      9.151(13)
+ mixed    0.4950(82)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!
+
+ Energy of commands that stood alone  above the baseline, until the rail is back there
+ command      measured   mean   median   10 % to 90 %   of one   back after   not given
+ ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ read 4 KiB     0 of 2      –        –              –        –            –   0 commands that stood alone could be measured; 5 are needed
+
+ Into sleep and out of it  energies above the state's level, and above idle
+ state   woken by     n          entry      its energy           exit      its energy     break-even   remark
+ ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ PS3     read 4 KiB   2   0.005(64) ms   0.0000(66) mJ   6.120(20) ms   1.8300(47) mJ   3.894(18) ms   the command's own energy is in it
 
  Against the model's truth  limits 0.2 %, 0.1 % + 5 µA, 1 tick
  phase    energy, truth       error   mean power, error     limit

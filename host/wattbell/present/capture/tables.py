@@ -390,6 +390,11 @@ def shares(phases: Phases) -> Table:
     return Table("Where the energy went", columns, rows, "of each phase", explained)
 
 
+def _given(fig: Figure | None, scale: float, unit: str) -> Cell:
+    """A figure with its unit; nothing where it has no value."""
+    return cell(NOTHING) if fig is None or fig.value is None else figure(fig, scale, unit)
+
+
 def alone(found: Alone) -> Table:
     """Energy of commands that stood alone, by class."""
     rows: list[Row] = []
@@ -401,11 +406,11 @@ def alone(found: Alone) -> Table:
             [
                 name,
                 f"{count(one['measured'])} of {count(one['count'])}",
-                figure(one["mean_j"], 1e6, "µJ"),
-                figure(one["median_j"], 1e6, "µJ"),
+                _given(one["mean_j"], 1e6, "µJ"),
+                _given(one["median_j"], 1e6, "µJ"),
                 NOTHING if low is None or high is None else f"{si(low, 'J', 3)} to {si(high, 'J', 3)}",
                 f"±{si(one['each_u_j'], 'J', 2)}" if "each_u_j" in one else NOTHING,
-                figure(one.get("back_s"), 1e6, "µs"),
+                _given(one.get("back_s"), 1e6, "µs"),
                 muted(str(missing)),
             ]
         )
@@ -433,11 +438,11 @@ def transitions(found: Sequence[Transition]) -> Table:
             one["state"],
             muted(one["class"]),
             str(one["count"]),
-            figure(one["entry_s"], 1e3, "ms"),
-            figure(one["entry_j"], 1e3, "mJ"),
-            figure(one["exit_s"], 1e3, "ms"),
-            figure(one["exit_j"], 1e3, "mJ"),
-            figure(one["break_even_s"], 1e3, "ms"),
+            _given(one["entry_s"], 1e3, "ms"),
+            _given(one["entry_j"], 1e3, "mJ"),
+            _given(one["exit_s"], 1e3, "ms"),
+            _given(one["exit_j"], 1e3, "mJ"),
+            _given(one["break_even_s"], 1e3, "ms"),
             muted(str(one["break_even_s"].conditions.get("absent") or one["break_even_s"].conditions.get("note") or "")),
         ]
         for one in found
@@ -461,7 +466,7 @@ def wake_parts(found: Sequence[Transition]) -> Table:
     for one in found:
         for part in one["parts"]:
             why = muted("not resolved") if part["j"].value is None else figure(part["j"], 1e6, "µJ")
-            rows.append([one["state"], _WAKE_PARTS[part["name"]], figure(part["s"], 1e6, "µs"), why])
+            rows.append([one["state"], _WAKE_PARTS[part["name"]], _given(part["s"], 1e6, "µs"), why])
     columns = (text_column("from", whole=True), text_column("part"), Column("time"), Column("energy"))
     return Table("Parts of wake-ups", columns, rows, "means; energy of the rail, nothing subtracted")
 
@@ -481,7 +486,7 @@ def owed(phases: Phases) -> Table:
         rows.append(
             [
                 str(phase["name"]),
-                cell(bound, figure(left["energy_j"], 1e3, "mJ")),
+                cell(bound, _given(left["energy_j"], 1e3, "mJ")),
                 f"{100 * left['share'].known:.3g} %" if left.get("share") and left["share"].value is not None else NOTHING,
                 duration(left["back_s"], 3) if left["back"] else f"> {duration(left['rest_s'], 3)}",
                 figure(own.get("mb_per_s_per_w")),
