@@ -34,8 +34,10 @@ from wattbell.virtual.model import Fidelity
 from wattbell.virtual.replay import Replay, replay
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.xdist_group("box"), pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.xdist_group("box"), pytest.mark.timeout(10800)]
 SERIAL, RIG = "WATTBELL660P0001", "/dev/hvc0,/dev/hvc1"
+LONG_S = 0.2
+"""Of a phase."""
 INTERVAL_S, DECIMATION = 1e-5, 100
 """A rail sample a millisecond."""
 WORK = os.environ.get("WATTBELL_BOX_WORK", "suite")
@@ -192,10 +194,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
             "--rail-only",
             "--virtio",
             "--timeout",
-            "3000",
+            "9000",
         ]
         command += ["--rig-arg=--fidelity", "--rig-arg=fast", "--rig-arg=--seed", "--rig-arg=7", "--script", SCRIPT]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=3200, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=9200, check=False)
         assert (out / "code").is_file(), done.stdout[-3000:] + done.stderr[-3000:]
     assert (out / "code").read_text().strip() == "0", (out / "run.txt").read_text()
     if not (out / "tapped/results.json").is_file():
@@ -268,12 +270,18 @@ def test_rates_power_and_efficiency_agree_within_what_they_state(both: Both) -> 
 
 def test_mb_per_s_are_the_taps_to_half_a_percent(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """Over a phase from its first command to its last: over its bursts, of which the host's log may join two that the tap tells apart, they
-    agree within what the log says of itself."""
+    agree within what the log says of itself. So they do over a phase so short that the emulated processor's way to the doorbell and from
+    the CQE (some 0.7 ms) is more than half a percent."""
+    long = 0
     for host, tap in phases:
         if host["kind"] != "fio" or not host["rates"].get("bytes"):
             continue
         one, other = (phase["rates"]["mb_per_s_whole"] for phase in (host, tap))
-        assert one["value"] == pytest.approx(other["value"], rel=0.005) and within(one, other), host["name"]
+        assert within(one, other), host["name"]
+        if tap["rates"]["span_s"] > LONG_S:
+            assert one["value"] == pytest.approx(other["value"], rel=0.005), host["name"]
+            long += 1
+    assert long >= 2
 
 
 def test_energies_of_phases_agree_within_what_they_state(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:

@@ -220,7 +220,16 @@ class RealBench:
         if missing is not None:
             self._missing.append(f"{capture.path.name}: {missing}")
         told = {"missing": self._missing} if self._missing else {}
-        return {"settings": self.phases[-1].conditions if self.phases else {}, **around, **wear, **told}
+        return {"settings": _settings(self.phases), **around, **wear, **told}
+
+
+def _settings(phases: Sequence[Phase]) -> JsonObject:
+    """How the drive was set in the measured phases; several values where they differ, in the order in which they were."""
+    found: dict[str, dict[Any, None]] = {}
+    for phase in (phase for phase in phases if phase.measured):
+        for name, value in phase.conditions.items():
+            found.setdefault(name, {})[value] = None
+    return {name: values[0] if len(values) == 1 else values for name, of in found.items() if (values := list(of))}
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:

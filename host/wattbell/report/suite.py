@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,18 @@ _ROUTINE = ("busy for ", "steady in rounds ")
 
 
 def _test_notes(run: Run) -> list[tuple[str, bool]]:
-    """(note with the test's name and condition, whether it is routine) for every note of a test."""
+    """(note with the names and conditions of the tests that have it, whether it is routine) for every note of a test."""
     several = len({test.condition for test in run.tests}) > 1
-    return [
-        (f"{test.name}{f' ({test.condition})' if several and test.condition else ''}: {note}", note.startswith(_ROUTINE))
-        for test in run.tests
-        for note in test.notes
-    ]
+    tests: dict[str, dict[str, None]] = {}
+    for test in run.tests:
+        for note in test.notes:
+            tests.setdefault(note, {})[f"{test.name}{f' ({test.condition})' if several and test.condition else ''}"] = None
+    return [(f"{_listed(names, len(run.tests))}: {note}", note.startswith(_ROUTINE)) for note, names in tests.items()]
+
+
+def _listed(names: Iterable[str], of: int) -> str:
+    found = list(names)
+    return ", ".join(found) if len(found) < max(of, 2) else "every test"
 
 
 def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:

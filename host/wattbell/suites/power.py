@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from wattbell_spec.wire import EventType
 
+from ..analysis.text import si
 from ..measure.figure import Figure
 from ..measure.phases import Phase
 from ..measure.source import Source
@@ -21,9 +22,28 @@ SETTLED_PART = 0.5
 
 
 def settled_power(source: Source, phase: Phase) -> Figure:
-    """Mean power of the second half of a phase, in W."""
-    middle = phase.first_tick + (phase.last_tick - phase.first_tick) * (1 - SETTLED_PART)
-    return source.energy(middle, phase.last_tick, source.loss(phase).under_commands, phase.edge_u_s)[1]
+    """Mean power of the second half of a phase, in W.
+
+    The marker at its end wakes the drive. Where that edge is known by another clock than the rail's, the average ends twice ``edge_u_s``
+    and two samples before it (but keeps half of its length), so that nothing of the waking is in it, nor in what may be off.
+    """
+    length = (phase.last_tick - phase.first_tick) * SETTLED_PART
+    middle = phase.last_tick - length
+    sample_s = source.rail.interval_s if source.rail else 0.0
+    before = min(2 * (phase.edge_u_s + sample_s) / source.seconds(1), length / 2) if phase.edge_u_s else 0.0
+    return source.energy(middle, phase.last_tick - before, source.loss(phase).under_commands, phase.edge_u_s)[1]
+
+
+def note_power_management(out: Outcome, source: Source, test: Test) -> None:
+    """Note what of the power management that a test asks for was not in force (looked at on real drives only)."""
+    wanted = {"aspm": (test.aspm, f"ASPM {test.aspm.upper()}"), "apst": (test.apst, "APST")}
+    for phase in [*(p for _, p in source.named(test.id)), *(p for _, _, p in source.numbered(test.id))]:
+        found: Mapping[str, Any] = phase.described.get("conditions") or {}
+        for name, (asked, text) in wanted.items():
+            if asked not in ("off", False) and name in found and found[name] != asked:
+                note = f"{text} was asked for and not in force: {found[name]}"
+                if note not in out.notes:
+                    out.notes.append(note)
 
 
 def note_settling(out: Outcome, source: Source, test: Test) -> None:
@@ -38,7 +58,7 @@ def note_settling(out: Outcome, source: Source, test: Test) -> None:
         if mean_w is None:
             out.notes.append(f"NOT KNOWN to be at rest before the idle time{place}: no whole seconds of the rail in {after_s:.0f} s")
             continue
-        level = f"{mean_w:.4g} W, its seconds within {range_w:.3g} W over {window_s:g} s"
+        level = f"{si(mean_w, 'W')}, its seconds within {si(range_w, 'W', 2)} over {window_s:g} s"
         if seen.get("settled"):
             out.notes.append(f"at rest before the idle time{place}: {level}, after {after_s:.0f} s")
         else:

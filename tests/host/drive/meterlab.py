@@ -110,6 +110,8 @@ class LabLog:
         self.lab = lab
         self.overran, self.overran_from = 0, 50
         self.breaks_after = 1 << 30
+        self.waking_ns = 0
+        """For how much longer a drive is with a marker at the end of a phase, which wakes it."""
         self.marks: list[int] = []
         """Instant of each marker, ns of the host's clock."""
         self.ended = False
@@ -159,7 +161,8 @@ class LabLog:
             rows, self._rows = sorted(self._rows), []
         start, opcode, qid, slba, count = np.array(rows or np.zeros((0, 5)), np.int64).reshape(-1, 5).T
         columns: dict[str, Any] = {
-            "cqe_tick": start + 5000, "doorbell_tick": start, "opcode": opcode.astype(np.uint8), "qid": qid.astype(np.uint8),
+            "cqe_tick": start + 5000 + self.waking_ns * ((opcode == 10) & (count & 0xFF == 2)),
+            "doorbell_tick": start, "opcode": opcode.astype(np.uint8), "qid": qid.astype(np.uint8),
             "slba": slba.astype(np.uint64), "blocks": count.astype(np.uint32), "nsid": np.full(len(start), 7, np.uint32),
         }  # fmt: skip
         lost = []

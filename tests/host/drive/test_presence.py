@@ -75,7 +75,13 @@ def test_what_was_recorded_is_kept_and_no_later_step_is_run(lab: Lab, meter: boo
 
 def test_jobs_that_go_on_without_the_drive_are_ended(lab: Lab) -> None:
     (lab.root / "fio").write_text(BUSY.format(python=sys.executable))
-    lab.power = lambda _: os.unlink(lab.device.path) or 0.5 if (lab.root / "began").exists() and Path(lab.device.path).exists() else 0.5
+
+    def power(_: float) -> float:
+        if (lab.root / "began").exists():
+            Path(lab.device.path).unlink(missing_ok=True)
+        return 0.5
+
+    lab.power = power
     began = time.monotonic()
     with pytest.raises(DriveError, match="has gone"):
         lab.run(WORK, WORK)

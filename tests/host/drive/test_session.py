@@ -50,7 +50,7 @@ def test_an_idle_time_begins_when_the_rail_is_at_rest(lab: Lab, tmp_path: Path) 
     assert seen["mean_w"] == pytest.approx(0.5, rel=1e-3) and seen["range_w"] < 0.01
     assert (settle["kind"], settle["measured"], idle["kind"]) == ("precondition", False, "idle")
     (note,) = scored(lab, tmp_path).notes
-    assert note.startswith("at rest before the idle time: 0.5 W") and "over 10 s" in note
+    assert note.startswith("at rest before the idle time: 500.0 mW") and "over 10 s" in note
 
 
 def test_a_drive_that_never_rests_is_measured_and_said_to_be_restless(lab: Lab, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_drive_that_never_rests_is_measured_and_said_to_be_restless(lab: Lab, 
     assert settle["settling"]["range_w"] == pytest.approx(0.2, abs=0.02)
     assert any("not at rest after" in text for text in lab.said)
     (note,) = scored(lab, tmp_path).notes
-    assert note.startswith("NOT AT REST before the idle time: 0.54 W, its seconds within 0.2 W")
+    assert note.startswith("NOT AT REST before the idle time: 540.0 mW, its seconds within 200 mW")
 
 
 def test_a_slow_drift_is_not_rest(lab: Lab) -> None:

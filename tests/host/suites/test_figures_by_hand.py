@@ -683,8 +683,8 @@ def test_what_was_seen_of_the_rest_before_an_idle_time_is_noted(builder: Any, tm
     builder.levels += [(0, 1.0), (150 * MS, 0.5)]
     out = score_test(Source(builder.write(end=300 * MS)), *suite(tmp_path, "idle", idle_s=0.1), 1.0)
     assert out.notes == [
-        "at rest before the idle time: 0.1235 W, its seconds within 0.00123 W over 10 s, after 42 s",
-        "NOT AT REST before the idle time (t-settle#0): 1.5 W, its seconds within 0.4 W over 10 s, after 600 s of waiting",
+        "at rest before the idle time: 123.5 mW, its seconds within 1.2 mW over 10 s, after 42 s",
+        "NOT AT REST before the idle time (t-settle#0): 1.500 W, its seconds within 400 mW over 10 s, after 600 s of waiting",
         "NOT KNOWN to be at rest before the idle time (t-settle#1): no whole seconds of the rail in 601 s",
     ]
     assert scores(out) == {
@@ -692,6 +692,19 @@ def test_what_was_seen_of_the_rest_before_an_idle_time_is_noted(builder: Any, tm
         ("whole idle time", "W"): pytest.approx((drawn(1.0) + drawn(0.5)) / 2, rel=1e-3),
         ("idle for", "s"): pytest.approx(0.1),
     }
+
+
+def test_power_management_that_was_not_in_force_is_noted(builder: Any, tmp_path: Path) -> None:
+    """On a real drive: what it was set to stands at each phase."""
+    found: dict[str, object] = {"apst": "the drive has none", "aspm": "off: the link has no L1"}
+    builder.phase(1, 50 * MS, 90 * MS, "t#0", kind="idle", conditions={"apst": True, "aspm": "l1.2"})
+    builder.phase(2, 100 * MS, 200 * MS, "t", kind="idle", conditions=found)
+    builder.levels += [(0, 1.0)]
+    asked = {"idle_s": 0.1, "apst": True, "aspm": "l1.2"}
+    assert score_test(Source(builder.write(end=300 * MS)), *suite(tmp_path, "idle", **asked), 1.0).notes == [
+        "ASPM L1.2 was asked for and not in force: off: the link has no L1",
+        "APST was asked for and not in force: the drive has none",
+    ]
 
 
 def test_wake_ups_one_by_one(builder: Any, tmp_path: Path) -> None:

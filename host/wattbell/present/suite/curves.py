@@ -163,7 +163,7 @@ def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     others = entities(background)
     section = Section(
         "Idle power and wake-up",
-        "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST on. Wake-up: first command after that idle.",
+        "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST, unless a note says otherwise. Wake-up: first command after that idle.",
     )
     for key, title in titles_of(found).items():
         kind = kind_in(found, key)

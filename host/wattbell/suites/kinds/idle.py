@@ -9,7 +9,7 @@ from ...measure.source import Source
 from ..jobs import Section
 from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
-from ..power import note_settling, settled_power
+from ..power import note_power_management, note_settling, settled_power
 from ..session import Steps
 from ..suite import Test
 
@@ -28,6 +28,7 @@ class Idle(Kind):
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Power at the end of the idle time, and over all of it."""
         out = Outcome()
+        note_power_management(out, source, test)
         note_settling(out, source, test)
         for _, phase in source.named(test.id):
             out.add_loss(source, phase)

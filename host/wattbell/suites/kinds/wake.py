@@ -13,7 +13,7 @@ from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind, Place
 from ..outcome import Outcome
-from ..power import find_wake, note_settling
+from ..power import find_wake, note_power_management, note_settling
 from ..session import Steps
 from ..suite import Test
 
@@ -33,6 +33,7 @@ class Wake(Kind):
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
         """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
         out = Outcome()
+        note_power_management(out, source, test)
         note_settling(out, source, test)
         rows: list[dict[str, float | None]] = []
         for number, _, phase in source.numbered(test.id):
