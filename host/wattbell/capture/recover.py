@@ -7,13 +7,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from wattbell_spec import wire as spec
+
 from ..errors import CaptureError
+from ..wire.decode import Gap
 from . import meta, schema
 from . import rail as rail_file
 from .journal import NAME as JOURNAL
 from .journal import JournalReader
 from .live import NAME as LIVE
 from .live import being_recorded
+from .railjournal import NAME as RAIL_JOURNAL
+from .railjournal import journalled
 from .room import free_bytes
 from .writer import CaptureWriter
 
@@ -30,12 +35,14 @@ _FIXED_BYTES = 1 << 20
 
 
 def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
-    """Rebuild every table and the waveform of `directory` from ``stream.wbs``; the journal is kept.
+    """Rebuild every table and the waveform of `directory` from ``stream.wbs``, or a meter's from ``rail.arrow``; the journal is kept.
 
     Raises CaptureError when the recorder is alive or the journal is missing.
     """
-    if being_recorded(directory):  # a meter's recorder keeps no journal that would tell
+    if being_recorded(directory):
         raise CaptureError(f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait.")
+    if (directory / RAIL_JOURNAL).exists():
+        return _recover_rail(directory)
     journal = JournalReader(directory)
     try:
         old = meta.load(directory)
@@ -76,6 +83,38 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
         writer.meta["journal"] = old["journal"]
     writer.close(state)
     for name in _made():
+        if (scratch / name).exists():
+            os.replace(scratch / name, directory / name)
+    meta.seal(directory, writer.meta)  # last: from here on the capture is whole
+    shutil.rmtree(scratch)
+    return meta.load(directory)
+
+
+def _recover_rail(directory: Path) -> meta.Meta:
+    """A meter's capture, from the samples that its recorder had been given. The host's log of commands was in memory."""
+    old = meta.load(directory)
+    scratch = directory / _SCRATCH
+    if scratch.exists():
+        shutil.rmtree(scratch)
+    writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False, tick_ps=int(old["clock"]["tick_ps"]))
+    for key in ("id", "workload", "drive", "software"):
+        if old.get(key) is not None:
+            writer.meta[key] = old[key]
+    anchor = old["clock"].get("utc_anchor")
+    if anchor:
+        writer.set_anchor(anchor["tick"], anchor["utc_ns"])
+    try:
+        for source in journalled(directory):
+            writer.add_rail_source(source)
+            writer.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * int(source.interval_ticks[-1])
+        writer.add_gap(Gap(spec.Kind.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
+        writer.note(f"rebuilt from its journal: {RECORDER_DIED}; what the host's log had of the drive's commands is lost with it")
+        writer.close("recovered")
+    except BaseException:
+        writer.abandon()
+        raise
+    for name in (*_made(), LIVE):
+        (directory / name).unlink(missing_ok=True)
         if (scratch / name).exists():
             os.replace(scratch / name, directory / name)
     meta.seal(directory, writer.meta)  # last: from here on the capture is whole

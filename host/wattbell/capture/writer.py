@@ -21,6 +21,8 @@ from .live import NAME as LIVE
 from .livewriter import LiveSummary
 from .place import Place
 from .rail import F32
+from .railjournal import NAME as RAIL_JOURNAL
+from .railjournal import RailJournal
 from .railtrack import RailTrack
 from .room import writing
 from .runaccount import RunAccount
@@ -93,6 +95,7 @@ class CaptureWriter:
         self.last_tick = 0
         self.on_rail: Callable[[RailSource], None] | None = None
         """Called with what is added to the rail."""
+        self.rail_journal: RailJournal | None = None
         self.live: LiveSummary | None = None
         """The figures of this moment, and for others to look at, from :meth:`begin_live` on."""
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
@@ -264,6 +267,11 @@ class CaptureWriter:
             self._rail.on_samples = self.live.add_rail
         return self.live
 
+    def keep_rail(self) -> None:
+        """Journal what is added to the rail from now on (:mod:`.railjournal`), for a source that has no stream; idempotent."""
+        if self.rail_journal is None:
+            self.rail_journal = RailJournal(self.path)
+
     def look(self) -> None:
         """Bring the live summary up to date, where there is one and it is time to."""
         if self.live is not None:
@@ -296,6 +304,8 @@ class CaptureWriter:
     def add_rail_source(self, source: RailSource, epoch: int = 0) -> None:
         """Append blocks of the rail; what is missing between them, and what has no place on their grid, becomes a gap. `epoch`: how often
         the source has restarted."""
+        if self.rail_journal is not None:
+            self.rail_journal.append(source)
         ids, gaps = self._rail.add(source)
         self._tables["rail_blocks"].add(convert.rail_blocks_table(source, ids, epoch))
         self._add_gaps(gaps, 0)
@@ -398,8 +408,9 @@ class CaptureWriter:
             self.live.moved_to(self.path)
         for table in self._tables.values():
             table.moved_to(self.path)
-        if self.journal:
-            self.journal.moved_to(self.path)
+        for journal in (self.journal, self.rail_journal):
+            if journal is not None:
+                journal.moved_to(self.path)
 
     def close(self, state: str = "complete") -> None:
         """End the capture. A capture of a stream is ``incomplete`` instead of ``complete`` when the beginning or the end of the run was not
@@ -415,6 +426,8 @@ class CaptureWriter:
             raise
         if self.journal:
             self.journal.close(remove=not self.keep_stream)
+        if self.rail_journal is not None:
+            self.rail_journal.close(remove=True)
 
     def _finish(self, state: str) -> None:
         self.commit()
@@ -434,7 +447,7 @@ class CaptureWriter:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
         whole = not self._streamed or self._every_run_whole
         self.meta["state"] = "incomplete" if state == "complete" and not whole else state
-        self.meta["files"] = hashes.sums(self.path, leave_out=(LIVE,) if self.keep_stream else (LIVE, JOURNAL))
+        self.meta["files"] = hashes.sums(self.path, leave_out=(LIVE, RAIL_JOURNAL, *(() if self.keep_stream else (JOURNAL,))))
         self.save_meta()
         if self.live is not None:
             self.live.remove()
@@ -462,8 +475,9 @@ class CaptureWriter:
         for table in self._tables.values():
             table.abandon()
         self._rail.abandon()
-        if self.journal:
-            self.journal.close(remove=False)
+        for journal in (self.journal, self.rail_journal):
+            if journal is not None:
+                journal.close(remove=False)
         self._place.give_up()
 
     def __enter__(self) -> CaptureWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,9 +112,7 @@ class Instruments:
         front = self.power_u(mean_w)
         more_j, more_w = self._at_most(span, joules, mean_w, scored)
         if moved:
-            # One clock's error is that of all bursts; the mean that counts is that of all.
-            apart_s = self.model.alignment_u_s
-            above = sum(p.moved_above_mean_j + 2 * apart_s * abs(p.joules / p.covered_s - mean_w) for p in moved)
+            apart_s, above = self.model.alignment_u_s, self._moved_mean(moved, mean_w)
             of_energy, of_mean = (math.sqrt((front * seconds) ** 2 + edges + more**2) for more in (sum(p.moved_j for p in moved), above))
             over = {**over, "edge_u_s": apart_s}
             energy = Figure(joules, math.hypot(of_energy, more_j), "J", lost, over)
@@ -132,7 +130,7 @@ class Instruments:
 
     def _at_most(self, span: Span, joules: float, mean_w: float, scored: bool) -> tuple[float, float]:
         """By how much energy (J) and mean power (W) over a span may be off because a host does not know when its commands were at the
-        drive: what they are less over the bursts that there are at least."""
+        drive: what they are less over the bursts that there are at least, and these may be off against the rail as all bursts may."""
         if span.least is None:
             return 0.0, 0.0
         surely = span.least[span.least[:, 1] > span.least[:, 0]]
@@ -140,4 +138,13 @@ class Instruments:
         least_j, least_s = sum(part.joules for part in found), sum(part.covered_s for part in found)
         if least_s <= 0:
             return math.inf, math.inf
-        return max(joules - least_j, 0.0), abs(least_j / least_s - mean_w)
+        least_w = least_j / least_s
+        moved_j = sum(part.moved_j for part in found)
+        moved_w = self._moved_mean(found, least_w) / least_s
+        return max(joules - least_j, 0.0) + moved_j, abs(least_w - mean_w) + moved_w
+
+    def _moved_mean(self, parts: Iterable[Energy], mean_w: float) -> float:
+        """By how much the energy above the mean of all these bursts may change when the clocks are off (J): all of them together, as one
+        clock's error is that of all."""
+        moved = (part for part in parts if part.moved_j)
+        return sum(p.moved_above_mean_j + 2 * self.model.alignment_u_s * abs(p.joules / p.covered_s - mean_w) for p in moved)

@@ -66,6 +66,8 @@ class Recorder:
         self._first_tick: int | None = None
         self._saved = False
         self._stream = meter if isinstance(meter, StreamMeter) else None
+        if self._stream is None:
+            writer.keep_rail()
 
     @property
     def ended(self) -> bool:
@@ -105,6 +107,7 @@ class Recorder:
             self._saved = True
             self.writer.set_anchor(self.last_tick, now_ns())
             self.writer.commit()
+            self.writer.save_meta()
         self.writer.look()
         return len(found)
 

@@ -80,7 +80,7 @@ def test_an_idle_time_begins_when_the_meters_rail_is_at_rest(lab: Lab) -> None:
 
 
 def test_the_settled_power_of_an_idle_time_has_nothing_of_the_marker_that_wakes_the_drive(lab: Lab) -> None:
-    """Nor does its uncertainty, however long the drive takes to wake."""
+    """Nor does its uncertainty, though nobody knows when in the time that it took the marker was at the drive."""
     lab.power = lambda t: 2.0 if 0 < t < 0.06 else 0.1
     log = LabLog(lab)
     log.waking_ns = 60_000_000
@@ -89,12 +89,11 @@ def test_the_settled_power_of_an_idle_time_has_nothing_of_the_marker_that_wakes_
     lab.run({"name": "i", "idle_s": 1.0}, meter=meter, log=log)
     source = Source(captured(lab))
     (phase,) = source.phases.values()
-    bound = captured(lab).meta["conditions"]["alignment_u_s"]
-    assert phase.edge_u_s == pytest.approx(bound + 5e-6), "the quickest marker took 5 us"
+    assert 0.07 < phase.edge_u_s < 0.08, "when in 60 ms the marker was at the drive nobody knows"
     settled = settled_power(source, phase)
     assert settled.value == pytest.approx(0.1, abs=1e-4) and settled.u is not None and settled.u < 0.002
     _, whole = source.energy(phase.last_tick - 500_000, phase.last_tick, edge_u_s=phase.edge_u_s)
-    assert whole.u is not None and whole.u > 0.03, "up to the edge it would be as uncertain as the clocks"
+    assert whole.u is not None and whole.u > 0.01, "up to the edge it would be as uncertain as the clocks"
 
 
 class Drive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ from wattbell.capture import RailSource
 from wattbell.clock import host_ns
 from wattbell.errors import RigError, UsageError
 from wattbell.meters.meter import open_meter
+from wattbell.meters.powersensor3 import PowerSensor3
 
 from tests.host.meters.measuring import joined, measured
 from tests.host.meters.powersensor3_device import PowerSensor3Device
@@ -45,13 +47,36 @@ def test_samples_of_the_pair_in_use_at_the_rate_of_the_board(board: str, interva
 
 
 def test_lost_sets_are_missing_and_the_rest_is_in_its_place() -> None:
+    """What it sends, in pieces of some milliseconds, each there a moment later. How many turns of the time stamp a gap took is told by
+    these moments: on a busy machine a terminal's would be anything."""
+    lost = {1000: 1, 2000: 7, 3000: 30, 4000: 3000}
+    missing = {index for first, count in lost.items() for index in range(first, first + count)}
+    late = random.Random(1)
     device = PowerSensor3Device(levels)
-    device.lost = {1000: 1, 2000: 7, 3000: 30, 4000: 3000}
     with device, open_meter(f"powersensor3:{device.port}") as meter:
-        ticks, volts, amperes = measured(meter, 8000)
+        assert isinstance(meter, PowerSensor3)
+        for begin in range(0, 11_000, 60):
+            piece = b""
+            for device.index in range(begin, begin + 60):
+                piece += b"" if device.index in missing else device.set_of_samples()
+            meter._feed((begin + 60) * 50 * US + late.randrange(100 * US, 900 * US), piece)
+        meter._release()
+        ticks, volts, amperes = joined(meter._out)
     steps = np.diff(ticks) // (50 * US)
     assert steps[steps != 1].tolist() == [2, 8, 31, 3001]
+    assert len(ticks) == 11_040 - len(missing)
     check(ticks, volts, amperes, 50_000)
+
+
+def test_through_the_port_a_gap_is_as_long_as_the_time_stamps_allow() -> None:
+    device = PowerSensor3Device(levels)
+    device.lost = {1000: 1, 2000: 7}
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        ticks, _, _ = measured(meter, 4000)
+    gaps_us = (np.diff(ticks) // US)[np.diff(ticks) != 50 * US]
+    assert len(gaps_us) == 2
+    off_us = (gaps_us - np.array([100, 400]) + 512) % 1024 - 512
+    assert np.abs(off_us).max() <= 50
 
 
 def test_bytes_that_are_none_of_its_sets_are_left_out() -> None:

@@ -76,6 +76,23 @@ def test_a_ppk2_that_is_unplugged_leaves_all_that_came(tmp_path: Path) -> None:
     assert power_w(capture)[:60_000].mean() == pytest.approx(low, rel=1e-3)
 
 
+def test_a_recorder_that_is_killed_loses_nothing_that_had_come(tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    with device() as sensor:
+        run = wattbell("record", "--meter", f"powersensor3:{sensor.port}", "--out", str(out))
+        journal = out / "rail.arrow"
+        wait_for(lambda: journal.exists() and journal.stat().st_size > 200_000, 60)
+        there = journal.stat().st_size
+        run.kill()
+        run.communicate(timeout=60)
+    capture = open_capture(out)
+    samples = capture.meta["rail"]["samples"]
+    assert samples > there // 16, "a sample takes 8 bytes of it, and what goes with each piece"
+    assert power_w(capture)[:samples] == pytest.approx(POWER_W, rel=1e-5)
+    assert capture.meta["state"] == "recovered" and capture.meta["rig"]["model"] == "PowerSensor3 MLX10 (M.2)"
+    assert capture.meta["clock"]["utc_anchor"] is not None
+
+
 def test_a_supply_that_speaks_scpi(tmp_path: Path) -> None:
     supply = Instrument({"MEAS:VOLT?": lambda: "3.28", "MEAS:CURR?": lambda: "0.75"})
     with TcpInstrument(supply) as server:
