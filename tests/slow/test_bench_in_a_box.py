@@ -36,8 +36,6 @@ from wattbell.virtual.replay import Replay, replay
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.xdist_group("box"), pytest.mark.timeout(10800)]
 SERIAL, RIG = "WATTBELL660P0001", "/dev/hvc0,/dev/hvc1"
-BUSY_S = 0.01
-"""From the driver's set-up to the doorbell, and from the CQE to the driver, when the machine is busy."""
 INTERVAL_S, DECIMATION = 1e-5, 100
 """A rail sample a millisecond."""
 WORK = os.environ.get("WATTBELL_BOX_WORK", "suite")
@@ -271,14 +269,15 @@ def test_rates_power_and_efficiency_agree_within_what_they_state(both: Both) -> 
 
 def test_mb_per_s_are_the_taps_to_half_a_percent(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """Over a phase from its first command to its last: over its bursts, of which the host's log may join two that the tap tells apart, they
-    agree within what the log says of itself. So they do where the emulated processor's way to the doorbell and from the CQE, which is up to
-    10 ms on a busy machine, is more of the phase than half a percent."""
+    agree within what the log says of itself. So they do where it says more than half a percent: the emulated processor's way to the
+    doorbell and from the CQE is long on a busy machine."""
     for host, tap in phases:
         if host["kind"] != "fio" or not host["rates"].get("bytes"):
             continue
         one, other = (phase["rates"]["mb_per_s_whole"] for phase in (host, tap))
         assert within(one, other), host["name"]
-        assert one["value"] == pytest.approx(other["value"], rel=max(0.005, BUSY_S / tap["rates"]["span_s"])), host["name"]
+        if one["u"] <= 0.005 * one["value"]:
+            assert one["value"] == pytest.approx(other["value"], rel=0.005), host["name"]
 
 
 def test_energies_of_phases_agree_within_what_they_state(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
