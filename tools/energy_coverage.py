@@ -2,7 +2,7 @@
 """Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
 boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
 
-    energy_coverage.py [--workloads 200] [--first 101] [--others 40] [--processes 2] [--json FILE] [--check]
+    energy_coverage.py [--workloads 200] [--first 301] [--others 24] [--processes 2] [--json FILE] [--check]
 
 --others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
@@ -159,18 +159,17 @@ def measure(seed: int, others: bool = False) -> list[Found]:
         interval_s = FINE_INTERVAL_S if others else INTERVAL_S
         run = ModelRun(plan(seed, folder), find_profile(profile), folder / "capture", Fidelity.fast, seed, interval_s, rig_options=options)
         run_model(run, Silence())
-        found = judge(run.out, seed, profile, RIG, True)
+        found = judge(run.out, seed, profile, RIG)
         if others:
-            found += judge(as_host_sees(run.out, folder / "host", seed), seed, profile, "the driver's log, rail of the rig", False)
+            found += judge(as_host_sees(run.out, folder / "host", seed), seed, profile, "the driver's log, rail of the rig")
             for rate in OTHER_RATES:
                 coarse = with_coarse_rail(run.out, folder / f"coarse{rate}", round(1 / rate / interval_s))
-                found += judge(coarse, seed, profile, f"tap, rail of {rate / 1000:g} kS/s", False)
+                found += judge(coarse, seed, profile, f"tap, rail of {rate / 1000:g} kS/s")
     return found
 
 
-def judge(path: Path, seed: int, profile: str, seen: str, by_tap: bool) -> list[Found]:
-    """Every class of every load of a capture against the model's truth. ``by_tap``: phases are told by the tap's own markers, else by
-    those of the host, and commands are the same."""
+def judge(path: Path, seed: int, profile: str, seen: str) -> list[Found]:
+    """Every class of every load of a capture against the model's truth. ``seen``: by which instruments."""
     capture = open_capture(path)
     origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     commands, joules = truth_of(path, origin * 1000)
@@ -254,7 +253,7 @@ def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list
             u = None
             if fitted is not None and one.how == "regression" and one.u_j is not None:
                 group = [names[part] for part in one.name.split(" + ")]
-                value, half_width = fitted.combination(fitted.weights(without[id(window)], group))
+                value, half_width = fitted.combination(fitted.weights(without[id(window)], group), one.share)
                 u = math.hypot(half_width, window.gain * value)
             out.append(replace(one, oracle_u_j=u))
     return out
@@ -265,7 +264,9 @@ def kind_of(found: Found) -> str:
     if found.how == "accounting":
         return "all classes as one (accounting)" if found.merged else "one class (accounting)"
     if found.u_j is None:
-        return "no interval: " + ("a small part" if TOO_SMALL in found.note else "sequential reads in company")
+        if perclass.NO_INTERVAL in found.note:
+            return "no interval: sequential reads in company"
+        return "no interval: " + ("a small part" if TOO_SMALL in found.note else "commands are a host's")
     if found.merged:
         return "classes merged"
     return found.name.split()[0] + (" sequential" if "sequential" in found.name else "")
@@ -283,8 +284,10 @@ def table(all_found: list[Found]) -> list[str]:
     everything = sum(one.above_j for one in all_found)
     for name, members in [*sorted(groups.items()), ("**all of several classes with an interval**", separated(all_found))]:
         given = [one for one in members if one.u_j is not None]
+        if not members:
+            continue
         errors, energy = np.array([one.error for one in members]), np.array([one.share for one in members])
-        bias, rms = float((errors * energy).sum() / energy.sum()) if len(members) else 0.0, float(np.sqrt(np.mean(errors**2)))
+        bias, rms = float((errors * energy).sum() / energy.sum()), float(np.sqrt(np.mean(errors**2)))
         held = f"{100 * sum(bool(one.covered) for one in given) / len(given):.1f} %" if given else "no interval is given"
         width = f"{100 * np.median([(one.u_j or 0.0) / one.truth_j for one in given]):.2f} %" if given else ""
         oracle = [one.oracle_u_j / one.truth_j for one in given if one.oracle_u_j is not None]
@@ -309,8 +312,8 @@ def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=200)
-    parser.add_argument("--first", type=int, default=101)
-    parser.add_argument("--others", type=int, default=40)
+    parser.add_argument("--first", type=int, default=301)
+    parser.add_argument("--others", type=int, default=24)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")

@@ -29,6 +29,8 @@ MOST_SPREAD = 0.05
 """Relative spread of the residuals beyond which the phases do not follow one model, and nothing is told apart."""
 WIDEST = 0.5
 """Relative half-width (95 %) beyond which a class is not told apart from another."""
+_LEAST_PART = 1e-4
+"""Of a phase's energy: less is not told from nothing."""
 _FIRST_W = 0.1
 """What a controller is taken to draw at first, and"""
 _ROUNDS = 4
@@ -66,8 +68,7 @@ class PhaseLoad:
 class Fit:
     """``names``: of the classes; the last coefficient is the controller's power in W, the others joule a command. ``seen``: orthonormal
     directions of the scaled design that the phases determine. ``quantile``: 97.5 % of Student's t. ``spread``: relative, of the
-    residuals; ``scatter``: relative, by which the energy of a class differs from phase to phase, if that of each class does so by
-    itself."""
+    residuals."""
 
     names: list[str]
     scale: Float
@@ -76,7 +77,6 @@ class Fit:
     seen: Float
     quantile: float
     spread: float
-    scatter: float
     phases: int
 
     @property
@@ -84,15 +84,22 @@ class Fit:
         """What the controller draws while it is on."""
         return float(self.theta[-1] / self.scale[-1])
 
-    def combination(self, weights: Float) -> tuple[float, float]:
-        """Value and half-width (95 %) of ``weights @ coefficients`` in one phase; infinite if the phases do not determine it."""
+    def combination(self, weights: Float, part: float = 1.0) -> tuple[float, float]:
+        """Value and half-width (95 %) of ``weights @ coefficients`` in one phase, of whose energy it is this ``part``; infinite if the
+        phases do not determine it.
+
+        A phase is off by ``spread``, whatever it mixes. If what its classes are off by is independent, and it shall not matter how finely
+        commands are divided into classes, the variance of each goes with its part of the energy: a tenth of it is off by three times as
+        much, relative to itself.
+        """
         scaled = weights / self.scale
         inside = self.seen @ (self.seen.T @ scaled)
         value = float(scaled @ self.theta)
         if np.linalg.norm(scaled - inside) > _UNSEEN * np.linalg.norm(scaled):
             return value, math.inf
         variance = max(0.0, float(scaled @ self.covariance @ scaled))
-        return value, self.quantile * math.sqrt(variance + (self.scatter * value) ** 2)
+        own = self.spread * value / math.sqrt(min(max(part, _LEAST_PART), 1.0))
+        return value, self.quantile * math.hypot(math.sqrt(variance), own)
 
     def weights(self, load: PhaseLoad, names: Sequence[str]) -> Float:
         """The combination that is the mean energy of the commands of these classes in a phase."""
@@ -125,11 +132,7 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
     variance = float(residual @ residual) / free
     covariance = variance * seen @ np.linalg.inv(reduced.T @ reduced) @ seen.T
     theta, spread = seen @ solution, math.sqrt(variance)
-    # A residual is the sum of what each class is off, weighted by its part of the phase's energy.
-    parts = np.array([[load.counts.get(name, 0) / load.above_j for name in names] for load in loads]) * (theta / scale)[:-1]
-    parts += np.array([[load.shared_s.get(name, 0.0) / load.above_j for name in names] for load in loads]) * (theta / scale)[-1]
-    scatter = spread / math.sqrt(float(np.mean((parts**2).sum(axis=1))))
-    return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, scatter, len(loads))
+    return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, len(loads))
 
 
 def settle(loads: Sequence[PhaseLoad]) -> Fit | None:
@@ -160,7 +163,9 @@ def tell_apart(found: Fit, load: PhaseLoad) -> list[Told]:
     """
 
     def told(group: tuple[str, ...]) -> Told:
-        return Told(group, *found.combination(found.weights(load, group)))
+        weights, count = found.weights(load, group), sum(load.counts[name] for name in group)
+        part = found.combination(weights)[0] * count / load.above_j
+        return Told(group, *found.combination(weights, part))
 
     def badness(one: Told) -> float:
         return math.inf if one.joules <= 0 else one.half_width / one.joules

@@ -41,6 +41,7 @@ SMALLEST_PART = 0.1
 """Of a phase's energy above idle. What a smaller class costs may be off by much more than the residuals of whole phases show."""
 TOO_SMALL = "no interval: a small part of what this phase drew, so that the phases hardly show how far off it is"
 HELD = "on models of drives such intervals held the truth in 90 % of the cases, not in 95 % (docs/energy.md)"
+BY_HOST = "no interval: by the host's instants commands are in flight for longer than on the wire, by an amount that is not known"
 NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: one figure for all of them"
 
 
@@ -54,6 +55,7 @@ class Window:
     base_u_w: float = 0.0
     gain: float = 0.0
     lost: int = 0
+    by_host: bool = False
 
 
 def energy_per_command(
@@ -64,12 +66,13 @@ def energy_per_command(
     lost: int,
     window: tuple[int, int] | None = None,
     until: int | None = None,
+    by_host: bool = False,
 ) -> Window:
     """``result``: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``; ``lost`` is missing
     under all of them.
 
     ``commands``: I/O commands with an SQE, sorted by start. ``window``: first and last tick of what ``shares`` is about, the active
-    span by default. ``until``: when the next command comes, by default the end of the window.
+    span by default. ``until``: when the next command comes, by default the end of the window. ``by_host``: instants are a host's.
     """
     if idle_w is None or idle_w.value is None:
         return Window({"absent": "no steady operational idle level in this capture to measure above"})
@@ -107,7 +110,7 @@ def energy_per_command(
         on_after(rail, steps, at_work, base) if bytes_written else None,
         {name: nbytes / bytes_written for name, nbytes in written.items()} if bytes_written else {},
     )
-    return Window(result, load, classes, base_u, rail.model.gain, lost)
+    return Window(result, load, classes, base_u, rail.model.gain, lost, by_host)
 
 
 def separate(windows: Sequence[Window]) -> None:
@@ -140,7 +143,8 @@ def separate(windows: Sequence[Window]) -> None:
             conditions = {"idle_w": whole.conditions["idle_w"], "commands": n, **_circumstances(members)}
             notes = [NOT_TOLD_APART] * (len(members) > 1) + [NO_INTERVAL] * any(name.endswith(_IN_COMPANY) for name in one.names)
             notes += [TOO_SMALL] * (one.joules * n < SMALLEST_PART * load.above_j)
-            known_u = None if NO_INTERVAL in notes or TOO_SMALL in notes else u
+            notes += [BY_HOST] * window.by_host
+            known_u = None if {NO_INTERVAL, TOO_SMALL, BY_HOST} & set(notes) else u
             note = {"note": "; ".join(notes)} if notes else {}
             classes[name] = Figure(one.joules, known_u, "J", window.lost, {**conditions, **note})
             spent[name] = Figure(one.joules * n, None if known_u is None else u * n, "J", window.lost)
