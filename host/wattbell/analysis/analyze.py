@@ -161,7 +161,9 @@ def _window(
     if left is not None:
         out["owed"] = left
     until = context.next_start(last_tick)
-    energy_of = perclass.energy_per_command(context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host)
+    energy_of = perclass.energy_per_command(
+        context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host, None if whole else steps
+    )
     out["energy_per_command"] = energy_of.result
     return out, energy_of
 

@@ -12,7 +12,7 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.capture import Capture
 from wattbell.capture.marking import marking_of
-from wattbell.measure.depth import DepthSteps, depth_steps, idle_gaps
+from wattbell.measure.depth import DepthSteps, depth_steps
 from wattbell.measure.errormodel import error_model
 from wattbell.measure.instruments import Instruments
 from wattbell.measure.loss import LossBook
@@ -37,10 +37,15 @@ def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int)
         kept = table.take(~((table.qid == 0) & (table.opcode == AER)) & ~table.has(CommandFlag.NO_SQE))
         starts.append(kept.start_tick)
         ends.append(np.maximum(kept.cqe_tick, kept.start_tick))
-    steps = depth_steps(np.concatenate(starts), np.concatenate(ends))
-    gaps = idle_gaps(steps, minimum_ticks)
-    if len(steps.ticks) and last_tick - int(steps.ticks[-1]) >= minimum_ticks:
-        gaps = np.concatenate((gaps, [[int(steps.ticks[-1]), last_tick]]))
+    begins, over = np.concatenate(starts), np.concatenate(ends)
+    if not len(begins):
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(begins, kind="stable")
+    begins, over = begins[order], np.maximum.accumulate(over[order])
+    before = np.flatnonzero(begins[1:] - over[:-1] >= minimum_ticks)
+    gaps = np.stack((over[before], begins[before + 1]), axis=1)
+    if last_tick - int(over[-1]) >= minimum_ticks:
+        gaps = np.concatenate((gaps, [[int(over[-1]), last_tick]]))
     return gaps
 
 
@@ -81,16 +86,14 @@ def load(capture: Capture) -> Context:
     model, seen = seen_by(capture, error_model(meta))
     sizes, notes = lba_sizes(meta)
     everything = load_commands(capture.commands, sizes)
-    markers = is_marker(everything, marking_of(meta))
-    commands = everything.take(~markers) if markers.any() else everything
+    edges = [int(everything.start_tick[0]), int(everything.cqe_tick.max())] if len(everything) else []
+    longest = _longest(everything)
+    commands, markers = everything.apart(is_marker(everything, marking_of(meta)))
     if not (commands.qid > 0).any():
         notes = []  # no I/O: the block size matters to nothing
     events = capture.events.collect().sort("tick", maintain_order=True)
     reason = no_rail_reason(capture)
     rail = Rail(capture, model) if reason is None else None
-    edges: list[int] = []
-    if len(everything):
-        edges += [int(everything.start_tick[0]), int(everything.cqe_tick.max())]
     if rail is not None:
         edges += [rail.first_tick, rail.last_tick]
     if len(events):
@@ -102,13 +105,13 @@ def load(capture: Capture) -> Context:
         model=model,
         tick_s=tick_s,
         commands=commands,
-        markers=everything.take(markers),
+        markers=markers,
         steps=depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick)),
-        gaps=idle_times((commands, everything.take(markers)), last, round(IDLE_MIN_S / tick_s)),
+        gaps=idle_times((commands, markers), last, round(IDLE_MIN_S / tick_s)),
         events=events,
         rail=rail,
         no_rail=reason,
-        loss=LossBook(capture.gaps.collect(), events, first, last, lambda: _longest(everything)),
+        loss=LossBook(capture.gaps.collect(), events, first, last, lambda: longest),
         phases=find_phases(events, meta.get("workload") or {}, last),
         first_tick=first,
         last_tick=last,

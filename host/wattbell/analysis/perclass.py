@@ -19,7 +19,7 @@ from wattbell.analysis.commandclass import CommandClass, classify
 from wattbell.analysis.energybins import Bins, equal_shares, on_after, rail_bins
 from wattbell.analysis.energyfit import PhaseLoad
 from wattbell.analysis.result import EnergyPerCommand, EnergyShares
-from wattbell.measure.depth import depth_steps
+from wattbell.measure.depth import DepthSteps
 from wattbell.measure.figure import Figure
 from wattbell.measure.rail import Rail
 from wattbell.measure.table import Commands
@@ -67,12 +67,14 @@ def energy_per_command(
     window: tuple[int, int] | None = None,
     until: int | None = None,
     by_host: bool = False,
+    steps: DepthSteps | None = None,
 ) -> Window:
     """``result``: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``; ``lost`` is missing
     under all of them.
 
     ``commands``: I/O commands with an SQE, sorted by start. ``window``: first and last tick of what ``shares`` is about, the active
     span by default. ``until``: when the next command comes, by default the end of the window. ``by_host``: instants are a host's.
+    ``steps``: depth of ``commands``; without it classes are not to be told apart.
     """
     if idle_w is None or idle_w.value is None:
         return Window({"absent": "no steady operational idle level in this capture to measure above"})
@@ -97,8 +99,9 @@ def energy_per_command(
         "classes": {name: Figure(above / count, u / count, "J", lost, conditions)},
         "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost),
     }
+    if steps is None:
+        return Window(result)
     ends = np.maximum(commands.cqe_tick, commands.start_tick)
-    steps = depth_steps(commands.start_tick, ends)
     shares = equal_shares(steps, commands.start_tick, ends)
     written = {identity(one, classes): float(commands.nbytes[one.members & np.isin(commands.opcode, _DEFERRING)].sum()) for one in classes}
     bytes_written = sum(written.values())

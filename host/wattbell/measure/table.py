@@ -100,6 +100,14 @@ class Commands:
             where = np.flatnonzero(where)
         return Commands({}, self, np.asarray(where, np.int64))
 
+    def apart(self, mask: Bool) -> tuple[Commands, Commands]:
+        """The commands outside and inside a mask. Columns move there: this table has none afterwards, and no memory is held twice."""
+        parts: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for name in [name for name in vars(self) if name in _COLUMNS]:
+            values = self.__dict__.pop(name)
+            parts[0][name], parts[1][name] = values[~mask], values[mask]
+        return Commands(parts[0]), Commands(parts[1])
+
     def between(self, first_tick: int, last_tick: int) -> Commands:
         """Commands whose start falls in ``[first_tick, last_tick)``; a view, no copy."""
         low = int(np.searchsorted(self.start_tick, first_tick, side="left"))
@@ -157,8 +165,13 @@ def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], 
         "saturated": pl.col("saturated").fill_null(0).cast(pl.UInt8),
         "source": pl.col("source").cast(pl.UInt8),
     }
-    data = lazy.select(*(made[name] for name in columns)).sort("start_tick", maintain_order=True).collect()
-    return Commands({name: data[name].to_numpy() for name in columns})
+    data = lazy.select(*(made[name] for name in columns)).collect()
+    # A column at a time, and each let go once it is in order: all of them twice would be the most memory that an analysis needs.
+    order = np.argsort(data["start_tick"].to_numpy(), kind="stable")
+    found: dict[str, Any] = {}
+    for name in columns:
+        found[name] = data.drop_in_place(name).to_numpy()[order]
+    return Commands(found)
 
 
 def is_marker(commands: Commands, marking: Marking = BY_FEATURE) -> Bool:

@@ -19,6 +19,13 @@ def phase(reads: int, writes: int, busy_s: float = 1.0, off: tuple[float, float]
     return PhaseLoad(counts, shared, joules, 0.0)
 
 
+def parts(reads: int, writes: int, busy_s: float) -> np.ndarray:
+    """Of the energy: of reads, of writes; 1 for one that is not there."""
+    share_j = ACTIVE_W * busy_s / (reads + writes)
+    joules = np.array([reads * (READ_J + share_j), writes * (WRITE_J + share_j)])
+    return np.where(joules > 0, joules / joules.sum(), 1.0)
+
+
 def test_classes_that_phases_mix_differently_are_told_apart() -> None:
     loads = [phase(50_000, 0), phase(100_000, 0), phase(0, 20_000), phase(0, 60_000, 0.5), phase(50_000, 20_000), phase(9_000, 40_000)]
     found = fit(loads)
@@ -57,11 +64,13 @@ def test_what_a_small_class_costs_is_not_known_better_than_phases_follow_the_mod
 
 
 def test_half_widths_hold_the_truth_as_often_as_they_say() -> None:
+    """Each class is off by itself, with a variance that goes with its part of the phase."""
     rng, held, all_of_them = np.random.default_rng(5), 0, 0
     for _ in range(150):
         mixes = [(50_000, 0), (90_000, 0), (0, 30_000), (0, 60_000), *rng.integers(5_000, 50_000, (5, 2)).tolist()]
-        offs = rng.normal(0, 0.01, (len(mixes), 2)).tolist()
-        loads = [phase(*mix, busy_s=rng.uniform(0.3, 1), off=off) for mix, off in zip(mixes, offs, strict=True)]
+        busy = rng.uniform(0.3, 1, len(mixes)).tolist()
+        offs = [tuple(rng.normal(0, 0.01, 2) / np.sqrt(parts(*mix, busy_s))) for mix, busy_s in zip(mixes, busy, strict=True)]
+        loads = [phase(*mix, busy_s=busy_s, off=off) for mix, busy_s, off in zip(mixes, busy, offs, strict=True)]
         found = fit(loads)
         assert found is not None
         for load, off in zip(loads[4:], offs[4:], strict=True):
