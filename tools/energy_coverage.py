@@ -17,7 +17,7 @@ import random
 import resource
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -174,7 +174,12 @@ def judge(path: Path, seed: int, profile: str, seen: str) -> list[Found]:
     origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     commands, joules = truth_of(path, origin * 1000)
     windows: list[perclass.Window] = []
-    with mock.patch.object(perclass, "separate", side_effect=lambda given: (windows.extend(given), separate(given))):
+
+    def kept(given: Sequence[perclass.Window]) -> None:
+        windows.extend(given)
+        separate(given)
+
+    with mock.patch.object(perclass, "separate", kept):
         result: JsonObject = analyze(capture)
     told = iter(windows)  # one of each phase that has energies
     truths = json.loads((path / "workload/truth.json").read_text())["phases"]
