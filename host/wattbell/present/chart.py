@@ -26,9 +26,18 @@ Side = Literal["", "top", "bottom", "right", "left"]
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a bar, in the bar's unit."""
+
+    name: str
+    colour: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Bar:
     """One bar. ``hatched`` marks the full drive; ``picked``: of the drive that the page is about, among others; ``remark`` (another
-    reading) and ``lost`` follow the figure."""
+    reading) and ``lost`` follow the figure. ``parts``: what it is stacked of, from its foot."""
 
     label: str
     colour: str
@@ -37,6 +46,7 @@ class Bar:
     remark: str = ""
     lost: str = ""
     picked: bool = False
+    parts: Sequence[Part] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,11 @@ class Bars:
     better: Literal["higher", "lower", ""] = "higher"
     group: str = ""
     short: str = ""
+
+    @property
+    def legend(self) -> dict[str, str]:
+        """Colours of the parts by their names."""
+        return {part.name: part.colour for bar in self.bars for part in bar.parts}
 
     @property
     def top(self) -> float:

@@ -73,12 +73,20 @@ def _bars(chart: Bars) -> Figure:
         style: dict[str, Any] = {"color": bar.colour}
         if bar.hatched:
             style = {"facecolor": "white", "edgecolor": bar.colour, "hatch": "////", "linewidth": 0.9}
-        axes.barh(y, bar.value.value, height=0.68, **style)
+        if not bar.parts:
+            axes.barh(y, bar.value.value, height=0.68, **style)
+        at = 0.0
+        for part in bar.parts:
+            axes.barh(y, part.value, left=at, height=0.68, color=part.colour)
+            at += part.value
         if bar.value.u:
             axes.errorbar(bar.value.value, y, xerr=bar.value.u, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
         text = "  ".join(filter(None, (figure_cell(shown(bar.value), chart.scale[0]).text.rstrip("!"), bar.remark, bar.lost)))
         at = bar.value.value + (bar.value.u or 0.0) + 0.012 * top
         axes.annotate(text, (at, y), va="center", fontsize=8.5, color=INK)
+    if chart.legend:
+        handles = [Line2D([], [], color=colour, linewidth=6, label=name) for name, colour in chart.legend.items()]
+        figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside lower center", ncols=len(handles))
     axes.set_yticks(range(n), [b.label for b in reversed(chart.bars)])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, top * (1.5 if any(b.remark or b.lost for b in chart.bars) else 1.2))

@@ -112,8 +112,9 @@ def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
     if "truth" in tables:
         tables["truth"].blocks.append(Lines(truth_lines(result["truth"])))
     for name, bars in energy_bars(result).items():
-        if name in tables:
-            tables[name].blocks.insert(0, bars)
+        above = "shares" if name == "stack" else name
+        if above in tables:
+            tables[above].blocks.insert(0, bars)
     before = [tables.pop(name) for name in ("workloads", "power", "fio_account", "bursts") if name in tables]
     after = [tables.pop(name) for name in list(tables) if name not in ("truth", "fio")]
     time = Section("Time line", explained + missing, [drawn.timeline])

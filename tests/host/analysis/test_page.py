@@ -15,6 +15,7 @@ from wattbell.capture.meta import save
 from wattbell.cli.output import PlainConsole
 from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure
+from wattbell.present.capture.charts import energy_bars
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
@@ -388,3 +389,15 @@ def test_values_with_their_uncertainties() -> None:
     assert concise(Figure(1234.2, 25.0)) == "1\u202f234(25)"
     assert concise(Figure(2.0, None)) == concise(Figure(2.0, 0.0)) == "2.0000" and concise(Figure(2.0, 1.9e-7)) == "2.0000"
     assert concise(Figure(2.0, 2.1e-7)) == "2.00000000(21)" and concise(Figure(0.0, 0.5)) == "0.00(50)"
+
+
+def test_the_stack_of_a_phase_is_its_energy(found: Analysis) -> None:
+    """What it went into adds up to it, the unexplained part with its sign; none of it is left out for being small."""
+    bars = energy_bars(found)["stack"].bars
+    assert len(bars) == 4
+    for bar, phase in zip(bars, found["phases"], strict=False):
+        unexplained = phase["energy_per_command"]["shares"]["unexplained_j"].known
+        assert f"unexplained {100 * unexplained / bar.value.value:+.1f} %".replace("-", "−") == bar.remark
+        drawn = {part.name: part.value for part in bar.parts}
+        explained = sum(drawn.values()) - drawn.get("unexplained (either way)", 0.0)
+        assert explained + unexplained == pytest.approx(bar.value.value, rel=1e-6)

@@ -154,7 +154,7 @@ def test_zooming_ends_with_a_word_where_the_data_end(browsed):
 @in_a_browser
 def test_a_chart_can_be_copied_with_its_data_and_conditions(browsed):
     seen, dom = browsed
-    assert dom.count('class="copy"') == 12 and seen["picture"] > 150
+    assert dom.count('class="copy"') == 13 and seen["picture"] > 150
     moved = [line.split(",") for line in seen["csv"].splitlines()[1:]]
     assert sum(float(mean) for name, _, mean, *_ in moved if name == "throughput read") * 1e-3 == pytest.approx(600 * 4096e-6, rel=1e-4)
     assert seen["panel"].startswith('curve,"mean power, W",MB/s,') and "reads" in seen["panel"]
