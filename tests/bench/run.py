@@ -1,7 +1,7 @@
 """``make bench``: all of the project's speed figures in one run, each beside its target.
 
-Runs ``model.py``, ``rtl.py``, ``host_bench.py``, ``view.py`` and (where Chromium is installed) ``view_page.py`` one after the other
-(they would disturb each other) and prints their results as one table, or as one JSON object with ``--json``. A missed target is
+Runs ``model.py``, ``rtl.py``, ``host_bench.py``, ``analysis.py``, ``view.py`` and (where Chromium is installed) ``view_page.py`` one after
+the other (they would disturb each other) and prints their results as one table, or as one JSON object with ``--json``. A missed target is
 printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more.
 For root the live recording and the page run before everything else on the machine (``--urgent``).
 """
@@ -53,6 +53,7 @@ def main() -> None:
         "view": measured("view", "--json"),
         **({"view_page": measured("view_page", *urgent)} if shutil.which("chromium") else {}),
         "host": measured("host_bench", "--json", *urgent),
+        "analysis": measured("analysis", "--json"),
     }
     machine |= {"load_after": os.getloadavg()[0], "minutes": (time.monotonic() - start) / 60}
     if arguments.json:
