@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.nvme import io as opcode_of
 
-from wattbell.analysis.alone import limits, runs
+from wattbell.analysis.alone import runs
 from wattbell.analysis.railpiece import Level, Piece, piece
 from wattbell.analysis.result import Owed, Window
 from wattbell.measure.figure import Figure, K, ratio
@@ -75,12 +75,12 @@ def _before(context: Context, first_tick: int) -> Level | None:
     rail = context.rail
     assert rail is not None
     lead, length = 0.5e-3 / context.tick_s, 20e-3 / context.tick_s
-    quiet = first_tick - lead - length
-    starts, ends = limits(context)
-    place = int(np.searchsorted(starts, quiet))
-    marker_free = place >= len(starts) or starts[place] >= first_tick or not len(context.markers)
-    begin = float(ends[place - 1]) + lead if place and not marker_free else quiet
-    found = piece(rail, max(begin, quiet), first_tick - lead)
+    begin = first_tick - lead - length
+    for table in (context.commands, context.markers):
+        near = table.between(round(begin), first_tick)
+        if len(near):
+            begin = max(begin, float(near.cqe_tick.max()) + lead)
+    found = piece(rail, begin, first_tick - lead)
     return found.level(slice(0, len(found.power_w)))
 
 

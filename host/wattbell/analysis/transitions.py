@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as student
 
-from wattbell.analysis.alone import limits
 from wattbell.analysis.railpiece import Level, Piece, piece
 from wattbell.analysis.result import Alone, Idle, IdleSegment, Transition, TransitionPart, Wakeup
 from wattbell.analysis.wakeup import Sidebands
@@ -76,7 +75,6 @@ def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iter
     levels, segments = idle_result["levels"], idle_result["segments"]
     starts = np.array([segment["first_tick"] for segment in segments])
     sidebands = Sidebands(context.events)
-    begins, _ = limits(context)
     by_gap: dict[int, list[IdleSegment]] = {}
     for segment in segments:
         by_gap.setdefault(segment["gap"], []).append(segment)
@@ -116,7 +114,7 @@ def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iter
         ):
             if tick is not None and tick > 0:
                 instants[name] = float(tick)
-        yield _wake(context, rail, event, (state, idle), entry, instants, after, begins)
+        yield _wake(context, rail, event, (state, idle), entry, instants, after)
 
 
 def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> Level | None:
@@ -167,7 +165,6 @@ def _wake(
     entry: Entry | None,
     instants: dict[str, float],
     after: IdleSegment | None,
-    begins: np.ndarray,
 ) -> Wake:
     state, idle = levels
     tick_s, cqe = context.tick_s, instants["settling"]

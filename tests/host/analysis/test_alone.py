@@ -169,3 +169,16 @@ def test_reads_owe_nothing(builder: Any) -> None:
         builder.command(100 * MS + k * 200 * US, 190 * US)
     (phase,) = analyze(builder.write(400 * MS))["phases"]
     assert "owed" not in phase
+
+
+def test_a_short_tail_that_hardly_leaves_the_baseline_is_owed_too(builder: Any) -> None:
+    """2 ms at 5 mW above idle, less than what may pass for the baseline later on: 10 uJ."""
+    builder.power(0, IDLE_W)
+    builder.phase(1, 99 * MS, 121 * MS, "burst")
+    builder.power(100 * MS, 3.0)
+    for k in range(100):
+        end = builder.command(100 * MS + k * 200 * US, 190 * US, opcode=WRITE, blocks=128)
+    builder.power(end, IDLE_W + 5e-3)
+    builder.power(end + 2 * MS, IDLE_W)
+    (phase,) = analyze(builder.write(500 * MS))["phases"]
+    assert phase["owed"]["back"] and phase["owed"]["energy_j"]["value"] == pytest.approx(10e-6, rel=0.2)
