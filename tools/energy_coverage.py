@@ -2,7 +2,7 @@
 """Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
 boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
 
-    energy_coverage.py [--workloads 200] [--first 301] [--others 24] [--processes 2] [--json FILE] [--check]
+    energy_coverage.py [--workloads 200] [--first 701] [--others 24] [--processes 2] [--json FILE] [--check]
 
 --others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
@@ -317,7 +317,7 @@ def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=200)
-    parser.add_argument("--first", type=int, default=301)
+    parser.add_argument("--first", type=int, default=701)
     parser.add_argument("--others", type=int, default=24)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)

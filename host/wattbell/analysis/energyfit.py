@@ -29,6 +29,8 @@ MOST_SPREAD = 0.05
 """Relative spread of the residuals beyond which the phases do not follow one model, and nothing is told apart."""
 WIDEST = 0.5
 """Relative half-width (95 %) beyond which a class is not told apart from another."""
+_OWN_PHASE, _LEAST_FREE = 0.99, 1e-3
+"""Leverage from which on a phase is not told by the others; and what is taken to be left of a phase at least."""
 _LEAST_PART = 1e-4
 """Of a phase's energy: less is not told from nothing."""
 _FIRST_W = 0.1
@@ -67,8 +69,8 @@ class PhaseLoad:
 @dataclass(frozen=True)
 class Fit:
     """``names``: of the classes; the last coefficient is the controller's power in W, the others joule a command. ``seen``: orthonormal
-    directions of the scaled design that the phases determine. ``quantile``: 97.5 % of Student's t. ``spread``: relative, of the
-    residuals."""
+    directions of the scaled design that the phases determine. ``quantile``: 97.5 % of Student's t. ``spread``: relative, of what
+    phases are off by when the others tell their energy."""
 
     names: list[str]
     scale: Float
@@ -128,9 +130,15 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
         return None
     reduced = (design / scale) @ seen
     solution, *_ = np.linalg.lstsq(reduced, np.ones(len(loads)), rcond=None)
-    residual = 1.0 - reduced @ solution
-    variance = float(residual @ residual) / free
-    covariance = variance * seen @ np.linalg.inv(reduced.T @ reduced) @ seen.T
+    # What each phase is off by when the others tell its energy: one that a class has for itself is met exactly, and says nothing.
+    bread = np.linalg.inv(reduced.T @ reduced)
+    leverage = np.einsum("ij,jk,ik->i", reduced, bread, reduced)
+    left_out = (1.0 - reduced @ solution) / np.maximum(1.0 - leverage, _LEAST_FREE)
+    told = leverage < _OWN_PHASE
+    if not told.any():
+        return None
+    variance = float(np.mean(left_out[told] ** 2))
+    covariance = seen @ bread @ (reduced.T * left_out**2) @ reduced @ bread @ seen.T  # HC3
     theta, spread = seen @ solution, math.sqrt(variance)
     return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, len(loads))
 

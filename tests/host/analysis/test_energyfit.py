@@ -64,7 +64,8 @@ def test_what_a_small_class_costs_is_not_known_better_than_phases_follow_the_mod
 
 
 def test_half_widths_hold_the_truth_as_often_as_they_say() -> None:
-    """Each class is off by itself, with a variance that goes with its part of the phase."""
+    """Each class is off by itself, with a variance that goes with its part of the phase. Where all of this is as the method takes it,
+    phases that are left out make intervals wider than need be."""
     rng, held, all_of_them = np.random.default_rng(5), 0, 0
     for _ in range(150):
         mixes = [(50_000, 0), (90_000, 0), (0, 30_000), (0, 60_000), *rng.integers(5_000, 50_000, (5, 2)).tolist()]
@@ -80,7 +81,7 @@ def test_half_widths_hold_the_truth_as_often_as_they_say() -> None:
                 joules = sum(truth[name] * load.counts[name] for name in one.names) / sum(load.counts[name] for name in one.names)
                 held += abs(one.joules - joules) <= one.half_width
                 all_of_them += 1
-    assert all_of_them >= 1490 and 0.92 < held / all_of_them < 0.98
+    assert all_of_them >= 1490 and 0.92 < held / all_of_them < 0.995
 
 
 def test_a_controller_that_is_on_after_writes_is_not_taken_for_what_a_write_costs() -> None:
@@ -103,3 +104,19 @@ def test_a_controller_that_is_on_after_writes_is_not_taken_for_what_a_write_cost
     assert alone.joules == pytest.approx(WRITE_J + ACTIVE_W * (0.02 / 300 + 1e-3), rel=1e-6)
     without = fit([PhaseLoad(load.counts, load.shared_s, load.above_j, 0.0) for load in loads])
     assert without is not None and without.spread > 0.01
+
+
+def test_the_spread_is_of_phases_told_by_the_others() -> None:
+    offs = np.random.default_rng(8).normal(0, 0.02, (9, 2)).tolist()
+    mixes = [(50_000, 0), (80_000, 0), (0, 30_000), (0, 60_000), *((50_000, 9_000 * n) for n in range(1, 6))]
+    loads = [phase(*mix, busy_s=0.3 + 0.1 * n, off=off) for n, (mix, off) in enumerate(zip(mixes, offs, strict=True))]
+    found = fit(loads)
+    assert found is not None
+    errors = []
+    for left in range(len(loads)):
+        others = fit(loads[:left] + loads[left + 1 :])
+        assert others is not None
+        count = sum(loads[left].counts.values())
+        told = others.combination(others.weights(loads[left], list(loads[left].counts)))[0] * count
+        errors.append(told / loads[left].above_j - 1)
+    assert found.spread == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))), rel=1e-6)
