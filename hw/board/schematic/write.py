@@ -163,6 +163,8 @@ class _Writer:
         far = 2.0 if net == "GND" else 1.5
         value_at = (at[0] + away[0] * far, at[1] + away[1] * far)
         justify = {(1, 0): "left", (-1, 0): "right"}.get(away, "")
+        if turns == 90:  # a quarter turn of the symbol turns the sides of its texts round
+            justify = {"left": "right", "right": "left"}.get(justify, "")
         self.symbol_node(
             lib_id,
             at,

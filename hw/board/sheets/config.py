@@ -84,6 +84,8 @@ def sheet() -> Sheet:
             bom="led-green-0603",
         )
         resistor(page, f"R{510 + n}", (108 + 12 * n, 60), ("+3V3", f"led{n}_a"), "1k")
+        page.wire(f"R{510 + n}.2", f"D{500 + n}.2")
+        page.label(f"led{n}_a", (108 + 12 * n, 65))
     page.box("Outer controller, for the build without the soft core", (126, 12), (160, 44))
     page.part(
         "J501",

@@ -34,9 +34,7 @@ def sheet() -> Sheet:
     )
     for n, net in enumerate(("usb_cc1", "usb_cc2")):
         resistor(page, f"R{400 + n}", (34 + 9 * n, 54), (net, "GND"), "5k1")
-    page.text(
-        "5.1 k: a sink. The firmware is told what the source advertises\nby the levels of CC (usb_cc1, usb_cc2: test points).", (8, 50), 1.3
-    )
+    page.text("5.1 k: a sink. What the source advertises shows at the test points;\nthe firmware does not know it.", (8, 50), 1.3)
     for n, net in enumerate(("usb_cc1", "usb_cc2")):
         page.part(
             f"TP{400 + n}",
