@@ -40,7 +40,7 @@ NO_INTERVAL = "no interval: what is read ahead for sequential reads is used or l
 SMALLEST_PART = 0.1
 """Of a phase's energy above idle. What a smaller class costs may be off by much more than the residuals of whole phases show."""
 TOO_SMALL = "no interval: a small part of what this phase drew, so that the phases hardly show how far off it is"
-HELD = "on models of drives such intervals held the truth in 94 % of the cases (docs/energy.md)"
+HELD = "on models of drives such intervals held the truth in 93 % of the cases (docs/energy.md)"
 BY_HOST = "no interval: by the host's instants commands are in flight for longer than on the wire, by an amount that is not known"
 NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: one figure for all of them"
 
