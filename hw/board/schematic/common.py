@@ -8,7 +8,7 @@ from .sheet import Point, Sheet
 
 __all__ = ["capacitor", "resistor", "supply_capacitors"]
 
-R0402 = "Resistor_SMD:R_0402_1005Metric"
+R_FOOTPRINTS = {"0201": "Resistor_SMD:R_0201_0603Metric", "0402": "Resistor_SMD:R_0402_1005Metric"}
 C_FOOTPRINTS = {
     "0201": "Capacitor_SMD:C_0201_0603Metric",
     "0402": "Capacitor_SMD:C_0402_1005Metric",
@@ -26,12 +26,13 @@ def resistor(
     nets: tuple[str, str],
     value: str,
     *,
+    size: str = "0402",
     lying: bool = False,
     builds: str = "TP",
     place: str = "",
     note: str = "",
 ) -> None:
-    """A resistor of 0402, 1 %: standing, its first pin up; or lying, its first pin left."""
+    """A resistor of 1 %: standing, its first pin up; or lying, its first pin left."""
     page.part(
         ref,
         "Device:R",
@@ -39,8 +40,8 @@ def resistor(
         {"1": nets[0], "2": nets[1]},
         rotation=90 if lying else 0,
         value=value,
-        footprint=R0402,
-        bom=f"r-{value.lower()}-0402",
+        footprint=R_FOOTPRINTS[size],
+        bom=f"r-{value.lower()}-{size}",
         builds=builds,
         place=place,
         note=note,
@@ -77,10 +78,21 @@ def capacitor(
     )
 
 
-def supply_capacitors(page: Sheet, first: int, at: Point, net: str, wanted: Sequence[tuple[str, str]], builds: str = "TP") -> None:
-    """A row of capacitors between a supply and ground: (value, place of each)."""
+def supply_capacitors(
+    page: Sheet,
+    first: int,
+    at: Point,
+    net: str,
+    wanted: Sequence[tuple[str, str]],
+    *,
+    small: str = "",
+    step: float = 7,
+    builds: str = "TP",
+) -> None:
+    """A row of capacitors between a supply and ground: (value, place of each). ``small``: size of those of 100 nF, where not the usual."""
     refs = [f"C{first + n}" for n in range(len(wanted))]
     for n, (ref, (value, place)) in enumerate(zip(refs, wanted, strict=True)):
-        capacitor(page, ref, (at[0] + 7 * n, at[1]), (net, "GND"), value, place=place, builds=builds)
+        size = small if value == "100n" else ""
+        capacitor(page, ref, (at[0] + step * n, at[1]), (net, "GND"), value, size=size, place=place, builds=builds)
     page.rail(net, [f"{ref}.1" for ref in refs])
     page.rail("GND", [f"{ref}.2" for ref in refs])

@@ -6,6 +6,7 @@ and drive train to x2. There are no coupling capacitors: each sender brings its 
 
 from __future__ import annotations
 
+from ..schematic.common import resistor
 from ..schematic.sheet import Sheet
 
 __all__ = ["sheet"]
@@ -46,7 +47,6 @@ SUPPLY = ("2", "4", "12", "14", "16", "18", "70", "72", "74")
 GROUND = ("1", "3", "9", "15", "21", "27", "33", "39", "45", "51", "57", "71", "73", "75")
 OPEN = ("6", "8", "20", "22", "24", "26", "28", "30", "32", "34", "36", "46", "48", "56", "58", "67")
 PERST = "50"
-LINK = "Resistor_SMD:R_0201_0603Metric"
 
 
 def sheet() -> Sheet:
@@ -83,33 +83,13 @@ def sheet() -> Sheet:
     for n, (pin, net) in enumerate(LINKED.items()):
         ref = f"R{1 + n}"
         x, y = page.pin(f"J1.{pin}")
-        page.part(
-            ref,
-            "Device:R",
-            (78, y),
-            {"1": net, "2": f"{net}_D"},
-            rotation=90,
-            value="0",
-            footprint=LINK,
-            bom="r-0-0201",
-            builds="P",
-            place=f"link {net}",
-        )
+        resistor(page, ref, (78, y), (net, f"{net}_D"), "0", size="0201", lying=True, builds="P", place=f"link {net}")
         page.wire(f"J1.{pin}", f"{ref}.1")
         page.wire(f"{ref}.2", f"J2.{pin}")
         page.label(net, (x + 3, y))
         page.label(f"{net}_D", (90, y))
     x, y = page.pin(f"J1.{PERST}")
-    page.part(
-        "R9",
-        "Device:R",
-        (78, y),
-        {"1": "PERST_HOST_N", "2": "PERST_DRIVE_N"},
-        rotation=90,
-        value="470",
-        footprint="Resistor_SMD:R_0402_1005Metric",
-        bom="r-470-0402",
-    )
+    resistor(page, "R9", (78, y), ("PERST_HOST_N", "PERST_DRIVE_N"), "470", lying=True)
     page.wire(f"J1.{PERST}", "R9.1")
     page.wire("R9.2", f"J2.{PERST}")
     page.label("PERST_HOST_N", (x + 3, y))

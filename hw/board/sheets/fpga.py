@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..schematic.common import resistor, supply_capacitors
 from ..schematic.sheet import Sheet
 from ..schematic.symbols import symbol
 
@@ -114,12 +115,6 @@ CAPACITORS = (
     ("+2V5", ("F6", "F15", "P6", "P15"), ("10u",)),
     ("+3V3", ("F9", "F12", "H14", "L15", "L7", "H7", "P9"), ("10u", "10u")),
 )
-CAPACITOR = {
-    "100n": ("Capacitor_SMD:C_0201_0603Metric", "c-100n-0201"),
-    "10u": ("Capacitor_SMD:C_0603_1608Metric", "c-10u-0603"),
-    "47u": ("Capacitor_SMD:C_1206_3216Metric", "c-47u-1206"),
-}
-
 PLACES = (
     (9, 205, 24),
     (8, 198, 48),
@@ -177,15 +172,7 @@ def sheet() -> Sheet:
     page.text("Deserialisers: DCU 0 listens to the host, DCU 1 to the drive.\nNothing is sent: transmit pins are open.", (184, 62), 2.0)
     _capacitors(page)
     for n, net in enumerate(("fpga_program_n", "fpga_init_n", "fpga_done")):
-        page.part(
-            f"R{200 + n}",
-            "Device:R",
-            (212 + 6 * n, 36),
-            {"1": "+3V3", "2": net},
-            value="10k",
-            footprint="Resistor_SMD:R_0402_1005Metric",
-            bom="r-10k-0402",
-        )
+        resistor(page, f"R{200 + n}", (212 + 6 * n, 36), ("+3V3", net), "10k")
     page.netclass("PCIe", [f"LANE{n}_{leg}" for n in range(4) for leg in "PN"])
     page.netclass("LVDS", [f"dcu_reference{n}_{leg}" for n in range(2) for leg in "pn"])
     return page
@@ -198,10 +185,5 @@ def _capacitors(page: Sheet) -> None:
         y = 80 + 14 * row
         page.box(f"{net}: 100 nF at {', '.join(balls)}; {', '.join(large)} beside", (12, y - 5), (132, y + 5))
         wanted = [*(("100n", f"at {REF}.{ball}") for ball in balls), *((value, f"near {REF}") for value in large)]
-        row_refs = [f"C{number + n}" for n in range(len(wanted))]
-        for n, (ref, (value, place)) in enumerate(zip(row_refs, wanted, strict=True)):
-            footprint, bom = CAPACITOR[value]
-            page.part(ref, "Device:C", (18 + 8 * n, y), {"1": net, "2": "GND"}, value=value, footprint=footprint, bom=bom, place=place)
-        page.rail(net, [f"{ref}.1" for ref in row_refs])
-        page.rail("GND", [f"{ref}.2" for ref in row_refs])
+        supply_capacitors(page, number, (18, y), net, wanted, small="0201", step=8)
         number += len(wanted)

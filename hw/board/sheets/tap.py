@@ -5,6 +5,9 @@ Build T only.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..schematic.common import capacitor, resistor, supply_capacitors
 from ..schematic.sheet import Sheet
 
 __all__ = ["sheet"]
@@ -16,8 +19,6 @@ CHANNELS = (
     ("DRIVE_TX1", "TAP_D1", "LANE3"),
 )
 """What is tapped, the name behind the resistors, and the deserialiser's input. The host's lanes go to DCU 0, the drive's to DCU 1."""
-R0201, C0201, C0402 = "Resistor_SMD:R_0201_0603Metric", "Capacitor_SMD:C_0201_0603Metric", "Capacitor_SMD:C_0402_1005Metric"
-R0402 = "Resistor_SMD:R_0402_1005Metric"
 
 
 def sheet() -> Sheet:
@@ -41,7 +42,6 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
     base = 100 + 10 * n
     page.box(f"{source}: to {lane}", (x - 4, y - 14), (x + 98, y + 30))
     amplifier = f"U{100 + n}"
-    # the capacitor of the offset loop is between COC+ and COC-; LOS is an open collector on some of the family: pulled up
     page.part(
         amplifier,
         "wattbell:ONET1191P",
@@ -67,34 +67,14 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
     )
     page.rail("+3V3_TAP", [f"{amplifier}.1", f"{amplifier}.2"])
     page.rail("GND", [f"{amplifier}.{pin}" for pin in ("3", "4", "13", "16", "17")])
+    lying: dict[str, Any] = {"lying": True, "builds": "T"}
     for leg, pin, out, step in (("P", "7", "15", 0), ("N", "8", "14", 1)):
         _, row = page.pin(f"{amplifier}.{pin}")
         offset = 2 * step - 1
         r, c_in, c_out = f"R{base + step}", f"C{base + step}", f"C{base + 2 + step}"
-        page.part(
-            r,
-            "Device:R",
-            (x + 8, row + offset),
-            {"1": f"{source}_{leg}", "2": f"{behind}_{leg}"},
-            rotation=90,
-            value="100",
-            footprint=R0201,
-            bom="r-100-0201",
-            builds="T",
-            place=f"tap {source}",
-        )
-        page.part(
-            c_in,
-            "Device:C",
-            (x + 22, row + offset),
-            {"1": f"{behind}_{leg}", "2": f"{behind}_AC_{leg}"},
-            rotation=90,
-            value="1n",
-            footprint=C0201,
-            bom="c-1n-0201",
-            builds="T",
-            place=f"tap {source}",
-        )
+        resistor(page, r, (x + 8, row + offset), (f"{source}_{leg}", f"{behind}_{leg}"), "100", size="0201", place=f"tap {source}", **lying)
+        nets = (f"{behind}_{leg}", f"{behind}_AC_{leg}")
+        capacitor(page, c_in, (x + 22, row + offset), nets, "1n", size="0201", place=f"tap {source}", **lying)
         page.wire(f"{r}.2", f"{c_in}.1")
         page.label(f"{behind}_{leg}", (x + 12, row + offset))
         x_in, _ = page.pin(f"{amplifier}.{pin}")
@@ -102,18 +82,8 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
         page.wire(f"{c_in}.2", (turn, row + offset), (turn, row), f"{amplifier}.{pin}")
         page.label(f"{behind}_AC_{leg}", (x + 26, row + offset))
         _, out_row = page.pin(f"{amplifier}.{out}")
-        page.part(
-            c_out,
-            "Device:C",
-            (x + 78, out_row + offset),
-            {"1": f"{behind}_OUT_{leg}", "2": f"{lane}_{leg}"},
-            rotation=90,
-            value="100n",
-            footprint=C0201,
-            bom="c-100n-0201",
-            builds="T",
-            place=f"near {amplifier}",
-        )
+        nets = (f"{behind}_OUT_{leg}", f"{lane}_{leg}")
+        capacitor(page, c_out, (x + 78, out_row + offset), nets, "100n", size="0201", place=f"near {amplifier}", **lying)
         x_out, _ = page.pin(f"{amplifier}.{out}")
         turn = x_out + 6 - step
         page.wire(f"{amplifier}.{out}", (turn, out_row), (turn, out_row + offset), f"{c_out}.1")
@@ -125,49 +95,9 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
 def _support(page: Sheet, base: int, amplifier: str, behind: str, corner: tuple[float, float]) -> None:
     """The offset loop's capacitor, the resistors that set swing and level, decoupling."""
     x, y = corner
-    page.part(
-        f"C{base + 4}",
-        "Device:C",
-        (x + 12, y + 18),
-        {"1": f"{behind}_COC_P", "2": f"{behind}_COC_N"},
-        value="100n",
-        footprint=C0402,
-        bom="c-100n-0402",
-        builds="T",
-        place=f"at {amplifier}.6",
-    )
-    for step, (net, value, bom) in enumerate(((f"{behind}_VAR", "0", "r-0-0402"), (f"{behind}_TH", "10k", "r-10k-0402"))):
-        page.part(
-            f"R{base + 4 + step}",
-            "Device:R",
-            (x + 24 + 10 * step, y + 18),
-            {"1": net, "2": "GND"},
-            value=value,
-            footprint=R0402,
-            bom=bom,
-            builds="T",
-            place=f"near {amplifier}",
-        )
-    refs = [f"C{base + 5 + k}" for k in range(3)]
-    for k, (ref, value, footprint, bom) in enumerate(
-        zip(
-            refs,
-            ("100n", "100n", "10u"),
-            (C0201, C0201, "Capacitor_SMD:C_0603_1608Metric"),
-            ("c-100n-0201", "c-100n-0201", "c-10u-0603"),
-            strict=True,
-        )
-    ):
-        page.part(
-            ref,
-            "Device:C",
-            (x + 62 + 8 * k, y + 20),
-            {"1": "+3V3_TAP", "2": "GND"},
-            value=value,
-            footprint=footprint,
-            bom=bom,
-            builds="T",
-            place=f"at {amplifier}.{k + 1}" if k < 2 else f"near {amplifier}",
-        )
-    page.rail("+3V3_TAP", [f"{ref}.1" for ref in refs])
-    page.rail("GND", [f"{ref}.2" for ref in refs])
+    offset = (f"{behind}_COC_P", f"{behind}_COC_N")
+    capacitor(page, f"C{base + 4}", (x + 12, y + 18), offset, "100n", builds="T", place=f"at {amplifier}.6")
+    for step, (net, value) in enumerate(((f"{behind}_VAR", "0"), (f"{behind}_TH", "10k"))):
+        resistor(page, f"R{base + 4 + step}", (x + 24 + 10 * step, y + 18), (net, "GND"), value, builds="T", place=f"near {amplifier}")
+    wanted = [("100n", f"at {amplifier}.1"), ("100n", f"at {amplifier}.2"), ("10u", f"near {amplifier}")]
+    supply_capacitors(page, base + 5, (x + 62, y + 20), "+3V3_TAP", wanted, small="0201", step=8, builds="T")
