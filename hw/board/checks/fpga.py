@@ -13,7 +13,7 @@ from ..design import design
 from ..netlist import Design
 from ..schematic.symbols import symbol
 
-__all__ = ["balls", "banks", "decoupled", "platform_balls", "quick"]
+__all__ = ["balls", "banks", "decoupled", "platform_balls", "quick", "supplies", "volts"]
 
 FPGA = "U200"
 LVCMOS33 = "+3V3"
@@ -26,6 +26,7 @@ def quick() -> Iterator[Check]:
     yield balls(design(), platform_balls())
     yield banks(design())
     yield decoupled(design())
+    yield supplies(design())
 
 
 def platform_balls() -> dict[str, str]:
@@ -80,9 +81,49 @@ def banks(ours: Design) -> Check:
     return Check("banks' supplies for LVCMOS33", f"{len(used) - len(wrong)} of {len(used)}", "all", not wrong, "\n".join(wrong))
 
 
+VOLTS = {"VCC": 1.2, "VCCA": 1.2, "VCCH": 1.2, "VCCAUX": 2.5, "VCCAUXA": 2.5, "VCCIO": 3.3, "GND": 0.0}
+"""What a ball wants by what its name begins with: LFE5UM5G, FPGA-DS-02012 table 3.2 (second-hand); VCCIO for LVCMOS33."""
+STRAPS = {"CFG_0": 0.0, "CFG_1": 3.3, "CFG_2": 0.0}
+"""CFG[2:0] = 010: it configures itself from SPI flash (FPGA-TN-02039)."""
+PORT = {"TDO": "jtag_tdo", "TDI": "jtag_tdi", "TCK": "jtag_tck", "TMS": "jtag_tms", "CCLK": "flash_clk"}
+
+
+def supplies(ours: Design) -> Check:
+    """Every supply and configuration ball, by its name in KiCad's symbol: its voltage, its strap, its place in JTAG."""
+    have = ours.parts[FPGA].pins
+    wrong: list[str] = []
+    count = 0
+    for pin in symbol(ours.parts[FPGA].symbol).pins:
+        stem = max((name for name in VOLTS if pin.name.startswith(name)), key=len, default="")
+        want = STRAPS.get(pin.name, VOLTS.get(stem))
+        net = have[pin.number]
+        if want is not None:
+            count += 1
+            if volts(net) != want:
+                wrong.append(f"{pin.number} ({pin.name}) wants {want} V and is on '{net}'")
+        elif pin.name in PORT:
+            count += 1
+            if net != PORT[pin.name]:
+                wrong.append(f"{pin.number} ({pin.name}) is on '{net}'")
+    return Check("supply and configuration balls", f"{count - len(wrong)} of {count}", "all", not wrong, "\n".join(wrong))
+
+
+def volts(net: str) -> float | None:
+    """What a supply's name says: ``+1V2_CORE`` 1.2, ``GND`` 0; None for a net that is no supply."""
+    named = re.match(r"([+-])(\d+)V(\d*)", net)
+    if named is None:
+        return 0.0 if net == "GND" else None
+    return float(f"{named[1]}{named[2]}.{named[3] or 0}")
+
+
 def decoupled(ours: Design) -> Check:
     """Every supply pin of a circuit has a capacitor that is for it (``at U1.5``), or is one of several of that net of a part that has."""
-    placed = {part.place for part in ours.parts.values() if part.symbol == "Device:C" and "GND" in part.pins.values()}
+    placed = {
+        (part.place, net)
+        for part in ours.parts.values()
+        if part.symbol == "Device:C" and "GND" in part.pins.values()
+        for net in part.pins.values()
+    }
     wrong: list[str] = []
     count = 0
     for part in ours.parts.values():
@@ -91,11 +132,11 @@ def decoupled(ours: Design) -> Check:
         supplies: dict[str, list[str]] = {}
         for pin in symbol(part.symbol).pins:
             net = part.pins[pin.number]
-            if pin.kind == "power_in" and net not in ("", "GND"):
+            if pin.kind in ("power_in", "power_out") and net not in ("", "GND"):
                 supplies.setdefault(net, []).append(pin.number)
         for net, numbers in supplies.items():
             count += 1
             every = [number for number, on in part.pins.items() if on == net]
-            if not any(f"at {part.ref}.{number}" in placed for number in every):
+            if not any((f"at {part.ref}.{number}", net) in placed for number in every):
                 wrong.append(f"{part.ref}: no capacitor at {net} (pin {', '.join(numbers)})")
     return Check("supplies with a capacitor", f"{count - len(wrong)} of {count}", "all", not wrong, "\n".join(wrong))

@@ -88,16 +88,18 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
         turn = x_out + 6 - step
         page.wire(f"{amplifier}.{out}", (turn, out_row), (turn, out_row + offset), f"{c_out}.1")
         page.label(f"{behind}_OUT_{leg}", (x + 66, out_row + offset))
-    _support(page, base, amplifier, behind, corner)
+    _support(page, base, amplifier, behind, f"tap_los{n}", corner)
     page.netclass("LVDS", [f"{name}_{leg}" for name in (behind, f"{behind}_AC", f"{behind}_OUT") for leg in "PN"])
 
 
-def _support(page: Sheet, base: int, amplifier: str, behind: str, corner: tuple[float, float]) -> None:
-    """The offset loop's capacitor, the resistors that set swing and level, decoupling."""
+def _support(page: Sheet, base: int, amplifier: str, behind: str, net_of_los: str, corner: tuple[float, float]) -> None:
+    """The offset loop's capacitor, the resistors that set swing and level, LOS's pull-up, decoupling."""
     x, y = corner
     offset = (f"{behind}_COC_P", f"{behind}_COC_N")
     capacitor(page, f"C{base + 4}", (x + 12, y + 18), offset, "100n", builds="T", place=f"at {amplifier}.6")
-    for step, (net, value) in enumerate(((f"{behind}_VAR", "0"), (f"{behind}_TH", "10k"))):
+    for step, (net, value) in enumerate(((f"{behind}_VAR", "0"), (f"{behind}_TH", "4k75"))):
         resistor(page, f"R{base + 4 + step}", (x + 24 + 10 * step, y + 18), (net, "GND"), value, builds="T", place=f"near {amplifier}")
+    # LOS of the family is an open drain
+    resistor(page, f"R{base + 6}", (x + 46, y + 18), ("+3V3_TAP", net_of_los), "10k", builds="T", place=f"near {amplifier}")
     wanted = [("100n", f"at {amplifier}.1"), ("100n", f"at {amplifier}.2"), ("10u", f"near {amplifier}")]
     supply_capacitors(page, base + 5, (x + 62, y + 20), "+3V3_TAP", wanted, small="0201", step=8, builds="T")

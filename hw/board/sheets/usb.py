@@ -86,10 +86,10 @@ def sheet() -> Sheet:
         "20": "usb_xo",
         "21": "usb_xi",
         "19": "usb_rbias",
-        "16": "+3V3",
+        "16": "+5V_USB",
         "15": "usb_vdd33",
         "25": "GND",
-        "23": "+1V8",
+        "23": "usb_vdd18",
         "9": "+3V3",
         "2": "ulpi_clk_out",
         "1": "ulpi_dir",
@@ -121,8 +121,10 @@ def sheet() -> Sheet:
     resistor(page, "R402", (112, 54), ("usb_rbias", "GND"), "8k06", place="at U400.19")
     resistor(page, "R403", (120, 54), ("usb_vbus", "usb_vbus_sense"), "20k", place="near U400")
     resistor(page, "R404", (128, 54), ("ulpi_clk_out", "ulpi_clk"), "33", place="at U400.2")
-    supply_capacitors(page, 403, (134, 54), "+3V3", [("100n", "at U400.9"), ("1u", "at U400.16")])
-    supply_capacitors(page, 405, (150, 54), "+1V8", [("1u", "at U400.23")])
+    # VDD33 and VDD18 are its own regulators' outputs, from VBAT
+    supply_capacitors(page, 403, (134, 54), "+3V3", [("100n", "at U400.9")])
+    supply_capacitors(page, 404, (141, 54), "+5V_USB", [("1u", "at U400.16")])
+    capacitor(page, "C405", (149, 54), ("usb_vdd18", "GND"), "1u", place="at U400.23")
     capacitor(page, "C406", (156, 54), ("usb_vdd33", "GND"), "2u2", place="at U400.15")
     page.netclass("USB", ("usb_con_dp", "usb_con_dm", "usb_dp", "usb_dm"))
     page.netclass("Power", ("usb_vbus", "+5V_USB"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from board.checks.fpga import balls, banks, decoupled, platform_balls
+from board.checks.fpga import balls, banks, decoupled, platform_balls, supplies, volts
 from board.checks.m2 import pins_as
 from board.checks.schematic import same_nets
 from board.design import design
@@ -39,6 +39,7 @@ def test_the_design_as_it_is_passes() -> None:
     assert balls(design(), platform_balls()).passed
     assert banks(design()).passed
     assert decoupled(design()).passed
+    assert supplies(design()).passed
     assert len(design().parts) > 150
 
 
@@ -66,6 +67,36 @@ def test_a_missing_decoupling_capacitor() -> None:
     check = decoupled(changed(capacitor.ref, place=""))
     assert not check.passed
     assert "U500" in check.detail
+
+
+def test_a_decoupling_capacitor_on_another_supply() -> None:
+    capacitor = next(part for part in design().parts.values() if part.place == "at U500.8")
+    assert not decoupled(changed(capacitor.ref, pins={"1": "+2V5", "2": "GND"})).passed
+
+
+def test_a_missing_capacitor_at_a_regulators_output() -> None:
+    """The transceiver's own 1.8 V: an output, and it needs one as much."""
+    assert not decoupled(changed("C405", place="")).passed
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("T4", "U4"), ("R5", "V4"), ("F15", "F9"), ("H10", "F15"), ("B14", "H10"), ("T6", "V10"), ("U3", "T5")],
+)
+def test_swapped_supplies_straps_and_port(one: str, other: str) -> None:
+    check = supplies(swapped("U200", one, other))
+    assert not check.passed
+    assert one in check.detail
+
+
+def test_an_open_ground() -> None:
+    pins = dict(design().parts["U200"].pins) | {"B14": ""}
+    assert "B14" in supplies(changed("U200", pins=pins)).detail
+
+
+def test_voltage_of_a_net() -> None:
+    named = {"+1V2_CORE": 1.2, "+12VA": 12.0, "-5VA": -5.0, "+5V2A": 5.2, "GND": 0.0, "+3V3": 3.3, "clk25": None}
+    assert {net: volts(net) for net in named} == named
 
 
 @pytest.mark.parametrize(("ref", "one", "other"), [("J1", "49", "47"), ("J2", "43", "49"), ("J2", "13", "7")])
