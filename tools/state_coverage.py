@@ -47,7 +47,7 @@ SPREAD = 0.25
 """Sigma of the logarithm of a drawn drive's powers over its profile's."""
 WANTED, WANTED_IN_ALL = 0.85, 0.90
 LINK_EVENTS = (EventType.LINK, EventType.CLKREQ, EventType.LINK_STATE)
-RAIL_STEP_S = 20e-6
+RAIL_STEP_S = 2e-5
 """Fast fidelity gives the rail as means over this: true changes are known to half of it."""
 NEAR_S = 0.02
 """A found boundary is compared with a true change this near."""

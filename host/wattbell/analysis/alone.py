@@ -16,7 +16,7 @@ from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis.commandclass import classify
 from wattbell.analysis.context import AER
-from wattbell.analysis.railpiece import Level, Piece, piece
+from wattbell.analysis.railpiece import GROUP_S, Level, Piece, piece
 from wattbell.analysis.result import Alone, AloneClass
 from wattbell.measure.figure import Figure, K, absent
 
@@ -37,7 +37,6 @@ _LEAD_S = 200e-6
 """Before the doorbell the link may have to wake."""
 LONGEST_S = 50e-3
 """How long after its completion what a drive draws is still looked at as the command's."""
-_WIDTH_S = 20e-6
 _LOWER = 0.1
 _SETTLED = 5
 """Groups of samples below the baseline in a row that are another state of the drive."""
@@ -189,7 +188,7 @@ def measure_one(context: Context, index: int, starts: Int64, ends: Int64, assert
 
 def _ends_above(before_w: Float, base: Level, rail: Rail) -> bool:
     """Whether the rail lay clearly below the baseline at times: then the baseline is of a drive that was at work."""
-    width = max(1, round(_WIDTH_S / rail.interval_s))
+    width = max(1, round(GROUP_S / rail.interval_s))
     n = len(before_w) // width
     return n > 0 and float(
         before_w[: n * width].reshape(n, width).mean(axis=1).min()
@@ -201,7 +200,7 @@ def _above(context: Context, samples: Piece, base: Level, index: int, instants: 
     rail, tick_s = context.rail, context.tick_s
     assert rail is not None
     begin, start, cqe = instants
-    width = max(1, round(_WIDTH_S / rail.interval_s))
+    width = max(1, round(GROUP_S / rail.interval_s))
     late = samples.within(begin, math.inf)
     tail = Piece(samples.ticks[late], samples.power_w[late], samples.step_s)
     off = tail.off(base, width)

@@ -13,6 +13,8 @@ from wattbell.measure.rail import Rail
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+GROUP_S = 2e-5
+"""Samples are taken together over this long where the end of a rise or fall is looked for."""
 _CHUNKS = 8
 """Parts of a level whose means tell how well it is known, noise of long correlation included."""
 _PARTS = 8

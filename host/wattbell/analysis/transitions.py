@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as student
 
-from wattbell.analysis.railpiece import Level, Piece, piece
+from wattbell.analysis.railpiece import GROUP_S, Level, Piece, piece
 from wattbell.analysis.result import Alone, Idle, IdleSegment, Transition, TransitionPart, Wakeup
 from wattbell.analysis.wakeup import Sidebands
 from wattbell.measure.figure import Figure, K, absent
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 AWAKE = ("PS0", "operational idle")
 PARTS = ("clkreq", "link", "to_doorbell", "fetch", "controller", "data", "settling")
 """Of a wake-up, each until the next one's begin: CLKREQ# asserted, the link recovering, in L0, doorbell, SQE fetched, first data, CQE."""
-_WIDTH_S = 20e-6
 _EDGE_S = 3e-3
 _LEVEL_S = 10e-3
 _LEAST_SAMPLES = 4
@@ -127,7 +126,7 @@ def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> 
 
 def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegment, idle: Level, state: Level) -> Entry | None:
     tick_s = context.tick_s
-    width = max(1, round(_WIDTH_S / rail.interval_s))
+    width = max(1, round(GROUP_S / rail.interval_s))
     step = width * rail.interval_ticks
     edge = max(_EDGE_S / tick_s, 3 * step)
     leaving = piece(rail, before["last_tick"] - edge, min(before["last_tick"] + edge, asleep["first_tick"] + edge))
@@ -171,9 +170,9 @@ def _wake(
     begin = min(instants.values())
     if after is None:
         return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, "another command came before the rail was at rest")
-    width = max(1, round(_WIDTH_S / rail.interval_s))
+    width = max(1, round(GROUP_S / rail.interval_s))
     settled = _level(context, rail, after, at_end=False)
-    lead = 20e-6 / tick_s + 4 * rail.interval_ticks
+    lead = GROUP_S / tick_s + 4 * rail.interval_ticks
     samples = piece(rail, begin - lead, min(after["last_tick"], after["first_tick"] + _EDGE_S / tick_s))
     if settled is None or not samples.whole:
         return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, "samples of the rail are missing")
@@ -225,7 +224,7 @@ def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -
         out["break_even_s"] = absent(members[0].without, "s")
     else:
         times = [(one.back_tick - min(one.instants.values())) * context.tick_s for one in done]
-        out["exit_s"] = _spread(times, [max(_WIDTH_S, 2 * rail.interval_s)] * len(done), 0.0, "s")
+        out["exit_s"] = _spread(times, [max(GROUP_S, 2 * rail.interval_s)] * len(done), 0.0, "s")
         out["exit_j"] = _spread([one.above_j - own_j for one in done], [math.hypot(one.u_j, own_u) for one in done], gain, "J", **note)
         out["break_even_s"] = _break_even(done, (own_j, own_u), out["entry_j"], gain, note)
     out["parts"] = [part for name in PARTS if (part := _part(context, rail, name, members)) is not None]
@@ -258,7 +257,7 @@ def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> T
     if not spans:
         return None
     seconds = [(last - first) * tick_s for first, last in spans]
-    time_u = context.model.interval_u(max(seconds)) if name != "settling" else max(_WIDTH_S, 2 * rail.interval_s)
+    time_u = context.model.interval_u(max(seconds)) if name != "settling" else max(GROUP_S, 2 * rail.interval_s)
     time = _spread(seconds, [time_u] * len(spans), 0.0, "s")
     if float(np.median(seconds)) < _LEAST_SAMPLES * rail.interval_s:
         why = f"not resolved: shorter than {_LEAST_SAMPLES} samples, {1e6 * rail.interval_s:g} us apart"

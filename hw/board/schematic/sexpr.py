@@ -62,9 +62,8 @@ def _atom(value: Node) -> str:
     if isinstance(value, int):
         return str(value)
     assert isinstance(value, float)
-    return (
-        f"{round(value, 6):.6f}".rstrip("0").rstrip(".").replace("-0", "0") if abs(value) < 5e-7 else f"{value:.6f}".rstrip("0").rstrip(".")
-    )
+    text = f"{value:.6f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def dump(node: list[Node], depth: int = 0) -> str:

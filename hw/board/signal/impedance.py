@@ -72,7 +72,7 @@ def differential(stack: Stackup, pair: Pair) -> float:
     return 2 * odd(stack, pair).impedance
 
 
-def spread(stack: Stackup, pair: Pair, width: float = 20e-6, height: float = 0.1, epsilon: float = 0.2) -> tuple[float, float]:
+def spread(stack: Stackup, pair: Pair, width: float = 2e-5, height: float = 0.1, epsilon: float = 0.2) -> tuple[float, float]:
     """Lowest and highest impedance with etching (``width`` more copper, so much less gap), thickness of the dielectrics (share) and
     permittivity all at their bad ends."""
 
