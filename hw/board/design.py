@@ -44,7 +44,6 @@ def _blocks(pages: list[Sheet]) -> dict[str, tuple[Point, Point]]:
 def project_files() -> dict[Path, str]:
     """Every generated file of ``kicad/`` by its path there, but the board."""
     pages = sheets()
-    (KICAD / "lib").mkdir(parents=True, exist_ok=True)
     made = files(pages, TITLE, _blocks(pages), NOTES, [(NOTES[0], (12, 14), 2.0)])
     made[Path("lib/wattbell.kicad_sym")] = library_text()
     made[Path(f"{PROJECT}.kicad_pro")] = _project()

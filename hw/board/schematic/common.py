@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .sheet import Point, Sheet
 
@@ -19,63 +20,34 @@ C_FOOTPRINTS = {
 SIZES = {"100n": "0402", "1u": "0402", "2u2": "0402", "4u7": "0402", "10u": "0603", "22u": "0805", "47u": "1206"}
 
 
-def resistor(
-    page: Sheet,
-    ref: str,
-    at: Point,
-    nets: tuple[str, str],
-    value: str,
-    *,
-    size: str = "0402",
-    lying: bool = False,
-    builds: str = "TP",
-    place: str = "",
-    note: str = "",
-) -> None:
-    """A resistor of 1 %: standing, its first pin up; or lying, its first pin left."""
-    page.part(
-        ref,
-        "Device:R",
-        at,
-        {"1": nets[0], "2": nets[1]},
-        rotation=90 if lying else 0,
-        value=value,
-        footprint=R_FOOTPRINTS[size],
-        bom=f"r-{value.lower()}-{size}",
-        builds=builds,
-        place=place,
-        note=note,
-    )
+def resistor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "0402", **how: Any) -> None:
+    """A resistor of 1 %, as `two_pins` has it."""
+    two_pins(page, ref, at, nets, value, R_FOOTPRINTS[size], f"r-{value.lower()}-{size}", **how)
 
 
-def capacitor(
-    page: Sheet,
-    ref: str,
-    at: Point,
-    nets: tuple[str, str],
-    value: str,
-    *,
-    size: str = "",
-    lying: bool = False,
-    builds: str = "TP",
-    place: str = "",
-    note: str = "",
-) -> None:
-    """A ceramic capacitor, its first pin up or left. ``size`` in inches as the field writes it; else by its value."""
+def capacitor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "", **how: Any) -> None:
+    """A ceramic capacitor, as `two_pins` has it. ``size`` in inches as the field writes it; else by its value."""
     size = size or SIZES.get(value, "0402")
-    page.part(
-        ref,
-        "Device:C",
-        at,
-        {"1": nets[0], "2": nets[1]},
-        rotation=90 if lying else 0,
-        value=value,
-        footprint=C_FOOTPRINTS[size],
-        bom=f"c-{value}-{size}",
-        builds=builds,
-        place=place,
-        note=note,
-    )
+    two_pins(page, ref, at, nets, value, C_FOOTPRINTS[size], f"c-{value}-{size}", **how)
+
+
+def two_pins(
+    page: Sheet,
+    ref: str,
+    at: Point,
+    nets: tuple[str, str],
+    value: str,
+    footprint: str,
+    bom: str,
+    *,
+    lying: bool = False,
+    builds: str = "TP",
+    place: str = "",
+) -> None:
+    """A part of KiCad's symbol by its reference's first letter: standing, its first pin up; or lying, its first pin left."""
+    pins = {"1": nets[0], "2": nets[1]}
+    turn = 90 if lying else 0
+    page.part(ref, f"Device:{ref[0]}", at, pins, rotation=turn, value=value, footprint=footprint, bom=bom, builds=builds, place=place)
 
 
 def supply_capacitors(

@@ -123,7 +123,6 @@ class Sheet:
         self.boxes: list[Box] = []
         self.netclasses: dict[str, str] = {}
         self._wired: set[tuple[str, str]] = set()
-        self._stubs: dict[tuple[str, str], float] = {}
 
     def part(
         self,
@@ -210,11 +209,6 @@ class Sheet:
                 self.wires.append(Wire(a, b))
         self.labels.append(Label(net, ends[0], away))
 
-    def stub(self, name: str, length: float) -> None:
-        """How long the short wire at a pin is, in steps (else 1)."""
-        ref, pin, _ = self._pin(name)
-        self._stubs[ref, pin.number] = length
-
     def flag(self, net: str, at: Point) -> None:
         """A PWR_FLAG with the net's power symbol or label, where a net is fed by something that KiCad does not take for a source."""
         self.flags.append(Flag(net, at))
@@ -231,15 +225,15 @@ class Sheet:
         """Give nets a class."""
         self.netclasses |= dict.fromkeys(nets, name)
 
-    def stubs(self) -> Iterator[tuple[Place, Pin, str, float]]:
-        """Pins that no wire reaches: (place, pin, net, length of the short wire). One for pins at one point (a symbol's stacked ones)."""
+    def stubs(self) -> Iterator[tuple[Place, Pin, str]]:
+        """Pins that no wire reaches: (place, pin, net). One for pins at one point (a symbol's stacked ones)."""
         seen: set[Point] = set()
         for place in self.places:
             for pin in place.pins():
                 if (place.part.ref, pin.number) in self._wired or place.end(pin) in seen:
                     continue
                 seen.add(place.end(pin))
-                yield place, pin, place.part.pins[pin.number], self._stubs.get((place.part.ref, pin.number), 1.0)
+                yield place, pin, place.part.pins[pin.number]
 
     def parts(self) -> list[Part]:
         """Every part of the sheet once; one whose other units are elsewhere counts where its first is."""

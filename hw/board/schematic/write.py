@@ -314,14 +314,13 @@ class _Writer:
         for place in sheet.places:
             self.place(place)
             ends += {place.end(pin) for pin in place.pins()}
-        for place, pin, net, length in sheet.stubs():
+        for place, pin, net in sheet.stubs():
             start, (dx, dy) = place.end(pin), place.outward(pin)
             if not net:
                 self.out.append(_w("no_connect", _at(start), _uuid(sheet.name, "nc", place.part.ref, pin.number)))
                 continue
-            end = (start[0] + dx * length, start[1] + dy * length)
-            if length:
-                self.wire(Wire(start, end))
+            end = (start[0] + dx, start[1] + dy)
+            self.wire(Wire(start, end))
             self.label(net, end, (dx, dy))
         for wire in sheet.wires:
             self.wire(wire)
