@@ -11,7 +11,7 @@ LEVEL ?= dev
 demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box compare formal tap alignments load bitstream kintex7 afe board calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -62,6 +62,7 @@ test-python: setup sim rtl-tests guest
 lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
+	@MYPYPATH=spec:host:gateware:hw .venv/bin/mypy --follow-imports silent --ignore-missing-imports -p board
 	@.venv/bin/lint-imports --no-logo --no-cache
 	@$(PY) tools/mutants.py --check
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
@@ -70,8 +71,11 @@ lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
 
-box: setup sim guest  ## quick by real Linux in one guest, over a rig without a tap; and as one with a tap sees it (minutes)
+box: setup sim controller guest  ## quick by real Linux in one guest, over a rig without a tap; and as one with a tap sees it (minutes)
 	@$(PY) -m pytest -q tests/slow/test_bench_in_a_box.py
+
+bench-page: setup sim controller guest  ## docs/bench.md typed line by line on real Linux in one guest, with the virtual rig for a meter (minutes)
+	@$(PY) -m pytest -q -s tests/slow/test_bench_page.py
 
 compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
 	@mkdir -p build
@@ -88,8 +92,14 @@ tap: setup  ## the tap of lanes over a million packets with bit errors, replays,
 alignments: setup sim rtl  ## a hundred random offsets and drifts of a Joulescope-like recording against fio's JSON (minutes; ALIGNMENTS=100)
 	@WATTBELL_ALIGNMENTS=$${ALIGNMENTS:-100} $(PY) -m pytest -q -s tests/slow/test_alignments.py
 
+gates: setup sim rtl  ## the instrument as the ECP5's gates gives the RTL's bytes on Linux traces, and a faulty LUT does not (an hour of a core; FAULTS=16)
+	@WATTBELL_GATES=$${FAULTS:-16} $(PY) -m pytest -q -s tests/slow/test_gates.py
+
 load: setup  ## how many commands a second the gateware takes before it loses one, with the stream at 42 MB/s and without a limit
 	@$(PY) -m tests.bench.load
+
+tracker: setup  ## the tracker alone on the ECP5: cells, and the clock it closes at (half an hour; with NEXTPNR=a native nextpnr-ecp5, minutes)
+	@$(PY) -m tools.tracker_alone $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
@@ -102,6 +112,10 @@ kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and 
 board: setup  ## the board: KiCad's files, and every check of them (KiCad in a root of its own, 2 GB, made once)
 	@PYTHONPATH=hw:gateware:spec:host tools/kicad.sh true
 	@PYTHONPATH=hw:gateware:spec:host $(PY) -m board
+
+board-files: setup  ## what a fab and an assembler get, in build/board-files: gerbers, drills, netlist, places, BOM, drawings, STEP, renders
+	@PYTHONPATH=hw:gateware:spec:host tools/kicad.sh true
+	@PYTHONPATH=hw:gateware:spec:host $(PY) -m board.production
 
 afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
 	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick
@@ -128,9 +142,9 @@ seeds-check: setup sim controller  ## every quantitative statement of the seed r
 reference: setup sim controller  ## the suite `quick` on every modelled drive: what a page of one drive is drawn among (minutes)
 	@$(PY) tools/reference.py
 
-energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (over an hour; WORKLOADS=20): docs/energy.md
+energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (20 minutes of a core; WORKLOADS=20): docs/energy.md
 	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
-	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 201 --check
+	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
 	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 from wattbell.capture import CaptureWriter, meta, open_capture
+from wattbell.capture.hostcommands import command_table
 from wattbell.capture.schema import SeenBy
-from wattbell.hostlog.commands import command_table
 from wattbell.hostlog.derived import without_tap
 
 SLOW = 40e-6

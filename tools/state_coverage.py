@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ from wattbell.measure.table import NONE, Commands
 from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model
 from wattbell_spec.wire import EventType
 
-from tools.energy_coverage import Silence
+from tools.energy_coverage import Silence, steadfast
 
 Int64 = npt.NDArray[np.int64]
 ROOT = Path(__file__).resolve().parents[1]
@@ -355,7 +356,7 @@ def main() -> int:
     given = parser.parse_args()
     seeds = range(given.first, given.first + given.workloads)
     with ProcessPoolExecutor(given.processes) as pool:
-        found = [one for each in pool.map(measure, seeds) for one in each]
+        found = [one for each in pool.map(partial(steadfast, measure), seeds) for one in each]
     if given.json:
         given.json.write_text(json.dumps([asdict(one) for one in found]) + "\n")
     print("\n".join(tables(found)))

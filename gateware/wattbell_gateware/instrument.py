@@ -13,7 +13,7 @@ from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, EventType, Kin
 
 from .deadlines import earliest
 from .layouts import EVENT, tlp_beat
-from .nvme import COMMAND, COMPLETION, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
+from .nvme import COMMAND, COMPLETION, DONE_BITS, FULL_SIZE, ConfigOp, MapSizes, NvmeTracker
 from .rail import RailPath, WordFront, serial_front
 from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
@@ -26,6 +26,7 @@ from .stream.linkside import LinkReporter, LinkSource, link_port, link_set
 from .stream.rawtlp import RawBuilder
 from .stream.recordqueue import RecordQueue
 from .stream.records import RecordBuilder
+from .stream.release import Release
 from .stream.run import RunControl
 from .stream.status import STATUS, StatusSource
 from .stream.writer import OUT_WORD, BlockWriter
@@ -37,6 +38,11 @@ DEFAULT_PERIOD_TICKS = 1000
 ADC_BITS = 18
 RECORD_FIFO, SLOW_RECORD_FIFO = 512, 256
 EVENT_FIFO = 64
+RELEASE_CLOCKS = 8192
+"""Of ``sync``: so long after the tick that completed them records, events and raw TLPs go on (twice as long where the engine is half as
+fast). Longer than the tracker takes but for an overload: a reset with many commands in flight takes 3000, a burst of 300 SQEs 7000."""
+RELEASE_MARGIN_CLOCKS = 4
+"""By which STATUS blocks and the end of a capture wait longer."""
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
 
 
@@ -83,6 +89,9 @@ class Options:
             raise ValueError(f"ticks_per_clock must be 4, 8 or 16, not {self.ticks_per_clock!r}")
 
 
+_RECORD = data.StructLayout({"record": COMMAND, "done": DONE_BITS})
+
+
 @dataclass(frozen=True)
 class _Parts:
     """The submodules that the parts of :class:`Instrument` connect."""
@@ -93,6 +102,7 @@ class _Parts:
     tracker: NvmeTracker
     records: RecordQueue | CountingFifo
     events: CountingFifo
+    events_release: Release
     event_blocks: RecordBuilder
     status: StatusSource
     writer: BlockWriter
@@ -148,7 +158,9 @@ class Instrument(wiring.Component):
         m.submodules.regs = regs = RegisterFile(
             {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // ticks}, absent=() if options.fine else ("F_OFFSET", "F_GAIN", "RANGE")
         )
-        m.submodules.run = run = RunControl(ahead=ticks if slow else 0)
+        delay = RELEASE_CLOCKS * ticks * (2 if slow else 1)
+        all_out = delay + RELEASE_MARGIN_CLOCKS * ticks
+        m.submodules.run = run = RunControl(release=all_out, ahead=ticks if slow else 0)
         m.submodules.rail = rail = RailPath(ticks, options.fine)
         m.submodules.tracker = tracker = DomainRenamer("bus")(
             NvmeTracker(
@@ -160,18 +172,23 @@ class Instrument(wiring.Component):
                 beats_up=options.beats_up,
                 at_once=True,
                 halved=slow,
+                delay=delay,
                 sizes=options.sizes,
                 tags=options.tags,
             )
         )
         # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
-        m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(COMMAND, RECORD_FIFO)
+        m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(_RECORD, RECORD_FIFO)
+        m.submodules.records_release = records_release = Release(delay)
+        m.submodules.events_release = events_release = Release(delay)
+        m.submodules.raw_release = raw_release = Release(0 if slow else delay)
+        releases = (records_release, events_release, raw_release)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)
         m.submodules.command_blocks = command_blocks = RecordBuilder(words, relative=True, slow=slow, words=slow)
         m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=slow)
         m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=slow)
-        m.submodules.status = status = StatusSource()
+        m.submodules.status = status = StatusSource(all_out)
         first = (Kind.STATUS, Kind.LINK) if options.lanes else (Kind.STATUS,)
         m.submodules.writer = writer = BlockWriter((*first, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
         fillers = {"event": event_blocks.fill, "rail": rail.fill, "command": command_blocks.fill, "raw": raw_blocks.fill}
@@ -201,8 +218,8 @@ class Instrument(wiring.Component):
         then = Signal(64)
         m.d.comb += then.eq(now + (self.step + 1) * ticks)
         m.d.sync += now.eq(then)
-        timed = (run, rail, command_blocks, event_blocks, raw_blocks)
-        m.d.comb += [part.now.eq(now) for part in (*timed, status)]
+        timed = (run, rail, command_blocks, event_blocks, raw_blocks, status, *releases)
+        m.d.comb += [part.now.eq(now) for part in timed]
 
         # Tracker. It lives in the domain `bus`, which is `sync` on a board; a simulator may leave out its clock edges
         # while `bus_active` is low. All its inputs are registers of that domain, the counter too, and that one only
@@ -210,7 +227,8 @@ class Instrument(wiring.Component):
         levels = Cat(self.perst_n, run.capturing)
         if player:  # the records of the pattern are counted, and go no further
             levels = Mux(player.on, Cat(player.perst_n, player.busy), levels)
-        seen = Signal(2)
+        seen = Signal(3)
+        levels = Cat(levels, seen[2] ^ status.accepted)
         m.d.bus += seen.eq(levels)
         bus_now = Signal(64)
         with m.If(self.bus_active | slow):
@@ -237,17 +255,21 @@ class Instrument(wiring.Component):
         command = data.View(COMMAND_BITS, regs.command[: COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
+        attach_until = Signal(64)  # shown as not yet accepted until then, however much the tracker has to do
         offered = Signal()
         m.d.bus += offered.eq(attach & ~(offered & tracker.cfg.ready))
         with m.If(offered & tracker.cfg.ready):
             m.d.sync += attach.eq(0)
         with m.Elif(command.attach | command.tracker_reset):
-            m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset)]
+            m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset), attach_until.eq(now + delay + 2 * ticks)]
         m.d.comb += [
             self.skip_down.eq(tracker.skip_down),
             self.skip_up.eq(tracker.skip_up),
             tracker.perst_n.eq(seen[0]),
             tracker.run.eq(seen[1]),
+            tracker.snapshot.eq(seen[2]),
+            tracker.kept.eq(run.active & ~(player.on if player else 0)),
+            status.snapshot.eq(tracker.snapshot_counters),
             tracker.cfg.valid.eq(offered),
             tracker.cfg.p.op.eq(Mux(attach_reset, ConfigOp.RESET, regs.attach_op)),
             tracker.cfg.p.qid.eq(regs.attach_qid),
@@ -259,8 +281,8 @@ class Instrument(wiring.Component):
                 | attach
                 | offered
                 | tracker.commands.valid
-                | tracker.events.valid
-                | tracker.raw.valid
+                | events_release.ripe
+                | raw_release.ripe
                 | (seen != levels)
                 | (now >= tracker.deadline)
                 | tracker.tlp_down.valid
@@ -269,19 +291,25 @@ class Instrument(wiring.Component):
             ),
         ]
 
-        # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known.
+        # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known. It goes on, as events
+        # and raw TLPs do, a fixed time after the tick that completed it: then blocks are the same however long the tracker takes.
         lost_before = Signal(32)
         m.d.sync += lost_before.eq(tracker.counters.lost_records)
         m.d.comb += [
             tracker.commands.ready.eq(1),
-            records.i_valid.eq(tracker.commands.valid & run.active),
+            records.i_valid.eq(tracker.commands.valid),
             records.also.eq(Mux(run.active, tracker.counters.lost_records - lost_before, 0)),
-            command_blocks.valid.eq(records.o_valid),
+            records_release.waits.eq(records.o_valid),
+            records_release.taken.eq(command_blocks.ready),
+            command_blocks.valid.eq(records_release.ripe),
             records.o_ready.eq(command_blocks.ready),
             command_blocks.dropped.eq(records.o_dropped),
-            raw_blocks.raw.valid.eq(tracker.raw.valid & run.active),
+            raw_release.waits.eq(tracker.raw.valid),
+            raw_release.done.eq(tracker.raw.p.tick),
+            raw_release.taken.eq(tracker.raw.ready & tracker.raw.p.last),
+            raw_blocks.raw.valid.eq(raw_release.ripe),
             raw_blocks.raw.p.eq(tracker.raw.p),
-            tracker.raw.ready.eq(raw_blocks.raw.ready | ~run.active),
+            tracker.raw.ready.eq(raw_release.ripe & raw_blocks.raw.ready),
             raw_blocks.lost.eq(tracker.counters.lost_raw),
         ]
         # The builder puts its offset in the place of the low half of the tick.
@@ -289,36 +317,31 @@ class Instrument(wiring.Component):
         if slow:
             m.d.comb += [
                 records.i_tick.eq(tracker.commands.p.cqe_tick),
+                records.i_done.eq(tracker.commands_done),
+                records_release.done.eq(records.o_done),
                 records.i_record.eq(Cat(made[:32], made[64:])),
                 out.tick.eq(records.o_tick),
                 out.word.eq(records.o_word),
                 records.o_index.eq(out.index),
             ]
         else:
-            kept = Value.cast(records.o_data)
+            kept = Value.cast(records.o_data.record)
             m.d.comb += [
-                records.i_data.eq(tracker.commands.p),
-                out.tick.eq(records.o_data.cqe_tick),
+                Cat(records.i_data.record, records.i_data.done).eq(Cat(tracker.commands.p, tracker.commands_done)),
+                records_release.done.eq(records.o_data.done),
+                out.tick.eq(records.o_data.record.cqe_tick),
                 out.record.eq(Cat(kept[:32], kept[64:])),
             ]
 
-        parts = _Parts(regs, run, rail, tracker, records, events, event_blocks, status, writer, player)
+        parts = _Parts(regs, run, rail, tracker, records, events, events_release, event_blocks, status, writer, player)
         link = self._link(m, parts) if options.lanes else None
         watchers, marker_waits, lost_here = self._events(m, parts, link)
         front, config, fine_there = self._rail(m, parts)
 
         # Run control and status.
         drained = Signal()
-        done = (
-            rail.idle
-            & ~tracker.busy
-            & ~tracker.commands.valid
-            & ~tracker.events.valid
-            & ~tracker.raw.valid
-            & records.empty
-            & command_blocks.quiet
-        )
-        sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle
+        done = rail.idle & ~tracker.commands.valid & ~events_release.ripe & ~raw_release.ripe & records.empty & command_blocks.quiet
+        sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle & status.idle
         if slow:  # once it is so nothing comes any more
             m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
         else:
@@ -333,13 +356,16 @@ class Instrument(wiring.Component):
             *(blocks.flush.eq(run.flush) for blocks in (command_blocks, event_blocks, raw_blocks)),
             status.request.eq(run.status),
         ]
-        self._status(m, parts, attach=attach, config=config, fine_there=fine_there, lost_here=lost_here)
+        self._status(m, parts, attach=attach | (now < attach_until), config=config, fine_there=fine_there, lost_here=lost_here)
 
-        quiet = (regs, run, rail, command_blocks, event_blocks, raw_blocks, writer, *watchers, front)
+        records_wait = records.o_valid & ~records_release.ripe
+        quiet = (regs, run, rail, status, command_blocks, event_blocks, raw_blocks, writer, *watchers, front)
         if player:
             quiet += (player,)
         m.d.comb += [
-            self.quiet.eq(Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~marker_waits & records.empty & events.empty),
+            self.quiet.eq(
+                Cat(part.quiet for part in quiet).all() & ~self.bus_active & ~marker_waits & (records.empty | records_wait) & events.empty
+            ),
             self.deadline.eq(earliest([part.deadline for part in (*timed, watchers[0])] + [tracker.deadline])),
         ]
         return m
@@ -472,19 +498,24 @@ class Instrument(wiring.Component):
             losses.add2.eq(parts.rail.lost),
             run.losses_clean.eq(losses.clean),
         ]
-        # The tracker's events cannot wait; the others hold theirs until there is room.
-        free = events.room & ~tracker.events.valid
+        # The tracker's events do not wait longer than that; the others hold theirs until there is room.
+        release, ripe = parts.events_release, parts.events_release.ripe
+        free = events.room & ~ripe
         others = [
             (run.o_valid, run.o_ready, run.o_event),
             (waits, None, marker),
             (sidebands.o_valid, sidebands.o_ready, sidebands.o_event),
             (losses.o_valid, losses.o_ready, losses.o_event),
+            (tracker.loss_events.valid, tracker.loss_events.ready, tracker.loss_events.p),
             *([(link.valid, link.ready, link.payload)] if link else []),
         ]
         marker_taken = Signal()
         m.d.comb += [
-            tracker.events.ready.eq(1),
-            events.i_valid.eq(Mux(tracker.events.valid, run.active, events.room & Cat(o[0] for o in others).any())),
+            release.waits.eq(tracker.events.valid),
+            release.done.eq(tracker.events_done),
+            release.taken.eq(1),
+            tracker.events.ready.eq(ripe),
+            events.i_valid.eq(ripe | (events.room & Cat(o[0] for o in others).any())),
             events.i_data.eq(tracker.events.p),
         ]
         with m.If(free):
@@ -496,6 +527,8 @@ class Instrument(wiring.Component):
                 m.d.comb += [events.i_data.eq(sidebands.o_event), sidebands.o_ready.eq(1)]
             with m.Elif(losses.o_valid):
                 m.d.comb += [events.i_data.eq(losses.o_event), losses.o_ready.eq(1)]
+            with m.Elif(tracker.loss_events.valid):
+                m.d.comb += [events.i_data.eq(tracker.loss_events.p), tracker.loss_events.ready.eq(1)]
             if link:
                 with m.Elif(link.valid):
                     m.d.comb += [events.i_data.eq(link.payload), link.ready.eq(1)]

@@ -6,6 +6,9 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+_MORE_NS = 50_000_000
+"""Between reading one clock and the other a busy computer may do something else."""
+
 
 def now_ns() -> int:
     """UTC in nanoseconds since 1970."""
@@ -16,6 +19,24 @@ def host_ns() -> int:
     """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, no matter what NTP does; it stands still while the host is
     suspended."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def asleep_ns() -> int:
+    """For how long the host has been suspended since it was started: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not."""
+    return min(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(3))
+
+
+class Wakefulness:
+    """Whether the host was suspended since this was made."""
+
+    def __init__(self) -> None:
+        self._before_ns = asleep_ns()
+
+    @property
+    def slept_s(self) -> float:
+        """For how long; 0 where it was not."""
+        more = asleep_ns() - self._before_ns
+        return more * 1e-9 if more > _MORE_NS else 0.0
 
 
 def iso(utc_ns: int) -> str:

@@ -23,7 +23,7 @@ from . import boards, model, report, studies
 from .design import design
 from .parts import FOLDER, Part, load
 from .population import population
-from .selftest import skew
+from .selftest import load_edges, load_leakage, skew
 from .spice import SpiceError
 
 BOARDS, QUICK_BOARDS = 200, 20
@@ -77,6 +77,8 @@ def main() -> int:
             "common_mode": studies.common_mode(parts),
             "overload": studies.overload(parts),
             "headroom": studies.headroom(parts),
+            "load_edges": load_edges(parts),
+            "load_leakage": {celsius: load_leakage(parts, celsius) for celsius in (0, 25, 50)},
             "monte_carlo": monte_carlo(parts, QUICK_BOARDS if options.quick else BOARDS),
         }
     except SpiceError as error:

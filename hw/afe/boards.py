@@ -11,9 +11,11 @@ import numpy as np
 from . import spice
 from .design import (
     CLAMP_RESISTANCE,
+    COARSE_DRIVER,
     DIVIDER_CAPACITANCE,
     DIVIDER_RESISTANCE,
     DRIVER_RESISTORS,
+    FINE_DRIVER,
     GAIN_RESISTORS,
     GAIN_SECOND,
     parameters,
@@ -115,11 +117,16 @@ def delays(board: dict[str, float]) -> Outputs:
     gain1 = 1 + 2400 / 100
     first = pole(gain1, board["gbw1"]) - board["lshunt"] / shunt
     filters = {path: (1 + board[f"tol{path[0]}"]) * board[f"c{path}"] for path in ("coarse", "fine", "voltage")}
+
+    def feedback(path: str, network: tuple[float, float]) -> float:
+        return network[1] * (1 + (board[f"{path}b1"] + board[f"{path}b2"]) / 2) * board["cfeedback"]
+
     return Outputs(
-        coarse=first + pole(5, board["fgbw"]) + 2 * board["rfilter"] * filters["coarse"],
+        coarse=first + pole(5, board["fgbw"]) + feedback("c", COARSE_DRIVER) + 2 * board["rfilter"] * filters["coarse"],
         fine=first
         + pole(GAIN_SECOND, board["gbw4"])
         + pole(10, board["fgbw"])
+        + feedback("f", FINE_DRIVER)
         + CLAMP_RESISTANCE * 2 * board["dcj"]
         + 2 * board["rfilter"] * filters["fine"],
         voltage=pole(1, board["gbw7"])

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .design import GAIN_COARSE, GAIN_FINE, GAIN_FIRST, design
+from .design import BOLTZMANN, GAIN_COARSE, GAIN_FINE, GAIN_FIRST, design
 from .merge import LOW
 from .parts import Part
 from .population import AUTOZERO_S, COARSE_POINTS, CURRENT_UNIT, FINE_POINTS, LIMIT_A, LIMIT_GAIN, POINT_S, READING_S, VOLTAGE_POINTS
+from .selftest import ELEMENTARY_CHARGE, leakage
 
 __all__ = [
     "CONDITIONS",
@@ -112,6 +113,10 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
         Term("converter, zero drift since autozero", 0.0, sigma("adc", "zero_drift") * 2**18 * since * lsb),
         Term("noise of the reading", 0.0, density / math.sqrt(2 * reading_s)),
     ]
+    # What the lower transistors of the two test loads leak lifts the points between by that times the guard's resistance.
+    thermal = BOLTZMANN * (298.15 + condition.room) / ELEMENTARY_CHARGE
+    leak = leakage(parts, 25 + condition.room)
+    terms.append(Term("test loads, leakage", 0.0, _uniform(2 * leak * math.tanh(leak * parts["test_load"].guard / thermal))))
     # Heating by the current itself, against that at the upper calibration point.
     heated = abs(current**2 - (FINE_POINTS if fine else COARSE_POINTS)[1] ** 2 * condition.calibrated)
     terms.append(Term("shunt, self-heating", sigma("shunt", "tcr") * heated * resistance * shunt.heating))

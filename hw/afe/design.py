@@ -5,20 +5,48 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from .parts import Part
 
-__all__ = ["BOLTZMANN", "CELSIUS_27", "DIVIDER", "GAIN_COARSE", "GAIN_FINE", "GAIN_FIRST", "Design", "design", "parameters"]
+__all__ = [
+    "BOLTZMANN",
+    "CELSIUS_27",
+    "CLAMP_RESISTANCE",
+    "COARSE_DRIVER",
+    "DIVIDER",
+    "DIVIDER_CAPACITANCE",
+    "DIVIDER_OHM",
+    "FINE_DRIVER",
+    "FIRST_PAIR",
+    "GAIN_COARSE",
+    "GAIN_FINE",
+    "GAIN_FIRST",
+    "SECOND_PAIR",
+    "Design",
+    "design",
+    "parameters",
+    "phase_margin",
+]
 
 BOLTZMANN = 1.380649e-23
 CELSIUS_27 = 300.15
 
-# Resistors as in decks/frontend.lib.
-GAIN_FIRST = 1 + 2 * 1200 / 100
-GAIN_SECOND = 1 + 2 * 1500 / 200
-GAIN_COARSE = GAIN_FIRST * 5000 / 1250
-GAIN_FINE = GAIN_FIRST * GAIN_SECOND * 9000 / 1000
-DIVIDER = 10_000 / 12_200
-DIVIDER_RESISTANCE = 10_000 * 2_200 / 12_200
+FIRST_PAIR = (100.0, 1200.0)
+SECOND_PAIR = (200.0, 1500.0)
+"""Between the inverting inputs, and from each to its output."""
+COARSE_DRIVER = (1250.0, 5000.0)
+FINE_DRIVER = (1000.0, 9000.0)
+"""At the inputs, and feedback."""
+DIVIDER_OHM = (2200.0, 10_000.0)
+"""From the rail's follower, and to ground. The board's sheet takes these five from here; decks/frontend.lib has its own, and the two are
+held against each other (tests/hw/board/test_spice.py)."""
+GAIN_FIRST = 1 + 2 * FIRST_PAIR[1] / FIRST_PAIR[0]
+GAIN_SECOND = 1 + 2 * SECOND_PAIR[1] / SECOND_PAIR[0]
+GAIN_COARSE = GAIN_FIRST * COARSE_DRIVER[1] / COARSE_DRIVER[0]
+GAIN_FINE = GAIN_FIRST * GAIN_SECOND * FINE_DRIVER[1] / FINE_DRIVER[0]
+DIVIDER = DIVIDER_OHM[1] / sum(DIVIDER_OHM)
+DIVIDER_RESISTANCE = DIVIDER_OHM[0] * DIVIDER_OHM[1] / sum(DIVIDER_OHM)
 DIVIDER_CAPACITANCE = 8e-12
 CLAMP_RESISTANCE = 1000.0
 GAIN_RESISTORS = ("rg1", "rf1", "rf2", "rg2", "rf4", "rf5", "rv1", "rv2")
@@ -62,6 +90,9 @@ def design(parts: dict[str, Part]) -> Design:
     shunt, amplifier, driver, filter_, adc = (parts[k] for k in ("shunt", "amplifier", "driver", "filter", "adc"))
     reference = parts["reference"].voltage
     first = pole(GAIN_FIRST, amplifier.gbw) - shunt.inductance / shunt.resistance
+    coarse, fine = (
+        2 * filter_.resistance * c + r * driver.feedback for c, r in ((filter_.coarse, COARSE_DRIVER[1]), (filter_.fine, FINE_DRIVER[1]))
+    )
     full_coarse, full_fine = (reference / gain / shunt.resistance for gain in (GAIN_COARSE, GAIN_FINE))
     full_voltage = reference / DIVIDER
     return Design(
@@ -72,16 +103,29 @@ def design(parts: dict[str, Part]) -> Design:
         lsb_fine=full_fine / 2**17,
         lsb_voltage=full_voltage / 2**18,
         burden=full_coarse * shunt.resistance,
-        delay_coarse=first + pole(5, driver.gbw) + 2 * filter_.resistance * filter_.coarse,
+        delay_coarse=first + pole(5, driver.gbw) + coarse,
         delay_fine=first
         + pole(GAIN_SECOND, amplifier.gbw)
         + pole(10, driver.gbw)
         + CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance
-        + 2 * filter_.resistance * filter_.fine,
+        + fine,
         delay_voltage=2 * pole(1, amplifier.gbw) + DIVIDER_RESISTANCE * DIVIDER_CAPACITANCE + filter_.voltage_resistance * filter_.voltage,
         adc_noise_current=adc_noise(adc.snr, 10.0),
         adc_noise_voltage=adc_noise(adc.snr_voltage, 5.0),
     )
+
+
+def phase_margin(driver: Part, network: tuple[float, float], feedback: float) -> float:
+    """Of a driver's loop, in degrees: one pole at its gain-bandwidth, and a divider of the network's resistors with ``feedback`` (F) across
+    the second and the stray capacitance of its inputs at the node between."""
+    inputs, behind = network
+    frequency = np.logspace(5, 9, 4001)
+    s = 2j * math.pi * frequency
+    at_node = 1 / (1 / inputs + s * driver.stray)
+    back = 1 / (1 / behind + s * feedback)
+    loop = driver.gbw / (1j * frequency) * at_node / (at_node + back)
+    crossing = int(np.argmax(np.abs(loop) < 1))
+    return float(180 + np.degrees(np.angle(loop[crossing])))
 
 
 def parameters(parts: dict[str, Part]) -> dict[str, float]:
@@ -100,6 +144,7 @@ def parameters(parts: dict[str, Part]) -> dict[str, float]:
         "fvh": driver.high,
         "fvl": driver.low,
         "vocm": driver.vocm,
+        "cfeedback": driver.feedback,
         "rfilter": filter_.resistance,
         "ccoarse": filter_.coarse,
         "cfine": filter_.fine,
@@ -115,7 +160,8 @@ def parameters(parts: dict[str, Part]) -> dict[str, float]:
         "rtc": 0.0,
         "emf": 0.0,
         "vrail": rail.voltage,
-        "rsource": rail.source_resistance + parts["load_switch"].resistance,
+        "rsource": rail.source_resistance + rail.copper_before + parts["load_switch"].resistance,
+        "rbehind": rail.copper_behind,
         "lsource": rail.source_inductance,
         "esr": rail.esr,
     }

@@ -9,9 +9,11 @@ from typing import Any
 from . import boards
 from .design import (
     CLAMP_RESISTANCE,
+    COARSE_DRIVER,
     DIVIDER_CAPACITANCE,
     DIVIDER_RESISTANCE,
     DRIVER_RESISTORS,
+    FINE_DRIVER,
     GAIN_FINE,
     GAIN_FIRST,
     GAIN_SECOND,
@@ -97,11 +99,12 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
     amplifier, driver, filter_ = parts["amplifier"], parts["driver"], parts["filter"]
     first = pole(GAIN_FIRST, amplifier.gbw)
     poles = {
-        "coarse": [first, pole(5, driver.gbw), 2 * filter_.resistance * filter_.coarse],
+        "coarse": [first, pole(5, driver.gbw), COARSE_DRIVER[1] * driver.feedback, 2 * filter_.resistance * filter_.coarse],
         "fine": [
             first,
             pole(GAIN_SECOND, amplifier.gbw),
             pole(10, driver.gbw),
+            FINE_DRIVER[1] * driver.feedback,
             CLAMP_RESISTANCE * 2 * parts["clamp"].capacitance,
             2 * filter_.resistance * filter_.fine,
         ],

@@ -162,7 +162,7 @@ def _measure(
         lines = _zeroed(instrument, lines, kelvin + rng.uniform(-scenario.since, scenario.since), parts, noise, nominal, rng)
     held = {path: registers(line, VOLTAGE_UNIT if path == "voltage" else CURRENT_UNIT) for path, line in lines.items()}
     rail_part, shunt = parts["rail"], parts["shunt"]
-    in_front = rail_part.source_resistance + parts["load_switch"].resistance
+    in_front = rail_part.source_resistance + rail_part.copper_before + parts["load_switch"].resistance
     readings = []
     for current in CURRENTS_A:
         rail = rail_part.voltage - in_front * current

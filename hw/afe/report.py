@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import matplotlib
 from .budget import CONDITIONS, COVERAGE, DECADES_A, current_terms, expanded, limit, power, pulse
 from .parts import FOLDER, Part
 from .population import AUTOZERO_S, CURRENTS_A, LIMIT_A, LIMIT_ENERGY, LIMIT_GAIN, READING_S, SCENARIOS, Measured
-from .selftest import EDGES, STEP_A
+from .selftest import EDGES, STEP_A, leakage
 
 __all__ = ["BEGIN", "DOCS", "END", "PICTURE", "draw", "tables", "write_docs"]
 
@@ -20,6 +21,7 @@ PICTURE = FOLDER.parents[1] / "docs" / "img" / "afe-boards.svg"
 BEGIN, END = "<!-- generated: python -m afe --docs -->", "<!-- end of generated -->"
 SHOWN_A = (1e-4, 1e-2, 1.0, 4.0)
 IDLE_W = (0.003, 0.005, 0.01, 0.03, 0.05, 0.1)
+NOTABLE = 0.005
 PULSES = ((0.1, 1e-4), (1.0, 1e-4), (3.0, 1e-4))
 
 
@@ -54,11 +56,15 @@ def tables(parts: dict[str, Part], results: dict[str, Any], readings: dict[str, 
             _overload(results),
             "### Budget of a mean current over 1 s, k = 2, by decade",
             _budget(parts, density),
+            "### What figures from memory may take",
+            _from_memory(parts, density),
             "### Idle power, and a wake-up pulse",
             _idle(parts, density),
             f"### {len(next(iter(readings.values())))} random boards, calibrated",
             _boards(readings),
             _skew(results),
+            "### The self-test's load (deck)",
+            _load(parts, results),
         ]
     )
 
@@ -94,10 +100,13 @@ def _edges(parts: dict[str, Part], results: dict[str, Any]) -> str:
         ]
         for name, e in results["edges"].items()
     ]
-    resistance = parts["rail"].source_resistance + parts["load_switch"].resistance + parts["shunt"].resistance
+    rail = parts["rail"]
+    board = rail.copper_before + rail.copper_behind
+    resistance = rail.source_resistance + board + parts["load_switch"].resistance + parts["shunt"].resistance
     return (
         f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm ({parts['shunt'].resistance * 1e3:.0f} mohm of it "
-        "the shunt; the supply's 15 mohm are assumed): a step reaches the connector late by that resistance times the capacitance. "
+        f"the shunt, {board * 1e3:.0f} mohm what the board's copper may have; the supply's 15 mohm are assumed, contacts come on top): "
+        "a step reaches the connector late by that resistance times the capacitance. "
         "A pulse of 1 A for 100 us keeps its charge, but not all of it within its 100 us. That is the drive, not the rig; "
         "the rig's filter adds its 2 us.\n\n"
         + table(
@@ -162,6 +171,29 @@ def _largest_gradient(parts: dict[str, Part], density: float) -> float:
     terms = current_terms(parts, density, 0.0, CONDITIONS[2])
     others = sum(t.absolute**2 for t in terms if t.name != "shunt, thermal voltage")
     return math.sqrt((LIMIT_A / COVERAGE) ** 2 - others) * parts["shunt"].resistance / parts["shunt"].thermal_emf
+
+
+def _from_memory(parts: dict[str, Part], density: float) -> str:
+    cases = [(1e-3, CONDITIONS[2]), (1.0, CONDITIONS[2]), (1.0, CONDITIONS[3])]
+    before = [expanded(current_terms(parts, density, current, condition), current) for current, condition in cases]
+    rows, others = [], []
+    for name, part in parts.items():
+        for key, figure in part.figures.items():
+            if figure.source != "unconfirmed":
+                continue
+            worse = parts | {name: replace(part, figures=part.figures | {key: replace(figure, value=2 * figure.value)})}
+            after = [expanded(current_terms(worse, density, current, condition), current) for current, condition in cases]
+            more = [b / a - 1 for a, b in zip(before, after)]
+            if max(more) >= NOTABLE:
+                rows.append((max(more), [f"{name}, {key}", *(f"+{100 * x:.1f} %" for x in more)]))
+            else:
+                others.append(f"{name} {key}")
+    rows.sort(key=lambda row: -row[0])
+    return (
+        "Figures that nobody looked up (`unconfirmed` in `parts.toml`), and what a budget becomes where one is twice as large:\n\n"
+        + table(["figure", *(f"{si(current, 'A')}, {condition.name}" for current, condition in cases)], [row for _, row in rows])
+        + f"\n\nBelow {100 * NOTABLE:g} % or not in this budget: {', '.join(others)}."
+    )
 
 
 def _idle(parts: dict[str, Part], density: float) -> str:
@@ -230,6 +262,26 @@ def _skew(results: dict[str, Any]) -> str:
             ],
             rows,
         )
+    )
+
+
+def _load(parts: dict[str, Part], results: dict[str, Any]) -> str:
+    rows = []
+    for name, edge in results["load_edges"].items():
+        on, off = edge["on_delay_s"], edge["off_delay_s"]
+        row = [name, si(edge["current_a"], "A"), *(f"{1e9 * x:.1f} ns" for x in (on, off, (on + off) / 2))]
+        row += [f"{1e9 * edge['on_rise_s']:.1f}, {1e9 * edge['off_rise_s']:.1f} ns"]
+        row += [f"{100 * edge['on_overshoot']:.1f}, {100 * edge['off_overshoot']:.1f} %"]
+        rows.append([*row, f"{si(edge['on_settled_s'], 's')}, {si(edge['off_settled_s'], 's')}"])
+    leaks = ", ".join(f"{si(leak, 'A', 2)} at {celsius} C" for celsius, leak in results["load_leakage"].items())
+    alone = ", ".join(si(leakage(parts, celsius), "A", 2) for celsius in results["load_leakage"])
+    return (
+        "From the input of the gate's buffer to the current's edge at the shunt. The mean of on and off is what the self-test adds to a "
+        "path's delay, and does not know; the half of their difference is in its uncertainty. A host whose rail gives way (assumed) makes "
+        "the current sag, which the self-test takes for delay when the load is switched on, not when it is switched off.\n\n"
+        + table(["load", "current", "late, on", "late, off", "mean", "10 to 90 %, on, off", "overshoot", "within 0.1 %"], rows)
+        + f"\n\nLeakage of one load that is off, as the shunt sees it: at most {leaks}; of one transistor in place of two and "
+        f"their guard, {alone}. Transistors' limits by data sheet, of a sister type."
     )
 
 

@@ -9,15 +9,25 @@ from typing import Any
 import numpy as np
 from wattbell.calibration import Edge, edge_delay
 
-from .design import GAIN_FIRST, GAIN_SECOND, pole
+from . import spice
+from .design import BOLTZMANN, GAIN_FIRST, GAIN_SECOND, parameters, pole
 from .parts import Part
 
-__all__ = ["EDGES", "STEP_A", "answer", "simulated_edges", "skew"]
+__all__ = ["EDGES", "HOSTS", "STEP_A", "answer", "leakage", "load_edge", "load_edges", "load_leakage", "simulated_edges", "skew"]
 
 EDGES = 1000
 STEP_A = {"coarse": 1.0, "fine": 0.09}
 """The load that is switched: the fine path must stay inside its scale."""
 INTERVAL_S, SETTLE_S, KELVIN = 1e-6, 40e-6, 25.0
+HOSTS = {
+    "stiff": {"rregulator": 1e-6, "lregulator": 1e-12, "chost": 1e-12, "rhostcap": 1.0},
+    "slow": {"rregulator": 5e-3, "lregulator": 2e-7, "chost": 2e-4, "rhostcap": 5e-3},
+}
+"""What feeds the slot, beside parts.toml's [rail]: nothing that gives way, or a regulator of 5 mohm and 0.2 uH with 200 uF behind it.
+Assumptions; a host's is not known."""
+ELEMENTARY_CHARGE = 1.602176634e-19
+ON_S, OFF_S = 5e-6, 85e-6
+"""When the deck's load is told to switch."""
 
 
 def answer(time: np.ndarray, poles: Sequence[float], zero: float = 0.0) -> np.ndarray:
@@ -59,3 +69,80 @@ def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str,
         found = edge_delay(simulated_edges(tables[path], step, EDGES, seed=3), SETTLE_S)
         result[path] |= {"found_error": found.delay_s - tables[path]["delay_s"], "found_sigma": found.sigma_s}
     return result
+
+
+def leakage(parts: dict[str, Part], celsius: float) -> float:
+    """What one transistor of a test load leaks at most, in A: exponential between the two limits that are stated."""
+    load = parts["test_load"]
+    return load.leakage * (load.leakage_hot / load.leakage) ** ((celsius - 25) / 125)
+
+
+def _load_parameters(parts: dict[str, Part], path: str, celsius: float) -> dict[str, float]:
+    load = parts["test_load"]
+    return {
+        **parameters(parts),
+        **HOSTS["stiff"],
+        "cswitched": load.switched_capacitance,
+        "lloop": load.loop_inductance,
+        "rload": load.figures[f"resistance_{path}"].value,
+        "rguard": load.guard,
+        "rgate": load.gate_resistance,
+        "rdriver": load.driver_resistance,
+        "vgate": load.gate_voltage,
+        "vto": load.threshold,
+        "kp": load.transconductance,
+        "rd": load.drain_resistance,
+        "cgs": load.gate_source,
+        "cgd": load.gate_drain,
+        "cjo": load.drain_source,
+        "leak": leakage(parts, celsius),
+        "thermal": BOLTZMANN * (celsius + 273.15) / ELEMENTARY_CHARGE,
+    }
+
+
+def load_leakage(parts: dict[str, Part], celsius: float) -> float:
+    """What one load draws through the shunt when it is off, in A, by the deck; the transistors' own conduction does not follow the
+    temperature there, only what they leak."""
+    printed, _ = spice.run("selftest-load", _load_parameters(parts, "coarse", celsius))
+    return printed["leak"]
+
+
+def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, float]:
+    """The current through the shunt when a path's load is switched, by the deck at 25 C; ``other``: parameters that differ.
+
+    ``current_a`` that it settles at; of the edge (``on_``, ``off_``): ``delay_s`` from the buffer's input to the edge's centroid, as
+    `wattbell.calibration.edge_delay` takes it; ``rise_s`` from 10 to 90 %; ``overshoot`` of the step; ``settled_s`` until it stays within
+    0.1 %."""
+    _, tables = spice.run("selftest-load", _load_parameters(parts, path, 25.0) | other)
+    time, current, _ = tables["edge"].T
+    entry = {"current_a": float(current[(time > ON_S + SETTLE_S) & (time < OFF_S)].mean())}
+    for name, at in (("on", ON_S), ("off", OFF_S)):
+        final = current[(time > at + SETTLE_S) & (time < at + 2 * SETTLE_S)].mean()
+        first = current[(time > at - ON_S / 2) & (time < at)].mean()
+        inside = (time >= at) & (time <= at + SETTLE_S)
+        after, reached = time[inside] - at, (current[inside] - first) / (final - first)
+        low, high = (float(np.interp(level, reached[: reached.argmax()], after[: reached.argmax()])) for level in (0.1, 0.9))
+        entry |= {
+            f"{name}_delay_s": float(np.trapezoid(1 - reached, after)),
+            f"{name}_rise_s": high - low,
+            f"{name}_overshoot": float(reached.max() - 1),
+            f"{name}_settled_s": float(after[np.flatnonzero(abs(reached - 1) > 1e-3)[-1]]),
+        }
+    return entry
+
+
+def load_edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+    """`load_edge` of both loads, in a row each: on a stiff host, with every transistor at the ends of its threshold and the buffer half and
+    twice as strong, and on a slow host."""
+    load = parts["test_load"]
+    rows = {}
+    for path, amperes in STEP_A.items():
+        stem = f"{amperes:g} A"
+        rows[stem] = load_edge(parts, path)
+        for name, sign in (("early", -1), ("late", 1)):
+            driver = load.driver_resistance * 2.0**sign
+            rows[f"{stem}, parts at their {name} ends"] = load_edge(
+                parts, path, vto=load.threshold + sign * load.threshold_spread, rdriver=driver
+            )
+        rows[f"{stem}, slow host"] = load_edge(parts, path, **HOSTS["slow"])
+    return rows

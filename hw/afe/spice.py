@@ -24,8 +24,11 @@ class SpiceError(Exception):
     """ngspice is missing, or did not do what a deck asks for. The message has its last words."""
 
 
-def run(deck: str, parameters: Mapping[str, float], body: str | None = None) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made of ``parameters``.
+def run(
+    deck: str, parameters: Mapping[str, float], body: str | None = None, circuit: str | None = None
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made of ``parameters``. ``circuit``: what stands in
+    for ``frontend.lib``, with its subcircuits.
 
     Returns what the deck printed with ``print name`` and what it wrote with ``wrdata <name>.txt`` (one array a file: a column a
     vector, the scale of the first vector in column 0; further scales are left out).
@@ -36,6 +39,8 @@ def run(deck: str, parameters: Mapping[str, float], body: str | None = None) -> 
         folder = Path(name)
         for library in DECKS.glob("*.lib"):
             shutil.copy(library, folder)
+        if circuit is not None:
+            (folder / "frontend.lib").write_text(circuit)
         text = (DECKS / f"{deck}.cir").read_text() if body is None else body
         (folder / "deck.cir").write_text(text)
         lines = [f".param {key}={value!r}" for key, value in parameters.items()]

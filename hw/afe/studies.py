@@ -1,4 +1,7 @@
-"""What the decks say about the nominal front end: noise, bandwidth, edges, common mode, overload. All currents at the shunt."""
+"""What the decks say about the nominal front end: noise, bandwidth, edges, common mode, overload. All currents at the shunt.
+
+``circuit``: of the schematic, in place of decks/frontend.lib (`board.spice`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ RAIL_STEP_V = 0.165
 """What M.2 lets the rail move from 3.3 V."""
 
 
-def noise(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def noise(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Noise of a conversion, and of means of them.
 
     A sample folds all noise in front of the converter into its band, so the RMS of a conversion is the integral over all
@@ -29,7 +32,7 @@ def noise(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
     ``density / sqrt(2 t)`` of the amplifiers (white: they are chopped) and the converter's RMS over the root of the number.
     """
     nominal = design(parts)
-    printed, spectra = spice.run("noise", parameters(parts))
+    printed, spectra = spice.run("noise", parameters(parts), circuit=circuit)
     scale = {
         "coarse": 1 / (GAIN_COARSE * parts["shunt"].resistance),
         "fine": 1 / (GAIN_FINE * parts["shunt"].resistance),
@@ -51,10 +54,10 @@ def noise(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
     return result
 
 
-def bandwidth(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def bandwidth(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Corner (-3 dB) and delay (slope of the phase at the lowest frequency, 100 Hz) of each path; how far the two current paths
     are apart at 10 and 100 kHz, relative to the signal."""
-    _, tables = spice.run("ac", parameters(parts))
+    _, tables = spice.run("ac", parameters(parts), circuit=circuit)
     table = tables["response"]
     frequency = table[:, 0]
     responses = {path: table[:, n] + 1j * table[:, n + 1] for path, n in (("coarse", 1), ("fine", 3), ("voltage", 5))}
@@ -127,10 +130,10 @@ def common_mode(parts: dict[str, Part]) -> dict[str, float]:
     return result
 
 
-def headroom(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def headroom(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Where the amplifiers' outputs and the drivers' inputs stand, in V, at 0.1 A and in an overload of the fine path at 4 A; the current
     in the fine driver's input clamp, in A."""
-    return {f"{current:g} A": spice.run("headroom", parameters(parts) | {"current": current})[0] for current in (0.1, 4.0)}
+    return {f"{current:g} A": spice.run("headroom", parameters(parts) | {"current": current}, circuit=circuit)[0] for current in (0.1, 4.0)}
 
 
 def overload(parts: dict[str, Part]) -> dict[str, dict[str, float]]:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from . import checks
+from . import bringup, checks, production
+from .bom import MANUFACTURE, manufacture_files
 from .check import Check
-from .design import KICAD, project_files
-from .kicadcli import KicadError
+from .design import KICAD, design, project_files
+from .kicadcli import WORK, KicadError, drc, filled, there
 from .netlist import DesignError
+from .powertree import Tree, load
 from .schematic.symbols import SymbolError
 
 
@@ -32,14 +34,35 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="board", description="Checks of the board.")
     parser.add_argument("--quick", action="store_true", help="only what needs no KiCad")
-    parser.add_argument("--write", action="store_true", help="write KiCad's files anew first")
+    parser.add_argument(
+        "--write", action="store_true", help="write KiCad's files, the bill of materials, the fab's files' digests anew first"
+    )
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
     try:
         if options.write:
-            for path, text in project_files().items():
+            made = project_files()
+            if there():
+                from .layout.board import board_file, keep_places  # takes its time, and KiCad's footprints
+
+                made |= board_file()
+                keep_places()
+            else:
+                print("board: no KiCad here, so the board's own file stays as it is (tools/kicad.sh true makes its root)", file=sys.stderr)
+            for path, text in made.items():
                 (KICAD / path).parent.mkdir(parents=True, exist_ok=True)
                 (KICAD / path).write_text(text)
+            bringup.PAGE.write_text(bringup.page(bringup.PAGE.read_text(), Tree(design(), load())))
+            if there():
+                from .layout.board import FILE
+                from .layout.unrouted import keep
+
+                keep(drc(filled(FILE)), len(design().nets))
+            MANUFACTURE.mkdir(exist_ok=True)
+            for path, text in manufacture_files(design()).items():
+                (MANUFACTURE / path).write_text(text)
+            if there():
+                production.keep(production.make(WORK / "board-files", pictures=False))
         rows = list(run(options.quick))
     except (DesignError, SymbolError, KicadError) as error:
         print(f"board: error: {error}", file=sys.stderr)

@@ -9,17 +9,19 @@ from functools import cache
 from pathlib import Path
 
 from . import sheets as sheet_modules
+from .layout import rules
+from .library.footprints import footprint_files
 from .library.symbols import library_text
 from .netlist import Design
 from .schematic.sheet import Point, Sheet
-from .schematic.write import PROJECT, files
+from .schematic.write import PROJECT, files, net_names
 
-__all__ = ["KICAD", "design", "project_files", "sheets"]
+__all__ = ["KICAD", "TITLE", "design", "project_files", "sheets"]
 
 KICAD = Path(__file__).parent / "kicad"
 """Where the files are that ``python -m board --write`` makes."""
 TITLE = "Wattbell M.2 interposer"
-NOTES = ("Drawn by hw/board (Python is the source). Never built: see hw/README.md for what has been checked and how.",)
+NOTES = ("Python is the source (hw/board). Never built: see hw/README.md",)
 
 
 def sheets() -> list[Sheet]:
@@ -46,12 +48,19 @@ def project_files() -> dict[Path, str]:
     pages = sheets()
     made = files(pages, TITLE, _blocks(pages), NOTES, [(NOTES[0], (12, 14), 2.0)])
     made[Path("lib/wattbell.kicad_sym")] = library_text()
-    made[Path(f"{PROJECT}.kicad_pro")] = _project()
+    made |= footprint_files()
+    made[Path(f"{PROJECT}.kicad_pro")] = _project(pages)
+    made[Path(f"{PROJECT}.kicad_dru")] = rules.dru()
     return made
 
 
-def _project() -> str:
-    """The project file: rules of the schematic's check. Net classes and rules of the board come from the layout."""
-    rules = {"lib_symbol_mismatch": "ignore"}
-    project = {"meta": {"filename": f"{PROJECT}.kicad_pro", "version": 3}, "erc": {"rule_severities": rules}}
+def _project(pages: list[Sheet]) -> str:
+    """The project file: rules of the schematic's check and of the board's, net classes."""
+    schematic = {"lib_symbol_mismatch": "ignore"}
+    project = {
+        "meta": {"filename": f"{PROJECT}.kicad_pro", "version": 3},
+        "board": rules.board_settings(),
+        "erc": {"rule_severities": schematic},
+        "net_settings": rules.net_settings(design(), net_names(pages)),
+    }
     return json.dumps(project, indent=2) + "\n"

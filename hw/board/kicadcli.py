@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from .netlist import Part
 from .schematic.symbols import CHECKOUT, KICAD_SHARE
 
-__all__ = ["KicadError", "erc", "kicad", "netlist", "there"]
+__all__ = ["WORK", "DrcReport", "KicadError", "components", "drc", "erc", "filled", "kicad", "netlist", "there"]
 
 WORK = CHECKOUT / "build" / "kicad" / "work"
 
@@ -48,15 +50,50 @@ def erc(schematic: Path) -> list[tuple[str, str, str]]:
     return found
 
 
+@dataclass(frozen=True)
+class DrcReport:
+    """What KiCad's design rules check has against a board: (severity, kind, where)."""
+
+    violations: list[tuple[str, str, str]]
+    unconnected: list[tuple[str, str, str]]
+    parity: list[tuple[str, str, str]]
+
+
+def filled(board: Path) -> Path:
+    """A copy of a board's whole project with the planes filled, below build/. Raises KicadError."""
+    folder = _work(board) / "filled"
+    shutil.copytree(board.parent, folder)
+    copy = folder / board.name
+    kicad(["python3", Path(__file__).with_name("layout") / "fill.py", board, copy])
+    return copy
+
+
+def drc(board: Path) -> DrcReport:
+    """Design rules, missing connections, and the board against the schematic beside it; of a copy (``filled``), as planes join what
+    they touch. Raises KicadError, also where no schematic is beside it."""
+    if not board.with_suffix(".kicad_sch").is_file():
+        raise KicadError(f"{board.with_suffix('.kicad_sch')} is not there: KiCad would compare the board with nothing and say nothing")
+    report = board.parent / "drc.json"
+    kicad(["kicad-cli", "pcb", "drc", "--schematic-parity", "--severity-all", "--format", "json", "-o", report, board])
+    found = json.loads(report.read_text())
+
+    def lines(key: str) -> list[tuple[str, str, str]]:
+        made = []
+        for entry in found[key]:
+            items = "; ".join(item["description"] for item in entry["items"])
+            made.append((entry["severity"], entry["type"], f"{entry['description']} {items}"))
+        return made
+
+    return DrcReport(lines("violations"), lines("unconnected_items"), lines("schematic_parity"))
+
+
 def netlist(schematic: Path) -> dict[str, frozenset[tuple[str, str]]]:
     """Nets of a schematic as KiCad reads it: name (a local one without its sheet) -> (reference, pin). Pins on no net are left out.
 
     Raises KicadError for two nets of different sheets that have one local name.
     """
-    exported = _work(schematic) / "netlist.xml"
-    kicad(["kicad-cli", "sch", "export", "netlist", "--format", "kicadxml", "-o", exported, schematic])
     nets: dict[str, frozenset[tuple[str, str]]] = {}
-    for net in ET.parse(exported).getroot().iter("net"):
+    for net in _exported(schematic).iter("net"):
         name = net.attrib["name"]
         if name.startswith("unconnected-"):
             continue
@@ -65,6 +102,41 @@ def netlist(schematic: Path) -> dict[str, frozenset[tuple[str, str]]]:
             raise KicadError(f"two nets are called {name}")
         nets[name] = frozenset((node.attrib["ref"], node.attrib["pin"]) for node in net.iter("node"))
     return nets
+
+
+def components(schematic: Path) -> dict[str, Part]:
+    """Parts of a schematic as KiCad reads it, by reference: symbol, value, footprint, sheet, what is noted of it, and each pin's net."""
+    root = _exported(schematic)
+    pins: dict[str, dict[str, str]] = {}
+    for net in root.iter("net"):
+        name = net.attrib["name"]
+        for node in net.iter("node"):
+            pins.setdefault(node.attrib["ref"], {})[node.attrib["pin"]] = "" if name.startswith("unconnected-") else name.rsplit("/", 1)[-1]
+    found: dict[str, Part] = {}
+    for component in root.iter("comp"):
+        ref, source = component.attrib["ref"], component.find("libsource")
+        assert source is not None
+        fields = {field.attrib["name"]: field.text or "" for field in component.iter("field")}
+        sheet = next((p.attrib["value"] for p in component.iter("property") if p.attrib["name"] == "Sheetname"), "")
+        found[ref] = Part(
+            ref,
+            f"{source.attrib['lib']}:{source.attrib['part']}",
+            fields["Footprint"],
+            component.findtext("value") or "",
+            fields["BOM"],
+            sheet,
+            pins.get(ref, {}),
+            fields["Builds"].replace("none", ""),
+            fields["Description"],
+        )
+    return found
+
+
+def _exported(schematic: Path) -> ET.Element:
+    """KiCad's own netlist of a schematic."""
+    exported = _work(schematic) / "netlist.xml"
+    kicad(["kicad-cli", "sch", "export", "netlist", "--format", "kicadxml", "-o", exported, schematic])
+    return ET.parse(exported).getroot()
 
 
 def _work(schematic: Path) -> Path:

@@ -22,7 +22,7 @@ class Part:
 
     ref: str
     """Its number says its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband 600.., trigger
-    700.., frontend 800.., loadswitch 900.., selftest 1000.., power 1100.."""
+    700.., frontend 1000.., loadswitch 1100.., selftest 1200.., power 1300.."""
     symbol: str
     """Library and name: ``Device:R``, ``wattbell:AD4003``."""
     footprint: str

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from stack import CHECKOUT, HERE, GuestError, Stack, die, stack_dir
 
-MEMORY_MIB = 1024
+MEMORY_MIB = 2048
 RESULT_BYTES = 256 << 20
 KINDS = {".fio": "fio", ".idle": "idle", ".sh": "script"}
 

@@ -80,7 +80,7 @@ _POWER_REGISTERS = (
         Bits("PROTECT", 3, 1, "over-current and inrush protection are on"))),
     Register("POWER_STATE", 0x91, 8, _RO, 0, "state of the connector", (
         Bits("ON", 0, 1, "the load switch is closed"),
-        Bits("GOOD", 1, 1, "the rail downstream of it is above 2.97 V (3.3 V - 10 %)"),
+        Bits("GOOD", 1, 1, "the rail downstream of it is above 3.07 V (3.3 V - 7 %)"),
         Bits("PERST_N", 2, 1, "level of PERST#"),
         Bits("CLKREQ_N", 3, 1, "level of CLKREQ#"),
         Bits("LINK", 4, 3, "LinkState (docs/wire-format.md)"))),

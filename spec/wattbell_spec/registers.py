@@ -130,7 +130,7 @@ MAP: tuple[Register, ...] = (
             Bits("RUNNING", 0, 1, "capturing, or still sending after a stop"),
             Bits("STOPPING", 1, 1, "stop was requested, data is still being sent"),
             Bits("RAIL_PENDING", 2, 1, "RAIL_APPLY has not taken effect yet (it does so at a conversion)"),
-            Bits("ATTACH_BUSY", 3, 1, "the tracker has not yet accepted the last ATTACH or TRACKER_RESET"),
+            Bits("ATTACH_BUSY", 3, 1, "the tracker may not yet have accepted the last ATTACH or TRACKER_RESET: for a fixed time after it"),
         ),
     ),
     Register("NOW_LO", 0x06, 32, Access.RO, 0, "tick counter, bits 31:0"),

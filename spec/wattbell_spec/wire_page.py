@@ -39,7 +39,9 @@ time base: ticks of two runs cannot be compared.
 
 **Order and loss.** `sequence` counts blocks of all kinds, modulo 2**32. `dropped` counts the records of the
 block's kind that the rig itself lost since the last block of that kind: nothing is lost silently. A block is
-closed when it is full or {flush_ms:g} ms after its first record, which bounds the latency at low rates.
+closed when it is full or {flush_ms:g} ms after its first record, which bounds the latency at low rates. Command
+records, events of the bus and raw TLPs come 33 us (ECP5: 262 us) after the tick that completed them, each kind in the order of those
+ticks; a record by its CQ head doorbell.
 
 ## How to read a damaged stream
 
@@ -169,7 +171,8 @@ bytes up to a multiple of 4:
 {_fields(spec.TLP_HEADER)}""",
         f"""## STATUS: {spec.STATUS_SIZE} bytes
 
-Sent at start, at stop, and whenever the counter passes a multiple of {spec.STATUS_PERIOD_TICKS} ticks. The tail of a
+Sent at start, at stop, and whenever the counter passes a multiple of {spec.STATUS_PERIOD_TICKS} ticks. Counters are those of its tick,
+`lost_commands` and `lost_pages` of some 33 us later. The tail of a
 longer payload belongs to a later format; read the part that is known.
 
 {_fields(spec.STATUS)}""",

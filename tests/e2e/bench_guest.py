@@ -5,6 +5,7 @@ Each `wattbell` is a process of its own, forked after the imports: they take the
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -16,6 +17,11 @@ from pathlib import Path
 from wattbell.cli import main
 
 RIG = "/dev/ttyS1,/dev/ttyS2"
+JOURNALLED = 40_000
+"""Bytes of the host's log: some hundred commands, and some records of none."""
+HUNG_S = 240
+"""Four times what the longest of them takes. One that hangs then says in its own file where each of its threads is, and ends: it once took
+all of the guest's time, and nobody knew what it was waiting for."""
 times: dict[str, float] = {}
 """Seconds since the guest's boot at which a thing was done."""
 
@@ -29,6 +35,7 @@ def start(name: str, *arguments: str) -> int:
         return child
     for stream in (1, 2):
         os.dup2(file, stream)
+    faulthandler.dump_traceback_later(HUNG_S, exit=True, file=2)
     sys.argv = ["wattbell", "run", *arguments]
     code = 0
     try:
@@ -47,9 +54,13 @@ def end(name: str, child: int) -> None:
     times[name] = time.monotonic()
 
 
+def ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def wait_for(name: str, words: str, child: int) -> None:
     """Until NAME.txt has these words, or nobody writes it any more."""
-    while words not in Path(f"{name}.txt").read_text() and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+    while words not in Path(f"{name}.txt").read_text() and not ended(child):
         time.sleep(0.1)
 
 
@@ -120,13 +131,25 @@ def bench(first: str, second: str) -> None:
 
     settings("whole-before", found[first])
     run("whole", "suite", "--drive", drive, "--serial", first, "--yes", "--out", "first", *sampling)
-    # both only read, and are not asked for the serial number
+    # these only read, and are not asked for the serial number
     rig = ("--interval", "0.001", "--decimation", "8", "--rig", RIG)
     run("job", "suite/read.fio", "--drive", drive, "--out", "job", *rig, "--commands", "fio", "--keep-stream")
+    run("plan", "asleep.toml", "--drive", drive, "--out", "plan", *rig)
+    run("trace", "reads.iolog", "--drive", drive, "--out", "trace", *rig)
     copy = "dd if=$WATTBELL_DRIVE of=copy.bin bs=64k skip=16 count=8 iflag=direct && exit 7"
     run("command", "--drive", drive, "--out", "command", *rig, "--", "sh", "-c", copy)
     settings("whole-after", found[first])
     shell(f"dd if={drive} of=expected.bin bs=64k skip=16 count=8")
+
+    # killed while fio reads, which ends too though it is in a session of its own
+    killed = start("killed", "long.fio", "--drive", drive, "--out", "killed", *rig, "--commands", "trace")
+    journal = Path("killed/commands.arrow")
+    while not (journal.exists() and journal.stat().st_size > JOURNALLED) and not ended(killed):
+        time.sleep(0.1)
+    os.kill(killed, signal.SIGKILL)
+    end("killed", killed)
+    # by its path: fio is a script here that gives way to the loader, and is not called fio
+    shell("timeout 60 sh -c \"while pgrep -f '/lib/[f]io '; do sleep 0.1; done\"")
 
     # the last of the first drive: it goes while fio reads
     slot = f"lspci -vv -s {device.parent.name} | grep LnkCtl:"
@@ -135,7 +158,7 @@ def bench(first: str, second: str) -> None:
     wait_for("gone", "1: long/a", gone)
     reads = Path(f"/sys/class/block/{found[first]}n1/stat")
     count = int(reads.read_text().split()[0])
-    while int(reads.read_text().split()[0]) < count + 200:
+    while int(reads.read_text().split()[0]) < count + 200 and not ended(gone):
         time.sleep(0.1)
     (device / "remove").write_text("1")
     end("gone", gone)

@@ -64,6 +64,7 @@ iodepth=1
 [qd4]
 iodepth=4
 """
+# A hundred reads a second are what QEMU's UART carries beside the rail on a busy machine; the next session reads what it did not.
 LONG = """
 [global]
 filename=${WATTBELL_DRIVE}
@@ -74,13 +75,34 @@ bs=4k
 size=16m
 runtime=60
 time_based
+rate_iops=100
 [a]
 [b]
 stonewall
 """
+PLAN = """
+[[step]]
+idle_s = 3.0
+apst = true
+aspm = "l1.2"
+
+[[step]]
+wake = { idle_s = 2.0, slba = 4096 }
+apst = true
+aspm = "l1.2"
+"""
+READS = [(1 << 20, 4096), (5 << 20, 131_072), (1 << 20, 4096), (9 << 20, 16_384), (3 << 20, 65_536)]
+"""Of a trace: byte, bytes."""
 
 pytestmark = [pytest.mark.xdist_group("real-drive"), pytest.mark.timeout(900)]
 assert wattbell.cli
+
+
+def trace() -> str:
+    """fio's iolog, in us: the third read comes 300 s behind the second."""
+    stamps = (5, 900, 300_000_900, 300_003_000, 300_003_500)
+    rows = [f"{stamp} /dev/sdx read {at} {size}" for stamp, (at, size) in zip(stamps, READS, strict=True)]
+    return "\n".join(["fio version 3 iolog", "0 /dev/sdx add", "0 /dev/sdx open", *rows, "300010000 /dev/sdx close", ""])
 
 
 def second_drive(images: list[Path]) -> list[str]:
@@ -100,6 +122,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (out / "suite/manifest.toml").write_text(MANIFEST)
     (out / "suite/read.fio").write_text(JOB)
     (out / "long.fio").write_text(LONG)
+    (out / "asleep.toml").write_text(PLAN)
+    (out / "reads.iolog").write_text(trace())
     shutil.copy(Path(__file__).with_name("bench_guest.py"), out)
     images = [out / f"namespace-{number}.raw" for number in (1, 2)]
     for image in images:
@@ -267,6 +291,27 @@ def test_fios_log_beside_the_tap_has_the_same_reads(box: Path) -> None:
     assert about["beside_tap"] is True and about["lost"] == []
 
 
+def test_a_plan_that_only_reads_needs_no_serial_number(box: Path) -> None:
+    """The drive falls asleep in both steps; of the waking read the host's clock saw more than the connector."""
+    assert text(box, "plan.code") == "0", text(box, "plan.txt")
+    capture = open_capture(box / "plan")
+    assert capture.state == "complete" and len(capture.meta["drive"]["power_states"]) == 5
+    idle, wake = figures(capture.path)["phases"]
+    assert (idle["kind"], wake["kind"]) == ("idle", "wake") and idle["duration_s"] > 2.9
+    assert 0.04 < wake["commands"]["all"]["latency_s"]["max"] < wake["described"]["host_latency_s"]
+    assert min(idle["power"]["mean_w"]["value"], wake["power"]["mean_w"]["value"]) < 0.5, "asleep it draws 0.14 W, awake 0.57 W"
+
+
+def test_a_trace_is_replayed_with_its_long_pause_cut(box: Path) -> None:
+    assert text(box, "trace.code") == "0", text(box, "trace.txt")
+    capture = open_capture(box / "trace")
+    (phase,) = figures(capture.path)["phases"]
+    in_it = (pl.col("qid") > 0) & (pl.col("doorbell_tick") >= phase["first_tick"]) & (pl.col("cqe_tick") <= phase["last_tick"])
+    reads = capture.commands.filter(in_it & (pl.col("opcode") == 2)).sort("doorbell_tick").collect()
+    assert list(zip(reads["slba"] * 512, reads["blocks"] * 512)) == READS
+    assert phase["kind"] == "trace" and phase["duration_s"] < 300
+
+
 def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
     """dd's eight reads of 64 KiB, past the page cache; what it read is what is there."""
     assert text(box, "command.code") == "7"
@@ -279,6 +324,26 @@ def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
     assert open_capture(box / "command").state == "complete"
 
 
+# -- a recorder that is killed ------------------------------------------------------------------------------------------
+
+
+def test_kill_9_keeps_the_kernels_log_of_commands(box: Path) -> None:
+    """Against what the tap saw of the same reads, one in flight at a time, as far as both were kept: none missing, none more, in order.
+    Either may be ahead of the other when it ends: the log is written twice a second, and the rig's line has a queue."""
+    assert text(box, "killed.code") == "-9"
+    kept = open_capture(box / "killed")
+    about = kept.meta["conditions"]["host_log"]
+    assert kept.state == "recovered" and about["beside_tap"] is True and about["clock_map"] is not None
+    (gap,) = about["lost"]
+    assert gap["count"] == -1 and gap["reason"] == "the recorder ended without completing the capture"
+    beside = pl.read_parquet(kept.path / "host_commands.parquet").filter((pl.col("qid") > 0) & (pl.col("blocks") == 8))
+    reads = kept.commands.filter((pl.col("qid") > 0) & (pl.col("blocks") == 8)).sort("cqe_tick").collect()
+    both = min(len(beside), len(reads))
+    assert both > 100
+    assert beside["slba"].to_list()[:both] == reads["slba"].to_list()[:both]
+    assert [phase["name"] for phase in kept.meta["workload"]["phases"]] == ["long/a (broke off)"]
+
+
 # -- a drive that drops off the bus ------------------------------------------------------------------------------------
 
 
@@ -286,7 +351,8 @@ def test_a_drive_that_goes_ends_the_run_and_what_was_recorded_is_kept(box: Path)
     assert text(box, "gone.code") == "1"
     said = text(box, "gone.txt").splitlines()
     assert [line for line in said if line[:1].isdigit()] == ["1: long/a"], "the second job is not begun"
-    (error,) = [line for line in said if line.startswith("error: ")]
+    error = next((line for line in said if line.startswith("error: ")), "")
+    assert error, "\n".join(said)
     assert f"serial number {FIRST}) has gone: this computer does not see it any more" in error
     assert "Traceback" not in text(box, "gone.txt") and "bug:" not in text(box, "gone.txt")
     kept = open_capture(box / "gone")
@@ -298,4 +364,4 @@ def test_a_drive_that_goes_ends_the_run_and_what_was_recorded_is_kept(box: Path)
 def test_no_file_takes_its_place_and_the_slot_is_as_it_was(box: Path) -> None:
     """fio would make one of the drive's name, in memory, and measure that."""
     assert text(box, "gone-nodes.txt") == "" and text(box, "gone-slot.txt") == "the same"
-    assert not list(box.rglob("*restore.json"))
+    assert [path.name for path in box.rglob("*restore.json")] == ["killed.restore.json"], "that of a killed run is for the next one"

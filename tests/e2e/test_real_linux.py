@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.clocks.map import ClockMap
-from wattbell.hostlog.commands import HostCommands
 from wattbell.hostlog.events import Pairing, Wanted
 from wattbell.hostlog.files import read_log
 from wattbell.hostlog.pages import PageReader

@@ -90,7 +90,7 @@ def test_what_is_to_be_replaced_stays_when_the_rig_does_not_start(bench: Bench, 
 
 def test_a_capture_that_is_being_recorded_is_not_replaced(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "cap"
-    bench.feeder(STREAM, "--rate", "300000", serial="ONE")
+    feeder = bench.feeder(STREAM, "--rate", "30000", serial="ONE")
     bench.feeder(STREAM, serial="TWO")
     first = bench.wattbell("record", "--out", str(path), "--rig", "ONE", "--json")
     wait_for(lambda: (path / "stream.wbs").exists() and (path / "stream.wbs").stat().st_size > 50_000, "the first recorder")
@@ -98,5 +98,6 @@ def test_a_capture_that_is_being_recorded_is_not_replaced(bench: Bench, tmp_path
     _, err = second.communicate(timeout=60)
     assert second.returncode == 1
     assert "being recorded" in err
+    feeder.send_signal(signal.SIGUSR1)  # the rest at once: until here the first must not have ended, however slow the second was
     told = json.loads(finished(first)[0])
     assert (told["state"], told["lossless"], told["commands"]) == ("complete", True, 1000 * maker.COMMANDS_A_BLOCK)

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
 
 from tests.e2e.virtual import MARKS, finished, wattbell
+from tests.sim.rig.rig_trace import encode, records, squeeze
 
 pytestmark = MARKS
 needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
@@ -207,3 +209,17 @@ def test_a_bad_job_is_told_in_the_models_words(recorded: tuple[Path, dict[str, A
     _, err = finished(wattbell(folder, *arguments), 1)
     assert "no_such_option" in err
     assert not (folder / "bad").exists()
+
+
+def test_what_the_rig_warns_of_is_said_and_kept(tmp_path: Path) -> None:
+    """More traffic than the gateware keeps up with: fast fidelity does not imitate what that does to the stream, and says so once."""
+    trace, squeezed = tmp_path / "host.wbt", tmp_path / "squeezed.wbt"
+    command = [sys.executable, "-m", "tests.sim.rig.host_trace", "5", "2", str(trace), str(tmp_path / "none.json"), "--polled"]
+    subprocess.run(command, check=True, cwd=ROOT)
+    for longest_us, told in ((0.1, 1), (1, 0)):
+        squeezed.write_bytes(encode(squeeze(records(trace), longest_us)))
+        arguments = ("sim", "replay", "--bus-trace", squeezed, "--fidelity", "fast", "--out", tmp_path / "capture", "--force")
+        _, said = finished(wattbell(tmp_path, *arguments))
+        assert said.count("warning: TLPs came faster than the tracker takes them") == told
+        notes = json.loads((tmp_path / "capture" / "meta.json").read_text())["conditions"]["notes"]
+        assert sum("the virtual rig warned: TLPs came faster" in note for note in notes) == told

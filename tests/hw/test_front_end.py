@@ -73,7 +73,13 @@ def test_noise_of_the_coarse_path_is_that_of_its_first_pair():
 
 
 def test_an_edge_is_late_by_resistance_times_capacitance():
-    resistance = PARTS["rail"].source_resistance + PARTS["load_switch"].resistance + PARTS["shunt"].resistance
+    resistance = (
+        PARTS["rail"].source_resistance
+        + PARTS["rail"].copper_before
+        + PARTS["rail"].copper_behind
+        + PARTS["load_switch"].resistance
+        + PARTS["shunt"].resistance
+    )
     for name, entry in studies.edges(PARTS).items():
         capacitance = float(name.split()[0]) * 1e-6
         # first moment of (1 + s C esr) / (1 + s C (esr + R) + s^2 L C)
@@ -115,3 +121,16 @@ def test_headroom():
             assert amplifier.supply_low + 0.3 < nodes[name] < amplifier.supply_high - 0.3, name  # no pair ever saturates
         assert max(nodes["coarse_in"], nodes["fine_in"]) < driver.input_high
     assert 1e-3 < at["4 A"]["clamp_current"] < PARTS["driver_clamp"].clamp_current
+
+
+@pytest.mark.parametrize(("network", "alone"), [(design.COARSE_DRIVER, 33), (design.FINE_DRIVER, 47)])
+def test_the_drivers_phase_margin(network, alone):
+    driver = PARTS["driver"]
+    # by hand: where gbw / noise gain / f falls to sqrt(1 + (f / pole)^2), the pole takes its arc tangent off 90 degrees
+    parallel = network[0] * network[1] / sum(network)
+    pole = 1 / (2 * math.pi * parallel * driver.stray)
+    unity = driver.gbw * network[0] / sum(network)
+    crossing = pole * math.sqrt((math.sqrt(1 + 4 * (unity / pole) ** 2) - 1) / 2)
+    assert design.phase_margin(driver, network, 0.0) == pytest.approx(90 - math.degrees(math.atan(crossing / pole)), abs=0.3)
+    assert design.phase_margin(driver, network, 0.0) == pytest.approx(alone, abs=1)
+    assert design.phase_margin(driver, network, driver.feedback) > 60

@@ -17,7 +17,7 @@ PROGRAM = r"""
 import json, os, subprocess
 from wattbell.errors import WattbellError
 from wattbell.hostlog.log import open_log
-from wattbell.hostlog.commands import joined
+from wattbell.capture.hostcommands import joined
 from wattbell.hostlog.target import target_of
 from wattbell.hostlog.tracefs import TraceLog
 

@@ -13,10 +13,16 @@ port                dir meaning
 ``pending_up``      in  1: the same, drive to host
 ``now``             in  64: the tick counter. Beats carry ticks <= ``now``
 ``perst_n``         in  1: level of PERST#; when low everything tracked is flushed and forgotten, BAR0 too
-``run``             in  1: when 0 the tracker keeps following the bus, but makes no records, events or raw TLPs
+``run``             in  1: while 0 the tracker keeps following the bus, but what TLPs of that time complete makes no record, event or
+                        raw TLP
+``kept``            in  1: while 0 what is made is counted, and goes no further
+``snapshot``        in  1: each change asks for the counters as they are at this tick, whenever the tracker comes to it
+``snapshot_counters`` out ``SNAPSHOT``: those, some time later
 ``commands``        out stream of ``COMMAND``: ``spec.COMMAND`` with the absolute ``cqe_tick`` (64) for ``cqe_offset``
-``events``          out stream of ``EVENT``: ``spec.EVENT``. All event types but LINK, CLKREQ, PERST, RUN; LOSS of the
-                        sources TLP_DOWN, TLP_UP, SLOTS, QUEUES, PAGES, RECORDS, RAW, TAGS, EVENTS (up to here)
+``commands_done``   out ``DONE_BITS``: low bits of the tick of what completed the record (of raw TLPs it is the tick they carry)
+``events``          out stream of ``EVENT``: ``spec.EVENT``. All event types but LINK, CLKREQ, PERST, RUN, LOSS
+``events_done``     out ``DONE_BITS``: as of a record: a MARKER in the SQE carries its doorbell's tick, and is known from the SQE's fetch on
+``loss_events``     out the same: LOSS of the sources TLP_DOWN, TLP_UP, SLOTS, QUEUES, PAGES, RECORDS, RAW, TAGS, EVENTS (up to here)
 ``raw``             out stream of ``RAW``: words of TLPs that carry Identify data
 ``cfg``             in  stream of ``CONFIG``: late attach
 ``counters``        out ``COUNTERS``
@@ -34,8 +40,11 @@ Overflow behind the tracker: the FIFO of records (512) is inside; when it is ful
 for ``lost_events`` and ``lost_raw``.
 """
 
-from .layouts import COMMAND, COMPLETION, CONFIG, COUNTERS, EVENT, RAW, ConfigOp
+from .layouts import COMMAND, COMPLETION, CONFIG, COUNTERS, DONE_BITS, EVENT, RAW, SNAPSHOT, ConfigOp
 from .pagemap import FULL_SIZE, MapSizes
 from .tracker import NvmeTracker
 
-__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "FULL_SIZE", "RAW", "ConfigOp", "MapSizes", "NvmeTracker"]
+__all__ = [
+    "COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "DONE_BITS", "EVENT", "FULL_SIZE", "RAW", "SNAPSHOT", "ConfigOp", "MapSizes",
+    "NvmeTracker",
+]  # fmt: skip

@@ -117,5 +117,8 @@ def states(m: Module, e) -> None:
                 emit.begin(m, e, e.i, "DELETE_SQ", aborted=1)
 
     with m.State("DELETE_SQ_FOUND"):
-        emit.unlink(m, e)
-        emit.begin(m, e, e.find_slot, "DELETE_SQ", aborted=1)
+        with m.If(emit.searches(e)):
+            m.next = "FIND_ON"
+        with m.Else():
+            emit.unlink(m, e)
+            emit.begin(m, e, e.find_slot, "DELETE_SQ", aborted=1)

@@ -7,7 +7,12 @@ from amaranth.lib import data, enum
 
 from ..layouts import COMMAND, EVENT
 
-__all__ = ["COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "EVENT", "IDENTIFY_DATA", "RAW", "RAW_WORD", "ConfigOp"]
+__all__ = [
+    "COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "DONE_BITS", "EVENT", "IDENTIFY_DATA", "RAW", "RAW_WORD", "SNAPSHOT", "ConfigOp",
+]  # fmt: skip
+
+DONE_BITS = 32
+"""Of the tick that completed a record: nothing stays in the instrument for 4 s."""
 
 
 class ConfigOp(enum.Enum, shape=3):
@@ -74,3 +79,6 @@ _COUNTER_BITS: dict[str, int] = {
 COUNTERS = data.StructLayout({name: unsigned(bits) for name, bits in _COUNTER_BITS.items()})
 """Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
 the present state."""
+
+SNAPSHOT = data.StructLayout({name: unsigned(_COUNTER_BITS[name]) for name in ("commands", "in_flight", "unmatched", "bar0", "dstrd")})
+"""What the engine has to do with of :data:`COUNTERS`, as it was at one tick."""

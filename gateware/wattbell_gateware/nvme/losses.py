@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -29,7 +29,7 @@ class TrackerLosses(wiring.Component):
     run : events are wanted; without, what is lost is counted only.
     events : LOSS events.
     counts : losses of each source since power-on.
-    busy, deadline : see :class:`.tracker.NvmeTracker`.
+    busy : something is to be reported, now or later.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,6 @@ class TrackerLosses(wiring.Component):
                 "events": Out(stream.Signature(EVENT)),
                 "counts": Out(32).array(SOURCES),
                 "busy": Out(1),
-                "deadline": Out(64),
             }
         )
 
@@ -85,8 +84,7 @@ class TrackerLosses(wiring.Component):
         due = Signal()
         m.d.comb += [
             due.eq((any_pending != 0) & (self.now >= next_report)),
-            self.busy.eq(reporting | due),
-            self.deadline.eq(Mux(any_pending != 0, next_report, (1 << 64) - 1)),
+            self.busy.eq(reporting | (any_pending != 0)),
             self.events.payload.tick.eq(first_tick),
             self.events.payload.type.eq(int(spec.EventType.LOSS)),
             self.events.payload.arg8.eq(number),

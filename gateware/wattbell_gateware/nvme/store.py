@@ -75,12 +75,13 @@ class Subroutine:
         self.places: list[str] = []
         self.left = False
 
-    def call(self, m: Module, back: str) -> None:
+    def call(self, m: Module, back: str, *, entry: str | None = None) -> None:
+        """`entry`: another of its states, to begin with."""
         assert not self.left, f"{self.entry} was closed before this call"
         if back not in self.places:
             self.places.append(back)
         m.d.sync += self.back.eq(self.places.index(back))
-        m.next = self.entry
+        m.next = entry or self.entry
 
     def leave(self, m: Module) -> None:
         self.left = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum as py_enum
 
+from amaranth.hdl import Value
 from amaranth.lib import enum
 from wattbell_spec.nvme import LBA_OPCODES, admin, feature, io
 
@@ -57,6 +58,12 @@ PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 """Kinds of entries of the page map that stay until they are taken out."""
 UNKNOWN = (1 << 64) - 1
 """A tick that was not observed, in the slot table."""
+
+
+def known(tick: Value) -> Value:
+    """Of a tick in the slot table: no tick comes to 2**63 (292 years)."""
+    return ~tick[-1]
+
 
 # --- limits -------------------------------------------------------------------------------------------------------
 ENTRIES = 1024

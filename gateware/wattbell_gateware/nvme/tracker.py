@@ -9,17 +9,20 @@ from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT, tlp_beat
-from ..skid import SkidBuffer
-from ..tlp import MERGED, TlpMerge, TlpParser
+from ..tlp import TlpMerge, TlpParser
 from .engine import Engine
-from .layouts import COMPLETION, CONFIG, COUNTERS, IDENTIFY_DATA, RAW, RAW_WORD
+from .layouts import COMPLETION, CONFIG, COUNTERS, DONE_BITS, IDENTIFY_DATA, RAW, RAW_WORD, SNAPSHOT
 from .losses import SOURCES, TrackerLosses
 from .pagemap import FULL_SIZE, MapSizes
 from .passthrough import PassThrough
 from .tables import TAGS
 
-RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 1024, 512
-"""Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: half of them)."""
+RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 4096, 512
+"""Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: not held back, so less)."""
+LOST_QUEUE, SLOW_LOST = 256, 32
+LOST = data.StructLayout({"source": range(SOURCES), "tick": 64})
+MARGIN_CLOCKS = 512
+"""A TLP is in the tracker at the latest so long after its first beat: the longest takes 256 clocks."""
 
 
 class NvmeTracker(wiring.Component):
@@ -28,15 +31,15 @@ class NvmeTracker(wiring.Component):
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
     `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
-    `at_once`: whoever takes records and events is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
+    `at_once`: whoever takes records is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
     frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
     later; idle clocks cannot be left out; with `at_once` a record stays for three clocks after its ``valid``; `sizes` of the page map;
-    `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
+    `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
     """
 
     def __init__(
         self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, beats_up: int | None = None,
-        at_once: bool = False, halved: bool = False, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        at_once: bool = False, halved: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -47,7 +50,7 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
-        self.beats, self.beats_up, self.at_once, self.halved = beats, beats_up or beats, at_once, halved
+        self.beats, self.beats_up, self.at_once, self.halved, self.delay = beats, beats_up or beats, at_once, halved, delay
         self.sizes, self.tags = sizes, tags
         beat = tlp_beat(width)
         super().__init__(
@@ -61,8 +64,14 @@ class NvmeTracker(wiring.Component):
                 "now": In(64),
                 "perst_n": In(1),
                 "run": In(1),
+                "kept": In(1, init=1),
+                "snapshot": In(1),
+                "snapshot_counters": Out(SNAPSHOT),
                 "commands": Out(stream.Signature(COMMAND)),
+                "commands_done": Out(DONE_BITS),
                 "events": Out(stream.Signature(EVENT)),
+                "events_done": Out(DONE_BITS),
+                "loss_events": Out(stream.Signature(EVENT)),
                 "raw": Out(stream.Signature(RAW)),
                 "cfg": In(stream.Signature(CONFIG)),
                 "counters": Out(COUNTERS),
@@ -75,48 +84,56 @@ class NvmeTracker(wiring.Component):
             }
         )
 
-    def _queue(self, width: int, depth: int, *, held: bool = False):
-        return PassThrough(width, at_once=held) if self.at_once else SyncFIFOBuffered(width=width, depth=depth)
-
     def elaborate(self, _platform) -> Module:
         m = Module()
         own, raw_words = ("half", SLOW_RAW_WORDS) if self.halved else ("sync", RAW_WORDS)
         m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats, reader=own)
         m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats_up, reader=own)
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock, paced=self.halved)
-        engine = Engine(self.queues, self.slots, staged=self.halved, sizes=self.sizes, tags=self.tags)
+        engine = Engine(self.queues, self.slots, MARGIN_CLOCKS * self.ticks_per_clock, width=self.width, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = DomainRenamer(own)(engine)
         told = self._halves(m, engine) if self.halved else engine
+        record_done, event_done = (told.record_done, told.event_done) if self.halved else (engine.made_at, engine.made_at)
         m.submodules.losses = losses = TrackerLosses()
-        m.submodules.records = records = self._queue(COMMAND.size, RECORDS, held=self.halved)
-        m.submodules.events_fifo = events = self._queue(EVENT.size, EVENTS)
+        m.submodules.lost_queue = lost_queue = SyncFIFOBuffered(width=LOST.size, depth=SLOW_LOST if self.halved else LOST_QUEUE)
+        width = COMMAND.size + DONE_BITS
+        m.submodules.records = records = (
+            PassThrough(width, at_once=self.halved) if self.at_once else SyncFIFOBuffered(width=width, depth=RECORDS)
+        )
+        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size + DONE_BITS, depth=EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
-        # On its way is what the parser has of a TLP, else what the link layer still holds.
-        for parser, beats, before, out, pending, pending_tick in (
-            (down, self.tlp_down, (self.pending_down, self.pending_tick_down), merge.down, merge.pending_down, merge.pending_tick_down),
-            (up, self.tlp_up, (self.pending_up, self.pending_tick_up), merge.up, merge.pending_up, merge.pending_tick_up),
+        # The oldest header of each direction stands in a register: to compare two that come out of block RAM takes too long.
+        # On its way is what stands before it, what the parser has of a TLP, else what the link layer still holds.
+        stand = Signal(2)
+        for number, parser, beats, before, out, pending, pending_tick in (
+            (0, down, self.tlp_down, (self.pending_down, self.pending_tick_down), merge.down, merge.pending_down, merge.pending_tick_down),
+            (1, up, self.tlp_up, (self.pending_up, self.pending_tick_up), merge.up, merge.pending_up, merge.pending_tick_up),
         ):
+            header, comes = Signal.like(parser.headers.payload, name=f"header{number}"), Signal(name=f"comes{number}")
+            with m.If(parser.headers.ready):
+                m.d.sync += [stand[number].eq(parser.headers.valid), header.eq(parser.headers.payload)]
             m.d.comb += [
+                comes.eq(parser.headers.valid & ~stand[number]),
                 parser.beats.valid.eq(beats.valid),
                 parser.beats.payload.eq(beats.payload),
-                out.valid.eq(parser.headers.valid),
-                out.payload.eq(parser.headers.payload),
-                parser.headers.ready.eq(out.ready),
-                pending.eq(parser.pending | before[0]),
-                pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
+                out.valid.eq(stand[number]),
+                out.payload.eq(header),
+                parser.headers.ready.eq(out.ready | ~stand[number]),
+                pending.eq(comes | parser.pending | before[0]),
+                pending_tick.eq(Mux(comes, 0, Mux(parser.pending, parser.pending_tick, before[1]))),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
                 parser.free_to.eq(told.free_to),
             ]
         m.d.comb += [
-            down.free.eq(told.free & ~told.up),
-            up.free.eq(told.free & told.up),
+            down.free.eq(told.free & ~told.free_up),
+            up.free.eq(told.free & told.free_up),
             engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
+            engine.read_down.eq(down.read_beat),
             merge.now.eq(self.now),
-            engine.next_valid.eq(down.headers.valid | up.headers.valid),
-            engine.next_tick.eq(merge.out.payload.header.tick),
+            engine.next_valid.eq(down.headers.valid | up.headers.valid | stand.any()),
             engine.cfg.valid.eq(self.cfg.valid),
             engine.cfg.payload.eq(self.cfg.payload),
             self.cfg.ready.eq(engine.cfg.ready if not self.halved else engine.cfg.ready & told.last),
@@ -124,28 +141,26 @@ class NvmeTracker(wiring.Component):
             self.skip_up.eq(up.skip),
         ]
 
+        wiring.connect(m, merge.out, engine.tlps)
         if self.halved:
-            m.submodules.stage = skid = DomainRenamer("half")(SkidBuffer(MERGED))
-            wiring.connect(m, merge.out, skid.i)
-            wiring.connect(m, skid.o, engine.tlps)
             m.d.comb += merge.pace.eq(told.last)
-        else:
-            wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         m.d.comb += [
-            records.w_data.eq(told.record.payload),
-            records.w_en.eq(told.record.valid & self.run),
+            records.w_data.eq(Cat(told.record.payload, record_done)),
+            records.w_en.eq(told.record.valid & self.kept),
             raw.w_data.eq(told.raw.payload),
-            raw.w_en.eq(told.raw.valid),
-            events.w_en.eq(self.run & (told.event.valid | losses.events.valid)),
-            events.w_data.eq(Mux(told.event.valid, told.event.payload, losses.events.payload)),
-            losses.events.ready.eq(~told.event.valid & events.w_rdy),
+            raw.w_en.eq(told.raw.valid & self.kept),
+            events.w_en.eq(told.event.valid & self.kept),
+            events.w_data.eq(Cat(told.event.payload, event_done)),
         ]
         m.d.comb += [
             self.completed.eq(engine.completed & told.last if self.halved else engine.completed), self.completion.eq(engine.completion),
         ]  # fmt: skip
-        for name, value in (("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("raw_room", raw_words - raw.level)):
+        for name, value in (
+            ("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("snapshot", self.snapshot),
+            ("raw_room", raw_words - raw.level),
+        ):  # fmt: skip
             if self.halved:
                 held = Signal.like(getattr(engine, name), name=f"held_{name}", init=name == "perst_n")
                 m.d.half += held.eq(value)
@@ -153,7 +168,10 @@ class NvmeTracker(wiring.Component):
             m.d.comb += getattr(engine, name).eq(value)
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
-        m.d.comb += [self.commands.payload.eq(records.r_data), self.events.payload.eq(events.r_data)]
+        m.d.comb += [
+            Cat(self.commands.payload, self.commands_done).eq(records.r_data),
+            Cat(self.events.payload, self.events_done).eq(events.r_data),
+        ]
         word, begins = data.View(RAW_WORD, raw.r_data), Signal(init=1)
         with m.If(self.raw.valid & self.raw.ready):
             m.d.sync += begins.eq(word.last)
@@ -164,21 +182,37 @@ class NvmeTracker(wiring.Component):
         ]  # fmt: skip
 
         # --- what was lost ----------------------------------------------------------------------------------------
+        # What the engine loses counts `delay` ticks after its tick, as what it makes goes on: how much a LOSS event tells of is a function
+        # of ticks then. Without room in between it counts at once, which is another number in that event, not in the sum.
         source = spec.LossSource
+        lost, waits, at_once = Signal(LOST), data.View(LOST, lost_queue.r_data), Signal()
+        ripe, lose, lose_tick = Signal(), Signal(SOURCES), Signal(64)
+        m.d.sync += [lose.eq(told.lose), lose_tick.eq(told.lose_tick)]
+        m.d.comb += [
+            lost.tick.eq(lose_tick), lost_queue.w_data.eq(lost), lost_queue.w_en.eq(lose.any()),
+            at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & (self.now >= waits.tick + self.delay)),
+            lost_queue.r_en.eq(ripe & ~at_once),
+        ]  # fmt: skip
         for number in range(SOURCES):
-            m.d.comb += [losses.lose[number].eq(told.lose[number]), losses.ticks[number].eq(told.lose_tick)]
+            with m.If(lose[number]):
+                m.d.comb += lost.source.eq(number)
+            m.d.comb += [
+                losses.lose[number].eq(Mux(at_once, lose[number], ripe & (waits.source == number))),
+                losses.ticks[number].eq(Mux(at_once, lose_tick, waits.tick)),
+            ]
+        wiring.connect(m, losses.events, wiring.flipped(self.loss_events))
         for number, pulse, tick in (
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
-            (source.RECORDS, told.record.valid & self.run & ~records.w_rdy, told.record.payload.cqe_tick),
-            (source.EVENTS, told.event.valid & self.run & ~events.w_rdy, told.event.payload.tick),
+            (source.RECORDS, told.record.valid & self.kept & ~records.w_rdy, told.record.payload.cqe_tick),
+            (source.EVENTS, told.event.valid & self.kept & ~events.w_rdy, told.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
 
         count = self.counters
         for pulse, counter in (
-            (told.record.valid & self.run, count.commands),
+            (told.record.valid, count.commands),
             (told.unmatched, count.unmatched),
         ):
             with m.If(pulse):
@@ -205,13 +239,25 @@ class NvmeTracker(wiring.Component):
             count.enabled.eq(engine.enabled),
         ]
 
+        with m.If(told.marked):
+            m.d.sync += [self.snapshot_counters[name].eq(count[name]) for name, _ in SNAPSHOT]
+
         # --- when time may be skipped -----------------------------------------------------------------------------
         latent = sum((fifo.level != 0) & ~fifo.r_rdy for fifo in (records, events, raw)) != 0
-        earliest = Signal(64)
         m.d.comb += [
-            earliest.eq(Mux(engine.deadline < losses.deadline, engine.deadline, losses.deadline)),
-            self.deadline.eq(Mux(merge.waiting & (merge.deadline < earliest), merge.deadline, earliest)),
-            self.busy.eq(down.busy | up.busy | engine.busy | losses.busy | latent | (told.busy if self.halved else 0)),
+            self.deadline.eq(Mux(merge.waiting & (merge.deadline < engine.deadline), merge.deadline, engine.deadline)),
+            self.busy.eq(
+                down.busy
+                | (down.headers.valid & ~stand[0])
+                | (up.headers.valid & ~stand[1])
+                | up.busy
+                | engine.busy
+                | losses.busy
+                | lose.any()
+                | (lost_queue.level != 0)
+                | latent
+                | (told.busy if self.halved else 0)
+            ),
         ]
         return m
 
@@ -222,11 +268,11 @@ class NvmeTracker(wiring.Component):
         m.d.half += turn.eq(~turn)
         m.d.sync += seen.eq(turn)
         m.d.comb += told.last.eq(turn == seen)
-        for name in ("free", "unmatched", "lose"):
+        for name in ("free", "unmatched", "lose", "marked"):
             held = Signal.like(getattr(told, name), name=f"held_{name}")
             m.d.half += held.eq(getattr(engine, name))
             m.d.comb += getattr(told, name).eq(Mux(told.last, held, 0))
-        m.d.half += [getattr(told, name).eq(getattr(engine, name)) for name in ("up", "free_to", "lose_tick")]
+        m.d.half += [getattr(told, name).eq(getattr(engine, name)) for name in ("free_up", "free_to", "lose_tick")]
         busy = []
         for name in ("record", "event", "raw"):
             port, out = getattr(engine, name), getattr(told, name)
@@ -234,6 +280,8 @@ class NvmeTracker(wiring.Component):
             m.d.half += held.eq(port.valid)
             with m.If(port.valid):
                 m.d.half += out.payload.eq(port.payload)
+                if name != "raw":
+                    m.d.half += getattr(told, f"{name}_done").eq(engine.made_at)
             m.d.comb += out.valid.eq(held & told.last)
             busy.append(held)
         m.d.comb += told.busy.eq(Cat(busy).any() | engine.next_valid | engine.tlps.valid)
@@ -245,6 +293,9 @@ class _Told:
 
     def __init__(self, engine) -> None:
         self.last, self.busy = Signal(name="last"), Signal(name="told_busy")
-        self.up, self.free, self.unmatched = (Signal(name=f"told_{name}") for name in ("up", "free", "unmatched"))
+        self.free_up, self.free, self.unmatched, self.marked = (
+            Signal(name=f"told_{name}") for name in ("free_up", "free", "unmatched", "marked")
+        )
         self.free_to, self.lose, self.lose_tick = (Signal.like(getattr(engine, name)) for name in ("free_to", "lose", "lose_tick"))
+        self.record_done, self.event_done = Signal(DONE_BITS), Signal(DONE_BITS)
         self.record, self.event, self.raw = (getattr(engine, name).signature.create() for name in ("record", "event", "raw"))

@@ -24,20 +24,20 @@ class RecordQueue(wiring.Component):
 
     Ports
     -----
-    i_valid, i_tick, i_record : a record; it has to stay for the three clocks after ``i_valid``.
+    i_valid, i_tick, i_done, i_record : a record; it has to stay for the three clocks after ``i_valid``.
     also, lost, room, empty : see :class:`.fifo.CountingFifo`.
-    o_valid, o_ready, o_tick, o_dropped : of the oldest record.
+    o_valid, o_ready, o_tick, o_done, o_dropped : of the oldest record.
     o_index, o_word : a word of it, named in the clock before. Word 0 is not kept: the builder puts its offset there.
     """
 
     def __init__(self, words: int, depth: int):
-        if depth & (depth - 1) or words + 2 > BEATS * _WORDS:
-            raise ValueError(f"records of {words} words, {depth} of them: at most {BEATS * _WORDS - 2} words, and a power of 2")
+        if depth & (depth - 1) or words + 3 > BEATS * _WORDS:
+            raise ValueError(f"records of {words} words, {depth} of them: at most {BEATS * _WORDS - 3} words, and a power of 2")
         self._words, self._depth = words, depth
         super().__init__({
-            "i_valid": In(1), "i_tick": In(64), "i_record": In(32 * words), "also": In(3),
-            "o_valid": Out(1), "o_ready": In(1), "o_tick": Out(64), "o_dropped": Out(32), "o_index": In(range(words + 1)),
-            "o_word": Out(32),
+            "i_valid": In(1), "i_tick": In(64), "i_done": In(32), "i_record": In(32 * words), "also": In(3),
+            "o_valid": Out(1), "o_ready": In(1), "o_tick": Out(64), "o_done": Out(32), "o_dropped": Out(32),
+            "o_index": In(range(words + 1)), "o_word": Out(32),
             "room": Out(1), "lost": Out(1), "empty": Out(1),
         })  # fmt: skip
 
@@ -57,7 +57,7 @@ class RecordQueue(wiring.Component):
         ]  # fmt: skip
         with m.If(self.i_valid | (self.also != 0)):
             m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))
-        kept = Cat(dropped, self.i_tick, self.i_record[32:])
+        kept = Cat(dropped, self.i_tick, self.i_done, self.i_record[32:])
         words = Array(kept[start : start + 32 * _WORDS] for start in range(0, 32 * _WORDS * BEATS, 32 * _WORDS))
         m.d.comb += [write.en.eq(begins | (beat != 0)), write.addr.eq(Cat(beat, tail)), write.data.eq(words[beat])]
         with m.If(write.en):
@@ -74,10 +74,10 @@ class RecordQueue(wiring.Component):
                 with m.If(whole != 0):
                     m.next = "LOAD"
             with m.State("LOAD"):
-                m.d.sync += [self.o_dropped.eq(read.data[:32]), self.o_tick.eq(read.data[32:96])]
+                m.d.sync += [self.o_dropped.eq(read.data[:32]), self.o_tick.eq(read.data[32:96]), self.o_done.eq(read.data[96:])]
                 m.next = "READY"
             with m.State("READY"):
-                m.d.comb += [self.o_valid.eq(1), place.eq(self.o_index + 2)]
+                m.d.comb += [self.o_valid.eq(1), place.eq(self.o_index + 3)]
                 with m.If(self.o_ready):
                     m.d.sync += head.eq(head + 1)
                     m.next = "EMPTY"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import STATUS_PERIOD_TICKS, EventType
@@ -17,8 +17,8 @@ class RunControl(wiring.Component):
     """Sequences a capture.
 
     Start: a RUN event and a STATUS block. While running: a STATUS block whenever the counter reaches a multiple of
-    STATUS_PERIOD_TICKS. Stop: sources are shut (``capturing`` falls) and run dry, losses are reported, the RUN event
-    with the tick of the stop is queued, every block is closed and sent, then the final STATUS block.
+    STATUS_PERIOD_TICKS. Stop: sources are shut (``capturing`` falls), what they made is released and runs dry, losses are reported, the
+    RUN event with the tick of the stop is queued, every block is closed and sent, then the final STATUS block.
 
     Ports
     -----
@@ -40,11 +40,12 @@ class RunControl(wiring.Component):
 
     Parameters
     ----------
+    release : ticks after which all that was made up to a stop is released.
     ahead : ticks of a clock: that a STATUS block is due is known a clock ahead. Idle clocks cannot be left out then. 0: it is not.
     """
 
-    def __init__(self, *, ahead: int = 0):
-        self._ahead = ahead
+    def __init__(self, *, release: int = 0, ahead: int = 0):
+        self._release, self._ahead = release, ahead
         super().__init__(
             {
                 "now": In(64),
@@ -79,13 +80,21 @@ class RunControl(wiring.Component):
         move = Signal()  # something happens in this clock
         due = Signal()
 
+        draining, released = Signal(), Signal()
+        m.d.comb += released.eq((self.now - stop_tick)[:32] >= self._release)
         reached = self.capturing & (self.now >= next_status)
         if self._ahead:
             m.d.sync += due.eq(reached & ~due)
         else:
             m.d.comb += due.eq(reached)
         m.d.comb += [
-            self.deadline.eq(self.capturing.replicate(64) & next_status | ~self.capturing.replicate(64)),
+            self.deadline.eq(
+                Mux(
+                    draining & ~released,
+                    stop_tick + self._release,
+                    self.capturing.replicate(64) & next_status | ~self.capturing.replicate(64),
+                )
+            ),
             self.quiet.eq(~move & ~self.o_valid & ~due),
             self.rail_run.eq(self.capturing),
             self.o_event.type.eq(int(EventType.RUN)),
@@ -111,7 +120,8 @@ class RunControl(wiring.Component):
                     m.d.sync += [self.capturing.eq(0), self.stopping.eq(1), stop_tick.eq(self.now)]
                     m.next = "DRAIN"
             with m.State("DRAIN"):
-                with m.If(self.sources_idle):
+                m.d.comb += draining.eq(1)
+                with m.If(self.sources_idle & released):
                     m.d.comb += move.eq(1)
                     m.next = "LOSSES"
             with m.State("LOSSES"):

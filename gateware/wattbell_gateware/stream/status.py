@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Module, Signal
+from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import STATUS as STATUS_FIELDS
 from wattbell_spec.wire import STATUS_SIZE
 
 from ..layouts import from_fields
+from ..nvme import SNAPSHOT
 from .buffer import read_port
 
 __all__ = ["STATUS", "StatusSource"]
 
 STATUS = from_fields(STATUS_FIELDS)
 STATUS_WORDS = STATUS_SIZE // 4
+LATE = ("lost_commands", "lost_pages")
+"""What the tracker counts so much later than it happened."""
 
 
 class StatusSource(wiring.Component):
     """Latches the state of the rig at ``request`` and offers it as a block; all its numbers are of one instant.
 
-    A request that finds the last block still waiting is counted in ``dropped`` of the next one.
+    Those of the tracker are known `delay` ticks later at the latest, when they take their places and the block is complete. A request that
+    finds the last block still waiting is counted in ``dropped`` of the next one.
 
     Ports
     -----
     now : the tick counter; that of the request is ``first_tick`` of the block.
-    request : make a block.
-    status : what it says.
+    request : make a block. accepted : in this clock, one will be made.
+    status : what it says. snapshot : what the tracker says of that tick.
     read : to the block writer.
-    quiet : nothing is requested.
+    idle : no block waits for its snapshot.
+    quiet, deadline : see docs/architecture.md.
     """
 
-    def __init__(self):
+    def __init__(self, delay: int):
+        self._delay = delay
         super().__init__(
             {
                 "now": In(64),
                 "request": In(1),
+                "accepted": Out(1),
                 "status": In(STATUS),
+                "snapshot": In(SNAPSHOT),
                 "read": Out(read_port()),
+                "idle": Out(1),
                 "quiet": Out(1),
+                "deadline": Out(64),
             }
         )
 
@@ -47,7 +57,7 @@ class StatusSource(wiring.Component):
         latched = Signal(STATUS)
         tick = Signal(64)
         dropped = Signal(32)
-        waiting = Signal()
+        pending, waiting, due = Signal(), Signal(), Signal()
         words = Array(latched.as_value().word_select(k, 32) for k in range(STATUS_WORDS))
         m.d.sync += self.read.data.eq(words[self.read.address[: STATUS_WORDS.bit_length()]])
         m.d.comb += [
@@ -55,13 +65,21 @@ class StatusSource(wiring.Component):
             self.read.words.eq(STATUS_WORDS),
             self.read.first_tick.eq(tick),
             self.read.dropped.eq(dropped),
-            self.quiet.eq(~self.request),
+            due.eq(pending & ((self.now - tick)[:32] >= self._delay)),
+            self.accepted.eq(self.request & ~pending & ~waiting),
+            self.idle.eq(~pending),
+            self.quiet.eq(~self.request & ~due),
+            self.deadline.eq(Mux(pending, tick + self._delay, (1 << 64) - 1)),
         ]
         with m.If(self.read.release):
             m.d.sync += [waiting.eq(0), dropped.eq(0)]
-        with m.If(self.request):
-            with m.If(waiting):
-                m.d.sync += dropped.eq(dropped + ~dropped.all())
-            with m.Else():
-                m.d.sync += [latched.eq(self.status), tick.eq(self.now), waiting.eq(1)]
+        with m.If(due):
+            m.d.sync += [
+                pending.eq(0), waiting.eq(1), *(latched[name].eq(self.snapshot[name]) for name, _ in SNAPSHOT),
+                *(latched[name].eq(self.status[name]) for name in LATE),
+            ]  # fmt: skip
+        with m.If(self.accepted):
+            m.d.sync += [latched.eq(self.status), tick.eq(self.now), pending.eq(1)]
+        with m.Elif(self.request):
+            m.d.sync += dropped.eq(dropped + ~dropped.all())
         return m

@@ -52,7 +52,7 @@ class TlpParser(wiring.Component):
 
     Ports
     -----
-    read_index, read_data : a double word of the payload ring, one clock of the domain `reader` later.
+    read_index, read_data : a double word of the payload ring, one clock of the domain `reader` later. read_beat : the beat it is in.
     free, free_to : gives the ring's space back up to a header's ``end``.
     pending, pending_tick : a TLP that began at that tick is on its way to ``headers``.
     counted, malformed : how many TLPs in this clock (two where one began inside another and ended at once).
@@ -76,6 +76,7 @@ class TlpParser(wiring.Component):
                 "headers": Out(stream.Signature(HEADER)),
                 "read_index": In(14),
                 "read_data": Out(32),
+                "read_beat": Out(width),
                 "free": In(1),
                 "free_to": In(14),
                 "pending": Out(1),
@@ -161,6 +162,7 @@ class TlpParser(wiring.Component):
         m.d.comb += [
             read.addr.eq(self.read_index[lane_bits : lane_bits + ring_bits]),
             self.read_data.eq(read.data.word_select(lane, 32)),
+            self.read_beat.eq(read.data),
         ]
         with m.If(self.free):
             m.d.sync += freed.eq(self.free_to[lane_bits : lane_bits + ring_bits + 1])

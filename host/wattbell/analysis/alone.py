@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis.commandclass import classify
-from wattbell.analysis.context import AER
-from wattbell.analysis.railpiece import GROUP_S, Level, Piece, piece
+from wattbell.analysis.context import in_flight
+from wattbell.analysis.railpiece import GROUP_S, Level, Piece, between_j2, offset_w, piece
 from wattbell.analysis.result import Alone, AloneClass
 from wattbell.measure.figure import Figure, K, absent
 
@@ -59,14 +59,13 @@ NOISY = "the rail was not steady before the command"
 @dataclass(frozen=True)
 class Lone:
     """A command that stood alone. ``joules`` above the baseline; ``u_j``: k = 2, without the front end's gain, which all share;
-    ``alternating_j``: :meth:`.railpiece.Piece.alternating_j`; ``back_s``: from the CQE until the rail was back; ``samples``: above the
-    baseline."""
+    ``between_j2``: :func:`.railpiece.between_j2`; ``back_s``: from the CQE until the rail was back; ``samples``: above the baseline."""
 
     index: int
     start_tick: int
     joules: float
     u_j: float
-    alternating_j: float
+    between_j2: float
     baseline_w: float
     back_s: float
     samples: int
@@ -75,23 +74,32 @@ class Lone:
 def lone_commands(context: Context) -> Int64:
     """Indices of the I/O commands with nothing else in flight for long enough before and after."""
     assert context.rail is not None
-    table, quiet = context.commands, max(QUIET_S, _QUIET_SAMPLES * context.rail.interval_s) / context.tick_s
-    io = np.flatnonzero((table.qid > 0) & ~table.has(CommandFlag.NO_SQE))
-    if not len(io):
-        return io
-    starts, ends = table.start_tick[io], np.maximum(table.cqe_tick[io], table.start_tick[io])
-    until = np.maximum.accumulate(ends)
-    before = np.concatenate(([context.first_tick], until[:-1]))
-    after = np.concatenate((starts[1:], [context.last_tick]))
-    alone = (starts - before >= quiet) & (after - until >= quiet) & ~table.has(CommandFlag.ABORTED)[io]
-    return io[alone]
+    quiet = max(QUIET_S, _QUIET_SAMPLES * context.rail.interval_s) / context.tick_s
+    until, seen, base = context.first_tick, 0, 0
+    after_quiet: list[Int64] = []  # (which I/O command it is, its index) of those with quiet before them
+    for part in context.commands.pieces():
+        io = np.flatnonzero((part.qid > 0) & ~part.has(CommandFlag.NO_SQE))
+        if len(io):
+            starts = part.start_tick[io]
+            ends = np.maximum.accumulate(np.maximum(part.cqe_tick[io], starts))
+            before = np.concatenate(([until], np.maximum(ends[:-1], until) if seen else ends[:-1]))
+            first = np.flatnonzero(starts - before >= quiet)
+            after_quiet.append(np.stack((first + seen, io[first] + base)))
+            until, seen = max(until, int(ends[-1])) if seen else int(ends[-1]), seen + len(io)
+        base += len(part)
+    if not after_quiet:
+        return np.empty(0, np.int64)
+    which, index = np.concatenate(after_quiet, axis=1)
+    quiet_behind = np.append(np.diff(which) == 1, len(which) > 0 and which[-1] == seen - 1 and context.last_tick - until >= quiet)
+    alone: Int64 = index[quiet_behind[: len(which)] & ~context.commands.take(index).has(CommandFlag.ABORTED)]
+    return alone
 
 
 def limits(context: Context) -> tuple[Int64, Int64]:
     """Starts, and the latest end so far, of all that may disturb a lone command: every command but event requests, in order."""
     starts, ends = [], []
     for table in (context.commands, context.markers):
-        kept = ~((table.qid == 0) & (table.opcode == AER)) & ~table.has(CommandFlag.NO_SQE)
+        kept = in_flight(table)
         starts.append(table.start_tick[kept])
         ends.append(np.maximum(table.cqe_tick, table.start_tick)[kept])
     start, end = np.concatenate(starts), np.concatenate(ends)
@@ -125,9 +133,11 @@ class LoneClass:
 def measure_alone(context: Context, most: int) -> Iterator[LoneClass]:
     """Classes with at least one command that stands alone; at most ``most`` of each are looked at, evenly spread over the capture."""
     found = lone_commands(context)
+    if not len(found):
+        return
     starts, ends = limits(context)
     asserted = _asserted(context)
-    for one in classify(context.commands.take(found)) if len(found) else ():
+    for one in classify(context.commands.take(found)):
         members = found[one.members]
         chosen = members[np.unique(np.linspace(0, len(members) - 1, min(len(members), most)).round().astype(np.int64))]
         refused: Counter[str] = Counter()
@@ -140,7 +150,7 @@ def measure_alone(context: Context, most: int) -> Iterator[LoneClass]:
                 measured.append(result)
         if measured or refused:
             # What lies between samples is much the same for all of a class, and of one command it is one draw.
-            between = K * math.sqrt(sum(x.alternating_j**2 for x in measured) / 12.0 / max(1, len(measured)))
+            between = K * math.sqrt(max(0.0, sum(x.between_j2 for x in measured) / max(1, len(measured))))
             measured = [replace(x, u_j=math.hypot(x.u_j, between)) for x in measured]
             yield LoneClass(one.name, one.pattern, len(members), measured, refused, between)
 
@@ -222,10 +232,11 @@ def _above(context: Context, samples: Piece, base: Level, index: int, instants: 
     level = (base.mean_w + after.mean_w) / 2
     level_u = math.hypot(base.u_w, after.u_w, abs(after.mean_w - base.mean_w) / math.sqrt(3.0))  # k = 2 of the mean of both
     joules = samples.joules(where) - level * seconds
-    u = math.hypot(level_u * seconds, K * base.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s)
-    busy = samples.power_w[where] > level + base.tolerance_w(1)
-    alternating = samples.alternating_j(where, level)
-    return Lone(index, start, joules, u, alternating, level, (back - cqe) * tick_s, int(np.count_nonzero(busy)))
+    busy = int(np.count_nonzero(samples.power_w[where] > level + base.tolerance_w(1)))
+    noise = K * base.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s
+    u = math.hypot(level_u * seconds, noise, offset_w(rail) * busy * samples.step_s)
+    between = between_j2(rail, samples, where, Level(level, level_u / K, base.sigma_w))
+    return Lone(index, start, joules, u, between, level, (back - cqe) * tick_s, busy)
 
 
 def _sustained(mask: Bool, length: int) -> int | None:
@@ -258,7 +269,7 @@ def _summary(context: Context, of: LoneClass) -> AloneClass:
         return {**out, "mean_j": absent(why, "J", lost), "median_j": absent(why, "J", lost)}
     joules, us = np.array([one.joules for one in measured]), np.array([one.u_j for one in measured])
     n, gain = len(joules), rail.model.gain
-    factor = float(student.ppf(0.975, n - 1))
+    factor = float(stdtrit(n - 1, 0.975))
     scatter = factor * float(np.std(joules, ddof=1)) / math.sqrt(n)
     conditions: dict[str, str | float] = {"commands": n, "baseline_w": float(np.median([one.baseline_w for one in measured]))}
     mean = float(joules.mean())

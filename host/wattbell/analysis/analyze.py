@@ -18,7 +18,7 @@ from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, P
 from wattbell.analysis.text import count
 from wattbell.capture import Capture
 from wattbell.jsondata import JsonObject
-from wattbell.measure.depth import depth_steps, depth_summary
+from wattbell.measure.depth import depth_of, depth_summary
 from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.instruments import NO_COMMANDS
@@ -120,9 +120,13 @@ def _window(
     known = ~io.has(CommandFlag.NO_SQE)
     busy = io.take(known)
     # A phase's own depth function: commands that began before it belong to another phase.
-    steps = context.steps if whole else depth_steps(busy.start_tick, np.maximum(busy.cqe_tick, busy.start_tick))
+    steps = depth_of(busy)
     gap_ticks = round(BURST_GAP_S / context.tick_s)
     span = find_span(steps, gap_ticks)
+    depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
+    # Nothing is told apart in the whole capture, and the memory is needed.
+    at_start, told_by = steps.at_start, None if whole else steps
+    del steps
     if span is not None and context.by_host:
         span = replace(span, least=least_bursts(np.maximum(busy.cqe_tick, busy.start_tick), busy.start_tick, gap_ticks))
     measured = of_commands(context, io, span, loss.under_commands)
@@ -130,7 +134,6 @@ def _window(
     commands = tabulate(members, context.tick_s, context.model)
     commands["lost"] = loss.under_commands
     commands["flags"] = doubts(members)
-    depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
     power: Power = {"absent": context.no_rail or ""}
     if context.rail is not None and scan is not None:
         power = context.rail.figures(scan, i, first_tick, last_tick, loss, edge_u_s)
@@ -162,7 +165,7 @@ def _window(
         out["owed"] = left
     until = context.next_start(last_tick)
     energy_of = perclass.energy_per_command(
-        context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host, None if whole else steps
+        context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host, told_by, at_start
     )
     out["energy_per_command"] = energy_of.result
     return out, energy_of

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import ruptures
 
 if TYPE_CHECKING:
     from wattbell.measure.rail import Rail
@@ -116,6 +115,7 @@ def _finite(means: Float) -> Iterator[tuple[int, int]]:
 
 def _cuts(scaled: Float) -> list[int]:
     """Where the level changes, windows' edges included: neighbours that are the same are joined later."""
+    penalty = PENALTY * math.log(WINDOW) * RESOLUTION**2
     out: list[int] = []
     for start in range(0, len(scaled), WINDOW):
         part = scaled[start : start + WINDOW]
@@ -123,7 +123,8 @@ def _cuts(scaled: Float) -> list[int]:
             out.append(start)
         if len(part) < 4 or np.ptp(part) < 4 * RESOLUTION:
             continue
-        penalty = PENALTY * math.log(WINDOW) * RESOLUTION**2
+        import ruptures  # half a second, for scipy.stats: only where it is needed
+
         out += [start + int(cut) for cut in ruptures.KernelCPD(kernel="linear", min_size=2).fit(part[:, None]).predict(pen=penalty)[:-1]]
     return out
 

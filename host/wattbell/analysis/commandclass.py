@@ -9,7 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from wattbell.analysis.names import io_name, size_text
-from wattbell.measure.table import DEFAULT_LBA_SIZE, SIZED_OPCODES, Commands
+from wattbell.measure.depth import depth_of
+from wattbell.measure.table import DEFAULT_LBA_SIZE, PIECE_ROWS, SIZED_OPCODES, Commands
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -39,22 +40,22 @@ class CommandClass:
 
 def is_sequential(commands: Commands, lba_bytes: int = DEFAULT_LBA_SIZE) -> Bool:
     """Commands that begin where one of the 16 before, of the same opcode, ended."""
-    blocks = (commands.nbytes // lba_bytes).astype(np.uint64)
-    end = commands.slba + blocks
-    found = np.zeros(len(commands), np.bool_)
-    for back in range(1, min(_STREAMS, len(commands) - 1) + 1):
-        found[back:] |= (commands.slba[back:] == end[:-back]) & (commands.opcode[back:] == commands.opcode[:-back])
-    return found & (blocks > 0)
+    out = np.zeros(len(commands), np.bool_)
+    for low in range(0, len(commands), PIECE_ROWS):
+        first = max(0, low - _STREAMS)
+        piece = commands.take(slice(first, low + PIECE_ROWS))
+        blocks = (piece.nbytes // lba_bytes).astype(np.uint64)
+        end = piece.slba + blocks
+        found = np.zeros(len(piece), np.bool_)
+        for back in range(1, min(_STREAMS, len(piece) - 1) + 1):
+            found[back:] |= (piece.slba[back:] == end[:-back]) & (piece.opcode[back:] == piece.opcode[:-back])
+        out[low : low + PIECE_ROWS] = (found & (blocks > 0))[low - first :]
+    return out
 
 
-def depth_at_start(commands: Commands) -> Int64:
-    """I/O commands in flight just after each one's start, itself among them."""
-    ends = np.sort(commands.cqe_tick)
-    return np.arange(1, len(commands) + 1) - np.searchsorted(ends, commands.start_tick, side="right")
-
-
-def classify(commands: Commands, lba_bytes: int = DEFAULT_LBA_SIZE) -> list[CommandClass]:
-    """The classes of I/O commands sorted by start, largest first; every command is in one."""
+def classify(commands: Commands, depth: npt.NDArray[np.int32] | None = None, lba_bytes: int = DEFAULT_LBA_SIZE) -> list[CommandClass]:
+    """The classes of I/O commands sorted by start, largest first; every command is in one. ``depth``: ``at_start`` of
+    :func:`~wattbell.measure.depth.depth_of` them, if it is known already."""
     size = np.minimum(commands.nbytes, (1 << _SIZE_BITS) - 1)
     coarse = np.zeros(len(commands), np.bool_)
     for opcode in np.flatnonzero(np.bincount(commands.opcode)).tolist():
@@ -65,7 +66,8 @@ def classify(commands: Commands, lba_bytes: int = DEFAULT_LBA_SIZE) -> list[Comm
         size = np.where(coarse & (size > 0), 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64), size)
     keys = commands.opcode.astype(np.int64) << _SIZE_BITS | size
     sequential = is_sequential(commands, lba_bytes)
-    depth = depth_at_start(commands)
+    if depth is None:
+        depth = depth_of(commands).at_start
     counted = pl.Series("key", keys).value_counts(name="n").sort(("n", "key"), descending=(True, False))
     parts: list[tuple[str, Bool]] = []
     for key, n in counted.iter_rows():
@@ -95,6 +97,6 @@ def _pattern(sequential: Bool) -> str:
     return "sequential" if share >= 1 - _SMALLEST_SHARE else f"{100 * share:.0f} % sequential"
 
 
-def _depth(depth: Int64) -> str:
+def _depth(depth: npt.NDArray[np.int32]) -> str:
     low, high = (int(x) for x in np.percentile(depth, (10, 90), method="nearest"))
     return str(low) if low == high else f"{low} to {high}"

@@ -12,18 +12,25 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.capture import Capture
 from wattbell.capture.marking import marking_of
-from wattbell.measure.depth import DepthSteps, depth_steps
+from wattbell.measure.depth import DepthSteps, depth_of
 from wattbell.measure.errormodel import error_model
 from wattbell.measure.instruments import Instruments
 from wattbell.measure.loss import LossBook
 from wattbell.measure.phases import Phase, find_phases
+from wattbell.measure.pieces import bursts
 from wattbell.measure.rail import Rail, no_rail_reason
 from wattbell.measure.seen import seen_by
-from wattbell.measure.table import Commands, is_marker, lba_sizes, load_commands
+from wattbell.measure.table import Commands, lba_sizes, load_apart
 
 IDLE_MIN_S = 0.020
 """A time without any command in flight of at least this is idle."""
 AER = admin("async_event_request")
+
+
+def in_flight(commands: Commands) -> npt.NDArray[np.bool_]:
+    """Those that are known to have been at work in the drive: no event requests, which wait, and none without an SQE."""
+    kept: npt.NDArray[np.bool_] = ~((commands.qid == 0) & (commands.opcode == AER)) & ~commands.has(CommandFlag.NO_SQE)
+    return kept
 
 
 def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int) -> npt.NDArray[np.int64]:
@@ -34,10 +41,13 @@ def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int)
     """
     starts, ends = [], []
     for table in tables:
-        kept = table.take(~((table.qid == 0) & (table.opcode == AER)) & ~table.has(CommandFlag.NO_SQE))
-        starts.append(kept.start_tick)
-        ends.append(np.maximum(kept.cqe_tick, kept.start_tick))
-    begins, over = np.concatenate(starts), np.concatenate(ends)
+        for piece in table.pieces():
+            kept = piece.take(in_flight(piece))
+            # Commands without an idle time between them are as one; few of these are left of a piece.
+            busy = bursts(kept.start_tick, np.maximum(kept.cqe_tick, kept.start_tick), minimum_ticks)
+            starts.append(busy[:, 0])
+            ends.append(busy[:, 1])
+    begins, over = (np.concatenate(found) if found else np.empty(0, np.int64) for found in (starts, ends))
     if not len(begins):
         return np.empty((0, 2), np.int64)
     order = np.argsort(begins, kind="stable")
@@ -57,8 +67,6 @@ class Context(Instruments):
     """Without markers, sorted by start."""
     markers: Commands
     """The in-band markers: they belong to no figure, but they wake a drive as any command does."""
-    steps: DepthSteps
-    """Queue depth of the I/O commands."""
     gaps: npt.NDArray[np.int64]
     """Idle times, see :func:`idle_times`."""
     events: pl.DataFrame
@@ -68,6 +76,11 @@ class Context(Instruments):
     last_tick: int
     notes: list[str]
 
+    @property
+    def steps(self) -> DepthSteps:
+        """Queue depth of the I/O commands; made when it is asked for, and as large as three columns of commands."""
+        return depth_of(self.commands.take((self.commands.qid > 0) & ~self.commands.has(CommandFlag.NO_SQE)))
+
     def next_start(self, tick: int) -> int:
         """Start of the first command, not a marker, at or after ``tick``; the capture's end if there is none."""
         at = int(np.searchsorted(self.commands.start_tick, tick))
@@ -76,7 +89,7 @@ class Context(Instruments):
 
 def _longest(commands: Commands) -> int:
     """Ticks of the longest command."""
-    return int((commands.cqe_tick - commands.start_tick).max()) if len(commands) else 0
+    return max(int((piece.cqe_tick - piece.start_tick).max()) for piece in commands.pieces())
 
 
 def load(capture: Capture) -> Context:
@@ -85,10 +98,10 @@ def load(capture: Capture) -> Context:
     tick_s = capture.tick_ps * 1e-12
     model, seen = seen_by(capture, error_model(meta))
     sizes, notes = lba_sizes(meta)
-    everything = load_commands(capture.commands, sizes)
-    edges = [int(everything.start_tick[0]), int(everything.cqe_tick.max())] if len(everything) else []
-    longest = _longest(everything)
-    commands, markers = everything.apart(is_marker(everything, marking_of(meta)))
+    commands, markers = load_apart(capture.commands, sizes, marking_of(meta))
+    tables = [table for table in (commands, markers) if len(table)]
+    edges = [tick for table in tables for tick in (int(table.start_tick[0]), int(table.cqe_tick.max()))]
+    longest = max(map(_longest, tables), default=0)
     if not (commands.qid > 0).any():
         notes = []  # no I/O: the block size matters to nothing
     events = capture.events.collect().sort("tick", maintain_order=True)
@@ -99,14 +112,12 @@ def load(capture: Capture) -> Context:
     if len(events):
         edges += [int(events["tick"][0]), int(events["tick"][-1])]
     first, last = (min(edges), max(edges) + 1) if edges else (0, 0)
-    io = commands.take((commands.qid > 0) & ~commands.has(CommandFlag.NO_SQE))
     return Context(
         capture=capture,
         model=model,
         tick_s=tick_s,
         commands=commands,
         markers=markers,
-        steps=depth_steps(io.start_tick, np.maximum(io.cqe_tick, io.start_tick)),
         gaps=idle_times((commands, markers), last, round(IDLE_MIN_S / tick_s)),
         events=events,
         rail=rail,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit  # Student's t; scipy.stats has the same and takes half a second to import
 
 from wattbell.analysis.energybins import POWERS_W
 
@@ -117,8 +118,6 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
     names = sorted({name for load in loads for name in load.counts})
     if len(loads) < SPARE + 2:
         return None
-    from scipy.stats import t  # half a second to import: only where it is needed
-
     rows = [[load.counts.get(name, 0) / load.above_j for name in names] + [sum(load.shared_s.values()) / load.above_j] for load in loads]
     design = np.array(rows, np.float64)
     scale = np.linalg.norm(design, axis=0)
@@ -140,7 +139,7 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
     variance = float(np.mean(left_out[told] ** 2))
     covariance = seen @ bread @ (reduced.T * left_out**2) @ reduced @ bread @ seen.T  # HC3
     theta, spread = seen @ solution, math.sqrt(variance)
-    return Fit(names, scale, theta, covariance, seen, float(t.ppf(0.975, free)), spread, len(loads))
+    return Fit(names, scale, theta, covariance, seen, float(stdtrit(free, 0.975)), spread, len(loads))
 
 
 def settle(loads: Sequence[PhaseLoad]) -> Fit | None:

@@ -135,7 +135,7 @@ def _level(
         "label": label,
         "state": state,
         "how": _how(segments, state, found),
-        "probability": None if found.declared is None else sum(s.label.probability * s.ticks for s in segments) / ticks,
+        "probability": None if found.declared is None else min(1.0, sum(s.label.probability * s.ticks for s in segments) / ticks),
         "mean_w": Figure(mean, u, "W", lost, {"steady_s": ticks * context.tick_s}),
         "declared_max_w": declared.get("max_power_w") if declared else None,
         "duration_s": ticks * context.tick_s,

@@ -11,14 +11,15 @@ import numpy.typing as npt
 from wattbell_spec.nvme import io as opcode_of
 
 from wattbell.analysis.alone import runs
-from wattbell.analysis.railpiece import Level, Piece, piece
+from wattbell.analysis.railpiece import Level, Piece, between_j2, offset_w, piece, smear_j
 from wattbell.analysis.result import Owed, Window
 from wattbell.measure.figure import Figure, K, ratio
-from wattbell.measure.table import Commands
+from wattbell.measure.table import Commands, is_one_of
 from wattbell.measure.throughput import Span
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
+    from wattbell.measure.rail import Rail
 
 Float = npt.NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure
 
     The rests are those between its bursts, and that after the last until the next command that is not a marker."""
     rail = context.rail
-    if span is None or rail is None or not np.isin(commands.opcode, DEFERRING).any():
+    if span is None or rail is None or not is_one_of(commands.opcode, DEFERRING).any():
         return None
     if idle_w is None or idle_w.value is None:
         return {"absent": "no steady operational idle level in this capture to measure above"}
@@ -140,20 +141,30 @@ def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level 
     # A drive that falls asleep is below: it owes nothing any more, or wakes for it later.
     grown &= means > level.mean_w - limit
     edge = begin + np.arange(len(means) + 1) * float(width * rail.interval_ticks)
-    begins = piece(rail, first - rail.interval_ticks, first + 16 * rail.interval_ticks).power_w
-    drawn_w = float(np.nanmax(begins)) if np.isfinite(begins).any() else 0.0
+    noise_w = level.sigma_w * math.sqrt(width)
     joules = covered = edge_u = 0.0
     for a, b in runs(grown):
         part = rail.energy(max(float(edge[a]), float(first)) if a else float(first), float(edge[b]))
         joules, covered = joules + part.joules - level.mean_w * part.covered_s, covered + part.covered_s
-        step_w = max(0.0, float(means[a:b].max()), drawn_w if a == 0 else 0.0) - level.mean_w
-        # It begins and ends with a step that lies within a sample, and that the front end's pole smears.
-        within_s = math.hypot(math.sqrt(2.0) * K * rail.interval_s / math.sqrt(12.0), 0.5 * rail.model.front_end_delay_s)
-        edge_u = math.hypot(edge_u, part.energy_u_j, within_s * step_w)
+        # At the last CQE the front end's pole still shows what was drawn before; elsewhere a run begins and ends on steady power.
+        smear = smear_j(rail, float(first)) if a == 0 else 0.0
+        between = K * math.sqrt(max(0.0, _between_j2(rail, float(edge[a]), float(edge[b]), Level(level.mean_w, level.u_w, noise_w))))
+        other = offset_w(rail) * part.covered_s  # work may be drawn through the other current path than the baseline
+        edge_u = math.hypot(edge_u, part.energy_u_j, smear, between, other)
     last = int(np.flatnonzero(above)[-1]) + 1 if above.any() else 0
     back = len(means) - last >= max(4, math.ceil(_REST * len(means)) if seconds > _LONG_S else 4)
     at = float(edge[last]) if last else float(first)
     return _Rest(joules, covered, edge_u, level.mean_w, K * level.u_w, back, at, by_idle)
+
+
+def _between_j2(rail: Rail, first_tick: float, last_tick: float, level: Level) -> float:
+    """:func:`.railpiece.between_j2` of a run that may be long."""
+    reach = float(_READ * rail.interval_ticks)
+    total = 0.0
+    for low in np.arange(first_tick, last_tick, reach).tolist():
+        part = piece(rail, low, min(low + reach, last_tick))
+        total += between_j2(rail, part, slice(0, len(part.power_w)), level)
+    return total
 
 
 def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level, bool]:

@@ -140,7 +140,8 @@ def reason(stretch: Stretch, found: Found) -> str:
     if found.requested is not None and stretch.asked is not None:
         rests.append("Set Features 02h")
     if stretch.apst is not None:
-        rests.append("APST " + ("on" if stretch.apst else "off"))
+        due = "" if stretch.by_table is None else f", by its table PS{stretch.by_table}"
+        rests.append("APST " + ("on" if stretch.apst else "off") + due)
     return ", ".join(rests)
 
 

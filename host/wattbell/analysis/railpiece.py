@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ _CHUNKS = 8
 """Parts of a level whose means tell how well it is known, noise of long correlation included."""
 _PARTS = 8
 _SIGMAS = 4.0
+_PHASES = 64
 _NEAR = 0.01
 """Of a level: what is nearer to it than that counts as it."""
 
@@ -76,19 +78,68 @@ class Piece:
         """Energy of some of its samples, each of which stands for the interval around it."""
         return float(self.power_w[where].sum()) * self.step_s
 
-    def alternating_j(self, where: slice, level_w: float) -> float:
-        """Twice :meth:`joules` above a level by every other sample, less that by the rest; of parts that overlap, added in squares.
+    def alternating_j2(self, where: slice, level: Level) -> float:
+        """Square of twice :meth:`joules` above a level by every other sample, less that by the rest; of parts that overlap, added in
+        squares, less what noise adds to it. Its mean over steps anywhere between two samples is unbiased; one may be negative.
 
-        A step of A watt of the rail, which lies anywhere between two samples, makes it A x ``step_s``, and the energy wrong by that /
-        sqrt(12) (RMS); what changes slowly makes hardly any. In parts, so that a pulse's two steps do not cancel."""
-        above = self.power_w[where] - level_w
+        In parts, so that a pulse's two steps do not cancel."""
+        above = self.power_w[where] - level.mean_w
         n, parts = len(above), max(2, min(_PARTS, len(above) // _CHUNKS))
         signed = above * (1.0 - 2.0 * (np.arange(n) % 2))
         at = np.linspace(0.0, parts - 1.0, n) if n > 1 else np.zeros(n)
         weights = np.clip(1.0 - np.abs(at - np.arange(parts)[:, None]), 0.0, 1.0)
         smooth = np.sin(np.pi / 2 * weights) ** 2  # add up to 1 everywhere
-        # A step between the middles of two parts is half in either: half of its square is missing then.
-        return 2.0 * math.sqrt(2.0 * float(((smooth @ signed) ** 2).sum())) * self.step_s
+        found = float(((smooth @ signed) ** 2).sum()) - level.sigma_w**2 * float((smooth**2).sum())
+        # A step between the middles of two parts is half in either: of its square 3/4 are there in the mean, as in sin^4 + cos^4.
+        return 4.0 / 0.75 * found * self.step_s**2
+
+
+@lru_cache(maxsize=64)
+def _of_a_step(interval_s: float, delay_s: float, decimation: int) -> tuple[float, float]:
+    """What a step of 1 anywhere between two samples makes, RMS: (the sum of the samples wrong by, the root of
+    :meth:`Piece.alternating_j2`), both in samples. Without a filter (1 / sqrt(12), 1); the front end's pole and the decimation's smear the
+    step over the samples, and the sum suffers less than the alternating one."""
+    conversion_s, pole_s = interval_s / decimation, max(delay_s, 1e-12)
+    before = 4 * decimation
+    after = math.ceil(12 * pole_s / conversion_s) + 40 * decimation
+    wrong, alternating = [], []
+    for phase in (np.arange(_PHASES) + 0.5) / _PHASES:
+        since_s = (np.arange(-before, after) + phase * decimation) * conversion_s
+        seen = np.where(since_s > 0, -np.expm1(-np.maximum(since_s, 0.0) / pole_s), 0.0)
+        for _ in range(3 if decimation > 1 else 0):
+            seen = np.convolve(seen, np.full(decimation, 1.0 / decimation))[: before + after]
+        samples = seen[decimation - 1 :: decimation]
+        wrong.append(float(samples.sum()) - phase)
+        fade = np.cos(np.linspace(0.0, np.pi / 2, len(samples) // 2)) ** 2
+        samples[len(samples) - len(fade) :] *= fade
+        alternating.append(2.0 * float((samples * (1.0 - 2.0 * (np.arange(len(samples)) % 2))).sum()))
+    return float(np.std(wrong)), float(np.sqrt(np.mean(np.square(alternating))))
+
+
+def between_j2(rail: Rail, found: Piece, where: slice, level: Level) -> float:
+    """Variance in J^2 of an energy that is a sum of samples by what lies between them: steps, whose size their alternation tells.
+    An estimate that may be negative."""
+    wrong, alternating = _of_a_step(rail.interval_s, rail.model.front_end_delay_s, rail.decimation)
+    return (wrong / alternating) ** 2 * found.alternating_j2(where, level)
+
+
+def smeared(rail: Rail) -> float:
+    """By how much the sum of the samples is less wrong for a step between two of them than without filters: 1 where it is as wrong."""
+    return _of_a_step(rail.interval_s, rail.model.front_end_delay_s, rail.decimation)[0] * math.sqrt(12.0)
+
+
+def smear_j(rail: Rail, tick: float) -> float:
+    """How much of a step at the edge of an energy the front end's pole puts on its other side, in J."""
+    reach = 3 * rail.model.front_end_delay_s / rail.tick_s + 2 * rail.interval_ticks
+    near = piece(rail, tick - reach, tick + reach).power_w
+    near = near[np.isfinite(near)]
+    return 0.5 * rail.model.front_end_delay_s * float(near.max() - near.min()) if len(near) else 0.0
+
+
+def offset_w(rail: Rail) -> float:
+    """k = 2 of a difference of two powers by the current's offset: it does not cancel where a board measures low and high currents by two
+    paths, each with an offset of its own."""
+    return rail.model.offset_a * abs(rail.supply_v)
 
 
 def piece(rail: Rail, first_tick: float, last_tick: float) -> Piece:

@@ -62,7 +62,8 @@ TEMPER, TEMPER_ALONE = 0.8, 0.6
 class Level:
     """Segments of one power under the same circumstances.
 
-    ``asked``: the state the host asked for, operational where it asked for none; None: nobody saw. ``apst``: on, off, not known.
+    ``asked``: the state the host asked for, operational where it asked for none; None: nobody saw. ``apst``: on, off, not known;
+    ``by_table``: the state that its table sends an idle drive into by then (:mod:`.apst`), None where that is not known.
     ``exit_s``: how long the first command behind it waited. ``with_commands``: what lies between levels may be commands, which nobody saw.
     ``first``: how often an idle time begins with it; ``next``: how often each other level follows, by its place in the list.
     """
@@ -73,6 +74,7 @@ class Level:
     link: int | None = None
     asked: int | None = None
     apst: bool | None = None
+    by_table: int | None = None
     exit_s: float | None = None
     with_commands: bool = False
     first: int = 0
@@ -159,6 +161,10 @@ def _alone(level: Level, state: int, declared: Declared) -> float:
         prior = 0.75 if state == level.asked else {OPERATIONAL: 0.2, WORK: 0.04}.get(state, 0.01 / n)  # it takes its time to get there
     elif level.apst is False:
         prior = {OPERATIONAL: 0.9, WORK: 0.09}.get(state, 0.01 / n)
+    elif level.apst and level.by_table is not None:
+        # A drive goes by the table as by a request, but may take a deeper state, or a shallower one, for reasons of its own.
+        due = level.by_table if level.by_table in declared.sleeping else OPERATIONAL
+        prior = 0.75 if state == due else {OPERATIONAL: 0.1, WORK: 0.05}.get(state, 0.1 / n)
     elif level.apst:
         prior = {OPERATIONAL: 0.45, WORK: 0.1}.get(state, 0.45 * _depth(state, declared))
     else:
@@ -239,7 +245,8 @@ def probabilities(levels: Sequence[Level], declared: Declared) -> list[dict[int,
     for at, i in enumerate(order):
         for weight, (_, given) in zip(weights.tolist(), beam, strict=True):
             out[i][given[at]] = out[i].get(given[at], 0.0) + weight
-    return out
+    # A sum that is rounded may be a little more than 1.
+    return [{state: min(1.0, share) for state, share in shares.items()} for shares in out]
 
 
 def label_of(shares: Mapping[int, float]) -> Label:
@@ -250,7 +257,7 @@ def label_of(shares: Mapping[int, float]) -> Label:
     if shares[best] >= SURE:
         return Label((best,), shares[best], shares)
     asleep = sorted(s for s in shares if s >= 0 and shares[s] >= 0.05)
-    together = sum(shares[s] for s in asleep)
+    together = min(1.0, sum(shares[s] for s in asleep))
     if together >= SURE:
         return Label(tuple(asleep), together, shares)
     return Label((), shares[best], shares)

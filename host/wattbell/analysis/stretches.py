@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import LinkState
 
+from wattbell.analysis.apst import ApstTables
 from wattbell.analysis.changepoints import Piece, bins, locate, pieces, scatter_of
 from wattbell.analysis.link import states as link_states
 from wattbell.analysis.signals import StateTrack, apst_enabled, in_reset, requested_state
@@ -44,7 +45,7 @@ LINKS = (LinkState.L0, LinkState.L0S, LinkState.L1, LinkState.L1_1, LinkState.L1
 class Stretch:
     """``settled``: the ticks between which the level was measured; ``first_tick`` and ``last_tick`` are where it was reached and left.
     ``gap``: which idle time, counted from 0, and ``position_s`` in it. ``from_u_s``, ``to_u_s``: how far off its ends may be (0: from
-    the wire). ``asked``, ``link``, ``apst``: as in :class:`~wattbell.analysis.statelabels.Level`."""
+    the wire). ``asked``, ``link``, ``apst``, ``by_table``: as in :class:`~wattbell.analysis.statelabels.Level`."""
 
     first_tick: int
     last_tick: int
@@ -59,6 +60,7 @@ class Stretch:
     link: int | None = None
     asked: int | None = None
     apst: bool | None = None
+    by_table: int | None = None
     label: Label = field(default_factory=lambda: Label((), 0.0, {}))
     level: int = -1
 
@@ -91,6 +93,7 @@ def find(context: Context, windows: Int64) -> Found:
     requested = requested_state(context.events, io, tuple(declared.sleeping) if declared else ())
     watched = context.saw_commands and (not context.by_host or bool((context.commands.qid == 0).any()))
     apst = apst_enabled(context.capture.commands) if watched else None
+    tables = ApstTables.of(context.phases)
     held = in_reset(context.events)
     ticks, values = link_states(context.events)
     link = StateTrack(ticks, values, int(LinkState.UNKNOWN)) if len(ticks) else None
@@ -128,6 +131,9 @@ def find(context: Context, windows: Int64) -> Found:
                 stretch.asked = requested.at(middle) if requested else 0
                 on = apst.at(middle) if apst else -1
                 stretch.apst = None if on < 0 else bool(on)
+                if stretch.apst and stretch.asked not in (declared.sleeping if declared else ()):
+                    since, until = ((tick - first) * context.tick_s for tick in (stretch.first_tick, stretch.last_tick))
+                    stretch.by_table = tables.expected(middle, stretch.asked, since, until)
     if declared is not None:
         _label(out, declared, _waits(context, windows) if context.saw_commands else {}, not context.saw_commands)
     return Found(out, width * rail.interval_s, declared, requested, watched, link is not None)
@@ -181,17 +187,17 @@ def _label(found: list[Stretch], declared: Declared, waits: Mapping[int, float],
     """Gives each stretch its probabilities."""
     keys: dict[tuple[object, ...], list[tuple[float, int]]] = {}
     for at, stretch in enumerate(found):
-        keys.setdefault((stretch.link, stretch.asked, stretch.apst), []).append((stretch.mean_w, at))
+        keys.setdefault((stretch.link, stretch.asked, stretch.apst, stretch.by_table), []).append((stretch.mean_w, at))
     levels: list[Level] = []
     of: dict[int, int] = {}
-    for (link, asked, apst), members in keys.items():
+    for (link, asked, apst, by_table), members in keys.items():
         for group in groups(members):
             those = [found[i] for i in group]
             seconds = sum(s.ticks for s in those)
             mean = sum(s.mean_w * s.ticks for s in those) / seconds
             scatter = math.sqrt(sum(s.std_w**2 * s.ticks for s in those) / seconds) / max(abs(mean), 1e-6)
             of.update(dict.fromkeys(group, len(levels)))
-            levels.append(Level(mean, float(seconds), scatter, link, asked, apst, with_commands=alone))  # type: ignore[arg-type]
+            levels.append(Level(mean, float(seconds), scatter, link, asked, apst, by_table, with_commands=alone))  # type: ignore[arg-type]
     exits: dict[int, list[float]] = {}
     for i, stretch in enumerate(found):
         mine = levels[of[i]]

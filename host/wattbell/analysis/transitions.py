@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
-from wattbell.analysis.railpiece import GROUP_S, Level, Piece, piece
+from wattbell.analysis.railpiece import GROUP_S, Level, Piece, between_j2, offset_w, piece, smear_j, smeared
 from wattbell.analysis.result import Alone, Idle, IdleSegment, Transition, TransitionPart, Wakeup
 from wattbell.analysis.wakeup import Sidebands
 from wattbell.measure.figure import Figure, K, absent
@@ -25,6 +25,8 @@ PARTS = ("clkreq", "link", "to_doorbell", "fetch", "controller", "data", "settli
 _EDGE_S = 3e-3
 _LEVEL_S = 10e-3
 _LEAST_SAMPLES = 4
+_LEAST_ON_THE_WAY = 2
+"""Samples between two levels that tell how high the rail was in between."""
 GAIN_LEFT = 1.0
 """Of the front end's gain, what is not taken to cancel between energies and powers of one board: half was too little, by its models."""
 _MARGIN_S = 2e-3
@@ -45,7 +47,8 @@ class Entry:
 @dataclass(frozen=True)
 class Wake:
     """One wake-up. ``instants``: begin of each of :data:`PARTS` that was seen, in ticks, and ``back_tick``, when the rail is at idle again.
-    ``above_j``: above operational idle from the first instant on, the command's own energy in it; ``u_j``: k = 2, without gain."""
+    ``above_j``: above operational idle from the first instant on, the command's own energy in it; ``u_j``: k = 2, without gain;
+    ``step_u_w``: k = 2 of idle less the state."""
 
     event: Wakeup
     state_w: float
@@ -55,7 +58,15 @@ class Wake:
     back_tick: float
     above_j: float
     u_j: float
+    step_u_w: float = 0.0
     without: str = ""
+
+    def break_even(self, entry: Entry, own: tuple[float, float], gain: float) -> tuple[float, float]:
+        """(value, k = 2) in s of (energy of the entry above the state + of the exit above idle) / (idle - state); ``own``: energy of the
+        waking command and its k = 2, which is taken off. The gain is in all of them, but is not the same at low and at high power."""
+        step_w, joules = self.idle_w - self.state_w, entry.above_j + self.above_j - own[0]
+        value = joules / step_w
+        return value, math.hypot(entry.u_j, self.u_j, own[1], GAIN_LEFT * gain * joules, value * self.step_u_w) / step_w
 
 
 def transitions(context: Context, idle_result: Idle, events: Sequence[Wakeup], alone: Alone) -> list[Transition]:
@@ -127,25 +138,34 @@ def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> 
 def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegment, idle: Level, state: Level) -> Entry | None:
     tick_s = context.tick_s
     width = max(1, round(GROUP_S / rail.interval_s))
-    step = width * rail.interval_ticks
-    edge = max(_EDGE_S / tick_s, 3 * step)
+    group = width * rail.interval_ticks
+    edge = max(_EDGE_S / tick_s, 3 * group)
     leaving = piece(rail, before["last_tick"] - edge, min(before["last_tick"] + edge, asleep["first_tick"] + edge))
     off = np.flatnonzero(leaving.off(idle, width))
     arriving = piece(rail, max(asleep["first_tick"] - edge, before["last_tick"] - edge), asleep["first_tick"] + edge)
-    late = np.flatnonzero(arriving.off(state, width))
-    if not len(off) or not len(late) or not leaving.whole or not arriving.whole:
+    at = np.flatnonzero(arriving.off(state, width))
+    if not len(off) or not len(at) or not leaving.whole or not arriving.whole:
         return None
-    first, last = float(leaving.ticks[off[0] * width]), float(arriving.ticks[min((late[-1] + 1) * width, len(arriving.ticks) - 1)])
-    half = rail.interval_ticks / 2
-    first, last = _refined(leaving, int(off[0]) * width, width, idle) - half, last - half
-    last = max(last, first)
-    drawn = rail.energy(first, last)
-    if drawn.covered_s <= 0:
-        return Entry(first, last, 0.0, (idle.mean_w - state.mean_w) * 2 * rail.interval_s, 2 * rail.interval_s)
-    # The edge lies within a sample; what the energy above the state's level then gains or loses is at most the step.
-    shift = K * rail.interval_s / math.sqrt(12.0) + rail.model.front_end_delay_s
-    u = math.hypot(drawn.edge_u_j, K * state.u_w * drawn.covered_s, (idle.mean_w - state.mean_w) * shift)
-    return Entry(first, last, drawn.joules - state.mean_w * drawn.covered_s, u, math.hypot(step * tick_s, 2 * rail.interval_s))
+    last = float(arriving.ticks[min((at[-1] + 1) * width, len(arriving.ticks) - 1)])
+    half, late = rail.interval_ticks / 2, rail.model.front_end_delay_s / tick_s
+    # It left between two samples; the front end's pole shows that at once, only not all of it.
+    first = _refined(leaving, int(off[0]) * width, width, idle) + late - half
+    last = max(last - half, first)
+    # From steady power to steady power, between which the pole's delay makes no error.
+    lead = 4 * rail.interval_ticks + 10 * late
+    drawn = rail.energy(first - lead, last)
+    lead_s, rest_s = lead * tick_s, drawn.covered_s - lead * tick_s
+    above = drawn.joules - idle.mean_w * lead_s - state.mean_w * rest_s
+    # Where it left is known within a sample. What the samples' sum is off by cancels that in part; not for levels on the way, if they were
+    # seen, nor for what the filters mend in the sum alone.
+    inside = leaving.power_w[leaving.within(first - late, last)] - state.mean_w
+    seen = int(np.count_nonzero(inside > state.tolerance_w(1))) >= _LEAST_ON_THE_WAY
+    step_w = idle.mean_w - state.mean_w
+    height_w, same = min(step_w, float(inside.max())) if seen else step_w, smeared(rail)
+    edges = K * rail.interval_s / math.sqrt(12.0) * math.hypot((1.0 - same) * step_w + same * height_w, same * height_w)
+    noise = K * state.sigma_w * math.sqrt(max(drawn.covered_s, rail.interval_s) * rail.interval_s)
+    u = math.hypot(edges, noise, K * idle.u_w * lead_s, K * state.u_w * rest_s, offset_w(rail) * lead_s)
+    return Entry(first, last, above, u, math.hypot(group * tick_s, 2 * rail.interval_s))
 
 
 def _refined(found: Piece, at: int, width: int, level: Level) -> float:
@@ -169,13 +189,16 @@ def _wake(
     tick_s, cqe = context.tick_s, instants["settling"]
     begin = min(instants.values())
     if after is None:
-        return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, "another command came before the rail was at rest")
+        return Wake(
+            event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, 0.0, "another command came before the rail was at rest"
+        )
     width = max(1, round(GROUP_S / rail.interval_s))
+    step_u = math.hypot(K * idle.u_w, K * state.u_w, offset_w(rail))
     settled = _level(context, rail, after, at_end=False)
     lead = GROUP_S / tick_s + 4 * rail.interval_ticks
     samples = piece(rail, begin - lead, min(after["last_tick"], after["first_tick"] + _EDGE_S / tick_s))
     if settled is None or not samples.whole:
-        return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, "samples of the rail are missing")
+        return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, 0.0, "samples of the rail are missing")
     from_cqe = samples.within(cqe, math.inf)
     tail = Piece(samples.ticks[from_cqe], samples.power_w[from_cqe], samples.step_s)
     off = np.flatnonzero(tail.off(settled, width))
@@ -183,20 +206,21 @@ def _wake(
     back = float(tail.ticks[min(last, len(tail.ticks) - 1)]) + 10 * rail.model.front_end_delay_s / tick_s + 2 * rail.interval_ticks
     where = samples.within(begin - lead, back)
     seconds = (where.stop - where.start) * samples.step_s
-    asleep_s = lead * tick_s
+    # A sample stands for the interval around it.
+    asleep_s = (begin - float(samples.ticks[where.start]) + rail.interval_ticks / 2) * tick_s
     joules = samples.joules(where) - state.mean_w * asleep_s - idle.mean_w * (seconds - asleep_s)
-    alternating = K * abs(samples.alternating_j(where, idle.mean_w)) / math.sqrt(12.0)
-    # Two ends of the window, each within a sample.
-    ends = K * rail.interval_s / math.sqrt(12.0) * math.hypot(abs(settled.mean_w - idle.mean_w), idle.mean_w - state.mean_w)
+    between = K * math.sqrt(max(0.0, between_j2(rail, samples, where, idle)))
+    # The window's end lies within a sample.
+    end = K * rail.interval_s / math.sqrt(12.0) * abs(settled.mean_w - idle.mean_w)
     noise = K * idle.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s
-    u = math.hypot(K * idle.u_w * seconds, K * state.u_w * asleep_s, alternating, ends, noise)
-    return Wake(event, state.mean_w, idle.mean_w, entry, instants, back, joules, u)
+    levels_u = math.hypot(K * idle.u_w * (seconds - asleep_s), K * state.u_w * asleep_s, offset_w(rail) * seconds)
+    return Wake(event, state.mean_w, idle.mean_w, entry, instants, back, joules, math.hypot(levels_u, between, end, noise), step_u)
 
 
 def _spread(values: Sequence[float], own_u: Sequence[float], gain: float, unit: str, **conditions: str | float) -> Figure:
     """Mean of several wake-ups, known by their scatter or by what each is known to, whichever is more."""
     n, mean = len(values), float(np.mean(values))
-    scatter = float(student.ppf(0.975, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
+    scatter = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     return Figure(mean, math.hypot(max(scatter, float(np.mean(own_u))), gain * mean), unit, 0, {"wakeups": n, **conditions})
 
 
@@ -232,16 +256,12 @@ def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -
 
 
 def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure, gain: float, note: dict[str, str]) -> Figure:
-    """(entry above the state + exit above idle) / (idle - state). The gain is in all of them, but differs between low and high power (two
-    ranges, a shunt that warms), so that it does not cancel."""
-    own_j, own_u = own
+    """:meth:`Wake.break_even` of all."""
     both = [(one, one.entry) for one in done if one.entry is not None]
     if not both:
         return absent(str(entry_j.conditions.get("absent", "no way in and out of the same sleep was seen")), "s")
-    steps = [one.idle_w - one.state_w for one, _ in both]
-    values = [(e.above_j + one.above_j - own_j) / step for (one, e), step in zip(both, steps, strict=True)]
-    us = [math.hypot(e.u_j, one.u_j, own_u) / step for (one, e), step in zip(both, steps, strict=True)]
-    return _spread(values, us, GAIN_LEFT * gain, "s", **note)
+    found = [one.break_even(entry, own, gain) for one, entry in both]
+    return _spread([value for value, _ in found], [u for _, u in found], 0.0, "s", **note)
 
 
 def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> TransitionPart | None:
@@ -263,13 +283,5 @@ def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> T
         why = f"not resolved: shorter than {_LEAST_SAMPLES} samples, {1e6 * rail.interval_s:g} us apart"
         return {"name": name, "s": time, "j": absent(why, "J")}
     found = [(rail.energy(first, last), first, last) for first, last in spans]
-    us = [math.hypot(e.energy_u_j, _smear(rail, first), _smear(rail, last)) for e, first, last in found]
+    us = [math.hypot(e.energy_u_j, smear_j(rail, first), smear_j(rail, last)) for e, first, last in found]
     return {"name": name, "s": time, "j": _spread([e.joules for e, _, _ in found], us, rail.model.gain, "J")}
-
-
-def _smear(rail: Rail, tick: float) -> float:
-    """How much of a step at an edge the front end's pole puts on its other side."""
-    reach = 3 * rail.model.front_end_delay_s / rail.tick_s + 2 * rail.interval_ticks
-    near = piece(rail, tick - reach, tick + reach).power_w
-    near = near[np.isfinite(near)]
-    return 0.5 * rail.model.front_end_delay_s * float(near.max() - near.min()) if len(near) else 0.0

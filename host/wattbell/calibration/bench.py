@@ -21,8 +21,9 @@ _READING = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([nuµμmk
 
 
 def standard_points(fine: bool) -> list[Applied]:
-    """Near both ends of each scale, in an order in which the current only rises."""
-    currents = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)] if fine else [(1.0, 0.0), (3.3, 1.0), (4.5, 3.5)]
+    """Near both ends of the current's scales and of what the M.2 board passes on (its load switch takes its bias from the same rail: 2.7 to
+    4.2 V), in an order in which the current only rises."""
+    currents = [(2.7, 0.0), (3.3, 0.07), (3.3, 0.25), (4.2, 3.5)] if fine else [(2.7, 0.0), (3.3, 1.0), (4.2, 3.5)]
     return [Applied(*point) for point in currents]
 
 

@@ -17,7 +17,7 @@ from ..drive import Device, Tools, inspect, marking, restore_left_over
 from ..drive.bench import run_session
 from ..drive.device import refuse_in_use, refuse_wrong_serial
 from ..drive.host import about_host
-from ..drive.identity import identify
+from ..drive.identity import declared, identify
 from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
 from ..drive.rehearsal import Rehearsal
@@ -185,6 +185,7 @@ class RealBench:
             on_step(step, over)
             return over
 
+        drive = declared(self.device, self._tools)
         with self._equipment.open_meter(lambda rig: set_sampling(rig, self._setup, session)) as meter:
             self.phases = run_session(
                 self.device,
@@ -204,6 +205,7 @@ class RealBench:
                 log=self._equipment.open_log(plans / "results"),
                 wanted=self._equipment.wanted,
                 keep_stream=self._setup.keep_stream,
+                drive=drive,
             )
         (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 

@@ -2,7 +2,7 @@
 
 from .rail import RailReader, RailWaveform
 from .reader import Capture, open_capture
-from .source import Accumulator, CommandSource, RailSource, Samples, blocks
+from .source import Accumulator, CommandSource, RailSource, Samples, blocks, together
 from .writer import CaptureWriter
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "Samples",
     "blocks",
     "open_capture",
+    "together",
 ]

@@ -112,6 +112,10 @@ class StreamRail:
         return self.rail.current.astype(np.float32) * _AMPERE
 
     @property
+    def ranges(self) -> None:
+        """Its error model is that of all of its ranges."""
+
+    @property
     def accumulator(self) -> Accumulator:
         columns = self.rail.columns
         return Accumulator(columns["adc_index"], columns["energy"], columns["energy_high"])

@@ -69,6 +69,13 @@ class RailAbout(Struct):
                 raise ValueError("samples * interval_ticks is beyond any recording")
 
 
+class RangeStated(Struct):
+    """Of one range of a meter."""
+
+    gain: Relative
+    offset_a: Relative
+
+
 class ErrorModelStated(Struct):
     """Terms of the error model as stated by the rig itself (docs/accuracy.md)."""
 
@@ -79,6 +86,7 @@ class ErrorModelStated(Struct):
     instant_s: Relative | UnsetType = UNSET
     front_end_delay_s: Seconds | UnsetType = UNSET
     front_end_delay_u_s: Relative | UnsetType = UNSET
+    ranges: Annotated[list[RangeStated], Meta(max_length=256)] | UnsetType = UNSET
 
 
 class RigAbout(Struct):
@@ -185,9 +193,14 @@ class Settling(Struct):
     range_w: Watt | None
 
 
+StateNumber = Annotated[int, Meta(ge=0, lt=32)]
+IdleMs = Annotated[int, Meta(ge=0, lt=1 << 24)]
+
+
 class PhaseAbout(Struct):
     """One phase of the workload; it lies between two markers of the stream. ``edge_u_s``: by how much each of its edges may be off against
-    the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts."""
+    the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
+    ``apst_table``: of a phase with APST on, as the host programmed it: rows of (from which state, into which, after ms of idle time)."""
 
     phase: Annotated[int, Meta(ge=0, lt=1 << 24)]
     name: Text = None
@@ -199,6 +212,7 @@ class PhaseAbout(Struct):
     jobs: str | list[str] | None = None
     edge_u_s: Apart = 0.0
     settling: Settling | None = None
+    apst_table: Annotated[list[tuple[StateNumber, StateNumber, IdleMs]], Meta(max_length=32)] | None = None
 
 
 class WorkloadAbout(Struct):

@@ -163,6 +163,18 @@ class Capture:
         return self.table("rail_blocks")
 
     @property
+    def rail_ranges(self) -> pl.DataFrame | None:
+        """Changes of the meter's range in order of time, of one that has several (``schema.RAIL_RANGES``)."""
+        path = self.path / "rail_ranges.parquet"
+        if not path.exists():
+            return None
+        self._verify(path.name)
+        try:
+            return pl.read_parquet(path)
+        except _DAMAGED as error:
+            raise damaged(path, error) from None
+
+    @property
     def tlps(self) -> pl.LazyFrame:
         """One row per raw TLP."""
         return self.table("tlps")

@@ -1,4 +1,4 @@
-"""Rebuilds a capture whose recorder died, from its journal."""
+"""Rebuilds a capture whose recorder died, from its journals: the rig's stream or a meter's samples, and the host's log of commands."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from pathlib import Path
 
 from wattbell_spec import wire as spec
 
-from ..errors import CaptureError
+from ..clocks.map import ClockMap
+from ..clocks.ticks import ns_of
+from ..errors import CaptureError, ClockError
 from ..wire.decode import Gap
-from . import meta, schema
+from . import logbook, meta, schema
 from . import rail as rail_file
+from .alignment import by_asking, by_tap
+from .arrowjournal import held
 from .journal import NAME as JOURNAL
 from .journal import JournalReader
 from .live import NAME as LIVE
 from .live import being_recorded
+from .loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Waveform
+from .logbook import Logbook
+from .marking import marking_of
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import journalled
 from .room import free_bytes
-from .writer import CaptureWriter
+from .source import RailSource
+from .writer import COMMAND_JOURNAL, CaptureWriter
 
 Progress = Callable[[int, int], None]
 """Progress callback: bytes done, bytes in total."""
@@ -66,6 +74,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
             writer.meta[key] = old[key]
     if (old.get("journal") or {}).get("rail_only"):
         writer.rail_only(-int(old["journal"]["tick_offsets"][0]))
+    log = _Log(directory, writer, old)
     anchor = old["clock"].get("utc_anchor")
     if anchor:
         writer.set_anchor(anchor["tick"], anchor["utc_ns"])
@@ -79,6 +88,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
         if progress:
             progress(done, total)
     writer.meta["conditions"]["notes"].append(f"rebuilt from its journal ({total} bytes): {note}")
+    log.settle(note if state == "recovered" else None)
     if old.get("journal"):
         writer.meta["journal"] = old["journal"]
     writer.close(state)
@@ -91,39 +101,128 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
 
 
 def _recover_rail(directory: Path) -> meta.Meta:
-    """A meter's capture, from the samples that its recorder had been given. The host's log of commands was in memory."""
-    old = meta.load(directory)
-    scratch = directory / _SCRATCH
-    if scratch.exists():
+    """A meter's capture, from the samples that its recorder had been given."""
+    with held(directory / RAIL_JOURNAL):
+        old = meta.load(directory)
+        scratch = directory / _SCRATCH
+        if scratch.exists():
+            shutil.rmtree(scratch)
+        writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False, tick_ps=int(old["clock"]["tick_ps"]))
+        for key in ("id", "workload", "drive", "software"):
+            if old.get(key) is not None:
+                writer.meta[key] = old[key]
+        anchor = old["clock"].get("utc_anchor")
+        if anchor:
+            writer.set_anchor(anchor["tick"], anchor["utc_ns"])
+        try:
+            log = _Log(directory, writer, old)
+            for source in journalled(directory):
+                writer.add_rail_source(source)
+                writer.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * int(source.interval_ticks[-1])
+            writer.add_gap(Gap(spec.Kind.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
+            writer.note(f"rebuilt from its journal: {RECORDER_DIED}")
+            log.settle(RECORDER_DIED)
+            writer.close("recovered")
+        except BaseException:
+            writer.abandon()
+            raise
+        for name in (*_made(), LIVE):
+            (directory / name).unlink(missing_ok=True)
+            if (scratch / name).exists():
+                os.replace(scratch / name, directory / name)
+        meta.seal(directory, writer.meta)  # last: from here on the capture is whole
         shutil.rmtree(scratch)
-    writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False, tick_ps=int(old["clock"]["tick_ps"]))
-    for key in ("id", "workload", "drive", "software"):
-        if old.get(key) is not None:
-            writer.meta[key] = old[key]
-    anchor = old["clock"].get("utc_anchor")
-    if anchor:
-        writer.set_anchor(anchor["tick"], anchor["utc_ns"])
-    try:
-        for source in journalled(directory):
-            writer.add_rail_source(source)
-            writer.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * int(source.interval_ticks[-1])
-        writer.add_gap(Gap(spec.Kind.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
-        writer.note(f"rebuilt from its journal: {RECORDER_DIED}; what the host's log had of the drive's commands is lost with it")
-        writer.close("recovered")
-    except BaseException:
-        writer.abandon()
-        raise
-    for name in (*_made(), LIVE):
-        (directory / name).unlink(missing_ok=True)
-        if (scratch / name).exists():
-            os.replace(scratch / name, directory / name)
-    meta.seal(directory, writer.meta)  # last: from here on the capture is whole
-    shutil.rmtree(scratch)
-    return meta.load(directory)
+        return meta.load(directory)
+
+
+class _Log:
+    """The host's log of commands of a capture that is rebuilt, if it has one. To be made before the rail comes."""
+
+    def __init__(self, directory: Path, writer: CaptureWriter, old: meta.Meta) -> None:
+        self._writer = writer
+        self._tick_ps = int(old["clock"]["tick_ps"])
+        self._rail_only = bool((old.get("journal") or {}).get("rail_only")) or (directory / RAIL_JOURNAL).exists()
+        self._virtual = bool(old["conditions"].get("virtual"))
+        self._waveform = Waveform(self._tick_ps)
+        self._spans: list[tuple[int, int]] = []
+        """Of the meter's clock, ns, in which patterns of load may lie."""
+        self._failed = ""
+        self.book: Logbook | None = None
+        self._rows = int((old["conditions"].get("host_log") or {}).get("commands") or 0)
+        """That a capture had which was complete."""
+        if not (directory / COMMAND_JOURNAL).exists():
+            return
+        try:
+            self.book = Logbook.journalled(directory, marking_of(old))
+        except CaptureError as error:
+            self._failed = str(error)
+            return
+        late_ns, apart_ns = self.book.late_ns, round(self._apart_s * 1e9)
+        if not self.book.tap and not self.book.pairs and late_ns is not None:
+            spans = [(burst.span_ns[0] - late_ns, burst.span_ns[1] - late_ns) for pattern in self.book.patterns for burst in pattern]
+            self._spans = [(first - apart_ns, last + apart_ns) for first, last in spans]
+            writer.on_rail = self._watch
+
+    @property
+    def _apart_s(self) -> float:
+        return BEHIND_LIMIT_S if self._virtual else OFFSET_LIMIT_S
+
+    def _watch(self, source: RailSource) -> None:
+        first, last = (int(ns) for ns in ns_of((source.first_tick[0], source.first_tick[-1]), self._tick_ps))
+        if any(first <= high and last >= low for low, high in self._spans):
+            self._waveform.add(source)
+
+    def settle(self, died: str | None) -> None:
+        """Put its commands into the capture, once all else is there. ``died``: how its session ended, None where it was whole."""
+        writer, book = self._writer, self.book
+        if self._failed:
+            writer.note(self._failed)
+        missing = self._rows - (0 if book is None else book.rows)
+        if self._rail_only and (self._failed or missing > 0):
+            writer.add_gap(
+                Gap(spec.Kind.COMMANDS, 0, writer.last_tick, missing if missing > 0 else -1, "the host's log of commands is lost")
+            )
+        if book is None:
+            return
+        clock: ClockMap | None = None
+        failed: ClockError | None = None
+        try:
+            clock = self._clock(book)
+        except ClockError as error:
+            failed = error
+        if died is not None:
+            self._cut(book, clock, died)
+        apart_s = book.settle(writer, clock, failed)
+        if book.workload is not None and not (writer.meta["workload"] or {}).get("phases"):
+            writer.meta["workload"] = book.workload
+            if apart_s is not None:
+                logbook.edges(book.workload["phases"], book, apart_s)
+
+    def _clock(self, book: Logbook) -> ClockMap:
+        """From the host's clock to the capture's. ClockError where nothing can be said."""
+        writer = self._writer
+        tick_ps = int(writer.meta["clock"]["tick_ps"])
+        if book.tap:
+            return by_tap(book.sent_markers, writer.markers, tick_ps, writer.last_tick)
+        if book.pairs:
+            return by_asking(book.pairs, tick_ps, writer.last_tick)
+        if book.late_ns is None:
+            raise ClockError("the meter had sent nothing.")
+        return self._waveform.align(book.logged(book.patterns), book.late_ns, self._apart_s, book.span_ns).inverse()
+
+    def _cut(self, book: Logbook, clock: ClockMap | None, died: str) -> None:
+        """What happened behind the last that came is missing, nobody knows how much of it."""
+        if book.until_ns is None:
+            return
+        tick_ps = int(self._writer.meta["clock"]["tick_ps"])
+        end_ns = book.until_ns
+        if clock is not None:
+            end_ns = max(end_ns, int(clock.inverse().to_reference(ns_of(self._writer.last_tick, tick_ps))))
+        book.lose(Gap(spec.Kind.COMMANDS, book.until_ns, end_ns, -1, died))
 
 
 def _made() -> list[str]:
-    return [f"{table}.parquet" for table in schema.TABLES] + [rail_file.NAME]
+    return [f"{table}.parquet" for table in (*schema.TABLES, *schema.BESIDE)] + [rail_file.NAME]
 
 
 def _require_room(directory: Path, old: meta.Meta) -> None:

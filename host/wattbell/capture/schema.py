@@ -67,6 +67,8 @@ RAIL_BLOCKS = pa.schema(
     ]
 )
 
+RAIL_RANGES = pa.schema([("tick", pa.int64()), ("range", pa.uint8()), ("settling_nj", pa.uint32())])
+
 EVENTS = pa.schema(
     [
         ("tick", pa.int64()),
@@ -105,8 +107,9 @@ TABLES = {
 }
 """Schema of each table, by its name (``NAME.parquet``)."""
 
-BESIDE = {"host_commands": COMMANDS}
-"""Tables that a capture may have besides, in ticks of their own clock: ns of the host's (docs/capture.md)."""
+BESIDE = {"host_commands": COMMANDS, "rail_ranges": RAIL_RANGES}
+"""Tables that a capture may have besides (docs/capture.md): commands in ticks of their own clock, ns of the host's; changes of a meter's
+range."""
 
 EVENT_NAMES = {int(event): event.name.lower() for event in spec.EventType}
 LOSS_NAMES = {int(source): source.name.lower() for source in spec.LossSource}

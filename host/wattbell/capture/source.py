@@ -7,6 +7,7 @@ implementation (:mod:`.convert`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,16 @@ class Accumulator:
     conversions: npt.NDArray[np.uint64]
     energy_low: I64
     energy_high: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """In which range a meter measured: the one with ``number`` from the sample at ``tick`` on, in order of time. ``settling_nj``: by how
+    much the energy of the samples behind that change may be off besides (nJ, limit read as k = 2)."""
+
+    tick: I64
+    number: npt.NDArray[np.uint8]
+    settling_nj: npt.NDArray[np.uint32]
 
 
 class RailSource(Protocol):
@@ -64,7 +75,12 @@ class RailSource(Protocol):
     def accumulator(self) -> Accumulator | None:
         """None: energy is then summed from the samples."""
 
+    @property
+    def ranges(self) -> Ranges | None:
+        """Of a meter that changes its range: the changes since the source before. None where there is one error model for all of it."""
 
+
+_OF_RANGES = ("tick", "number", "settling_nj")
 _MOST_SAMPLES = 1 << 15
 """Of a block of :func:`blocks`: its count has 16 bits."""
 
@@ -81,9 +97,19 @@ class Samples:
     voltage_v: F32
     current_a: F32
     accumulator: Accumulator | None = None
+    ranges: Ranges | None = None
 
 
-def blocks(first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, flags: int = 0, dropped: int = 0) -> Samples:
+def blocks(
+    first_tick: int,
+    interval_ticks: int,
+    voltage_v: F32,
+    current_a: F32,
+    *,
+    flags: int = 0,
+    dropped: int = 0,
+    ranges: Ranges | None = None,
+) -> Samples:
     """Consecutive samples from `first_tick` on as a RailSource: float32 V and A of one length above 0. `flags` apply to all of them;
     `dropped`: blocks that the source itself lost before the first."""
     starts = np.arange(0, len(current_a), _MOST_SAMPLES, dtype=np.int64)
@@ -98,6 +124,26 @@ def blocks(first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32,
         lost,
         np.ascontiguousarray(voltage_v, np.float32),
         np.ascontiguousarray(current_a, np.float32),
+        ranges=ranges,
+    )
+
+
+def together(sources: Sequence[RailSource]) -> RailSource:
+    """Sources without an accumulator, in order of time and at least one, as one of all their blocks: what is done for a source, such as a
+    write to a disk, is then done once."""
+    if len(sources) == 1:
+        return sources[0]
+    assert all(source.accumulator is None for source in sources), "only samples"
+    changes = [source.ranges for source in sources if source.ranges is not None]
+    return Samples(
+        np.concatenate([source.first_tick for source in sources]),
+        np.concatenate([source.interval_ticks for source in sources]),
+        np.concatenate([source.count for source in sources]),
+        np.concatenate([source.flags for source in sources]),
+        np.concatenate([source.dropped for source in sources]),
+        np.concatenate([source.voltage_v for source in sources]),
+        np.concatenate([source.current_a for source in sources]),
+        ranges=None if not changes else Ranges(*(np.concatenate([getattr(one, name) for one in changes]) for name in _OF_RANGES)),
     )
 
 

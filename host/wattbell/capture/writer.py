@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from wattbell_spec import wire as spec
 
 from ..clock import Anchor, iso, now_ns
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
+from .arrowjournal import ArrowJournal
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .live import NAME as LIVE
@@ -29,6 +31,8 @@ from .runaccount import RunAccount
 from .source import CommandSource, RailSource
 from .tables import TableSink, rows_table
 
+COMMAND_JOURNAL = "commands.arrow"
+"""The host's log of commands (:mod:`.logbook`)."""
 _META_PERIOD_S = 1.0
 
 
@@ -96,6 +100,8 @@ class CaptureWriter:
         self.on_rail: Callable[[RailSource], None] | None = None
         """Called with what is added to the rail."""
         self.rail_journal: RailJournal | None = None
+        self.command_journal: ArrowJournal | None = None
+        """Of the host's log (:mod:`.logbook`), where there is one. The capture removes it when it is complete."""
         self.live: LiveSummary | None = None
         """The figures of this moment, and for others to look at, from :meth:`begin_live` on."""
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
@@ -106,6 +112,7 @@ class CaptureWriter:
         self._every_run_whole = True
         self._host_clock = SteadyClock()
         self._tables: dict[str, TableSink] = {}
+        self._ranges: TableSink | None = None
         self.journal = Journal(self.path) if journal else None
         self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], str(self.meta["rig"].get("serial") or ""), missing)
         self._identify = identify.Collector()
@@ -305,7 +312,12 @@ class CaptureWriter:
         """Append blocks of the rail; what is missing between them, and what has no place on their grid, becomes a gap. `epoch`: how often
         the source has restarted."""
         if self.rail_journal is not None:
-            self.rail_journal.append(source)
+            self.rail_journal.add(source)
+        if source.ranges is not None:
+            if self._ranges is None:
+                self._ranges = TableSink(self.path, "rail_ranges")
+            changes = source.ranges
+            self._ranges.add(pa.table([changes.tick, changes.number, changes.settling_nj], schema=schema.RAIL_RANGES))
         ids, gaps = self._rail.add(source)
         self._tables["rail_blocks"].add(convert.rail_blocks_table(source, ids, epoch))
         self._add_gaps(gaps, 0)
@@ -406,9 +418,9 @@ class CaptureWriter:
         self._rail.moved_to(self.path)
         if self.live is not None:
             self.live.moved_to(self.path)
-        for table in self._tables.values():
+        for table in self._every_table():
             table.moved_to(self.path)
-        for journal in (self.journal, self.rail_journal):
+        for journal in (self.journal, self.rail_journal, self.command_journal):
             if journal is not None:
                 journal.moved_to(self.path)
 
@@ -428,6 +440,8 @@ class CaptureWriter:
             self.journal.close(remove=not self.keep_stream)
         if self.rail_journal is not None:
             self.rail_journal.close(remove=True)
+        if self.command_journal is not None:  # a kept stream without a tap is no journal of the whole capture without it
+            self.command_journal.close(remove=self._tapped or not self.keep_stream)
 
     def _finish(self, state: str) -> None:
         self.commit()
@@ -437,11 +451,11 @@ class CaptureWriter:
         if self.live is not None:
             self.live.finish()
         self.save_meta()  # which knows the tick by now
-        for name, table in self._tables.items():
-            table.close(schema.metadata(name, self.meta))
+        for table in self._every_table():
+            table.close(schema.metadata(table.name, self.meta))
         self._rail.close(self._anchor.utc_ns_of if self._anchor else None, self._annotations())
         drive = self._identify.drive(self.path / "commands.parquet")
-        if drive is not None:
+        if drive is not None and ("power_states" in drive or not (self.meta["drive"] or {}).get("power_states")):
             self.meta["drive"] = drive
         elif self.meta["drive"] is None and self._lba_size_bytes:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
@@ -451,6 +465,9 @@ class CaptureWriter:
         self.save_meta()
         if self.live is not None:
             self.live.remove()
+
+    def _every_table(self) -> list[TableSink]:
+        return [*self._tables.values(), *([] if self._ranges is None else [self._ranges])]
 
     def _annotations(self) -> list[notes.Annotation]:
         """Phases and events, from the finished tables."""
@@ -472,10 +489,10 @@ class CaptureWriter:
     def _let_go(self) -> None:
         if self.live is not None:
             self.live.remove()
-        for table in self._tables.values():
+        for table in self._every_table():
             table.abandon()
         self._rail.abandon()
-        for journal in (self.journal, self.rail_journal):
+        for journal in (self.journal, self.rail_journal, self.command_journal):
             if journal is not None:
                 journal.close(remove=False)
         self._place.give_up()

@@ -82,11 +82,11 @@ def calibrate(
 
       wattbell calibrate --prompt --reference-uncertainty 15ppm,0.01%
 
-      wattbell calibrate --point 1.0,0 --point 4.5,3.5
+      wattbell calibrate --point 2.7,0 --point 4.2,3.5
 
-      wattbell calibrate --point 1.0,0 --point 3.3,0.07 --point 3.3,0.25 --point 4.5,3.5 --zero
+      wattbell calibrate --point 2.7,0 --point 3.3,0.07 --point 3.3,0.25 --point 4.2,3.5 --zero
 
-      wattbell calibrate --point 1,0 --point 3.3,1 --point 4.5,3.5 --dwell 2 --seconds 1.5
+      wattbell calibrate --point 2.7,0 --point 3.3,1 --point 4.2,3.5 --dwell 2 --seconds 1.5
 
       wattbell calibrate --delay                            nothing in the connector, the rig's 3.3 V on
     """

@@ -28,9 +28,13 @@ def compare(
         bool, typer.Option("--mixed", help="Put runs of different scales or suite versions on one page, which says so.")
     ] = False,
     store: StoreOption = None,
+    wide: output.Wide = False,
     json: Json = False,
 ) -> None:
     """Write one page for several runs: scores, queue depths, mixes, power, fill, consistency, power states.
+
+    Of captures it also prints what one command costs by class, side by side with the first one's, and whether that differs by more than
+    is known; where the joules of each phase went; and the power states that were found.
 
     One reference makes the page of that run. Drives in the store that ran the same job files at the same scale stand in
     grey behind the chart of performance against power.
@@ -39,6 +43,7 @@ def compare(
 
       wattbell compare 3f2a 91bc --json
     """
+    from ..present.suite import energies
     from ..present.suite.entities import mixtures
     from ..report.suite import write_suite_page
     from ..results import default_path
@@ -69,10 +74,13 @@ def compare(
     with output.spinner("drawing"):
         written = write_suite_page(runs, out, opened[0] if opened else None, plots)
     if json:
-        output.print_json({"written": [str(path) for path in written], "not_comparable": found, "runs": _figures(runs)})
+        about = {"written": [str(path) for path in written], "not_comparable": found}
+        output.print_json({**about, "runs": _figures(runs), "differences": energies.to_json(runs)})
         return
-    for reason in found:
+    for reason in filter(None, (*found, energies.without(runs))):
         output.say(reason)
+    for part in energies.printed(runs):
+        output.out.print(part)
     output.out.print(str(written[0]), soft_wrap=True)
     if len(written) > 1:
         output.out.print(f"{written[1].parent} ({len(written) - 1} pictures)", soft_wrap=True)
@@ -93,6 +101,7 @@ def _figures(runs: Sequence[Run]) -> list[JsonObject]:
                  "value": s.value.value, "u": s.value.u, "n_lost": s.value.lost}
                 for t in run.tests for s in t.scores
             ],
+            "energy": run.document.get("energy"),
         }
         for run in runs
     ]  # fmt: skip

@@ -62,7 +62,8 @@ def _capture(path: Path, json: bool) -> None:
     shown.add_row("state", meta["state"])
     shown.add_row("recorded", anchor["utc"] if anchor else "unknown")
     shown.add_row("length", f"{found['seconds']:.6f} s")
-    shown.add_row("rig", f"{rig.get('model', '?')} {rig.get('serial', '')}, gateware {rig.get('gateware', '?')}")
+    program = "firmware" if "firmware" in rig and "gateware" not in rig else "gateware"  # a meter has no gateware
+    shown.add_row("rig", f"{rig.get('model', '?')} {rig.get('serial', '')}, {program} {rig.get(program, '?')}")
     shown.add_row("conditions", _conditions(conditions))
     if drive and drive.get("model"):
         shown.add_row("drive", f"{drive['model']} {drive['serial']}, firmware {drive['firmware']}")

@@ -374,13 +374,14 @@ def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
         return None
     likely = k[left <= left[best] + _LIKELY * variance]
     first, last = int(likely[0]) - 1, int(likely[-1])
-    # from where the level before is left to where the level behind is reached
+    # from where the level before is left to where the level behind is reached, or passed: a drive may draw more to wake than to work
     quiet = [power[: max(2, split - (split // 4))], power[min(n - 2, split + (n - split) // 4) :]]
     levels = [float(np.median(part)) for part in quiet]
     spread = [max(0.1 * step, 4 * float(np.median(np.abs(part - level))) * 1.4826) for part, level in zip(quiet, levels)]
     while first > 0 and abs(power[first] - levels[0]) > spread[0]:
         first -= 1
-    while last < n - 1 and abs(power[last] - levels[1]) > spread[1]:
+    sign = 1 if rising else -1
+    while last < n - 1 and sign * (levels[1] - power[last]) > spread[1]:
         last += 1
     if first <= 1 or last >= n - 2 or float(np.diff(time[first : last + 1]).max(initial=0.0)) > 1.5 * spacing:
         return None

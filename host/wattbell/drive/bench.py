@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..capture import CaptureWriter
+from ..capture.alignment import by_asking, by_tap
+from ..capture.identify import Drive
+from ..capture.loadpattern import Pattern
+from ..capture.logbook import FILE
 from ..capture.marking import BY_FEATURE, KEY, Marking
+from ..capture.room import writing
 from ..clocks.map import ClockMap
 from ..errors import CaptureError, ClockError, DriveError, WattbellError
 from ..hostlog.derived import better_clock
@@ -18,13 +23,12 @@ from ..hostlog.log import CommandLog
 from ..meters.meter import Meter, StreamMeter
 from ..rig import Rig
 from ..suites.step import Step
-from .alignment import by_meter, by_tap
 from .device import Device
 from .host import about_host
 from .interruption import guarded
 from .link import read_link
-from .logged import FILE, LogKeeper, gap_without_log
-from .pattern import Pattern, as_logged, play
+from .logged import Besides, LogKeeper
+from .pattern import play
 from .phase import Phase, to_json
 from .recording import MeterRecording, Recording, RigRecording
 from .restart import Restarter
@@ -64,11 +68,13 @@ def run_session(
     log: CommandLog | None = None,
     wanted: Wanted = Wanted(),
     keep_stream: bool = False,
+    drive: Drive | None = None,
 ) -> list[Phase]:
     """Run the steps on the drive, recorded by a rig or a meter into ``capture``; returns the phases. ``left_out``: asked before each step,
     with the phases so far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard
     output of a command goes, None for where ours does. ``log``: the host's own of the drive's commands. With a rig it is kept beside the
     tap's (host_commands.parquet); with a meter, which needs one, it becomes the capture's. ``keep_stream``: a rig's, in the capture.
+    ``drive``: what it said of itself, where the wire does not show it.
 
     Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
     interruption goes on to the caller. DriveError, RigError or ClockError when the drive, the rig or meter, or the clocks fail.
@@ -78,9 +84,11 @@ def run_session(
     results.mkdir(parents=True, exist_ok=True)
     marked = {} if marking.by_the_rig else {KEY: marking.to_json()}
     writer = _writer(rig, meter, capture, {**conditions, **marked}, device.lba_size_bytes, keep_stream)
+    if drive is not None:
+        writer.meta["drive"] = drive
     settings = Settings(device, tools, journal)
-    with guarded() as gate, writer if meter is None else _completed(writer):
-        keeper = None if log is None else LogKeeper(log, results, marking)
+    keeper = None if log is None else LogKeeper(log, writer, marking, tap=meter is None)
+    with guarded() as gate, writer if meter is None else _completed(writer, keeper):
         recording = _recording(rig, meter, writer, keeper)
         runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
         if any(step.restart is not None for step in steps):
@@ -90,7 +98,9 @@ def run_session(
         if keeper is not None:
             runner.sent, runner.fio_options = keeper.sent, keeper.log.fio_options
         awake = Awake()
-        account = _Account(writer, recording, keeper, runner)
+        account = _Account(writer, recording, keeper, runner, description)
+        if keeper is not None:
+            keeper.besides = account.besides
         whole = False
         try:
             try:
@@ -137,7 +147,7 @@ def run_session(
                 try:
                     account.place()
                 finally:
-                    account.store(description)
+                    account.store()
         account.check_end()
         if not whole:
             raise DriveError(f"{recording.unseen} The last marker is missing ({recording.reason}).")
@@ -201,12 +211,15 @@ def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str]
 
 
 @contextmanager
-def _completed(writer: CaptureWriter) -> Iterator[None]:
-    """The capture is complete at the end of the block, and after an error ends where it is: a journal, where a meter has one, is without
-    the host's commands, and for a recorder that is killed."""
+def _completed(writer: CaptureWriter, keeper: LogKeeper | None) -> Iterator[None]:
+    """The capture is complete at the end of the block, and after an error ends where it is. Where not all could be put into it, as on a
+    full disk, it is left to be rebuilt from its journals."""
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, CaptureError) or (keeper is not None and not keeper.book.settled):
+            writer.abandon()
+            raise
         with suppress(CaptureError):  # the other one tells more
             writer.close("incomplete")
         raise
@@ -221,6 +234,7 @@ class _Account:
     recording: Recording
     keeper: LogKeeper | None
     runner: Runner
+    description: Mapping[str, Any]
     around: dict[str, Any] = field(default_factory=dict)
     failed: ClockError | None = None
     patterns: list[Pattern] = field(default_factory=list)
@@ -276,44 +290,51 @@ class _Account:
         keeper.end()
         if keeper.error is not None:
             writer.note(f"the host's log of commands broke off: {keeper.error}")
+        book, tick_ps = keeper.book, int(writer.meta["clock"]["tick_ps"])
         clock: ClockMap | None = None
-        tap = not isinstance(recording, MeterRecording)
+        failed: ClockError | None = None
         try:
-            if isinstance(recording, MeterRecording):
-                if recording.asked:
-                    clock = by_meter(recording.meter, recording.recorder.last_tick)
-                else:
-                    clock = recording.aligned([as_logged(played, keeper.path) for played in self.patterns], keeper.span_ns).inverse()
+            if not isinstance(recording, MeterRecording):
+                clock = by_tap(book.sent_markers, writer.markers, tick_ps, writer.last_tick)
+            elif recording.asked:
+                pairs = [(pair.before_ns, pair.after_ns, pair.tick) for pair in recording.meter.clock_pairs()]
+                clock = by_asking(pairs, tick_ps, recording.recorder.last_tick)
             else:
-                clock = by_tap(keeper.sent_markers, writer.markers, int(writer.meta["clock"]["tick_ps"]), writer.last_tick)
+                clock = recording.aligned(book.logged(self.patterns), book.span_ns).inverse()
         except ClockError as error:
-            what = "what the host's clock was on the rig's" if tap else "when the commands were on the meter's clock"
-            writer.note(f"nobody can say {what}: {error}")
-            self.failed = None if tap else error
-        writer.meta["conditions"]["host_log"] = {**keeper.about(clock), "beside_tap": tap}
-        if tap and keeper.lost:
-            writer.note(f"the host's log beside the tap's commands is not whole ({FILE}): conditions.host_log.lost")
-        if clock is None or tap:
-            keeper.keep_beside(writer)
-            if not tap:
-                writer.add_gap(gap_without_log(writer, f"the host's log is in {FILE}, on its own clock"))
-            return
-        apart_s = float(writer.meta["conditions"].get("alignment_u_s", 0.0)) + clock.bound_s
-        writer.meta["conditions"]["alignment_u_s"] = apart_s
-        for phase in self.runner.phases:
-            phase.edge_u_s = apart_s + keeper.marked_within_s(phase.phase)
-        keeper.place(writer, clock)
+            failed = error
+        self.failed = None if book.tap else failed
+        apart_s = book.settle(writer, clock, failed)
+        if apart_s is not None:
+            for phase in self.runner.phases:
+                phase.edge_u_s = apart_s + book.marked_within_s(phase.phase)
 
-    def store(self, description: Mapping[str, Any]) -> None:
+    def besides(self) -> Besides:
+        """What the journal of the log has to know."""
+        recording, workload, now = self.recording, self.workload, self.runner.cut_short
+        if now is not None:
+            workload["phases"] = [*workload["phases"], *to_json([now])]
+        if not isinstance(recording, MeterRecording):
+            return Besides(workload=workload)
+        pairs = recording.meter.clock_pairs() if recording.asked else ()
+        return Besides(pairs, recording.late_or_none_ns, list(self.patterns), workload)
+
+    @property
+    def workload(self) -> dict[str, Any]:
+        """Of ``meta.json``."""
+        return {**self.description, "phases": to_json(self.runner.phases)}
+
+    def store(self) -> None:
         """The rest: files of the workload, phases, conditions."""
         writer, runner = self.writer, self.runner
         folder = writer.path / "workload"
-        folder.mkdir(exist_ok=True)
-        for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
-            if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
-                (folder / path.name).write_bytes(path.read_bytes())
-        (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
-        writer.meta["workload"] = {**description, "phases": to_json(runner.phases)}
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
+            for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
+                if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
+                    (folder / path.name).write_bytes(path.read_bytes())
+            (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
+        writer.meta["workload"] = self.workload
         writer.meta["conditions"].update(self.around)
         writer.save_meta()  # a capture that is rebuilt from its journal has it from there
 

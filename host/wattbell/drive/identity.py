@@ -1,4 +1,4 @@
-"""What a plan must know of a real drive: capacity and power states, from Identify."""
+"""What a plan must know of a real drive, capacity and power states, and what its captures say of it: from Identify, by nvme-cli."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from ..errors import DriveError
+from ..capture import identify as structures
+from ..errors import CaptureError, DriveError
 from ..suites.drive import Drive
 from .device import Device
 from .tools import Tools
@@ -38,6 +39,25 @@ def identify(device: Device, tools: Tools) -> Drive:
         serial=device.serial,
         firmware=device.firmware,
     )
+
+
+def declared(device: Device, tools: Tools) -> structures.Drive | None:
+    """``drive`` of a capture's meta.json. A tap sees Identify only where somebody asks for it, the host's log never what it returns. None
+    when nvme-cli gives none."""
+    try:
+        controller = _raw(tools, "id-ctrl", device.character_device)
+        namespace = _raw(tools, "id-ns", device.character_device, f"--namespace-id={device.nsid}")
+        found = structures.parse_controller(controller)
+        found["namespaces"] = [structures.parse_namespace(device.nsid, namespace)]
+    except (CaptureError, DriveError):
+        return None
+    found["source"] = "nvme-cli"
+    return found
+
+
+def _raw(tools: Tools, *arguments: str) -> bytes:
+    done = tools.attempt("nvme", *arguments, "--output-format=binary")
+    return b"" if done.returncode else done.stdout
 
 
 def power_states(said: str, command: str = "nvme id-ctrl") -> list[bool]:

@@ -14,47 +14,21 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow.parquet as pq
-from wattbell_spec.nvme import io
 
-from ..capture.schema import SeenBy
-from ..capture.source import RailSource
+from ..capture.loadpattern import Pattern, Reads
 from ..clock import host_ns
-from ..clocks.map import ClockMap
-from ..clocks.pattern import Burst, match_pattern, schedule
-from ..clocks.ticks import ns_of
-from ..errors import ClockError, DriveError
+from ..clocks.pattern import schedule
+from ..errors import DriveError
 from .device import Device
 
-Int64 = npt.NDArray[np.int64]
 THREADS, READ_BYTES = 4, 128 << 10
 """Each read is one command for most drives: on a slow computer larger ones, which its kernel cuts, leave longer breaks."""
 REACH_BYTES = 16 << 20
 """From the beginning of the drive, where a fill begins: a drive answers a read of what was never written without its flash."""
 REST_S = 0.5
 """Before the first burst and behind the last."""
-BIN_S = 200e-6
-"""The waveform is looked at in means over this, if its samples are closer."""
-OFFSET_LIMIT_S, BEHIND_LIMIT_S = 20.0, 120.0
-"""By how much the quickest arrival of a meter's data may have been late; and that of a virtual rig's, whose simulation may be behind."""
-_SEEN_IN_A_LOG = (SeenBy.TRACEPOINT, SeenBy.BLKTRACE)
-"""Logs that have the commands of everybody, not of fio alone."""
-
-
-@dataclass(frozen=True)
-class Reads:
-    """The reads of a burst: between which instants of the host's clock each ran (ns)."""
-
-    start_ns: Int64
-    end_ns: Int64
-
-
-Pattern = Sequence[Reads]
 
 
 def play(device: Device, *, backwards: bool = False) -> Pattern:
@@ -76,7 +50,8 @@ def play(device: Device, *, backwards: bool = False) -> Pattern:
                 time.sleep(max(0.0, origin + begin_s - time.monotonic()))
                 found.append([])
                 until = time.monotonic() + (end_s - begin_s)  # a thread that wakes up late leaves the pause behind a burst as it is
-                while not found[-1] or time.monotonic() < min(until, origin + end_s):
+                # one that wakes up only in the pause leaves that as it is, too; of all of them one reads in any case
+                while (seed == 0 and not found[-1]) or time.monotonic() < min(until, origin + end_s):
                     found[-1].append(timed_read(descriptor, block, chosen.randrange(places) * READ_BYTES))
         except OSError as error:
             failed.append(error)
@@ -111,54 +86,4 @@ def _reads(pairs: Sequence[tuple[int, int]]) -> Reads:
     return Reads(start, end)
 
 
-def as_logged(played: Pattern, log: Path) -> Pattern:
-    """The same by the commands of the host's log (its parquet file, in ns), where it has them: they leave out what a system call takes."""
-    found = []
-    for burst in played:
-        first, last = int(burst.start_ns.min()), int(burst.end_ns.max())
-        inside = [("doorbell_tick", ">=", first), ("cqe_tick", "<=", last), ("opcode", "==", io("read"))]
-        names = ["doorbell_tick", "cqe_tick", "qid", "source"]
-        table = pq.read_table(log, columns=names, filters=inside)
-        columns = {name: table[name].to_numpy() for name in names}
-        admin = (columns["source"] == SeenBy.TRACEPOINT) & (columns["qid"] == 0)
-        kept = np.isin(columns["source"], _SEEN_IN_A_LOG) & ~admin
-        found.append(Reads(columns["doorbell_tick"][kept], columns["cqe_tick"][kept]) if kept.any() else burst)
-    return found
-
-
-class Waveform:
-    """Means of the power while patterns ran."""
-
-    def __init__(self, tick_ps: int) -> None:
-        self._tick_ps = tick_ps
-        self._parts: list[tuple[Int64, npt.NDArray[np.float64]]] = []
-        """Instants and means, W, appended as one: the recorder's thread adds while another looks."""
-
-    def add(self, source: RailSource) -> None:
-        """Some blocks."""
-        count = source.count.astype(np.int64)
-        watts = source.voltage_v.astype(np.float64) * source.current_a
-        ends = np.cumsum(count)
-        for k in np.flatnonzero(count).tolist():
-            interval = int(source.interval_ticks[k])
-            part = watts[ends[k] - count[k] : ends[k]]
-            several = max(1, min(len(part), int(BIN_S * 1e12 / (interval * self._tick_ps))))
-            whole = len(part) // several * several
-            ticks = int(source.first_tick[k]) + (np.arange(whole // several) * several + (several - 1) / 2) * interval
-            means = part[:whole].reshape(-1, several).mean(axis=1)
-            self._parts.append((ns_of(ticks.astype(np.int64), self._tick_ps), means))
-
-    def align(
-        self, played: Sequence[Pattern], about_ns: int, limit_s: float = OFFSET_LIMIT_S, covers_ns: tuple[int, int] | None = None
-    ) -> ClockMap:
-        """The map of the meter's clock onto the host's. ``about_ns``: host less meter, to ``limit_s``; ``covers_ns``: between which
-        instants of the host's clock its bound is to hold, None for all of the waveform. ClockError where it does not show the patterns."""
-        parts = list(self._parts)
-        if not parts or not played:
-            raise ClockError("the meter sent nothing while the pattern of load ran.")
-        ns, watts = (np.concatenate(column) for column in zip(*parts, strict=True))
-        bursts = [[Burst.of(reads.start_ns, reads.end_ns) for reads in pattern] for pattern in played]
-        return match_pattern(ns * 1e-9, watts, bursts, offset_s=about_ns * 1e-9, offset_limit_s=limit_s, covers_ns=covers_ns)
-
-
-__all__ = ["BEHIND_LIMIT_S", "OFFSET_LIMIT_S", "Pattern", "Reads", "Waveform", "as_logged", "play"]
+__all__ = ["play", "timed_read"]

@@ -24,6 +24,8 @@ class Phase(msgspec.Struct, omit_defaults=True):
     ps: int | None = None
     apst: bool | None = False
     aspm: str | None = "off"
+    apst_table: Sequence[tuple[int, int, int]] | None = None
+    """With APST on, as the drive has it (:func:`.settings.get_apst_table`)."""
     fio: str | None = None
     """fio's JSON."""
     host_latency_s: float | None = None

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from ..capture import CaptureWriter
+from ..capture.loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, Waveform
 from ..capture.record import RIG_STOPPED, USER_STOPPED, Limits, record
 from ..capture.source import RailSource
 from ..clock import host_ns
@@ -18,7 +19,6 @@ from ..meters.meter import Meter
 from ..meters.record import Recorder
 from ..rig import Rig
 from ..suites.step import Rest
-from .pattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, Waveform
 from .settle import RailWatch, Seen, wait
 
 _STALLED_S = 15.0
@@ -26,6 +26,8 @@ _STALLED_S = 15.0
 _POLL_S = 0.2
 _READ_S, _LOOK_S = 0.1, 5.0
 _BEHIND_A_PATTERN_S = 0.5
+_ANSWERED_S = 3.0
+"""A busy computer may read a meter's first answer so much later than its first samples: it then needs no pattern of load."""
 _CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
 """A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
@@ -147,6 +149,7 @@ class MeterRecording(Recording):
         self._marked_ns = marked_ns
         self._tick_ps = meter.about.tick_ps
         self._late_ns: int | None = None
+        self._answers_by_s: float | None = None
         self.waveform = Waveform(self._tick_ps)
         self.watched = False
         """Whether what comes goes into :attr:`waveform`, too."""
@@ -190,16 +193,21 @@ class MeterRecording(Recording):
         return not self.virtual and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
     def await_data(self) -> None:
-        """Wait for the first samples, and what the meter then tells of its clock; for a virtual rig until it catches up no more."""
+        """Wait for the first samples, and a while for what the meter then tells of its clock; for a virtual rig until it catches up no
+        more."""
         progress = _Progress(lambda: self.recorder.last_tick)
         before: int | None = None
         while self._thread.is_alive() and progress.goes_on():
             late, since = self._late_ns, time.monotonic()
             if late is not None and (not self.virtual or (before is not None and before - late < _CATCHES_UP_NS)):
-                return
+                break
             before = late
             while time.monotonic() - since < (_CATCHING_UP_S if self.virtual else _READ_S) and self._thread.is_alive():
                 self._thread.join(_READ_S)
+        if self._answers_by_s is None:
+            self._answers_by_s = time.monotonic() + _ANSWERED_S
+        while not self.virtual and not self.asked and self._thread.is_alive() and time.monotonic() < self._answers_by_s:
+            self._thread.join(_READ_S)
 
     def aligned(self, played: Sequence[Pattern], covers_ns: tuple[int, int] | None = None) -> ClockMap:
         """The meter's clock on the host's, by patterns of load. ClockError when the waveform does not show them (yet, of a virtual rig:
@@ -220,6 +228,11 @@ class MeterRecording(Recording):
             if clock.inverse().to_reference(over_ns) <= self._ns(self.recorder.last_tick):
                 return
             self._thread.join(_LOOK_S)
+
+    @property
+    def late_or_none_ns(self) -> int | None:
+        """:attr:`late_ns`, None before the first arrival."""
+        return self._late_ns
 
     @property
     def late_ns(self) -> int:

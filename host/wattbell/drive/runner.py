@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import mmap
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -47,6 +48,7 @@ DUTY_IDLE_MAX_S = 60.0
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
 """SANACT of the Sanitize command (NVMe base specification, Sanitize, CDW10)."""
 _SANITIZE_POLL_S = 1.0
+_SPELLED = re.compile(r"\((\d{1,9})\)")
 _FORMAT_TIMEOUT_S = 1800.0
 _WAKE_BYTES = 4096
 _NO_FILES = "--allow_file_create=0"
@@ -81,6 +83,8 @@ class Runner:
         self.fio_options: Callable[[], tuple[str, ...]] = tuple
         """What a host's log of commands needs of the next run of fio."""
         self.phases: list[Phase] = []
+        self.cut_short: Phase | None = None
+        """What goes on, as it is if it ends here; None between two phases."""
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
         self.command_stdout: int | None = None
@@ -198,15 +202,20 @@ class Runner:
             step.ps,
             step.apst,
             step.aspm,
+            self.settings.apst_table,
         )
         began = time.monotonic()
+        # what was recorded of it keeps its name
+        self.cut_short = msgspec.structs.replace(phase, name=f"{name} (broke off)", kind="precondition", measured=False)
         self.marker(number << 8 | START)
         try:
             body(phase)
             self.presence.check()  # else it would be a phase like any other
-        except BaseException:  # what was recorded of it keeps its name
-            self.phases.append(msgspec.structs.replace(phase, name=f"{name} (broke off)", kind="precondition", measured=False))
+        except BaseException:
+            self.phases.append(self.cut_short)
             raise
+        finally:
+            self.cut_short = None
         self.marker(number << 8 | END)
         whole_s = time.monotonic() - began
         self.phases.append(phase)
@@ -262,7 +271,7 @@ class Runner:
         return body
 
     def _run_fio(self, *arguments: str) -> None:
-        command = [self.tools.find("fio"), _NO_FILES, *arguments]
+        command = [*self.tools.ending_with_us("fio"), _NO_FILES, *arguments]
         _LOG.info("%s", shlex.join(command))
         environment = {**os.environ, "WATTBELL_DRIVE": self.device.path}
         process = subprocess.Popen(
@@ -365,8 +374,8 @@ class Runner:
 
 
 def sanitize_state(said: str) -> int:
-    """SSTAT bits 2:0 of ``nvme sanitize-log``, wherever this nvme-cli puts them: at the top, below the device's name, as a number or
-    a table. DriveError when they are nowhere."""
+    """SSTAT bits 2:0 of ``nvme sanitize-log``, wherever this nvme-cli puts them: at the top, below the device's name, as a number, a table,
+    or words such as ``(1) Most Recent Sanitize Command Completed Successfully.`` (2.13). DriveError when they are nowhere."""
     try:
         log = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -376,6 +385,8 @@ def sanitize_state(said: str) -> int:
     status = found.get("sstat")
     if isinstance(status, dict):
         status = status.get("status")
+    if isinstance(status, str) and (spelled := _SPELLED.match(status)):
+        status = int(spelled[1])
     if not isinstance(status, int):
         raise DriveError("nvme sanitize-log gave no status (sstat); is nvme-cli 2.x installed?")
     return status & 7

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,7 +25,10 @@ from .interruption import guarded
 from .link import SPEEDS_GT_S, rate, read_link, upstream_port
 from .tools import Tools
 
-POWER_MANAGEMENT, WRITE_CACHE = feature("power_management"), feature("write_cache")
+POWER_MANAGEMENT, WRITE_CACHE, APST = feature("power_management"), feature("write_cache"), feature("apst")
+_APST = struct.Struct("<32Q")
+ApstEntry = tuple[int, int, int]
+"""From which state, into which, after how many ms of idle time."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SYSFS = (
     r"class/block/nvme\d+n\d+/queue/(nomerges|scheduler)",
@@ -69,6 +74,8 @@ class Settings:
         self.device, self.tools, self.journal, self.sys = device, tools, journal, sys
         self.saved: list[Saved] = []
         self.conditions: dict[str, str | bool | int | None] = {}
+        self.apst_table: Sequence[ApstEntry] | None = None
+        """What the kernel programmed, as the drive has it; None where APST is off or left as it was, or the drive does not say."""
         self.gone: list[str] = []
         """What :meth:`restore` found gone with the drive: one that comes back begins with settings of its own."""
 
@@ -92,6 +99,7 @@ class Settings:
         """How the drive and its link may save power from now on; what is None stays as it is (``power_state``: or is left to APST)."""
         if apst is None:
             self.conditions["apst"] = "as it was"
+            self.apst_table = None
         else:
             self._apst(apst)
         if aspm is None:
@@ -169,6 +177,7 @@ class Settings:
         path = self.sys / "class/nvme" / self.device.controller / "power/pm_qos_latency_tolerance_us"
         if not path.exists():
             self.conditions["apst"] = "the drive has none"
+            self.apst_table = None
             return
         longest = self.sys / "module/nvme_core/parameters/default_ps_max_latency_us"
         limit = longest.read_text().strip() if longest.exists() else "100000"
@@ -176,6 +185,7 @@ class Settings:
             raise DriveError("The kernel was booted with nvme_core.default_ps_max_latency_us=0: APST cannot be switched on.")
         self._sysfs(path, limit if on else "0")
         self.conditions["apst"] = on
+        self.apst_table = get_apst_table(self.tools, self.device) if on else None
 
     def _aspm(self, wanted: str) -> None:
         link = read_link(self.device, self.sys)
@@ -288,6 +298,16 @@ def get_feature(tools: Tools, device: Device, number: int) -> int:
     if found is None:
         raise DriveError(f"nvme get-feature -f {number:#x} gave no value: {said.strip()[:80]}")
     return int(found[1], 16)
+
+
+def get_apst_table(tools: Tools, device: Device) -> Sequence[ApstEntry] | None:
+    """APST's table (Get Features 0Ch): 32 entries of 8 bytes, of which bits 7:3 are the state that is entered and bits 31:8 the ms of idle
+    time before (0: never). None where nvme-cli or the drive gives none."""
+    said = tools.attempt("nvme", "get-feature", device.character_device, "-f", hex(APST), "--raw-binary")
+    if said.returncode or len(said.stdout) != _APST.size:
+        return None
+    entries = _APST.unpack(said.stdout)
+    return [(state, entry >> 3 & 0x1F, entry >> 8 & 0xFFFFFF) for state, entry in enumerate(entries) if entry >> 8 & 0xFFFFFF]
 
 
 def _set_feature(tools: Tools, device: Device, number: int, value: int) -> None:

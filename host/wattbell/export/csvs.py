@@ -148,7 +148,7 @@ def flatten(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any, str
     parts: list[tuple[str, Mapping[str, Any]]] = [("", result)]
     parts += [(str(phase["name"]), phase) for phase in result["phases"]]
     for phase, section in parts:
-        for key in ("rates", "power", "efficiency", "energy_per_command"):
+        for key in ("rates", "power", "efficiency", "energy_per_command", "owed"):
             yield from ((phase, *row) for row in _walk(key, section.get(key) or {}))
         for opcode, entry in section["commands"]["by_opcode"].items():
             yield phase, f"commands.{opcode}.count", entry["count"], None, "", section["commands"]["lost"]
@@ -161,9 +161,46 @@ def flatten(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any, str
     for level in result["idle"]["levels"]:
         fig = level["mean_w"]
         yield "", f"idle.{level['label']}", fig["value"], fig["u"], fig["unit"], fig["lost"]
+    for name, value, u, unit, lost in (*_lone(result), *_states(result), *_transitions(result)):
+        yield "", name, value, u, unit, lost
 
 
-def _walk(path: str, node: Any) -> Iterator[tuple[str, Any, Any, str, Any]]:
+_Row = tuple[str, Any, Any, str, Any]
+
+
+def _lone(result: Mapping[str, Any]) -> Iterator[_Row]:
+    """Commands that stood alone, by class."""
+    lost = result["commands"]["lost"]
+    for name, one in (result.get("alone") or {}).get("classes", {}).items():
+        yield f"alone.{name}.count", one["count"], None, "", lost
+        yield f"alone.{name}.measured", one["measured"], None, "", lost
+        yield from _walk(f"alone.{name}", one)
+
+
+def _states(result: Mapping[str, Any]) -> Iterator[_Row]:
+    """Time by state, and of each declared state what was measured, with what is declared beside it."""
+    states, lost = result.get("power_states") or {}, result["commands"]["lost"]
+    for label, seconds in states.get("time_s", {}).items():
+        yield f"power_states.{label}.time", seconds, None, "s", lost
+    for row in states.get("states", ()):
+        name = f"power_states.PS{row['state']}"
+        yield from _walk(f"{name}.mean_w", row["mean_w"])
+        for key, judged in row["judged"].items():
+            yield from _walk(f"{name}.{key}", judged["measured"])
+            if judged["declared"] is not None:
+                yield f"{name}.{key}.declared", judged["declared"], None, judged["measured"]["unit"], 0
+
+
+def _transitions(result: Mapping[str, Any]) -> Iterator[_Row]:
+    """Ways into sleep and out of it, by state and class of the waking command."""
+    for one in (result.get("wakeup") or {}).get("transitions", ()):
+        name = f"transitions.{one['state']}.{one['class']}"
+        yield from _walk(name, one)
+        for part in one["parts"]:
+            yield from _walk(f"{name}.{part['name']}", part)
+
+
+def _walk(path: str, node: Any) -> Iterator[_Row]:
     if not isinstance(node, Mapping):
         return
     if {"value", "unit", "lost"} <= set(node):

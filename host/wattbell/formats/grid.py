@@ -150,7 +150,7 @@ def _first_step(path: Path, pieces: Iterator[Stamps]) -> tuple[float, list[Stamp
     single = steps[counts == 1]
     # time stamps that are rounded to a unit: their mean step is the interval, not one of the two rounded ones
     mean = float(single.mean())
-    return (step if abs(mean - step) <= _TRUSTED * step else mean), held, pieces
+    return (step if abs(mean - step) * len(seconds) <= _TRUSTED * step else mean), held, pieces
 
 
 def _chain(held: list[Stamps], rest: Iterator[Stamps]) -> Iterator[Stamps]:

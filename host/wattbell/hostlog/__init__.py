@@ -3,6 +3,6 @@
 While a drive works: :func:`.log.open_log`. Of a file: :func:`.files.read_log`.
 """
 
-from .commands import HostCommands, PlacedCommands
+from wattbell.capture.hostcommands import HostCommands, PlacedCommands
 
 __all__ = ["HostCommands", "PlacedCommands"]

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from wattbell.capture.hostcommands import HostCommands
+
 from ..errors import CaptureError, UsageError
 from .block import COMPLETE, ISSUE, REQUEUE, SECTOR, Request, RequestPairing
-from .commands import HostCommands
 from .lines import numbered, shown
 
 LINE = re.compile(

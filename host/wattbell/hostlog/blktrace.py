@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -22,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import Kind
 
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
 from ..clock import host_ns
 from ..errors import CaptureError, DriveError
 from .block import COMPLETE, ISSUE, REQUEUE, SECTOR, Request, RequestPairing
-from .commands import HostCommands
 from .target import Target
 
 INSTANT_U_NS = 1_000
@@ -40,6 +41,8 @@ _MAGIC = 0x65617400
 _ACTIONS = {6: REQUEUE, 7: ISSUE, 8: COMPLETE}
 _READ, _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = 1 << 0, 1 << 1, 1 << 2, 1 << 9, 1 << 10, 1 << 13
 _CLOCK_S = 0.1
+_SETTLE_NS = 500_000_000
+"""blktrace hands over what each CPU has in turn, within this."""
 _LOST = re.compile(r"(\d+) (?:dropped|lost) events|You have (\d+) dropped")
 
 
@@ -138,10 +141,11 @@ class BlktraceLog:
 
     def take(self) -> HostCommands:
         assert self._process is not None
-        found = self._pair(host_ns() - 500_000_000)
+        until = host_ns() - _SETTLE_NS
+        found = self._pair(until)
         if self._process.poll() is not None:
             raise DriveError(f"blktrace ended by itself: {self._said() or 'it says nothing'}.")
-        return found
+        return replace(found, until_ns=until)
 
     def stop(self) -> HostCommands:
         if self._process is None:
@@ -194,7 +198,6 @@ class BlktraceLog:
         ns = to_raw(np.array([event.ns for event in events], np.int64), clock)
         events = [event._replace(ns=int(at)) for event, at in zip(events, ns, strict=True)]
         events = sorted([*self._later, *events], key=lambda event: event.ns)
-        # blktrace hands over what each CPU has in turn
         self._later = [] if until_ns is None else [event for event in events if event.ns > until_ns]
         return self._pairing.add(events[: len(events) - len(self._later)])
 

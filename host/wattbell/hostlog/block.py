@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 from wattbell_spec.nvme import GENERIC, STATUSES, io
 
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
-
-from .commands import HostCommands, command_table
 
 SECTOR = 512
 ISSUE, COMPLETE, REQUEUE = "D", "C", "R"

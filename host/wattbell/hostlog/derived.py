@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from wattbell.capture import Capture, open_capture, schema
 from wattbell.capture import meta as metafile
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.marking import marking_of
 from wattbell.capture.schema import SeenBy
 from wattbell.capture.tables import TableSink, rows_table
@@ -23,7 +24,6 @@ from wattbell.clocks.pairing import UNKNOWN, CommandLog, pair
 from wattbell.clocks.ticks import ns_of
 
 from ..errors import CaptureError, ClockError
-from .commands import HostCommands
 
 _LOG = "host_commands.parquet"
 _COMPARED = ["qid", "cid", "opcode", "slba", "blocks", "doorbell_tick", "cqe_tick"]

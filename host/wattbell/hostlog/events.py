@@ -16,11 +16,10 @@ import numpy.typing as npt
 from wattbell_spec.nvme import LBA_OPCODES, io
 from wattbell_spec.wire import CommandFlag, Kind
 
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
-
-from .commands import HostCommands, command_table
 
 SETUP, COMPLETE = 0, 1
 TAG = 0x0FFF

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from wattbell.capture.hostcommands import HostCommands
+
 from ..errors import CaptureError
 from . import blkparse, fiolog, iolog, tracetext
-from .commands import HostCommands
 from .lines import numbered, shown
 
 _HEAD_LINES = 40

@@ -18,11 +18,11 @@ from typing import Self
 import numpy as np
 from wattbell_spec.nvme import io
 
+from wattbell.capture.hostcommands import HostCommands, command_table, joined
 from wattbell.capture.schema import SeenBy
 
 from ..errors import CaptureError, DriveError
 from .block import SECTOR
-from .commands import HostCommands, command_table, joined
 from .lines import numbered, shown, whole
 from .target import Target
 

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 from wattbell_spec.nvme import io
 
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 
 from ..errors import CaptureError, UsageError
-from .commands import HostCommands, command_table
 
 NAME = "wattbell-drive"
 """File name in what we write; fio's ``replay_redirect`` puts the real device in its place."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 
 from ..errors import UsageError
 from .blktrace import BlktraceLog
-from .commands import HostCommands
 from .fiolog import FioLog
 from .target import target_of
 from .tracefs import TraceLog

@@ -24,17 +24,18 @@ import platform
 import re
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
 from ..clock import host_ns
 from ..errors import CaptureError, DriveError
-from .commands import HostCommands, joined
 from .events import Events, Pairing, empty, together
 from .pages import COMPLETE_EVENT, SETUP_EVENT, Missing, PageReader
 from .target import Target
@@ -117,7 +118,7 @@ class TraceLog:
         found = self._pair(until)
         if self._failed is not None:
             raise DriveError(f"The kernel's trace of NVMe commands cannot be read any more ({self._failed.strerror}).")
-        return found
+        return replace(found, until_ns=until)
 
     def stop(self) -> HostCommands:
         if self._stopped or self._instance is None:

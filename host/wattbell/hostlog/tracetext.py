@@ -19,10 +19,10 @@ import numpy as np
 from wattbell_spec.nvme import ADMIN, IO
 from wattbell_spec.wire import Kind
 
+from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.wire.decode import Gap
 
 from ..errors import CaptureError, UsageError
-from .commands import HostCommands, joined
 from .events import COMPLETE, SETUP, Events, Pairing, Wanted
 from .lines import numbered, shown
 

@@ -11,12 +11,12 @@ from typing import Any
 from wattbell_spec.wire import EventType, Kind, MarkerSource
 
 from ..capture import CaptureWriter
+from ..capture.hostcommands import HostCommands, PlacedCommands
 from ..capture.identify import Drive, Namespace
 from ..capture.memory import keep_freed_memory
 from ..clocks.map import ClockMap
 from ..errors import CaptureError, UsageError
 from ..formats import Options, Waveform, open_files
-from ..hostlog.commands import HostCommands, PlacedCommands
 from ..hostlog.files import read_log
 from ..measure.phases import END, START
 from ..wire.decode import Gap

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..hostlog.commands import HostCommands
+from ..capture.hostcommands import HostCommands
 from .fiophases import FioRun
 
 Int64 = npt.NDArray[np.int64]

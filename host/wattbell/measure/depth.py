@@ -8,6 +8,8 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from .table import Commands
+
 Int64 = npt.NDArray[np.int64]
 _PIECE = 1 << 16
 
@@ -15,41 +17,66 @@ _PIECE = 1 << 16
 @dataclass(frozen=True)
 class DepthSteps:
     """``depth[i]`` commands are in flight from ``ticks[i]`` until ``ticks[i + 1]``. Both int64, same length; ticks
-    strictly increase; before the first the depth is 0."""
+    strictly increase; before the first the depth is 0. ``at_start``: for each start, in their order, how many are in flight just after
+    it, itself among them and those that start later at the same tick not."""
 
     ticks: Int64
     depth: Int64
+    at_start: npt.NDArray[np.int32]
 
 
 def depth_steps(starts: Int64, ends: Int64) -> DepthSteps:
     """The step function of intervals ``[starts[i], ends[i])`` (ticks, int64, any order, ends >= starts)."""
-    if len(starts) == 0:
-        empty = np.empty(0, np.int64)
-        return DepthSteps(empty, empty)
     n = len(starts)
-    # One sort of tick * 2 + (1 for a start) instead of an argsort of pairs: ticks stay below 2^62.
     keys = np.empty(2 * n, np.int64)
     np.multiply(starts, 2, out=keys[:n])
     keys[:n] += 1
     np.multiply(ends, 2, out=keys[n:])
+    return _steps(keys)
+
+
+def depth_of(commands: Commands) -> DepthSteps:
+    """The same of commands, each in flight from its start until its CQE."""
+    n = len(commands)
+    keys = np.empty(2 * n, np.int64)
+    done = 0
+    for piece in commands.pieces():
+        begins, ends = slice(done, done + len(piece)), slice(n + done, n + done + len(piece))
+        np.multiply(piece.start_tick, 2, out=keys[begins])
+        keys[begins] += 1
+        np.multiply(np.maximum(piece.cqe_tick, piece.start_tick), 2, out=keys[ends])
+        done += len(piece)
+    return _steps(keys)
+
+
+def _steps(keys: Int64) -> DepthSteps:
+    """From tick * 2 + (1 for a start) of each start and end, in any order: one sort instead of an argsort of pairs. Ticks stay below
+    2^62; ``keys`` are overwritten."""
+    if not len(keys):
+        return DepthSteps(keys, keys, np.empty(0, np.int32))
     keys.sort()
     # In pieces that stay in the cache; what is kept never overtakes what is read.
-    depths = np.empty(2 * n, np.int64)
-    kept = reached = 0
-    for low in range(0, 2 * n, _PIECE):
+    depths = np.empty(len(keys), np.int64)
+    at_start = np.empty(len(keys) // 2, np.int32)
+    kept = reached = begun = 0
+    for low in range(0, len(keys), _PIECE):
         piece = keys[low : low + _PIECE + 1]
         ticks = piece >> 1
         last_of_tick = ticks[1:] != ticks[:-1]
         if len(piece) <= _PIECE:
             last_of_tick = np.append(last_of_tick, True)
         ticks, piece = ticks[:_PIECE], piece[:_PIECE]
-        depth = np.cumsum((piece & 1) * 2 - 1) + reached
+        begins = (piece & 1).astype(np.bool_)
+        depth = np.cumsum(begins * np.int8(2) - np.int8(1), dtype=np.int64) + reached
         reached = int(depth[-1])
+        starts = depth[begins]
+        at_start[begun : begun + len(starts)] = starts
+        begun += len(starts)
         found = int(np.count_nonzero(last_of_tick))
         keys[kept : kept + found] = ticks[last_of_tick]
         depths[kept : kept + found] = depth[last_of_tick]
         kept += found
-    return DepthSteps(keys[:kept], depths[:kept])
+    return DepthSteps(keys[:kept], depths[:kept], at_start)
 
 
 def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.NDArray[np.int64]:
@@ -59,11 +86,17 @@ def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.N
     inside_from = int(np.searchsorted(steps.ticks, first_tick, side="right"))
     inside_to = int(np.searchsorted(steps.ticks, last_tick, side="left"))
     depth_at_first = int(steps.depth[inside_from - 1]) if inside_from > 0 else 0
-    edges = np.concatenate(([first_tick], steps.ticks[inside_from:inside_to], [last_tick])).astype(np.int64)
-    depth = np.concatenate(([depth_at_first], steps.depth[inside_from:inside_to])).astype(np.int64)
-    spans = np.diff(edges)
-    # bincount with weights goes through float64: exact below 2^53 ticks (104 days).
-    return np.rint(np.bincount(depth, weights=spans)).astype(np.int64)
+    inside = range(inside_from, inside_to)
+    deepest = int(steps.depth[inside_from:inside_to].max()) if inside else 0
+    found = np.zeros(1 + max(depth_at_first, deepest), np.int64)
+    found[depth_at_first] = (int(steps.ticks[inside_from]) if inside else last_tick) - first_tick
+    for low in inside[::_PIECE]:
+        high = min(low + _PIECE, inside_to)
+        until = int(steps.ticks[high]) if high < inside_to else last_tick
+        # bincount with weights goes through float64: exact below 2^53 ticks (104 days).
+        part = np.bincount(steps.depth[low:high], weights=np.diff(steps.ticks[low:high], append=until))
+        found[: len(part)] += np.rint(part).astype(np.int64)
+    return found
 
 
 class DepthSummary(TypedDict):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from wattbell_spec.boards import BOARDS
 
+from ..jsondata import JsonObject
 from .figure import K
 
 BOARD_INSTANT_S = max(board.instant_s for board in BOARDS)
@@ -25,6 +26,8 @@ class ErrorModel:
     ``front_end_delay_s``: by how much the anti-alias pole makes the rail late against the bus (its time constant); the
     windows of energies are moved by it. ``front_end_delay_u_s``: its uncertainty (k = 2).
     ``alignment_u_s``: by how much commands and events may be off against the rail, where not one clock stamps both.
+    ``ranges``: (gain, offset_a) of each range of a meter that has several and tells which it measures in; ``gain`` and ``offset_a`` are
+    then what holds where that is not looked at.
     """
 
     gain: float = 1e-3
@@ -35,11 +38,19 @@ class ErrorModel:
     front_end_delay_s: float = 0.0
     front_end_delay_u_s: float = 0.0
     alignment_u_s: float = 0.0
+    ranges: tuple[tuple[float, float], ...] = ()
     source: str = "assumed: front end 0.1 % + 5 uA, oscillator 25 ppm"
 
     def power_u(self, power_w: float, voltage_v: float) -> float:
         """k = 2 of a mean power, systematic part."""
         return math.hypot(self.gain * abs(power_w), self.offset_a * abs(voltage_v))
+
+    def worst_of(self, numbers: Collection[int]) -> ErrorModel:
+        """The model of what was measured in any of these ranges."""
+        if not numbers or not self.ranges or max(numbers) >= len(self.ranges):
+            return self
+        terms = [self.ranges[number] for number in numbers]
+        return replace(self, gain=max(gain for gain, _ in terms), offset_a=max(offset for _, offset in terms))
 
     def interval_u(self, seconds: float) -> float:
         """k = 2 of one interval between two instants: each is uniform in one resolution step and within `instant_s`, plus the timebase."""
@@ -50,9 +61,11 @@ class ErrorModel:
         """k = 2 of the interval between instants of two clocks, each uniform within `instant_s`; of a mean too: it need not average out."""
         return K * self.instant_s * math.sqrt(2.0 / 3.0)
 
-    def to_json(self) -> dict[str, float | str]:
+    def to_json(self) -> JsonObject:
         """As it stands in the result, so that a reader can redo the sums."""
-        return {"k": K, **asdict(self)}
+        found = {"k": K, **asdict(self)}
+        ranges = found.pop("ranges")
+        return {**found, **({"ranges": [{"gain": gain, "offset_a": offset} for gain, offset in ranges]} if ranges else {})}
 
 
 def error_model(meta: Mapping[str, Any]) -> ErrorModel:
@@ -87,5 +100,6 @@ def error_model(meta: Mapping[str, Any]) -> ErrorModel:
         front_end_delay_s=float(stated.get("front_end_delay_s", base.front_end_delay_s)),
         front_end_delay_u_s=float(stated.get("front_end_delay_u_s", base.front_end_delay_u_s)),
         alignment_u_s=apart,
+        ranges=tuple((float(one["gain"]), float(one["offset_a"])) for one in stated.get("ranges") or ()),
         source=str((meta.get("rig") or {}).get("accuracy") or "stated by the rig"),
     )

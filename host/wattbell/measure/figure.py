@@ -70,6 +70,17 @@ def ratio(top: Figure, bottom: Figure, unit: str = "", factor: float = 1.0, **co
     return Figure(value, abs(value) * math.hypot(*parts), unit, lost, conditions)
 
 
+def difference(a: Figure, b: Figure, besides: float = 0.0) -> Figure:
+    """``b - a``, both of one unit. Uncertainties add in squares, as of two measurements that have nothing in common: where they were made
+    with one front end, its error is in both, and the interval too wide for it. ``besides``: what may be off in any case. Without a value
+    when one of them has none, without ``u`` when one has none."""
+    lost = a.lost + b.lost
+    if a.value is None or b.value is None:
+        return absent("one of the two is missing", a.unit, lost)
+    u = None if a.u is None or b.u is None else math.hypot(a.u, b.u) + besides
+    return Figure(b.value - a.value, u, a.unit, lost)
+
+
 def mean(items: Sequence[Figure]) -> Figure:
     """Mean of figures. Their uncertainties come mostly from one front end and one clock, so they are taken as fully correlated: the mean
     of the ``u``. No value when one of them has none."""

@@ -79,7 +79,7 @@ class Instruments:
         doubtful = sum(self.doubtful_blocks(first_tick, last_tick).values())
         if doubtful:  # the error model holds for a calibrated rail within its range only
             return Figure(part.joules, None, "J", lost + doubtful), Figure(mean, None, "W", lost + doubtful)
-        front = self.power_u(mean)
+        front = self.rail.mean_u(round(first_tick), round(last_tick), mean, self.rail.supply_v) if self.rail else 0.0
         over: Conditions = {"edge_u_s": max(edge_u_s, self.model.alignment_u_s)} if part.moved_j else {}
         return (
             Figure(part.joules, math.hypot(front * part.covered_s, part.energy_u_j), "J", lost, over),
@@ -109,7 +109,9 @@ class Instruments:
         if doubtful:
             return Figure(joules, None, "J", lost + doubtful, over), Figure(mean_w, None, "W", lost + doubtful, over)
         # What the front end is off by is common to all bursts; the edges are not. Both forms are published, to the last digit.
-        front = self.power_u(mean_w)
+        assert self.rail is not None, "it has given parts"
+        model = self.rail.model_of(int(span.bursts[0, 0]), int(span.bursts[-1, 1]))
+        front = model.power_u(mean_w, self.rail.supply_v)
         more_j, more_w = self._at_most(span, joules, mean_w, scored)
         if moved:
             apart_s, above = self.model.alignment_u_s, self._moved_mean(moved, mean_w)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
-from .table import NONE, Commands
+from .table import NONE, Commands, is_one_of
 from .throughput import Span, least_bursts
 
 Int64 = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Tally:
 def verdicts(io: Commands) -> tuple[Bool, Bool]:
     """(without error, and moved data) of each command."""
     good = ((io.status & 0x7FF) == 0) & ~io.has(CommandFlag.ABORTED)
-    return good, good & np.isin(io.opcode, TRANSFER_OPCODES) & ~io.has(CommandFlag.NO_SQE)
+    return good, good & is_one_of(io.opcode, TRANSFER_OPCODES) & ~io.has(CommandFlag.NO_SQE)
 
 
 def tally(pieces: Iterable[Commands], gap_ticks: int, by_host: bool = False) -> Tally:
@@ -45,7 +45,7 @@ def tally(pieces: Iterable[Commands], gap_ticks: int, by_host: bool = False) -> 
     nbytes = count = 0
     ticks: list[npt.NDArray[Any]] = [np.empty(0, np.uint32)]
     opcodes = [np.empty(0, np.uint8)]
-    bursts, least = [], []
+    spans, least = [], []
     for io in pieces:
         good, moved = verdicts(io)
         nbytes += int(io.nbytes[moved].sum())
@@ -57,40 +57,44 @@ def tally(pieces: Iterable[Commands], gap_ticks: int, by_host: bool = False) -> 
         opcodes.append(io.opcode[usable])
         span = active_span(io, gap_ticks, by_host)
         if span is not None:
-            bursts.append(span.bursts)
+            spans.append(span.bursts)
             least += [] if span.least is None else [span.least]
-    return Tally(nbytes, count, _joined(bursts, least, gap_ticks), np.concatenate(ticks), np.concatenate(opcodes))
+    return Tally(nbytes, count, _joined(spans, least, gap_ticks), np.concatenate(ticks), np.concatenate(opcodes))
 
 
 def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> Span | None:
     """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends. ``by_host``:
     their instants are a host's."""
     end = np.maximum(io.cqe_tick, io.start_tick)
-    found = _bursts(io.start_tick, end, gap_ticks)
+    found = _span(bursts(io.start_tick, end, gap_ticks))
     return found if found is None or not by_host else replace(found, least=least_bursts(end, io.start_tick, gap_ticks))
 
 
-def _joined(bursts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | None:
+def _joined(parts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | None:
     """The bursts of a whole from those of its pieces."""
-    if not bursts:
+    if not parts:
         return None
-    found = np.concatenate(bursts)
+    found = np.concatenate(parts)
     found = found[np.argsort(found[:, 0], kind="stable")]
-    whole = _bursts(found[:, 0], found[:, 1], gap_ticks)
+    whole = _span(bursts(found[:, 0], found[:, 1], gap_ticks))
     if whole is None or not least:
         return whole
-    parts = np.concatenate(least)
-    return replace(whole, least=least_bursts(parts[:, 0], parts[:, 1], gap_ticks))
+    shortest = np.concatenate(least)
+    return replace(whole, least=least_bursts(shortest[:, 0], shortest[:, 1], gap_ticks))
 
 
-def _bursts(start: Int64, end: Int64, gap_ticks: int) -> Span | None:
-    """Intervals, sorted by start, joined where what lies between them is shorter than a gap."""
+def bursts(start: Int64, end: Int64, gap_ticks: int) -> Int64:
+    """Intervals, sorted by start, joined where what lies between them is shorter than a gap: (n, 2), first start and last end."""
     if not len(start):
-        return None
+        return np.empty((0, 2), np.int64)
     last = np.maximum.accumulate(end)
     after = np.flatnonzero(start[1:] - last[:-1] >= gap_ticks)
     starts = np.concatenate((start[:1], start[after + 1]))
-    return Span(np.stack((starts, np.concatenate((last[after], last[-1:]))), axis=1))
+    return np.stack((starts, np.concatenate((last[after], last[-1:]))), axis=1)
+
+
+def _span(found: Int64) -> Span | None:
+    return Span(found) if len(found) else None
 
 
 def bins(pieces: Iterable[Commands], span: Span | None, bin_ticks: int) -> tuple[Int64, Int64]:

@@ -146,6 +146,8 @@ class Rail:
         self._flag_ticks = blocks["first_tick"].to_numpy()
         self.flags = int(np.bitwise_or.reduce(self._flags)) if len(blocks) else 0
         self.has_accumulator = bool(len(blocks)) and blocks["energy_raw"].n_unique() > 1
+        ranges = capture.rail_ranges if model.ranges else None
+        self._ranges = None if ranges is None or not len(ranges) else [ranges[name].to_numpy() for name in ("tick", "range", "settling_nj")]
         self.meter = EnergyMeter(
             blocks if self.has_accumulator else blocks.head(0),
             self.period_ticks,
@@ -179,6 +181,44 @@ class Rail:
         counts = {flag: int(np.count_nonzero(inside & flag)) for flag in DOUBTFUL}
         return {flag: n for flag, n in counts.items() if n}
 
+    def model_of(self, first_tick: float, last_tick: float) -> ErrorModel:
+        """The error model of what was measured between two ticks: of a meter that changes its range, the worst of those in force there."""
+        if self._ranges is None:
+            return self.model
+        tick, number, _ = self._ranges
+        low = max(0, int(np.searchsorted(tick, first_tick, side="right")) - 1)
+        return self.model.worst_of(np.unique(number[low : max(low + 1, int(np.searchsorted(tick, last_tick)))]).tolist())
+
+    def mean_u(self, first_tick: int, last_tick: int, watts: float, volts: float) -> float:
+        """k = 2 of the mean power between two ticks, systematic part. Of a meter that changes its range, each share of the energy and of
+        the time is off by the terms of its range; nothing is known of how those of two ranges go together, so they are added up."""
+        worst = self.model_of(first_tick, last_tick)
+        if self._ranges is None:
+            return worst.power_u(watts, volts)
+        tick, number, _ = self._ranges
+        ranges = len(self.model.ranges)
+        samples, sums = np.zeros(ranges), np.zeros(ranges)
+        for start, stop, stored in self.reader.chunks(*self.indices(first_tick, last_tick), CHUNK):
+            if not stored:
+                continue
+            power = self.reader.power(start, stop).astype(np.float64)
+            ticks = self.reader.tick_of(start) + np.arange(len(power)) * self.interval_ticks
+            here = number[np.maximum(np.searchsorted(tick, ticks, side="right") - 1, 0)]
+            good = ~np.isnan(power) & (here < ranges)
+            samples += np.bincount(here[good], minlength=ranges)
+            sums += np.bincount(here[good], weights=power[good], minlength=ranges)
+        if not samples.sum():
+            return worst.power_u(watts, volts)
+        parts = zip(self.model.ranges, samples, sums, strict=True)
+        return float(sum(math.hypot(gain * total, offset * volts * count) for (gain, offset), count, total in parts) / samples.sum())
+
+    def _settling_j(self, first_tick: float, last_tick: float) -> float:
+        """By how much the energy between two ticks may be off for changes of range there, k = 2: they may all be off to the same side."""
+        if self._ranges is None:
+            return 0.0
+        tick, _, settling_nj = self._ranges
+        return float(settling_nj[np.searchsorted(tick, first_tick) : np.searchsorted(tick, last_tick)].sum()) * 1e-9
+
     def power_between(self, first_tick: int, last_tick: int) -> tuple[int, Float]:
         """(tick of the first sample, power in W) of the samples centred in ``[first_tick, last_tick)``."""
         low, high = self.indices(first_tick, last_tick)
@@ -193,6 +233,9 @@ class Rail:
         """
         late = self.model.front_end_delay_s / self.tick_s
         found = self.meter.between(first_tick + late, last_tick + late)
+        settling_j = self._settling_j(first_tick, last_tick)
+        if settling_j:
+            found = replace(found, edge_u_j=math.hypot(found.edge_u_j, settling_j))
         apart = max(edge_u_s, self.model.alignment_u_s) / self.tick_s
         if apart and found.covered_s > 0:
             mean = found.joules / found.covered_s
@@ -250,7 +293,8 @@ class Rail:
         volts = stat.mean_voltage_v
         noise = K * scan.noise_w / math.sqrt(stat.samples)
         edge = energy.mean_u_j / covered if covered > 0 else 0.0
-        system = self.model.power_u(mean, volts)
+        system = self.mean_u(first_tick, last_tick, mean, volts)
+        model = self.model_of(first_tick, last_tick)
         u_mean = math.sqrt(system**2 + noise**2 + edge**2)
         whole = True
         conditions: dict[str, str | float] = {
@@ -267,15 +311,17 @@ class Rail:
             conditions["note"] = "the rail was not recorded during all of the window: mean and energy are of the covered part"
             whole = False
         moved_a = energy.moved_above_mean_j / covered / abs(volts) if covered > 0 and volts else 0.0
-        u_current = math.hypot(self.model.gain * abs(stat.mean_current_a), self.model.offset_a, moved_a)
+        u_current = math.hypot(model.gain * abs(stat.mean_current_a), model.offset_a, moved_a)
+        if self._ranges is not None and volts:
+            u_current = math.hypot(system / abs(volts), moved_a)
         u_energy = math.hypot(system * covered, noise * covered, energy.energy_u_j, self.model.timebase * energy.joules)
-        peak_u = math.hypot(self.model.power_u(stat.peak, volts), K * scan.noise_w)
+        peak_u = math.hypot(model.power_u(stat.peak, volts), K * scan.noise_w)
         return {
             "mean_w": Figure(mean, u_mean, "W", lost, conditions),
             "energy_j": Figure(energy.joules, u_energy if whole else None, "J", lost, conditions),
             "max_sample_w": Figure(stat.peak, peak_u, "W", lost, {"window_s": self.interval_s}),
-            "min_sample_w": Figure(stat.lowest, self.model.power_u(stat.lowest, volts), "W", lost),
-            "mean_voltage_v": Figure(volts, self.model.gain * abs(volts), "V", lost),
+            "min_sample_w": Figure(stat.lowest, model.power_u(stat.lowest, volts), "W", lost),
+            "mean_voltage_v": Figure(volts, model.gain * abs(volts), "V", lost),
             "mean_current_a": Figure(stat.mean_current_a, u_current, "A", lost),
             "max_moving_w": self.highest(scan, i, lost),
         }
@@ -323,7 +369,9 @@ class Rail:
         if not math.isfinite(best):
             return Figure(unit="W", conditions={**conditions, "absent": "shorter than the averaging window"})
         conditions["at_tick"] = self.reader.tick_of(base + moving.best_at[i])
-        u = math.hypot(self.model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
+        at = self.reader.tick_of(base + moving.best_at[i])
+        model = self.model_of(at, at + moving.width * self.interval_ticks)
+        u = math.hypot(model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
         return Figure(best, u, "W", lost, conditions)
 
     def describe(self) -> RailAbout:

@@ -7,7 +7,7 @@ import contextlib
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -17,8 +17,11 @@ from ..errors import RigError
 from .meter import ClockPair
 
 T = TypeVar("T")
+Raw = TypeVar("Raw", bytes, str)
 _MOST_PIECES = 1 << 14
 """Read ahead at most: minutes. Then the port is left to itself, and the meter counts what it lost."""
+_AT_ONCE = 128
+"""So that what was taken is told of before whoever waits for it takes the meter for silent, on a computer that is behind."""
 _SILENCE_NS = 3_000_000_000
 """A meter that measures and sends nothing for this long has stopped."""
 _A_SECOND_NS = 1_000_000_000
@@ -59,10 +62,10 @@ class Arrivals(Generic[T]):
                 return
 
     def take(self, timeout_s: float, *, ending: bool = False) -> list[tuple[int, T]]:
-        """All there is; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was silent for 3 s (or
-        `slow_s`), unless `ending`; what came before that is returned first."""
+        """What there is, some seconds of it at most; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was
+        silent for 3 s (or `slow_s`), unless `ending`; what came before that is returned first."""
         found: list[tuple[int, T]] = []
-        while self._lost is None:
+        while self._lost is None and len(found) < _AT_ONCE:
             try:
                 item = self._queue.get(timeout=0 if found else timeout_s) if timeout_s > 0 and not found else self._queue.get_nowait()
             except queue.Empty:
@@ -131,15 +134,18 @@ class SendingMeter(ABC, Generic[T]):
             self._close()
 
 
-class ArrivingMeter(SendingMeter[T]):
+class ArrivingMeter(SendingMeter[Raw]):
     """One whose samples arrive in pieces, of which :meth:`_feed` makes blocks in ``_out``."""
+
+    _together = 0
+    """Of pieces that wait, as many are fed as one as have this length; 0: each by itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self._out: list[RailSource] = []
 
     @abstractmethod
-    def _feed(self, arrival_ns: int, piece: T) -> None:
+    def _feed(self, arrival_ns: int, piece: Raw) -> None:
         """Take a piece. RigError for what is not understood."""
 
     def _release(self) -> None:
@@ -152,7 +158,7 @@ class ArrivingMeter(SendingMeter[T]):
             raise self._failed
         try:
             pieces = self._arrivals.take(timeout_s, ending=self._stopped)
-            for arrival_ns, piece in pieces:
+            for arrival_ns, piece in _joined(pieces, self._together):
                 self._feed(arrival_ns, piece)
         except RigError as error:
             self._failed, pieces = error, []
@@ -162,6 +168,18 @@ class ArrivingMeter(SendingMeter[T]):
         if self._failed and not out:
             raise self._failed
         return out
+
+
+def _joined(pieces: list[tuple[int, Raw]], length: int) -> Iterator[tuple[int, Raw]]:
+    """Small pieces that waited for each other as one, there when the last of them was: a computer that is behind catches up."""
+    held: list[Raw] = []
+    size = 0
+    for k, (arrival_ns, piece) in enumerate(pieces):
+        held.append(piece)
+        size += len(piece)
+        if size >= length or k == len(pieces) - 1:
+            yield arrival_ns, held[0] if len(held) == 1 else piece[:0].join(held)
+            held, size = [], 0
 
 
 class Earliest:

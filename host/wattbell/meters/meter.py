@@ -36,7 +36,8 @@ class MeterAbout:
     Error terms, limits read as k = 2: ``gain`` of the power (voltage and current together, relative), ``offset_a`` of the current (A),
     ``timebase`` (relative); ``accuracy``: where these three were published, in words for the user. ``placement_u_s``:
     by how much a sample may have been taken off its tick, where no clock of its own paces the meter. ``conditions``, ``notes``: for the
-    ``conditions`` of ``meta.json``.
+    ``conditions`` of ``meta.json``. ``ranges``: (gain, offset_a) of each range of a meter that changes it and tells of it
+    (:class:`~..capture.source.Ranges`); the two above are then what holds where the range is not looked at.
     """
 
     model: str
@@ -52,6 +53,7 @@ class MeterAbout:
     placement_u_s: float = 0.0
     conditions: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    ranges: tuple[tuple[float, float], ...] = ()
 
     def all_conditions(self) -> dict[str, object]:
         """``conditions`` of ``meta.json``."""
@@ -60,7 +62,9 @@ class MeterAbout:
 
     def rig(self) -> dict[str, object]:
         """``rig`` of ``meta.json``."""
-        stated = {"gain": self.gain, "offset_a": self.offset_a, "timebase": self.timebase}
+        stated: dict[str, object] = {"gain": self.gain, "offset_a": self.offset_a, "timebase": self.timebase}
+        if self.ranges:
+            stated["ranges"] = [{"gain": gain, "offset_a": offset} for gain, offset in self.ranges]
         return {
             "model": self.model,
             "serial": self.serial,
@@ -194,6 +198,8 @@ def stated(about: MeterAbout, given: Mapping[str, object]) -> MeterAbout:
     terms: dict[str, Any] = {names[name]: given[name] for name in names if name in given}
     if not terms:
         return about
+    if "gain" in given or "offset" in given:  # of all ranges
+        terms["ranges"] = tuple((terms.get("gain", gain), terms.get("offset_a", offset)) for gain, offset in about.ranges)
     return replace(about, **terms, accuracy=f"stated by the user: {', '.join(sorted(terms))}; the rest: {about.accuracy}")
 
 

@@ -135,6 +135,13 @@ class Numbered:
                 at += 1
         return found
 
+    @property
+    def slow_ns(self) -> int:
+        """By how much later samples arrive by now than they did at the beginning, if they do so for some seconds. What waits somewhere
+        arrives in the end: so many are missing, or were taken at another rate."""
+        late = [least for _, least in self._each]
+        return min(late[-_SECONDS:]) - min(late[:_SECONDS]) if len(late) >= 2 * _SECONDS else 0
+
     def release(self) -> list[Run]:
         """Place what is held behind a gap: when there is enough of it, or at the end."""
         held, missing = self._held, self._missing

@@ -44,7 +44,10 @@ _TIMEBASE = 50e-6
 _GAIN = 0.02
 _JITTER_US = 4.0
 """Of the time stamp of a set: a whole number of us, taken in an interrupt."""
-_ASK_NS, _FORGET_NS = 1_000_000_000, 10_000_000_000
+_ASK_NS = 1_000_000_000
+_UNANSWERED_S = 60.0
+"""By the meter's clock. An answer is lost with a set, and the next question waits for it: a computer that lags by less than this gives no
+answer to the question behind it."""
 _SETTLE_SETS, _MOST_HELD = 10_000, 100_000
 """After a gap, samples are held back until this many have come in a row, or so many in all: their arrivals tell how long it was."""
 _LATER_US = 500.0
@@ -121,6 +124,8 @@ class _Gap:
 class PowerSensor3(ArrivingMeter[bytes]):
     """An open PowerSensor3. Current and voltage of one pair of its sensors."""
 
+    _together = 1 << 14
+
     def __init__(self, port: str, pair: int | None, given: dict[str, Any]) -> None:
         super().__init__()
         self._what = f"The PowerSensor3 at {port}"
@@ -173,8 +178,10 @@ class PowerSensor3(ArrivingMeter[bytes]):
         self._began = False
         self._rest = b""
         self._pairs: list[ClockPair] = []
-        self._asked: deque[int] = deque()
+        self._asked_ns: int | None = None
         self._ask_at_ns = 0
+        self._unanswered = 0
+        """Sets that came since it was asked."""
         self._next = 0
         """Index on the grid of the next set, if none is lost."""
         self._origin = (0, 0)
@@ -246,11 +253,9 @@ class PowerSensor3(ArrivingMeter[bytes]):
     def read(self, timeout_s: float) -> list[RailSource]:
         """See :class:`~.meter.Meter`."""
         assert self._arrivals is not None, "start() comes first"
-        if not self._stopped and host_ns() >= self._ask_at_ns:
-            self._ask_at_ns = host_ns() + _ASK_NS
-            while self._asked and host_ns() - self._asked[0] > _FORGET_NS:
-                self._asked.popleft()  # its answer was in a gap
-            self._asked.append(host_ns())
+        if not self._stopped and self._asked_ns is None and host_ns() >= self._ask_at_ns:
+            self._asked_ns, self._unanswered = host_ns(), 0
+            self._ask_at_ns = self._asked_ns + _ASK_NS
             self._command(b"M")
         return super().read(timeout_s)
 
@@ -326,9 +331,13 @@ class PowerSensor3(ArrivingMeter[bytes]):
                 flags |= int(flag)
         self._out.append(blocks(self._next * interval, interval, voltage.astype(np.float32), current.astype(np.float32), flags=flags))
         for index in np.flatnonzero(sets.marked).tolist():
-            if self._asked:
+            if self._asked_ns is not None:
                 slack_ns = int(2 * self._interval_us * 1000)
-                self._pairs.append(ClockPair(self._asked.popleft() - slack_ns, arrival_ns, (self._next + index) * interval))
+                self._pairs.append(ClockPair(self._asked_ns - slack_ns, arrival_ns, (self._next + index) * interval))
+                self._asked_ns = None
+        self._unanswered += len(sets)
+        if self._unanswered * self._interval_us > _UNANSWERED_S * 1e6:
+            self._asked_ns = None
         self._next += len(sets)
         self._late.append((arrival_ns, arrival_ns / 1000 - (self._next - 1) * self._interval_us))
         while self._late[-1][0] - self._late[0][0] > 2_000_000_000:

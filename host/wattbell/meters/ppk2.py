@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import select
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,25 +20,31 @@ import serial
 from serial.tools import list_ports
 from wattbell_spec.wire import RailFlag
 
-from ..capture.source import blocks
+from ..capture.source import Ranges, blocks
 from ..clock import host_ns
 from ..errors import RigError, UsageError
 from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 from .numbered import Numbered, Run
 from .volts import VOLTS, gain_with
+from .words import Words
 
 USAGE = "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]"
 _INTERVAL_NS = 10_000
 _TURN = 64
-_WORD = 4
 _MOST_A = 1.0
 _ADC_END = (1 << 14) - 1
 _HIGHEST_RANGE = 4
 GAIN = 0.15
 """Of the highest range; 10 % in the others."""
 OFFSET_A = 50e-6
-"""The resolution from 6 mA up; that of the highest range, 1 mA above 60 mA, is less than its gain error."""
+"""The resolution of the range below the highest; that of the highest, 1 mA, is less than its gain error, since it begins at 60 mA."""
+RANGES = tuple((gain, steps * 1e-6) for gain, steps in ((0.1, 0.2), (0.1, 0.5), (0.1, 5.0), (0.1, 50.0), (GAIN, 1000.0)))
+"""Accuracy and resolution (A) of each range (Nordic, PPK2 user guide, measurement resolution; typical)."""
+_FILTERED = 4
+"""Samples behind a change of range that Nordic's filter replaces by means of those before."""
+_CLOSEST = 8
+"""Samples between two changes that are noted: of those that follow each other more closely, the highest range is taken to be in force."""
 TIMEBASE = 50e-6
 ACCURACY = (
     "Nordic, PPK2 user guide: typical, not guaranteed, 15 % above 60 mA, 10 % below; offset its resolution above 6 mA; timebase assumed"
@@ -45,10 +52,10 @@ ACCURACY = (
 _QUIET_S, _MOST_DRAINED = 0.1, 1 << 22
 _TRIES = 3
 """The library waits half a second for the calibration, and wants it in one piece."""
-_ALIGNED = 0.5
-"""Share of words whose number follows the one before, below which a word does not begin where it was thought to."""
-_LOOK = 256
-"""Words that are looked at for that."""
+_TOGETHER = 1024
+"""Bytes that are looked at together."""
+_SLOW_NS = 2_000_000_000
+"""Later by so much than at the beginning: it takes fewer samples than it should, though their numbers follow each other."""
 _MOST_GARBAGE = 400_000
 """Bytes: a second's."""
 
@@ -120,16 +127,20 @@ class Ppk2(ArrivingMeter[bytes]):
                 timebase=TIMEBASE,
                 accuracy=f"{ACCURACY}; {told}",
                 notes=tuple(notes),
+                ranges=tuple((math.hypot(of_range, math.sqrt(max(0.0, gain**2 - GAIN**2))), step) for of_range, step in RANGES),
             ),
             given,
         )
         self._numbered = Numbered(_TURN, _INTERVAL_NS)
         self._bytes = b""
-        self._garbage = 0
+        self._words = Words(_numbers, _TURN)
         self._began_ns = 0
         self._first: ClockPair | None = None
         self._pairs = Earliest(1.0)
+        self._held: _Converted | None = None
+        """The last samples, which those of a change of range before them need: in whatever pieces they come, the figures are the same."""
         self._range: int | None = None
+        self._last_a = 0.0
         self._changes = 0
 
     # -- opening -------------------------------------------------------------------------------------------------------
@@ -201,8 +212,14 @@ class Ppk2(ArrivingMeter[bytes]):
         self._api.start_measuring()
 
     def _release(self) -> None:
-        self._convert(host_ns())
+        now_ns = host_ns()
+        for words in (self._words.feed(self._bytes), self._words.rest()):
+            self._place(now_ns, words)
+        self._bytes = b""
         self._emit(self._numbered.release())
+        if self._held is not None:
+            self._put(self._held, len(self._held.amperes))
+            self._held = None
 
     def _end(self) -> None:
         logging.getLogger().addFilter(_no_word_of_it)
@@ -228,39 +245,29 @@ class Ppk2(ArrivingMeter[bytes]):
                 f"PPK2: about {unseen} samples more are missing, in multiples of 64 that their numbers do not show: from some instant on "
                 "all arrived later by as much"
             )
-        if self._garbage:
-            found.append(f"PPK2: {self._garbage} bytes that were no samples are left out")
+        if self._words.left_out:
+            found.append(f"PPK2: {self._words.left_out} bytes that were no samples, or stood beside such, are left out")
         return found
 
     # -- from bytes to samples -----------------------------------------------------------------------------------------
 
     def _feed(self, arrival_ns: int, piece: bytes) -> None:
         self._bytes += piece
-        if len(self._bytes) >= _LOOK * _WORD:
-            self._bytes = self._aligned(self._bytes)
-            self._convert(arrival_ns)
-
-    def _convert(self, arrival_ns: int) -> None:
-        whole = len(self._bytes) // _WORD * _WORD
-        if not whole:
+        if len(self._bytes) < _TOGETHER:
             return
-        raw, self._bytes = self._bytes[:whole], self._bytes[whole:]
-        words = np.frombuffer(raw, "<u4")
-        self._emit(self._numbered.feed(arrival_ns, _numbers(words), words))
+        words, self._bytes = self._words.feed(self._bytes), b""
+        self._place(arrival_ns, words)
+        if self._words.in_vain > _MOST_GARBAGE:
+            raise RigError(f"{self._what} sends what are no samples; unplug it and begin again. What it had sent is kept.")
+        if self._numbered.slow_ns > _SLOW_NS:
+            raise RigError(
+                f"{self._what} sends fewer samples than {1e9 / _INTERVAL_NS:,.0f} a second, and does not number those that are "
+                f"missing: {self._numbered.slow_ns / 1e9:.1f} s of them by now. What it had sent is kept, but its times do not hold."
+            )
 
-    def _aligned(self, data: bytes) -> bytes:
-        """`data` from where a word begins. Raises RigError when there is none for a second."""
-        begins = [float(np.mean(np.diff(_numbers(np.frombuffer(data, "<u4", _LOOK - 1, first))) % _TURN == 1)) for first in range(_WORD)]
-        if begins[0] >= _ALIGNED:
-            return data
-        best = int(np.argmax(begins))
-        if begins[best] < _ALIGNED:
-            self._garbage += len(data)
-            if self._garbage > _MOST_GARBAGE:
-                raise RigError(f"{self._what} sends what are no samples; unplug it and begin again. What it had sent is kept.")
-            return b""
-        self._garbage += best
-        return data[best:]
+    def _place(self, arrival_ns: int, words: npt.NDArray[np.uint32]) -> None:
+        if len(words):
+            self._emit(self._numbered.feed(arrival_ns, _numbers(words), words))
 
     def _emit(self, runs: list[Run]) -> None:
         for run in runs:
@@ -268,15 +275,79 @@ class Ppk2(ArrivingMeter[bytes]):
             amperes = np.asarray(microamperes, np.float64) * 1e-6
             ranges = run.words >> 14 & 7
             clipped = (amperes > _MOST_A) | ((run.words & _ADC_END == _ADC_END) & (ranges >= _HIGHEST_RANGE))
-            self._changes += int(np.count_nonzero(np.diff(ranges))) + (self._range is not None and self._range != int(ranges[0]))
-            self._range = int(ranges[-1])
-            flags = self._flags | (int(RailFlag.OVERLOAD_I) if clipped.any() else 0)
-            volts = np.full(len(run), self._volts, np.float32)
-            first_tick = run.index * _INTERVAL_NS
-            self._out.append(blocks(first_tick, _INTERVAL_NS, volts, amperes.astype(np.float32), flags=flags))
+            new = _Converted(run.index, amperes, ranges.astype(np.uint8), clipped)
+            if self._held is not None and self._held.end != run.index:
+                self._put(self._held, len(self._held.amperes))
+                self._held = None
+            self._held = new if self._held is None else self._held.with_next(new)
+            ready = len(self._held.amperes) - _FILTERED
+            if ready > 0:
+                self._put(self._held, ready)
+                self._held = self._held.from_place(ready)
             if self._first is None:
                 self._first = ClockPair(self._began_ns, run.arrival_ns, run.index * _INTERVAL_NS)
             self._pairs.add(run.arrival_ns, (run.index + len(run) - 1) * _INTERVAL_NS)
+
+    def _put(self, run: _Converted, count: int) -> None:
+        """Hands out the first `count` samples of `run`."""
+        first_tick = run.index * _INTERVAL_NS
+        changes = self._noted(first_tick, run.ranges[:count], run.amperes)
+        flags = self._flags | (int(RailFlag.OVERLOAD_I) if run.clipped[:count].any() else 0)
+        volts = np.full(count, self._volts, np.float32)
+        self._out.append(blocks(first_tick, _INTERVAL_NS, volts, run.amperes[:count].astype(np.float32), flags=flags, ranges=changes))
+
+    def _noted(self, first_tick: int, ranges: npt.NDArray[np.uint8], amperes: npt.NDArray[np.float64]) -> Ranges | None:
+        """The changes of range in consecutive samples. What the filter put in the place of the samples behind each may be off by as much as
+        the current differs around it; for this, `amperes` goes on behind `ranges`, by as many samples where they are known."""
+        begun = self._range is not None
+        before = np.concatenate(([255 if self._range is None else self._range], ranges[:-1]))
+        amperes = np.concatenate(([self._last_a], amperes))  # sample i is at i + 1
+        at = np.flatnonzero(ranges != before).tolist()
+        self._changes += len(at) - (not begun)
+        self._range, self._last_a = int(ranges[-1]), float(amperes[len(ranges)])
+        rows: list[tuple[int, int, float]] = []
+        for number, place in enumerate(at):
+            settling = 0.0
+            if place or begun:
+                near = amperes[place : place + _FILTERED + 2]
+                settling = _FILTERED * _INTERVAL_NS * self._volts * float(near.max() - near.min())
+            if rows and place - rows[-1][0] < _CLOSEST:
+                rows[-1] = (rows[-1][0], max(rows[-1][1], int(ranges[place])), rows[-1][2] + settling)
+            else:
+                rows.append((place, int(ranges[place]), settling))
+            last = number + 1 == len(at) or at[number + 1] - rows[-1][0] >= _CLOSEST
+            if last and rows[-1][1] != ranges[place]:  # of several changes, it stays in another range than the highest
+                rows.append((place, int(ranges[place]), 0.0))
+        if not rows:
+            return None
+        places, numbers, nanojoules = zip(*rows, strict=True)
+        most = np.minimum(np.ceil(nanojoules), (1 << 32) - 1).astype(np.uint32)
+        return Ranges(first_tick + np.array(places, np.int64) * _INTERVAL_NS, np.array(numbers, np.uint8), most)
+
+
+@dataclass(frozen=True)
+class _Converted:
+    """Consecutive samples from `index` on."""
+
+    index: int
+    amperes: npt.NDArray[np.float64]
+    ranges: npt.NDArray[np.uint8]
+    clipped: npt.NDArray[np.bool_]
+
+    @property
+    def end(self) -> int:
+        return self.index + len(self.amperes)
+
+    def with_next(self, other: _Converted) -> _Converted:
+        return _Converted(
+            self.index,
+            np.concatenate((self.amperes, other.amperes)),
+            np.concatenate((self.ranges, other.ranges)),
+            np.concatenate((self.clipped, other.clipped)),
+        )
+
+    def from_place(self, place: int) -> _Converted:
+        return _Converted(self.index + place, self.amperes[place:], self.ranges[place:], self.clipped[place:])
 
 
 def _numbers(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:

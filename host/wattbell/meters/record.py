@@ -9,8 +9,9 @@ from wattbell_spec import wire as spec
 
 from ..capture.memory import keep_freed_memory
 from ..capture.record import RIG_STOPPED, USER_STOPPED, Progress, stop_on_signals
+from ..capture.source import together
 from ..capture.writer import CaptureWriter
-from ..clock import now_ns
+from ..clock import Wakefulness, now_ns
 from ..errors import RigError
 from ..wire.decode import Gap
 from .meter import Meter, StreamMeter
@@ -36,11 +37,14 @@ def record(
     recorder = Recorder(meter, writer)
     live = writer.begin_live()
     live.left_s = duration_s
+    awake = Wakefulness()
     with stop_on_signals(stop):
         meter.start()
         reason = None
         while reason is None:
             recorder.take(_POLL_S)
+            if awake.slept_s:
+                recorder.slept(awake.slept_s)
             if duration_s is not None:
                 live.left_s = max(0.0, duration_s - recorder.seconds)
             if progress is not None:
@@ -96,7 +100,8 @@ class Recorder:
             self.writer.note(f"the meter was lost: {error}")
             self._remark()
             raise
-        for source in found:
+        if found:
+            source = together(found)
             self.writer.add_rail_source(source)
             interval = int(source.interval_ticks[-1])
             if self._first_tick is None:
@@ -129,6 +134,18 @@ class Recorder:
         while self.take(_POLL_S):
             pass
         self._remark()
+
+    def slept(self, slept_s: float) -> None:
+        """The host was suspended. RigError of a meter that has no counts of its own: how much it sent meanwhile is not known then, as the
+        host's clock, by which a long gap is measured, stood still."""
+        if self._stream is not None:
+            return
+        self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the computer was suspended"))
+        self._remark()
+        raise RigError(
+            f"The computer was suspended for {slept_s:.1f} s while it measured: what the meter sent meanwhile is lost. What was recorded "
+            "before is kept; keep it awake (systemd-inhibit wattbell ...) and record again."
+        )
 
     def _remark(self) -> None:
         for remark in self.meter.remarks():

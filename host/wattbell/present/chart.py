@@ -69,8 +69,9 @@ class Bars:
 
     @property
     def top(self) -> float:
-        """The end of the longest bar, whisker included."""
-        return max((bar.value.value + (bar.value.u or 0.0) for bar in self.bars), default=0.0) or 1.0
+        """The end of the longest bar, whisker included. (Parts reach beyond their bar's value where one of them counts against it.)"""
+        ends = [max(bar.value.value + (bar.value.u or 0.0), sum(part.value for part in bar.parts)) for bar in self.bars]
+        return max(ends, default=0.0) or 1.0
 
     @property
     def scale(self) -> tuple[float, str]:

@@ -93,8 +93,12 @@ def bars(sections: Iterable[Section]) -> JsonObject:
     for block in (block for section in sections for block in section.blocks):
         if isinstance(block, Bars):
             title = ", ".join(filter(None, (block.heading()[0], block.unit)))
-            rows = [[b.label, b.value.value, b.value.u, paint(b.colour), b.picked, b.remark, b.value.lost] for b in block.bars]
-            out[block.key] = {"title": title, "unit": block.unit, "bars": rows}
+            rows = [
+                [b.label, b.value.value, b.value.u, paint(b.colour), b.picked, b.remark, b.value.lost, {p.name: p.value for p in b.parts}]
+                for b in block.bars
+            ]
+            legend = {name: paint(colour) for name, colour in block.legend.items()}
+            out[block.key] = {"title": title, "unit": block.unit, "bars": rows, "legend": legend}
     return out
 
 

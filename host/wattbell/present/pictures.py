@@ -67,7 +67,7 @@ def _bars(chart: Bars) -> Figure:
     axes.grid(False)
     axes.spines[["bottom", "left"]].set_visible(False)
     axes.set_xticks([])
-    top = max((b.value.value for b in chart.bars), default=1.0) or 1.0
+    top = chart.top
     for i, bar in enumerate(chart.bars):
         y = n - 1 - i
         style: dict[str, Any] = {"color": bar.colour}
@@ -82,7 +82,7 @@ def _bars(chart: Bars) -> Figure:
         if bar.value.u:
             axes.errorbar(bar.value.value, y, xerr=bar.value.u, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
         text = "  ".join(filter(None, (figure_cell(shown(bar.value), chart.scale[0]).text.rstrip("!"), bar.remark, bar.lost)))
-        at = bar.value.value + (bar.value.u or 0.0) + 0.012 * top
+        at = max(at, bar.value.value + (bar.value.u or 0.0)) + 0.012 * top
         axes.annotate(text, (at, y), va="center", fontsize=8.5, color=INK)
     if chart.legend:
         handles = [Line2D([], [], color=colour, linewidth=6, label=name) for name, colour in chart.legend.items()]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wattbell.analysis.text import digits, si
-from wattbell.present.chart import Axis, Band, Bars, Lane, Panel, TimeLine
+from wattbell.present.chart import Axis, Band, Bar, Bars, Lane, Panel, TimeLine
 
 _MOST = 8
 """Curves and bars that are told one by one."""
@@ -58,9 +58,15 @@ def of_lane(lane: Lane, whole: TimeLine) -> str:
     return f"{title}. {'. '.join(_band(band) for band in lane.bands)}."
 
 
+def _parts(bar: Bar) -> str:
+    whole = sum(part.value for part in bar.parts)
+    each = [f"{part.name} {digits(100 * part.value / whole, 2)} %" for part in bar.parts]
+    return f" ({', '.join(each)})" if each else ""
+
+
 def of_bars(bars: Bars) -> str:
     """The figures, from the top."""
     factor, unit = bars.scale
-    shown = "; ".join(f"{bar.label}: {digits(bar.value.value * factor, 4)} {unit}".rstrip() for bar in bars.bars[:_MOST])
+    shown = "; ".join(f"{bar.label}: {digits(bar.value.value * factor, 4)} {unit}".rstrip() + _parts(bar) for bar in bars.bars[:_MOST])
     more = f"; and {len(bars.bars) - _MOST} more" if len(bars.bars) > _MOST else ""
     return f"{bars.heading()[0]}. {shown}{more}."

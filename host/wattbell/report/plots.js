@@ -283,19 +283,29 @@ function copyBar(figure, title, chart) {
 
 class BarChart { // for copying only: on the page it is HTML
   constructor(of) { this.of = of; }
-  csv() { return [["drive", `value, ${this.of.unit}`, "u (k = 2)", "remark", "records lost"], ...this.of.bars.map(([l, v, u, , , remark, lost]) => [l, v, u, remark, lost || ""])]; }
-  legend() { return []; }
+  csv() {
+    const names = Object.keys(this.of.legend);
+    return [["drive", `value, ${this.of.unit}`, "u (k = 2)", "remark", "records lost", ...names.map((name) => `${name}, ${this.of.unit}`)],
+      ...this.of.bars.map(([l, v, u, , , remark, lost, parts]) => [l, v, u, remark, lost || "", ...names.map((name) => parts[name])])];
+  }
+  legend() { return Object.entries(this.of.legend).map(([name, colour]) => [name, paint(colour), false]); }
   canvases() {
     const r = devicePixelRatio, ink = inks(), { bars } = this.of, canvas = document.createElement("canvas"), c = canvas.getContext("2d");
     canvas.width = 720 * r; canvas.height = (24 * bars.length + 8) * r;
-    const top = Math.max(...bars.map(([, v, u]) => v + (u || 0))) || 1, from = 230 * r, room = canvas.width - from - 110 * r;
-    bars.forEach(([label, value, u, colour, picked], i) => {
+    const sum = (parts) => Object.values(parts).reduce((all, v) => all + v, 0);
+    const top = Math.max(...bars.map(([, v, u, , , , , parts]) => Math.max(v + (u || 0), sum(parts)))) || 1, from = 230 * r;
+    const texts = bars.map(([, value, , , , remark]) => [`${plain(+value.toPrecision(4))} ${this.of.unit}`, remark].filter(Boolean).join("  "));
+    c.font = `600 ${12.5 * r}px ${FAMILY}`;
+    const room = Math.max(canvas.width - from - Math.max(...texts.map((text) => c.measureText(text).width)) - 14 * r, 100 * r);
+    bars.forEach(([label, value, u, colour, picked, , , parts], i) => {
       const y = (24 * i + 6) * r, end = from + room * Math.max(value, 0) / top;
       c.font = `${picked ? 600 : 400} ${12.5 * r}px ${FAMILY}`; c.textBaseline = "middle";
       c.fillStyle = ink.ink; c.textAlign = "right"; c.fillText(label, from - 8 * r, y + 8 * r, from - 12 * r);
-      c.fillStyle = paint(colour); c.fillRect(from, y, Math.max(end - from, r), 16 * r);
+      let at = from;
+      for (const [name, part] of Object.entries(parts)) { c.fillStyle = paint(this.of.legend[name]); c.fillRect(at, y, room * part / top, 16 * r); at += room * part / top; }
+      if (at === from) { c.fillStyle = paint(colour); c.fillRect(from, y, Math.max(end - from, r), 16 * r); }
       if (u) { c.fillStyle = ink.ink; c.fillRect(from + room * Math.max(value - u, 0) / top, y + 7 * r, Math.max(room * 2 * u / top, r), 1.5 * r); }
-      c.fillStyle = ink.ink; c.textAlign = "left"; c.fillText(`${plain(+value.toPrecision(4))} ${this.of.unit}`, from + room * (Math.max(value, 0) + (u || 0)) / top + 7 * r, y + 8 * r);
+      c.fillStyle = ink.ink; c.textAlign = "left"; c.fillText(texts[i], Math.max(at, from + room * (Math.max(value, 0) + (u || 0)) / top) + 7 * r, y + 8 * r);
     });
     return [["", canvas]];
   }

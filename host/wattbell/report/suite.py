@@ -12,7 +12,7 @@ from wattbell.jsondata import JsonObject
 from wattbell.present import interactive
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
-from wattbell.present.suite import curves, peaks, power, poweron, scores, tables
+from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
 from wattbell.results.reference import references
@@ -32,6 +32,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
         curves.consistency(found),
         scores.traces(found, background),
         curves.idle(found, background),
+        *energies.sections(runs),
         power.features(runs),
         poweron.starts(found),
         peaks.highest(found),

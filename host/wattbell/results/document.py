@@ -9,14 +9,10 @@ import msgspec
 
 from ..errors import ResultsError
 from ..jsondata import JsonObject
+from .energies import Energies
+from .limits import LARGEST, Count, Name
 
-LARGEST = 1e30
-"""No quantity that a rig can measure is larger. Sums and axes of larger ones would overflow."""
-
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Words = str | None
-Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 
 
 class Drive(msgspec.Struct):
@@ -51,6 +47,7 @@ class Document(msgspec.Struct):
     planned: list[Any] | None = None
     notes: list[str] | None = None
     tests: list[JsonObject] | None = None
+    energy: Energies | None = None
 
 
 def decode(text: bytes | str, where: str) -> Any:
@@ -61,10 +58,11 @@ def decode(text: bytes | str, where: str) -> Any:
         raise ResultsError(f"{where} is no JSON ({error}); run the suite again, it resumes where it stopped.") from None
 
 
-def check(document: Any, where: str) -> None:
-    """ResultsError, naming the place, when ``document`` is not of :class:`Document`'s types."""
+def check(document: Any, where: str) -> Document:
+    """The document in :class:`Document`'s types. ResultsError, naming the place, when it is not of these."""
     try:
-        msgspec.convert(document, Document)
+        checked = msgspec.convert(document, Document)
         json.dumps(document, allow_nan=False)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise ResultsError(f"{where}: {error}; it was not written by `wattbell run SUITE`, or is damaged.") from None
+    return checked

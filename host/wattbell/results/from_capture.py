@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..analysis.loss import lost_counts
-from ..jsondata import Json
+from ..analysis.names import size_text
+from ..jsondata import Json, JsonObject
 from ..measure.encode import point_json, quantity_json, score_json
 from ..measure.figure import Figure
 from ..measure.point import Point, Score
@@ -18,6 +19,10 @@ from .model import Run, parse
 
 if TYPE_CHECKING:
     from ..analysis.result import Analysis, PhaseResult
+
+
+_ALL = 0.99
+"""Share of a state's time in which the link was in one state, above which that is the state's."""
 
 
 def _point(phase: PhaseResult) -> Point[Figure]:
@@ -69,6 +74,112 @@ def _tests(result: Analysis) -> list[Json]:
     return tests
 
 
+def _energies(result: Analysis) -> JsonObject:
+    """What the analysis says of energy, as :class:`.energies.Energies` has it."""
+    return {
+        "phases": [_phase_energy(phase) for phase in result["phases"] if "energy_per_command" in phase],
+        "alone": [
+            {"name": name, "energy_j": quantity_json(one["mean_j"]), "note": str(one["mean_j"].conditions.get("absent") or "")}
+            for name, one in result["alone"].get("classes", {}).items()
+        ],
+        "states": _states(result),
+        "states_absent": result["power_states"].get("absent", ""),
+        "passages": [
+            {
+                "state": one["state"],
+                "by": one["class"],
+                "count": one["count"],
+                "entry_s": quantity_json(one["entry_s"]),
+                "entry_j": quantity_json(one["entry_j"]),
+                "exit_s": quantity_json(one["exit_s"]),
+                "exit_j": quantity_json(one["exit_j"]),
+                "break_even_s": quantity_json(one["break_even_s"]),
+                "note": _said(one["exit_j"], "note"),
+                "absent": _said(one["break_even_s"], "absent"),
+            }
+            for one in result["wakeup"]["transitions"]
+        ],
+    }
+
+
+def _said(figure: Figure, *names: str) -> str:
+    return "; ".join(str(figure.conditions[name]) for name in names if figure.conditions.get(name))
+
+
+def _phase_energy(phase: PhaseResult) -> JsonObject:
+    found = phase["energy_per_command"]
+    shares = found.get("shares")
+    woken = phase["kind"] == Wake.name  # its command cost what the drive's waking did
+    made: JsonObject = {
+        "name": phase["name"],
+        "classes": [
+            {
+                "name": name,
+                "energy_j": quantity_json(figure),
+                "depth": str(figure.conditions.get("depth", "")),
+                "note": _said(figure, "note"),
+                "mix": _mix(name, phase) if " + " in name else {},
+            }
+            for name, figure in found.get("classes", {}).items()
+            if not woken
+        ],
+        "absent": found.get("absent", ""),
+    }
+    if shares is not None and "absent" not in shares:
+        made["shares"] = {
+            "total_j": quantity_json(shares["total_j"]),
+            "baseline_j": quantity_json(shares["baseline_j"]),
+            "classes_j": {name: quantity_json(figure) for name, figure in shares["classes_j"].items()},
+            "after_j": quantity_json(shares["after_j"]),
+            "deferred_j": quantity_json(shares["deferred_j"]),
+            "unexplained_j": quantity_json(shares["unexplained_j"]),
+        }
+    return made
+
+
+def _mix(name: str, phase: PhaseResult) -> JsonObject:
+    """How many commands there were of each of the classes that are one figure; none where a class is not all of its opcode and size."""
+    counted: JsonObject = {}
+    for opcode, by_size in phase["commands"]["by_opcode_size"].items():
+        counted |= {f"{opcode} {size_text(int(size))}": one["count"] for size, one in by_size.items() if size.isdigit() and int(size)}
+    counted |= {opcode: one["count"] for opcode, one in phase["commands"]["by_opcode"].items()}
+    classes = name.split(" + ")
+    return {one: counted[one] for one in classes} if all(one in counted for one in classes) else {}
+
+
+def _states(result: Analysis) -> list[Json]:
+    """The states by label, with the levels of idle power that have it. Without any, it is the mean of the spans, which has no interval."""
+    found = result["power_states"]
+    total = sum(found["time_s"].values())
+    made: list[Json] = []
+    for label, time_s in found["time_s"].items():
+        spans = [span for span in found["spans"] if span["label"] == label]
+        sure = _mean([(span["probability"], span["duration_s"]) for span in spans])
+        levels = {_link(level["link"]): level["mean_w"] for level in reversed(result["idle"]["levels"]) if level["label"] == label}
+        if not levels and (mean_w := _mean([(span["mean_w"], span["duration_s"]) for span in spans])) is not None:
+            levels[""] = Figure(mean_w, None, "W")
+        made.append(
+            {
+                "label": label,
+                "time_s": time_s,
+                "share": min(1.0, time_s / total) if total else 0.0,
+                "probability": None if sure is None else min(sure, 1.0),  # a sum of shares, which rounds
+                "levels": [{"link": link, "power_w": quantity_json(power_w)} for link, power_w in levels.items()],
+            }
+        )
+    return made
+
+
+def _link(shares: Mapping[str, float] | None) -> str:
+    return next((name.replace("_", ".") for name, share in (shares or {}).items() if share > _ALL), "")
+
+
+def _mean(weighted: Sequence[tuple[float | None, float]]) -> float | None:
+    known = [(value, weight) for value, weight in weighted if value is not None]
+    whole = sum(weight for _, weight in known)
+    return float(sum(value * weight for value, weight in known) / whole) if whole else None
+
+
 def _hash_jobs(folder: Path | None) -> str:
     """Hash of the job files a capture kept: two captures with the same one ran the same commands."""
     total = sha256()
@@ -107,5 +218,6 @@ def run_from_capture(path: Path) -> Run:
         "notes": result["warnings"],
         "capture": str(path.resolve()),
         "tests": _tests(result),
+        "energy": _energies(result),
     }
     return parse(document, str(path), source=str(path.resolve()))

@@ -14,8 +14,10 @@ import polars as pl
 from ..errors import ResultsError
 from ..measure.figure import Known
 from ..measure.point import Point, Score
-from .document import LARGEST, check
+from .document import check
+from .energies import Energies
 from .kinds import kind_by_id
+from .limits import LARGEST
 from .seriesfile import read_series
 
 FORMAT = 1
@@ -80,6 +82,8 @@ class Run:
     read_series: ReadSeries = field(default=lambda _name: None, compare=False)
     id: str = ""
     source: str = ""
+    energy: Energies | None = None
+    """What it says of energy by class of command and of power states; None of a suite's run."""
 
     @property
     def suite(self) -> str:
@@ -296,9 +300,9 @@ def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_
         newer = isinstance(version, int) and version > FORMAT
         what = "was written by a newer Wattbell; update this one" if newer else "is not a results.json of Wattbell"
         raise ResultsError(f"{where} {what} (format {version!r}, this program reads {FORMAT}).")
-    check(got, where)
+    checked = check(got, where)
     reader.counts(got.get("lost"), "lost")
     condition = str(got.get("condition") or "")
     tests = reader.items(got.get("tests"), "tests")
     parsed = tuple(reader.test(t, f"tests[{i}]", condition) for i, t in enumerate(tests))
-    return Run(got, parsed, read_series or (lambda _name: None), run_id, source or where)
+    return Run(got, parsed, read_series or (lambda _name: None), run_id, source or where, checked.energy)

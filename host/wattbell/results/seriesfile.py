@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .document import LARGEST
+from .limits import LARGEST
 
 _MOST_ROWS = 50_000_000
 """A year of seconds is 32 million."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from .discovery import RigPort
 from .scpi import Scpi
 from .stream import WAIT_S, Source
 
-_RUNNING = re.compile(r"\bstate=(RUN|STOPPING)\b")
-"""Key in the answer to STAT:RIG?."""
+_STATE = re.compile(r"\bstate=(\w+)\b")
+"""Key in the answer to STAT:RIG?: READY, RUN, STOPPING."""
 _UNKNOWN_HEADER, _CAPTURING_ALREADY = "-113", "-213"
 """SCPI error numbers."""
+_STOPS_WITHIN_S = 5.0
+"""A stop takes 66 us of the rig (what it makes is held back for so long), and then whatever it takes to read what is left."""
 
 
 class Rig:
@@ -47,7 +50,8 @@ class Rig:
 
     def start(self) -> bool:
         """Start capturing; False when the rig was capturing already (error -213), in which case it goes on. Raises RigError for a virtual
-        rig at the end of its trace. Each run has an identifier of its own in every block, if the firmware supports it."""
+        rig at the end of its trace. Each run has an identifier of its own in every block, if the firmware supports it. A rig that is still
+        about to stop is waited for; should it not get there because nobody reads what it sends, that counts as capturing."""
         if discovery.process_status(self.port).get("state") == "DONE":
             raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.")
         try:
@@ -55,17 +59,28 @@ class Rig:
         except RigError as error:
             if _UNKNOWN_HEADER not in str(error):
                 raise
-        try:
-            self.control.command("INIT")
-        except RigError as error:
-            if _CAPTURING_ALREADY not in str(error):
-                raise
-            return False
-        return True
+        deadline = time.monotonic() + _STOPS_WITHIN_S
+        while True:
+            try:
+                self.control.command("INIT")
+            except RigError as error:
+                if _CAPTURING_ALREADY not in str(error):
+                    raise
+                if not self._stops_by(deadline):
+                    return False
+            else:
+                return True
+
+    def _stops_by(self, deadline: float) -> bool:
+        """Wait for the end of a stop that is under way; False when none is, or it has not ended by then."""
+        while (state := _STATE.search(self.status())) and state[1] == "STOPPING" and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return state is not None and state[1] == "READY" and time.monotonic() < deadline
 
     def is_capturing(self) -> bool:
         """Whether it is capturing now."""
-        return _RUNNING.search(self.status()) is not None
+        state = _STATE.search(self.status())
+        return state is not None and state[1] in ("RUN", "STOPPING")
 
     def stop(self) -> None:
         """Stop capturing; the rig sends its open blocks, then a STATUS block with run 0."""

@@ -17,6 +17,7 @@ from ..measure.loss import LossBook
 from ..present.around import around_rows
 from ..zoom import Zoom
 from .asked import Asked
+from .energy import is_light
 from .plain import rounded, rounded_one
 
 MOST_ROWS = 50_000
@@ -89,6 +90,7 @@ def capture(asked: Asked) -> JsonObject:
         ],
         "commands": len(zoom.commands),
         "live": False,
+        "light": is_light(meta),
         "align": asked.shown.align_ticks,
     }
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from . import answers, exporting, finding, recording, statistics
+from . import answers, energy, exporting, finding, recording, statistics
 from .asked import Asked
 from .plain import answer
 from .shown import Shown
@@ -24,7 +24,8 @@ _HANDLERS: dict[str, Callable[[Asked], Any]] = {
     "gaps": answers.gaps,
     "span": statistics.span,
     "histogram": statistics.histogram,
-    "figures": statistics.figures,
+    "figures": energy.figures,
+    "energy": energy.energy,
     "find": finding.find,
     "export": exporting.export,
     "latest": recording.latest,

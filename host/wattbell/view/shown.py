@@ -25,8 +25,8 @@ class Shown:
         self.name = path.absolute().name
         self.align_ticks = 0
         """Its time less that of the first capture, where both have what they are aligned at."""
-        self.figures: list[JsonObject] = []
-        """What `analyze` says, once it was asked."""
+        self.analysis: JsonObject | None = None
+        """What :mod:`.analysing` says, once it was asked."""
         self._lock = threading.Lock()
         self._live = LiveReader(path) if being_recorded(path) else None
         self._zoom = None if self._live else open_zoom(path, progress, making)

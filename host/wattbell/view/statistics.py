@@ -1,19 +1,13 @@
-"""What the page asks for a selection: its statistics, histograms, and the figures of the whole capture."""
+"""What the page asks for a selection: its statistics and histograms."""
 
 from __future__ import annotations
 
-import json
-import threading
 from typing import Any
 
 import numpy as np
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
-from ..analysis import figures_of
-from ..capture import open_capture
 from ..jsondata import JsonObject
-from ..measure.encode import tree_json
 from .answers import NO_RAIL, class_name, losses
 from .asked import Asked
 from .plain import rounded, rounded_one
@@ -21,7 +15,6 @@ from .plain import rounded, rounded_one
 MOST_BINS = 2000
 MOST_SAMPLES = 4_000_000
 _UNITS = {"power": "W", "current": "A", "voltage": "V", "latency": "s"}
-_one_at_a_time = threading.Lock()
 
 
 def span(asked: Asked) -> JsonObject:
@@ -100,12 +93,3 @@ def _linear(values: Any, bins: int) -> tuple[Any, Any]:
         return np.empty(0), np.empty(0, np.int64)
     counts, edges = np.histogram(values, bins)
     return edges, counts
-
-
-def figures(asked: Asked) -> Response:
-    """What `wattbell analyze --json` prints. Computed once; others wait meanwhile."""
-    path = asked.zoom.capture.path
-    with _one_at_a_time:
-        if not asked.shown.figures:
-            asked.shown.figures.append(tree_json(figures_of(open_capture(path))))
-    return Response(json.dumps(asked.shown.figures[0], allow_nan=False), media_type="application/json")

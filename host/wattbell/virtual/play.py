@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..capture import CaptureWriter
-from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Limits, record
+from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Limits, Progress, record
 from ..errors import Interrupted, SimError
 from ..jsondata import JsonObject
 from ..rig import Rig
@@ -67,13 +67,25 @@ def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish
             )
         )
 
+        def pass_on() -> None:
+            """What the rig warns of concerns whoever reads the capture, too."""
+            for warning in child.warnings():
+                writer.note(f"the virtual rig warned: {warning}")
+                voice.say(f"warning: {warning}")
+
         def watch() -> str | None:
             if producer:
                 producer.check()
             return None if _alive(port.pid) else "the virtual rig ended before the trace was over"
 
         with voice.recording(port.serial) as progress:
-            reason = record(rig, writer, Limits(), progress=progress, watch=watch)
+
+            def show(progressed: Progress) -> None:
+                pass_on()
+                progress(progressed)
+
+            reason = record(rig, writer, Limits(), progress=show, watch=watch)
+        pass_on()
         # The rig stops where its trace ends, and where the trace cannot be read on: it says which as it goes.
         broken = (producer.failed() if producer else None) or (child.ended_badly(_FAREWELL_S) if reason == RIG_STOPPED else None)
         if broken:

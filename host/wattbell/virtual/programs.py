@@ -74,6 +74,16 @@ class Program:
     name: str
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
+    _read: int = 0
+
+    def warnings(self) -> list[str]:
+        """What it warned of since the last call, without its name: whole lines of its stderr that say so."""
+        # The child writes where its own copy of the descriptor stands, which is this one's place too: read without moving it.
+        said = os.pread(self.errors.fileno(), 1 << 16, self._read)
+        whole = said[: said.rfind(b"\n") + 1]
+        self._read += len(whole)
+        begin = f"{self.name}: warning: "
+        return [line.removeprefix(begin) for line in whole.decode("utf-8", "replace").splitlines() if line.startswith(begin)]
 
     def failed(self) -> SimError | None:
         """An error with the child's own message if it failed."""

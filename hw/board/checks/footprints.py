@@ -1,6 +1,7 @@
-"""Every part's footprint is there, and its pads have the numbers of the symbol's pins.
+"""Every part's footprint is there, its pads have the numbers of the symbol's pins, and the M.2 fingers are where KiCad's are.
 
-Numbers only: that a pin's function sits on the right pad, and that the land fits the maker's drawing, is for a person to compare.
+Of all others numbers only: that a pin's function sits on the right pad, and that the land fits the maker's drawing, is for a person
+to compare.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from pathlib import Path
 from ..check import Check
 from ..design import KICAD, design
 from ..netlist import Design
-from ..schematic.sexpr import children, parse
+from ..schematic.sexpr import children, first, parse
 from ..schematic.symbols import KICAD_SHARE
 
-__all__ = ["footprint_path", "numbers_of_pads", "pads_as_pins", "slow"]
+__all__ = ["Land", "fingers_as", "footprint_path", "lands", "numbers_of_pads", "pads_as_pins", "slow"]
+
+Land = tuple[float, float, float, float, str]
+"""Of a pad: x, y, width, height in mm, and the copper layer, as the footprint has it."""
+OTHERS_EDGE = "Connector_PCBEdge:M.2_2280-xx-M"
 
 
 def slow() -> Iterator[Check]:
@@ -24,6 +29,7 @@ def slow() -> Iterator[Check]:
     missing = [name for name, path in paths.items() if not path.is_file()]
     yield Check("footprints that are there", f"{len(paths) - len(missing)} of {len(paths)}", "all", not missing, ", ".join(missing))
     yield pads_as_pins(ours, {name: numbers_of_pads(path) for name, path in paths.items() if path.is_file()})
+    yield fingers_as(lands(footprint_path("wattbell:M2_M_edge")), lands(footprint_path(OTHERS_EDGE)))
 
 
 def footprint_path(name: str) -> Path:
@@ -36,6 +42,31 @@ def footprint_path(name: str) -> Path:
 def numbers_of_pads(path: Path) -> frozenset[str]:
     """Numbers of a footprint's pads. Pads without one (holes, parts of the stencil) do not count."""
     return frozenset(str(pad[1]) for pad in children(parse(path.read_text()), "pad") if str(pad[1]))
+
+
+def lands(path: Path) -> dict[str, Land]:
+    """Pads by number; of several with one number the last."""
+    found: dict[str, Land] = {}
+    for pad in children(parse(path.read_text()), "pad"):
+        at, size, layers = first(pad, "at"), first(pad, "size"), first(pad, "layers")
+        assert at is not None and size is not None and layers is not None
+        x, y, width, height = (float(str(value)) for value in (*at[1:3], *size[1:3]))
+        found[str(pad[1])] = (x, y, width, height, next(str(layer) for layer in layers[1:] if str(layer).endswith("Cu")))
+    return found
+
+
+def fingers_as(ours: Mapping[str, Land], theirs: Mapping[str, Land]) -> Check:
+    """Every finger of the edge as KiCad's own card edge has it, to 1 um."""
+
+    def near(one: Land | None, other: Land | None) -> bool:
+        if one is None or other is None or one[4] != other[4]:
+            return False
+        return all(abs(a - b) < 1e-3 for a, b in zip(one[:4], other[:4], strict=True))
+
+    wrong = [
+        f"{n}: {ours.get(n)}, KiCad's {theirs.get(n)}" for n in sorted(ours.keys() | theirs.keys()) if not near(ours.get(n), theirs.get(n))
+    ]
+    return Check("M.2 fingers as KiCad's edge", f"{len(theirs) - len(wrong)} of {len(theirs)}", "all", not wrong, "\n".join(wrong))
 
 
 def pads_as_pins(ours: Design, pads: Mapping[str, frozenset[str]]) -> Check:

@@ -124,6 +124,8 @@ def decoupled(ours: Design) -> Check:
         if part.symbol == "Device:C" and "GND" in part.pins.values()
         for net in part.pins.values()
     }
+    # what a converter switches its coil with is an output of power to KiCad, and no supply
+    switched = {net for part in ours.parts.values() if part.symbol == "Device:L" for net in part.pins.values() if net[:1] not in "+-"}
     wrong: list[str] = []
     count = 0
     for part in ours.parts.values():
@@ -132,7 +134,7 @@ def decoupled(ours: Design) -> Check:
         supplies: dict[str, list[str]] = {}
         for pin in symbol(part.symbol).pins:
             net = part.pins[pin.number]
-            if pin.kind in ("power_in", "power_out") and net not in ("", "GND"):
+            if pin.kind in ("power_in", "power_out") and net not in {"", "GND", *switched}:
                 supplies.setdefault(net, []).append(pin.number)
         for net, numbers in supplies.items():
             count += 1

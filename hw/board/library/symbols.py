@@ -2,6 +2,7 @@
 
 A table is a symbol. ``left``, ``right``, ``top``, ``bottom``: its pins in order, ``"number name type"``, "" for a gap of one step; a
 list of such tables as ``units`` for a symbol of several. Types are KiCad's (``passive``, ``input``, ``output``, ``power_in``, ...).
+A unit that is only ``resistor = ["8", "1"]`` is drawn as one, standing, its first pin up.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _KINDS = {
     "open_emitter",
     "no_connect",
 }
-_FIELDS = {"left", "right", "top", "bottom", "units", "reference", "description", "datasheet", "width", "hide_names"}
+_FIELDS = {"left", "right", "top", "bottom", "units", "resistor", "reference", "description", "datasheet", "width", "hide_names"}
 
 
 def _w(*words: Node) -> list[Node]:
@@ -46,7 +47,7 @@ def _property(name: str, value: str, x: float, y: float, hide: bool) -> list[Nod
     return _w("property", name, value, _w("at", x, y, 0), _effects(hide=hide))
 
 
-def _pin(symbol: str, text: str, x: float, y: float, angle: int) -> list[Node]:
+def _pin(symbol: str, text: str, x: float, y: float, angle: int, length: float = _STEP) -> list[Node]:
     words = text.split()
     if len(words) != 3 or words[2] not in _KINDS:
         raise DesignError(f"symbol {symbol}: pin '{text}' is not 'number name type' with one of KiCad's types")
@@ -56,14 +57,27 @@ def _pin(symbol: str, text: str, x: float, y: float, angle: int) -> list[Node]:
         Word(kind),
         Word("line"),
         _w("at", round(x, 3), round(y, 3), angle),
-        _w("length", _STEP),
+        _w("length", length),
         _w("name", name, _effects()),
         _w("number", number, _effects()),
     )
 
 
+def _rectangle(half_x: float, half_y: float, fill: str) -> list[Node]:
+    stroke = _w("stroke", _w("width", 0.254), _w("type", Word("default")))
+    return _w("rectangle", _w("start", -half_x, half_y), _w("end", half_x, -half_y), stroke, _w("fill", _w("type", Word(fill))))
+
+
+def _resistor(name: str, unit: int, pins: list[str]) -> tuple[list[Node], float, float]:
+    """As KiCad's ``Device:R``: 7.62 mm from end to end."""
+    ends = [_pin(name, f"{number} ~ passive", 0.0, y, angle, 1.27) for number, y, angle in zip(pins, (3.81, -3.81), (270, 90), strict=True)]
+    return [Word("symbol"), f"{name}_{unit}_1", _rectangle(1.016, 2.54, "none"), *ends], 1.016, 2.54
+
+
 def _unit(name: str, unit: int, table: dict[str, Any]) -> tuple[list[Node], float, float]:
     """A unit's drawing, and half its width and height."""
+    if "resistor" in table:
+        return _resistor(name, unit, table["resistor"])
     sides = {side: list(table.get(side, [])) for side in ("left", "right", "top", "bottom")}
     rows, columns = max(len(sides["left"]), len(sides["right"]), 1), max(len(sides["top"]), len(sides["bottom"]), 0)
     longest = [max((len(p.split()[1]) for p in sides[s] if p), default=0) for s in ("left", "right")]
@@ -71,16 +85,7 @@ def _unit(name: str, unit: int, table: dict[str, Any]) -> tuple[list[Node], floa
     steps += steps % 2
     tall = rows + 1 + (rows + 1) % 2 + (2 if columns else 0)
     half_x, half_y = steps / 2 * _STEP, tall / 2 * _STEP
-    fill = _w("fill", _w("type", Word("background")))
-    body: list[Node] = [
-        _w(
-            "rectangle",
-            _w("start", -half_x, half_y),
-            _w("end", half_x, -half_y),
-            _w("stroke", _w("width", 0.254), _w("type", Word("default"))),
-            fill,
-        )
-    ]
+    body: list[Node] = [_rectangle(half_x, half_y, "background")]
     top = half_y - (2 if columns else 1) * _STEP
     left_of = -(columns // 2) * _STEP
     for n, text in enumerate(sides["left"]):

@@ -7,9 +7,14 @@ from typing import Any
 
 from .sheet import Point, Sheet
 
-__all__ = ["capacitor", "resistor", "supply_capacitors"]
+__all__ = ["capacitor", "resistor", "supply_capacitors", "two_pins"]
 
-R_FOOTPRINTS = {"0201": "Resistor_SMD:R_0201_0603Metric", "0402": "Resistor_SMD:R_0402_1005Metric"}
+R_FOOTPRINTS = {
+    "0201": "Resistor_SMD:R_0201_0603Metric",
+    "0402": "Resistor_SMD:R_0402_1005Metric",
+    "0603": "Resistor_SMD:R_0603_1608Metric",
+    "2512": "Resistor_SMD:R_2512_6332Metric",
+}
 C_FOOTPRINTS = {
     "0201": "Capacitor_SMD:C_0201_0603Metric",
     "0402": "Capacitor_SMD:C_0402_1005Metric",
@@ -20,15 +25,20 @@ C_FOOTPRINTS = {
 SIZES = {"100n": "0402", "1u": "0402", "2u2": "0402", "4u7": "0402", "10u": "0603", "22u": "0805", "47u": "1206"}
 
 
-def resistor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "0402", **how: Any) -> None:
-    """A resistor of 1 %, as `two_pins` has it."""
-    two_pins(page, ref, at, nets, value, R_FOOTPRINTS[size], f"r-{value.lower()}-{size}", **how)
+def resistor(
+    page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "0402", grade: str = "", **how: Any
+) -> None:
+    """A resistor of 1 %, as `two_pins` has it. ``grade`` "-thin": thin film of 0.1 %."""
+    two_pins(page, ref, at, nets, value, R_FOOTPRINTS[size], f"r-{value.lower()}-{size}{grade}", **how)
 
 
-def capacitor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "", **how: Any) -> None:
-    """A ceramic capacitor, as `two_pins` has it. ``size`` in inches as the field writes it; else by its value."""
+def capacitor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "", grade: str = "", **how: Any) -> None:
+    """A ceramic capacitor, as `two_pins` has it. ``size`` in inches as the field writes it; else by its value.
+
+    ``grade`` "-c0g": C0G of 1 %.
+    """
     size = size or SIZES.get(value, "0402")
-    two_pins(page, ref, at, nets, value, C_FOOTPRINTS[size], f"c-{value}-{size}", **how)
+    two_pins(page, ref, at, nets, value, C_FOOTPRINTS[size], f"c-{value}-{size}{grade}", **how)
 
 
 def two_pins(

@@ -36,7 +36,8 @@ def parse(text: str) -> list[Node]:
         elif word is not None:
             stack[-1].append(Word(word))
         else:
-            stack[-1].append(re.sub(r'\\[n"\\tr]', lambda m: _ESCAPES[m.group()], quoted))
+            escaped = "\\" in quoted
+            stack[-1].append(re.sub(r'\\[n"\\tr]', lambda m: _ESCAPES[m.group()], quoted) if escaped else quoted)
     if len(stack) != 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
         raise ValueError("not one list in brackets: the file is cut or not KiCad's")
     return stack[0][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -48,14 +49,25 @@ class Symbol:
     power: bool
 
 
+_SYMBOL = re.compile(r'^(?:\t|  )\(symbol "((?:[^"\\]|\\.)*)"', re.MULTILINE)
+"""Where a symbol begins in a library as KiCad and we write it: a level deep, on a line of its own."""
+
+
 @lru_cache(maxsize=64)
-def _library(name: str) -> dict[str, list[Node]]:
+def _library(name: str) -> dict[str, str]:
+    """The text of each symbol: libraries are megabytes, of which a design needs little."""
     if name == "wattbell":
-        return {str(child[1]): child for child in children(parse(library_text()), "symbol")}
+        return _texts(library_text())
     path = KICAD_SHARE / "symbols" / f"{name}.kicad_sym"
     if not path.is_file():
         raise SymbolError(f"symbol library {name} is not at {path}: run 'tools/kicad.sh kicad-cli version' once, which makes KiCad's root")
-    return {str(child[1]): child for child in children(parse(path.read_text()), "symbol")}
+    return _texts(path.read_text())
+
+
+def _texts(library: str) -> dict[str, str]:
+    starts = [(match.start(), match[1]) for match in _SYMBOL.finditer(library)]
+    ends = [start for start, _ in starts[1:]] + [library.rindex(")")]
+    return {name: library[start:end] for (start, name), end in zip(starts, ends, strict=True)}
 
 
 @cache
@@ -82,7 +94,7 @@ def _flat(library: str, name: str) -> list[Node]:
     symbols = _library(library)
     if name not in symbols:
         raise SymbolError(f"there is no symbol {name} in library {library}")
-    node = symbols[name]
+    node = parse(symbols[name])
     extends = first(node, "extends")
     if extends is None:
         return _named(node, name, name, f"{library}:{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from .sexpr import Node, Word, dump
 from .sheet import STEP_MM, Place, Point, Sheet, Wire, is_power
 from .symbols import symbol
 
-__all__ = ["PROJECT", "files"]
+__all__ = ["PROJECT", "files", "net_names", "symbol_path"]
 
 PROJECT = "wattbell"
 _SPACE = uuid.UUID("8a7c1f5e-0d2b-5f34-9c1a-57a77be11000")
@@ -31,6 +32,17 @@ def _uuid(*name: object) -> list[Node]:
 
 def _id(*name: object) -> str:
     return str(uuid.uuid5(_SPACE, "/".join(map(str, name))))
+
+
+def symbol_path(sheet: str, ref: str) -> str:
+    """How the board's file names a part of the schematic: by its sheet and its first unit."""
+    return f"/{_id('sheet', sheet)}/{_id(f'{ref}/1')}"
+
+
+def net_names(sheets: Sequence[Sheet]) -> dict[str, str]:
+    """KiCad's name of each net: one that is on a single sheet carries the sheet's."""
+    on: Counter[str] = Counter(net for page in sheets for net in page.nets())
+    return {net: net if is_power(net) or on[net] > 1 else f"/{page.name}/{net}" for page in sheets for net in page.nets()}
 
 
 def _at(point: Point, angle: int | None = None) -> list[Node]:
@@ -323,7 +335,8 @@ class _Writer:
             self.wire(Wire(start, end))
             self.label(net, end, (dx, dy))
         for wire in sheet.wires:
-            self.wire(wire)
+            for piece in _pieces(wire, ends):
+                self.wire(piece)
         for label in sheet.labels:
             self.label(label.net, label.at, label.away)
         for flag in sheet.flags:
@@ -369,6 +382,12 @@ def _within(at: Point, wire: Wire) -> bool:
     if at in (wire.start, wire.end):
         return False
     return (x0 == x1 == at[0] and min(y0, y1) < at[1] < max(y0, y1)) or (y0 == y1 == at[1] and min(x0, x1) < at[0] < max(x0, x1))
+
+
+def _pieces(wire: Wire, ends: Sequence[Point]) -> list[Wire]:
+    """A wire cut where other ends meet it: KiCad would do so itself, and draws only the first piece then."""
+    cuts = sorted({wire.start, wire.end, *(end for end in ends if _within(end, wire))}, reverse=wire.start > wire.end)
+    return [Wire(a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def _file(name: str, paper: str, title: str, comments: Sequence[str], libs: dict[str, list[Node]], body: list[Node]) -> list[Node]:

@@ -34,7 +34,7 @@ def sheet() -> Sheet:
     )
     for n, net in enumerate(("usb_cc1", "usb_cc2")):
         resistor(page, f"R{400 + n}", (34 + 9 * n, 54), (net, "GND"), "5k1")
-    page.text("5.1 k: a sink. What the source advertises shows at the test points;\nthe firmware does not know it.", (8, 50), 1.3)
+    page.text("5.1 k: a sink. What the source advertises shows at the test points;\nthe firmware does not know it.", (8, 46), 1.3)
     for n, net in enumerate(("usb_cc1", "usb_cc2")):
         page.part(
             f"TP{400 + n}",
@@ -65,12 +65,12 @@ def sheet() -> Sheet:
         footprint="Diode_SMD:D_SMA",
         bom="smaj5.0a",
     )
-    capacitor(page, "C400", (58, 28), ("+5V_USB", "GND"), "10u", size="0805")
+    capacitor(page, "C400", (58, 28), ("+5V_USB", "GND"), "4u7", size="0805")
     page.flag("+5V_USB", (70, 40))
     page.part(
         "U401",
         "Power_Protection:USBLC6-2SC6",
-        (58, 38),
+        (58, 43),
         {"1": "usb_con_dp", "6": "usb_dp", "3": "usb_con_dm", "4": "usb_dm", "5": "+5V_USB", "2": "GND"},
         value="USBLC6-2SC6",
         footprint="Package_TO_SOT_SMD:SOT-23-6",

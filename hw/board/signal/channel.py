@@ -121,12 +121,17 @@ class Model:
         )
         pad = self.shunt_c(t["pad_capacitance"])
         capacitor = self.media.capacitor(t["ac_capacitor"] * 0.5e-12)
+        # To the back and up again: half of the barrel's capacitance before and half behind its inductance.
+        barrel = self.shunt_c(t["via_capacitance"] / 2)
+        via = barrel ** self.media.inductor(2 * t["via_inductance"] * 1e-9) ** barrel
         return (
             pad
             ** self.line("pcie", t["stub"])
             ** series
             ** pad
+            ** via
             ** self.line("tap", t["trace"])
+            ** via
             ** capacitor
             ** self.shunt_c(a["input_capacitance"])
         )

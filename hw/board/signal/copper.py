@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
-from .stackup import Stackup
-
-__all__ = ["PATH", "PINS", "Solution", "Via", "barrel", "load", "rail", "rise", "solve"]
+__all__ = ["PATH", "PINS", "Join", "Solution", "Terminal", "Via", "barrel", "conduct", "load", "rise", "solve"]
 
 PATH = Path(__file__).with_name("copper.toml")
 STEP = 0.1
@@ -29,6 +28,10 @@ PINS = (2, 4, 12, 14, 16, 18, 70, 72, 74)
 Rectangle = tuple[float, float, float, float]
 Via = tuple[str, str, float, float, float]
 """Two layers, x and y in mm, resistance in ohm."""
+Join = tuple[str, str, int, int, float]
+"""Two layers, row and column of a cell, resistance in ohm."""
+Terminal = tuple[str, np.ndarray]
+"""A pad: its layer, and its cells."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,11 @@ class Solution:
     row_width: dict[str, np.ndarray]
     """Copper on that line, mm."""
     pad_shares: list[float]
-    """Share of the current in each rectangle of the second terminal, or of the first if that has several."""
-
-
-def pin_x(number: int) -> float:
-    """Middle of a contact of the even row, mm from the connector's middle: 0.5 mm pitch, both rows half a pitch apart."""
-    return 9.0 - 0.25 * (number - 2)
+    """Share of the current in each pad of the second terminal, or of the first if that has several."""
+    necks: dict[str, list[tuple[float, float]]]
+    """Of each unbroken piece of copper on each line of either direction: share of the current across it, and its width, mm; by layer."""
+    via_share: float
+    """Share of the current in the fullest barrel."""
 
 
 def barrel(length: float, drill: float, plating: float, conductivity: float) -> float:
@@ -76,13 +78,35 @@ def solve(
             mask |= ((middle_y > b) & (middle_y < d))[:, None] & ((middle_x > a) & (middle_x < c))[None, :]
         return mask
 
-    index: dict[str, np.ndarray] = {}
-    count = 0
+    masks = {}
     for name, rectangles in sheets.items():
-        mask = inside(rectangles)
+        masks[name] = inside(rectangles)
         for layer, pads in (start, end):
             if layer == name:
-                mask |= inside(pads)
+                masks[name] |= inside(pads)
+    joins = [(first, second, int((y - y0) / step), int((x - x0) / step), ohm) for first, second, x, y, ohm in vias]
+    held = []
+    for layer, rectangles in (start, end):
+        for rectangle in rectangles:
+            if not (inside([rectangle]) & masks[layer]).any():
+                raise ValueError(f"terminal {rectangle} on {layer}: no copper")
+        held.append([(layer, inside([rectangle])) for rectangle in rectangles])
+    return conduct(masks, conductance, joins, held[0], held[1], step, contact)
+
+
+def conduct(
+    masks: dict[str, np.ndarray],
+    conductance: dict[str, float],
+    joins: list[Join],
+    start: list[Terminal],
+    end: list[Terminal],
+    step: float = STEP,
+    contact: float = 0.0,
+) -> Solution:
+    """The same of copper by cells. A terminal is several pads; ``contact`` as above. Copper that hangs on neither terminal is left out."""
+    index: dict[str, np.ndarray] = {}
+    count = 0
+    for name, mask in masks.items():
         numbers = np.full(mask.shape, -1)
         numbers[mask] = count + np.arange(mask.sum())
         index[name] = numbers
@@ -92,20 +116,23 @@ def solve(
         for a, b in ((numbers[:, :-1], numbers[:, 1:]), (numbers[:-1], numbers[1:])):
             both = (a >= 0) & (b >= 0)
             ends.append((a[both], b[both], np.full(int(both.sum()), conductance[name])))
-    for first, second, x, y, ohm in vias:
-        i, j = int((y - y0) / step), int((x - x0) / step)
+    through = []
+    for first, second, i, j, ohm in joins:
         a, b = index[first][i, j], index[second][i, j]
         if a < 0 or b < 0:
-            raise ValueError(f"via at {x}, {y}: no copper on {first if a < 0 else second}")
-        ends.append((np.array([a]), np.array([b]), np.array([1 / ohm])))
+            raise ValueError(f"via in row {i}, column {j}: no copper on {first if a < 0 else second}")
+        through.append((a, b, 1 / ohm))
+    if through:
+        a, b, g = (np.array(x) for x in zip(*through))
+        ends.append((a, b, g))
     pads = []
-    for (layer, rectangles), value in ((start, 1.0), (end, 0.0)):
-        for rectangle in rectangles:
-            cells = index[layer][inside([rectangle])]
+    for terminal, value in ((start, 1.0), (end, 0.0)):
+        for layer, where in terminal:
+            cells = index[layer][where]
             cells = cells[cells >= 0]
             if not len(cells):
-                raise ValueError(f"terminal {rectangle} on {layer}: no copper")
-            if contact and len(rectangles) > 1:
+                raise ValueError(f"a terminal on {layer}: no copper")
+            if contact and len(terminal) > 1:
                 # The contact touches the whole pad: a node of its own, joined to every cell.
                 ends.append((np.full(len(cells), count), cells, np.full(len(cells), 1 / (contact * len(cells)))))
                 cells = np.array([count])
@@ -119,22 +146,40 @@ def solve(
     fixed = np.zeros(count, dtype=bool)
     for value, cells in pads:
         volts[cells], fixed[cells] = value, True
-    free = np.flatnonzero(~fixed)
+    _, island = connected_components(matrix, directed=False)
+    free = np.flatnonzero(~fixed & np.isin(island, island[fixed]))
     volts[free] = spsolve(matrix[free][:, free], -matrix[free][:, np.flatnonzero(fixed)] @ volts[fixed])
     into = matrix @ volts
     currents = [(value, float(into[cells].sum())) for value, cells in pads]
     total = sum(c for value, c in currents if value == 1.0)
     if not np.all(np.isfinite(volts)) or total <= 1e-9 * max(conductance.values()):
         raise ValueError("the two terminals are not joined by copper")
-    several = 1.0 if len(start[1]) > 1 else 0.0
-    row_current, row_width = {}, {}
+    several = 1.0 if len(start) > 1 else 0.0
+    row_current, row_width, necks = {}, {}, {}
     for name, numbers in index.items():
-        a, b = numbers[:-1], numbers[1:]
-        both = (a >= 0) & (b >= 0)
-        flow = np.where(both, (volts[np.maximum(a, 0)] - volts[np.maximum(b, 0)]) * conductance[name], 0.0)
-        row_current[name] = np.abs(flow).sum(axis=1) / total
+        flows = []
+        for a, b in ((numbers[:-1], numbers[1:]), (numbers[:, :-1].T, numbers[:, 1:].T)):
+            both = (a >= 0) & (b >= 0)
+            flows.append((both, np.where(both, (volts[np.maximum(a, 0)] - volts[np.maximum(b, 0)]) * conductance[name], 0.0) / total))
+        both, flow = flows[0]
+        row_current[name] = np.abs(flow).sum(axis=1)
         row_width[name] = both.sum(axis=1) * step
-    return Solution(1 / total, row_current, row_width, [abs(c) / total for value, c in currents if value == several])
+        necks[name] = [run for one in flows for run in _runs(*one, step)]
+    carried = [abs(float(volts[a] - volts[b])) * g / total for a, b, g in through]
+    shares = [abs(c) / total for value, c in currents if value == several]
+    return Solution(1 / total, row_current, row_width, shares, necks, max(carried, default=0.0))
+
+
+def _runs(both: np.ndarray, flow: np.ndarray, step: float) -> list[tuple[float, float]]:
+    """(share of the current, width in mm) of each unbroken piece of copper along each line."""
+    found = []
+    padded = np.pad(both.astype(np.int8), ((0, 0), (1, 1)))
+    change = np.diff(padded, axis=1)
+    sums = np.pad(np.cumsum(flow, axis=1), ((0, 0), (1, 0)))
+    for row in np.flatnonzero(both.any(axis=1)):
+        for low, high in zip(np.flatnonzero(change[row] == 1), np.flatnonzero(change[row] == -1)):
+            found.append((abs(float(sums[row, high] - sums[row, low])), float(high - low) * step))
+    return found
 
 
 def load(path: Path = PATH) -> dict[str, Any]:
@@ -144,33 +189,6 @@ def load(path: Path = PATH) -> dict[str, Any]:
         if figure["source"] not in data["sources"]:
             raise ValueError(f"{path.name}: {key}: no source {figure['source']!r}")
     return data
-
-
-def rail(stack: Stackup, data: dict[str, Any], part: str, contact: float = 0.0) -> Solution:
-    """One of the three stretches of the rail, "host", "switched", "drive"."""
-    entry, figures = data[part], {key: f["value"] for key, f in data["figures"].items()}
-    layers = {key: key.replace("_", ".") for key in entry if key.endswith("_Cu")}
-    conductance = {key: stack.conductivity * stack.layer(name).thickness for key, name in layers.items()}
-    vias: list[Via] = []
-    for x0, y0, x1, y1, columns, rows in entry["vias"]:
-        for x in np.linspace(x0, x1, int(columns)):
-            for y in np.linspace(y0, y1, int(rows)):
-                # The barrel joins whichever outer sheet has copper there with the inner one.
-                for key in layers:
-                    if key != "In4_Cu" and any(a < x < c and b < y < d for a, b, c, d in entry[key]):
-                        outer, inner = stack.layer(layers[key]), stack.layer("In4.Cu")
-                        length = abs(outer.top - inner.top)
-                        ohm = barrel(length, figures["drill_mm"] * 1e-3, figures["plating_mm"] * 1e-3, stack.conductivity)
-                        vias.append((key, "In4_Cu", float(x), float(y), ohm))
-    ends = []
-    for terminal in (entry["from"], entry["to"]):
-        kind, layer, *where = terminal
-        if kind == "pins":
-            low, high = where
-            ends.append((layer, [(pin_x(n) - 0.15, low, pin_x(n) + 0.15, high) for n in PINS]))
-        else:
-            ends.append((layer, [tuple(where)]))
-    return solve({key: [tuple(r) for r in entry[key]] for key in layers}, conductance, vias, ends[0], ends[1], contact=contact)
 
 
 def rise(current: float, area_mm2: float, inner: bool) -> float:

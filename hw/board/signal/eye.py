@@ -109,7 +109,7 @@ def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: R
     single = np.fft.irfft(padded, 2 * nyquist) * 2 * nyquist * step
     pre, post = tx.taps
     main = 1 - abs(pre) - abs(post)
-    return tx.swing / 2 * (pre * single + main * np.roll(single, PHASES) + post * np.roll(single, 2 * PHASES))
+    return np.asarray(tx.swing / 2 * (pre * single + main * np.roll(single, PHASES) + post * np.roll(single, 2 * PHASES)))
 
 
 def _probabilities(samples: np.ndarray, cursor: np.ndarray, noise: float, aggressors: tuple[float, ...], span: float) -> np.ndarray:
@@ -244,7 +244,7 @@ def _jittered(below: np.ndarray, jitter: tuple[float, float], ui: float) -> np.n
     mass[half + 1 :] = mass[:half][::-1]
     rows = len(below)
     index = np.clip(np.arange(rows)[:, None] + ticks[None, :], 0, rows - 1)
-    return np.einsum("pt,ptl->pl", np.broadcast_to(mass, index.shape), below[index])
+    return np.asarray(np.einsum("pt,ptl->pl", np.broadcast_to(mass, index.shape), below[index]))
 
 
 def total_jitter(dirac: float, sigma: float) -> float:

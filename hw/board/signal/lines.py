@@ -35,7 +35,7 @@ def permittivity(f: np.ndarray, epsilon: float, loss_tangent: float) -> np.ndarr
     at = logarithm(AT_HZ)
     slope = -epsilon * loss_tangent / at.imag
     infinity = epsilon - slope * at.real
-    return infinity + slope * logarithm(f)
+    return np.asarray(infinity + slope * logarithm(f))
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RlgcLine:
         skin = self.line.skin * rough / (self.conductivity * depth)
         # Causal join of DC and skin resistance: sqrt(R0^2 + (skin (1 + j))^2) is R0 at DC and skin (1 + j) at high frequencies.
         series = np.sqrt(self.dc_resistance**2 + (skin * (1 + 1j)) ** 2)
-        relative = 1.0 - sum(self.line.shares.values()) + 0j
+        relative = np.full(f.shape, 1.0 - sum(self.line.shares.values()), dtype=complex)
         for name, share in self.line.shares.items():
             relative = relative + share * permittivity(f, self.epsilons[name], self.loss_tangents[name]) / self.epsilons[name]
         return series + 1j * w * self.line.inductance, 1j * w * self.line.capacitance * relative

@@ -107,7 +107,7 @@ def wander(model: Model, rate: str) -> float:
     against the time constant of capacitor, tap resistor, input and half the pair."""
     t, a = model.values["tap"], model.values["amplifier"]
     tau = (t["resistance"] + a["input_resistance"] / 2 + 85.0 / 4) * t["ac_capacitor"] * 1e-12
-    return 6 * 1e-9 / model.values[f"rate.{rate}"]["gigatransfers"] / tau
+    return float(6 * 1e-9 / model.values[f"rate.{rate}"]["gigatransfers"] / tau)
 
 
 @dataclass(frozen=True)

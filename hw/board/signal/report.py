@@ -1,7 +1,8 @@
-"""``python -m board.signal.report``: the tables of ``docs/signal.md`` between their marks, and its pictures."""
+"""``python -m board.signal.report [--quick]``: the tables of ``docs/signal.md`` between their marks, and its pictures."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import matplotlib
@@ -9,9 +10,13 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.patches import Rectangle
 
 from ..checks.copper import rail
+from ..layout.board import FILE
+from ..pcb import read
 from . import copper, margins
 from .channel import Channel, Model, figures
 from .eye import Eye
@@ -20,6 +25,7 @@ from .lines import of_pair
 from .stackup import Stackup, load
 
 DOCS = Path(__file__).parents[3] / "docs"
+RAIL = "### The rail, of the board's file"
 BEGIN, END = "<!-- generated: python -m board.signal.report -->", "<!-- end of generated -->"
 RESISTANCES = (50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 1000.0)
 SPEED = {"g2_5": "2.5", "g5": "5", "g8": "8", "g16": "16"}
@@ -154,11 +160,21 @@ def room(model: Model) -> str:
     return _table(["GT/s", "without us", "build P", "build T"], rows)
 
 
+STRETCHES = {
+    "host": "copper, edge pins to the load switch",
+    "switched": "copper, load switch to the shunt's current terminal",
+    "drive": "copper, shunt's current terminal to the pads of the drive's socket",
+    "ground": "copper, ground from the drive's socket to the edge",
+}
+
+
 def rails(stack: Stackup) -> str:
-    """The rail from the host's contacts to the drive's."""
-    found = rail(stack, copper.load())
+    """The rail from the host's contacts to the drive's, or why the board has none."""
+    found = rail(read(FILE), stack, copper.load())
+    if isinstance(found, str):
+        return f"The board's copper does not join edge and socket ({found})."
     rows = [[name, f"{ohm * 1e3:.2f}", f"{ohm * 3e3:.1f}"] for name, ohm in (
-        *((f"copper, {copper.load()[part]['why']}", ohm) for part, ohm in found.copper.items()),
+        *((STRETCHES[part], ohm) for part, ohm in found.copper.items()),
         ("load switch and shunt", found.parts),
         ("contacts of the drive's socket, 3.3 V and ground, at their limit", found.contacts),
         ("all", found.total),
@@ -166,7 +182,7 @@ def rails(stack: Stackup) -> str:
     return _table(["stretch", "mohm", "mV at 3 A"], rows)
 
 
-def _draw_eye(axis: plt.Axes, found: Eye, title: str) -> None:
+def _draw_eye(axis: Axes, found: Eye, title: str) -> None:
     levels = found.levels * 1e3
     both = found.density + found.density[:, ::-1]
     x = (np.arange(len(both)) - len(both) / 2) / (len(both) / 2) - found.centre
@@ -221,7 +237,7 @@ def pictures(model: Model, stack: Stackup) -> None:
     for layer in stack.layers:
         copper_layer = layer.kind == "copper"
         height = 0.6 if copper_layer else 1.0
-        axis.add_patch(plt.Rectangle((0, -y - height), 3, height, color="#c87533" if copper_layer else "#7c9c5e", ec="w"))
+        axis.add_patch(Rectangle((0, -y - height), 3, height, color="#c87533" if copper_layer else "#7c9c5e", ec="w"))
         name = layer.name if copper_layer else f"{layer.name}, Dk {layer.epsilon:g}"
         axis.text(1.5, -y - height / 2, f"{name}, {layer.thickness * 1e3:.4g} mm", ha="center", va="center", fontsize=8)
         if layer.use:
@@ -234,8 +250,16 @@ def pictures(model: Model, stack: Stackup) -> None:
 
 
 def main() -> None:
-    """Writes all."""
+    """Writes all, or with ``--quick`` the rail alone, which a new layout changes (the rest takes a minute)."""
+    parser = argparse.ArgumentParser(prog="board.signal.report", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only the rail's table")
+    quick = parser.parse_args().quick
     stack = load()
+    path = DOCS / "signal.md"
+    old = path.read_text()
+    if quick:
+        path.write_text(old[: old.index(RAIL)] + f"{RAIL}\n\n{rails(stack)}\n\n{END}" + old[old.index(END) + len(END) :])
+        return
     model = Model(stack, figures())
     parts = [
         ("### Pairs", pairs(stack)),
@@ -243,11 +267,9 @@ def main() -> None:
         ("### How long a host may be", room(model)),
         ("### The tap", taps(model)),
         ("### The tap's resistor (5 GT/s, worst host and direction)", resistors(model)),
-        ("### The rail", rails(stack)),
+        (RAIL, rails(stack)),
     ]
     text = "\n\n".join(f"{title}\n\n{table}" for title, table in parts)
-    path = DOCS / "signal.md"
-    old = path.read_text()
     path.write_text(old[: old.index(BEGIN)] + f"{BEGIN}\n\n{text}\n\n{END}" + old[old.index(END) + len(END) :])
     pictures(model, stack)
 

@@ -6,6 +6,7 @@ k t (Laplace of T) = h T - q. No part's own resistance is in it except the FPGA'
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import numpy as np
 from skfem import Basis, BilinearForm, ElementQuad1, LinearForm, MeshQuad, solve
 from skfem.helpers import dot, grad
 
-__all__ = ["PATH", "Plate", "load", "plate"]
+from ..layout.frame import XY
+from ..raster import Grid
+
+__all__ = ["PATH", "Plate", "around", "load", "plate"]
 
 PATH = Path(__file__).with_name("thermal.toml")
 COPPER_W_M_K = 385.0
@@ -58,10 +62,15 @@ def load(path: Path = PATH) -> dict[str, Any]:
     return data
 
 
-def plate(width_mm: float, length_mm: float, copper_mm: float, film: float, sources: list[tuple[float, list[float]]]) -> Plate:
-    """``sources``: watts and rectangles in mm; ``film`` of one face in W/(m2 K)."""
-    axes = [np.linspace(0, size * 1e-3, round(size * 1e-3 / STEP) + 1) for size in (width_mm, length_mm)]
-    mesh = MeshQuad.init_tensor(*axes)
+def plate(outline: Sequence[XY], copper_mm: float, film: float, sources: list[tuple[float, list[float]]]) -> Plate:
+    """``outline``: corners in mm. ``sources``: watts and rectangles in mm, cut at the outline; ``film`` of one face in W/(m2 K)."""
+    xs, ys = [x for x, _ in outline], [y for _, y in outline]
+    grid = Grid.over((min(xs), min(ys), max(xs), max(ys)), STEP * 1e3)
+    axes = [np.arange(n + 1) * STEP + start * 1e-3 for n, start in ((grid.columns, grid.x0), (grid.rows, grid.y0))]
+    whole = MeshQuad.init_tensor(*axes)
+    middle = whole.p[:, whole.t].mean(axis=1) * 1e3
+    column, row = ((middle - [[grid.x0], [grid.y0]]) / grid.step).astype(int)
+    mesh = whole.restrict(np.flatnonzero(grid.polygon(outline)[row, column]))
     basis = Basis(mesh, ElementQuad1())
     x, y = mesh.p[:, mesh.t].mean(axis=1) * 1e3
     flux = np.zeros(mesh.nelements)
@@ -72,3 +81,8 @@ def plate(width_mm: float, length_mm: float, copper_mm: float, film: float, sour
         flux[inside] += watts / (inside.sum() * STEP**2)
     matrix = _plate.assemble(basis, sheet=COPPER_W_M_K * copper_mm * 1e-3, film=2 * film)
     return Plate(basis, solve(matrix, _heat.assemble(basis, flux=np.repeat(flux[:, None], basis.dx.shape[1], axis=1))))
+
+
+def around(at: XY, size: float) -> list[float]:
+    """A square of ``size`` mm about a place."""
+    return [at[0] - size / 2, at[1] - size / 2, at[0] + size / 2, at[1] + size / 2]

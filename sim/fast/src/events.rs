@@ -2,6 +2,7 @@
 
 use crate::builder::{Builder, Record};
 use crate::field::put;
+use crate::losses::Losses as TrackerLosses;
 use crate::time::{tick, Clock, NEVER};
 use std::collections::VecDeque;
 use wattbell_spec::wire::{event as field, event_type_code as kind, loss_source_code, EVENT_SIZE};
@@ -90,6 +91,8 @@ pub struct EventPort {
     marker: Option<(Clock, Event)>,
     changes: VecDeque<Change>,
     losses: Losses,
+    /// The tracker's own losses.
+    pub tracker_losses: TrackerLosses,
     flush_losses: bool,
     dropped: u32,
     done: Clock,
@@ -156,11 +159,11 @@ impl EventPort {
         let marker = self.marker.map_or(NEVER, |(from, _)| from);
         let change = self.changes.front().map_or(NEVER, |c| c.clock + 1);
         let losses = if self.losses_clean() { NEVER } else { 0 };
-        tracker.min(run).min(marker).min(change).min(losses).max(self.done)
+        tracker.min(run).min(marker).min(change).min(losses).min(self.tracker_losses.next()).max(self.done)
     }
 
-    /// Does what is due in `clock`.
-    pub fn step(&mut self, clock: Clock, queue: &mut Builder<EVENT_SIZE>) {
+    /// Does what is due in `clock`; `run`: the tracker makes events.
+    pub fn step(&mut self, clock: Clock, run: bool, queue: &mut Builder<EVENT_SIZE>) {
         self.done = clock + 1;
         let queue = &mut queue.queue;
         let room = queue.behind(clock) < QUEUE;
@@ -168,6 +171,7 @@ impl EventPort {
         if !self.losses_clean() && self.losses.reporting.is_none() {
             start_losses = self.flush_losses || tick(clock) >= self.losses.next_tick;
         }
+        let of_tracker = if self.tracker_losses.next() <= clock { self.tracker_losses.offer(clock, run) } else { None };
         let mut advance_losses = self.losses.reporting.is_some_and(|i| self.losses.pending[i] == 0);
         let mut put = |event: Event, dropped: &mut u32| {
             let tick =
@@ -204,6 +208,9 @@ impl EventPort {
             let count = std::mem::take(&mut self.losses.pending[i]);
             put(event(tick(clock), kind::LOSS, LOSS_SOURCES[i], 0, count), &mut self.dropped);
             advance_losses = true;
+        } else if let Some((source, count, first)) = of_tracker {
+            put(event(first, kind::LOSS, source, 0, count), &mut self.dropped);
+            self.tracker_losses.taken(clock);
         }
         if start_losses {
             self.losses.reporting = Some(0);
@@ -211,6 +218,11 @@ impl EventPort {
         } else if advance_losses {
             self.losses.reporting = self.losses.reporting.map(|i| i + 1).filter(|&i| i < LOSS_SOURCES.len());
         }
+    }
+
+    /// Number of the tracker's events that are to be taken by `clock`.
+    pub fn waiting(&self, clock: Clock) -> usize {
+        self.tracker.partition_point(|(shows, _)| *shows <= clock)
     }
 
     /// Whether no event of the tracker waits here in `clock`.

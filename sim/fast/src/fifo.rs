@@ -24,6 +24,13 @@ impl<T> Fifo<T> {
         self.entries.push_back((clock, entry));
     }
 
+    /// Writes an entry that is held back: it is visible in `clock`, or in the cycle after the one that took the previous
+    /// entry.
+    #[inline]
+    pub fn release(&mut self, clock: Clock, entry: T) {
+        self.push(clock - 2, entry);
+    }
+
     /// First cycle in which the oldest entry is visible.
     #[inline]
     pub fn shows(&self) -> Clock {

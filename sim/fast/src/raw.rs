@@ -15,8 +15,8 @@ const HEADER_CLOCKS: Clock = TLP_HEADER_SIZE as Clock / 4;
 /// A TLP passed on by the tracker, one word per cycle.
 #[derive(Debug)]
 pub struct RawTlp {
-    /// Cycle in which its first word was written to the tracker's FIFO.
-    pub written: Clock,
+    /// Cycle in which its first word becomes visible, if it is the oldest then.
+    pub released: Clock,
     /// Tick of its first symbol.
     pub tick: u64,
     /// Its bytes, whole words.
@@ -25,8 +25,6 @@ pub struct RawTlp {
     pub direction: u8,
     /// Flags as in the wire format.
     pub flags: u8,
-    /// Raw TLPs lost so far.
-    pub lost: u32,
 }
 
 #[derive(Debug)]
@@ -54,7 +52,7 @@ impl RawBuilder {
     }
 
     fn shows(&self) -> Clock {
-        self.queue.front().map_or(NEVER, |tlp| (tlp.written + 2).max(self.taken + 1))
+        self.queue.front().map_or(NEVER, |tlp| tlp.released.max(self.taken + 1))
     }
 
     /// The cycle in which it next does something.
@@ -73,8 +71,8 @@ impl RawBuilder {
         self.idle_from = clock + 1;
     }
 
-    /// Does what is due in `clock`, which is [`Self::next`].
-    pub fn step(&mut self, clock: Clock, buffer: &mut Buffer) {
+    /// Does what is due in `clock`, which is [`Self::next`]; `lost` raw TLPs were lost before.
+    pub fn step(&mut self, clock: Clock, lost: u32, buffer: &mut Buffer) {
         let Some(tlp) = self.queue.front() else { return self.close(clock + 1, buffer) };
         let size = tlp.bytes.len().min(LONGEST);
         let mut begin = clock;
@@ -92,10 +90,10 @@ impl RawBuilder {
             self.open = Some(Open {
                 payload: buffer.payload(),
                 first_tick: tlp.tick,
-                dropped: tlp.lost.wrapping_sub(self.reported),
+                dropped: lost.wrapping_sub(self.reported),
                 close_at: clock + FLUSH_CLOCKS,
             });
-            self.reported = tlp.lost;
+            self.reported = lost;
         }
         let (Some(tlp), Some(open)) = (self.queue.pop_front(), &mut self.open) else { return };
         let mut header = [0; TLP_HEADER_SIZE];
@@ -127,8 +125,8 @@ impl RawBuilder {
         self.idle_from <= clock && self.shows() > clock && self.open.is_none()
     }
 
-    /// Words written and not taken in `clock`, including those being written.
-    pub fn level(&self) -> usize {
-        self.queue.iter().map(|tlp| tlp.bytes.len() / 4).sum()
+    /// Words of TLPs that are to be released by `clock`, and were not taken.
+    pub fn level(&self, clock: Clock) -> usize {
+        self.queue.iter().take_while(|tlp| tlp.released <= clock).map(|tlp| tlp.bytes.len() / 4).sum()
     }
 }

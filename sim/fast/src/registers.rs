@@ -8,7 +8,7 @@ const SHORTEST: u32 = 160;
 const DEFAULT_PERIOD: u32 = 250;
 
 /// A late-attach fact, as held in the ATTACH registers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Attach {
     pub op: u8,

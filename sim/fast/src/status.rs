@@ -1,7 +1,7 @@
 //! STATUS blocks.
 
 use crate::field::put;
-use crate::time::TICKS;
+use crate::time::{Clock, TICKS};
 use wattbell_spec::units::{CURRENT_LSB_NA, VOLTAGE_LSB_UV};
 use wattbell_spec::wire::{status as f, STATUS_SIZE, TICK_PS};
 
@@ -32,6 +32,14 @@ pub struct Counters {
     pub dstrd: u8,
 }
 
+impl Counters {
+    /// These, with what the tracker's engine counts taken from `engine`.
+    pub fn with(&self, engine: &Self) -> Self {
+        let &Self { commands, in_flight, unmatched, bar0, dstrd, .. } = engine;
+        Self { commands, in_flight, unmatched, bar0, dstrd, ..*self }
+    }
+}
+
 /// The other contents of a STATUS block.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
@@ -43,6 +51,16 @@ pub struct Rig {
     pub lost_records: u32,
     pub lost_events: u32,
     pub lost_samples: u32,
+}
+
+/// A STATUS block that waits until what was made before it is released: then the tracker's counters are known.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Pending {
+    pub closes: Clock,
+    pub first_tick: u64,
+    pub counters: Counters,
+    pub rig: Rig,
 }
 
 /// The payload of a STATUS block.

@@ -4,6 +4,8 @@
 pub type Clock = u64;
 /// Ticks per clock cycle: the 250 MHz build.
 pub const TICKS: u64 = 4;
+/// From the tick that completes what the tracker makes (a record, an event, a raw TLP) to its release.
+pub const DELAY_TICKS: u64 = 8192 * TICKS;
 /// Later than everything.
 pub const NEVER: Clock = u64::MAX;
 

@@ -2,7 +2,7 @@
 //! block in the same cycle.
 
 use crate::build;
-use crate::cli::{Compare, Fidelity};
+use crate::cli::{AdcBuild, Compare, Fidelity, Model};
 use crate::config::{calibration_writes, Sweep};
 use crate::machine::{Limits, Machine, Pause, Until};
 use std::collections::VecDeque;
@@ -65,9 +65,12 @@ struct Tally {
 
 /// Runs the comparison described by `options` and returns a JSON summary; an error names the first difference.
 pub fn run(options: &Compare) -> Result<String, String> {
-    let model = |fidelity| crate::cli::Model { fidelity, ..options.model.clone() };
-    let (mut rtl, calibration) = build::rtl(&model(Fidelity::Rtl), open(&options.trace)?, 0)?;
-    let (mut fast, _) = build::fast(&model(Fidelity::Fast), open(&options.trace)?, 0)?;
+    let of_rtl = Model { fidelity: Fidelity::Rtl, ..options.model.clone() };
+    // How the RTL is simulated does not concern the other side.
+    let of_fast =
+        Model { fidelity: Fidelity::Fast, adc: AdcBuild::Word, no_skip: false, lib: None, ..options.model.clone() };
+    let (mut rtl, calibration) = build::rtl(&of_rtl, open(&options.trace)?, 0)?;
+    let (mut fast, _) = build::fast(&of_fast, open(&options.trace)?, 0)?;
     rtl.note_ends();
     fast.note_ends();
     let mut sweep = Sweep::new(rtl.clock_ticks());

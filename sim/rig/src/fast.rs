@@ -265,7 +265,7 @@ impl Machine for Fast {
         loop {
             match self.instrument.take_told() {
                 Some(Told::Conversion(conversion)) => return Pause::Rail(conversion.into()),
-                Some(Told::Completion(completion)) => return Pause::Completed(completion.words()),
+                Some(Told::Completion(completion)) => return Pause::Completed(completion),
                 Some(Told::Levels) => return Pause::Levels,
                 None => {}
             }

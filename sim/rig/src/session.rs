@@ -4,7 +4,7 @@
 use crate::eeprom_file::EepromFile;
 use crate::machine::{Limits, Pause, Until};
 use crate::output::Output;
-use crate::rig::Rig;
+use crate::rig::{Rig, ORIGIN_TICK};
 use crate::status::Status;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +54,7 @@ pub struct Session {
     began: Option<(u64, Instant)>,
     wall: Duration,
     done_at: Option<Instant>,
+    warned: bool,
     /// When the control port was last used, or the trace ended.
     last_used: Instant,
 }
@@ -82,6 +83,7 @@ impl Session {
             began: None,
             wall: Duration::ZERO,
             done_at: None,
+            warned: false,
             last_used: Instant::now(),
         };
         this.publish();
@@ -146,6 +148,7 @@ impl Session {
         self.emit();
         self.publish();
         self.speak();
+        self.warn();
         match pause {
             Pause::Budget | Pause::Full | Pause::Stopped | Pause::Rail(_) | Pause::Completed(_) | Pause::Levels => {}
             Pause::Input => return NAP,
@@ -160,14 +163,22 @@ impl Session {
             }
         }
         if self.trace_over && self.done_at.is_none() && !self.rig.running() {
-            if let Some(caveat) = self.rig.machine().caveat() {
-                eprintln!("wattbell-rig: note: {caveat}; from there on the stream may differ from the RTL's");
-            }
             self.done_at = Some(Instant::now());
             self.last_used = Instant::now();
             self.publish();
         }
         Duration::ZERO
+    }
+
+    /// Says, once and when it happens, that the stream is no longer certain to be the RTL's.
+    fn warn(&mut self) {
+        if let Some(caveat) = self.rig.machine().caveat().filter(|_| !self.warned) {
+            self.warned = true;
+            let time_s = self.rig.machine().now().saturating_sub(ORIGIN_TICK) as f64 * 1e-9;
+            eprintln!(
+                "wattbell-rig: warning: {caveat}; the stream may differ from the RTL's, since before {time_s:.3} s"
+            );
+        }
     }
 
     fn end_trace(&mut self) {

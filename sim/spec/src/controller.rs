@@ -106,7 +106,7 @@ pub const POWER_CONTROL_PROTECT: u32 = 0x8;
 pub const POWER_STATE: u8 = 0x91;
 /// the load switch is closed
 pub const POWER_STATE_ON: u32 = 0x1;
-/// the rail downstream of it is above 2.97 V (3.3 V - 10 %)
+/// the rail downstream of it is above 3.07 V (3.3 V - 7 %)
 pub const POWER_STATE_GOOD: u32 = 0x2;
 /// level of PERST#
 pub const POWER_STATE_PERST_N: u32 = 0x4;

@@ -47,7 +47,7 @@ pub const STATE_RUNNING: u32 = 0x1;
 pub const STATE_STOPPING: u32 = 0x2;
 /// RAIL_APPLY has not taken effect yet (it does so at a conversion)
 pub const STATE_RAIL_PENDING: u32 = 0x4;
-/// the tracker has not yet accepted the last ATTACH or TRACKER_RESET
+/// the tracker may not yet have accepted the last ATTACH or TRACKER_RESET: for a fixed time after it
 pub const STATE_ATTACH_BUSY: u32 = 0x8;
 /// read: tick counter, bits 31:0
 pub const NOW_LO: u8 = 0x06;

@@ -10,9 +10,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
 from wattbell_gateware import generate
 from wattbell_gateware.instrument import Instrument, Options
+from wattbell_gateware.nvme import tracker
+from wattbell_gateware.tlp import TlpMerge
 from wattbell_gateware.verilog import convert
 
 HERE = Path(__file__).parent
@@ -21,7 +26,41 @@ SLOW = {"instrument_slow": Options(width=128, ticks_per_clock=4, adc="serial", s
 """Like the ECP5's, except for its sizes."""
 PACE = {"instrument_slow": ("16",)}
 """Ticks per beat on the link, where it is not a cycle's."""
-VARIANTS = generate.VARIANTS | SLOW
+LATE = {"instrument_late": generate.VARIANTS["instrument_x4_word"]}
+"""The same whose tracker rests now and then."""
+VARIANTS = generate.VARIANTS | SLOW | LATE
+
+
+class RestingMerge(wiring.Component):
+    """A merge that hands out nothing for up to 63 clocks after every sixteenth header or so."""
+
+    def __init__(self, *args, **options) -> None:
+        self._inner = TlpMerge(*args, **options)
+        super().__init__(self._inner.signature)
+
+    def elaborate(self, _platform) -> Module:
+        m = Module()
+        m.submodules.inner = inner = self._inner
+        noise, rest = Signal(16, init=0xACE1), Signal(6)
+        m.d.sync += noise.eq(Cat(noise[15] ^ noise[13] ^ noise[12] ^ noise[10], noise[:15]))
+        for name, member in self.signature.members.items():
+            if name == "out":
+                m.d.comb += [
+                    self.out.payload.eq(inner.out.payload),
+                    self.out.valid.eq(inner.out.valid & (rest == 0)),
+                    inner.out.ready.eq(self.out.ready & (rest == 0)),
+                ]
+            elif member.is_signature:
+                wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(inner, name))
+            elif member.flow == wiring.Out:
+                m.d.comb += getattr(self, name).eq(getattr(inner, name))
+            else:
+                m.d.comb += getattr(inner, name).eq(getattr(self, name))
+        with m.If(rest != 0):
+            m.d.sync += rest.eq(rest - 1)
+        with m.Elif(self.out.valid & self.out.ready & (noise[:4] == 0)):
+            m.d.sync += rest.eq(noise[4:10])
+        return m
 
 
 @dataclass(frozen=True)
@@ -41,7 +80,10 @@ def build(variant: str) -> Path:
     rtl.mkdir(parents=True, exist_ok=True)
     with (rtl / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if variant in SLOW:
+        if variant in LATE:
+            with patch.object(tracker, "TlpMerge", RestingMerge):
+                generate.write(rtl / f"{variant}.v", convert(Instrument(options), variant))
+        elif variant in SLOW:
             generate.write(rtl / f"{variant}.v", convert(Instrument(options), variant))
         else:
             generate.generate(rtl, [variant])

@@ -70,28 +70,22 @@ def records(block: blockparser.Block) -> list[dict[str, int]]:
     return out
 
 
+def scripted(folder: Path, variant: str, *pace: str) -> tuple[Path, Path]:
+    """A script for the player, and what is expected of it; `pace`: ticks per beat on the link."""
+    script, expected = folder / "script", folder / "expected.json"
+    options = cplayer.VARIANTS[variant]
+    sizes = (str(options.width), str(options.ticks_per_clock))
+    command = [sys.executable, "-m", "tests.gateware.instrument.scripted", *sizes, "7", str(script), str(expected), *pace]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[3])
+    return script, expected
+
+
 @pytest.fixture(scope="module", params=["instrument_x4_word", "instrument_slow"])
 def played(request, tmp_path_factory):
     """(variant, expectations, {mode: Run})."""
     variant = request.param
     folder = tmp_path_factory.mktemp(variant)
-    script, expected = folder / "script", folder / "expected.json"
-    options = cplayer.VARIANTS[variant]
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.gateware.instrument.scripted",
-            str(options.width),
-            str(options.ticks_per_clock),
-            "7",
-            str(script),
-            str(expected),
-            *cplayer.PACE.get(variant, ()),
-        ],
-        check=True,
-        cwd=Path(__file__).parents[3],
-    )
+    script, expected = scripted(folder, variant, *cplayer.PACE.get(variant, ()))
     player = cplayer.build(variant)
     runs = {
         mode: cplayer.play(player, script, folder / "stream", *mode.split())
@@ -115,6 +109,18 @@ def test_skipping_changes_no_byte(played):
         assert run.stream == every.stream, f"{mode}: differs at byte {first_difference(run.stream, every.stream)}"
     assert runs["gate"].clocks == every.clocks and runs["gate"].bus_clocks < every.clocks / 3
     assert runs["skip"].clocks < every.clocks / 3
+
+
+def test_a_tracker_that_is_late_changes_no_byte(tmp_path):
+    """The stream is a function of ticks: with another latency for almost every TLP, the same blocks in the same order. At a quarter of the
+    link's rate: at the full one, the queues before a tracker that rests so often overflow."""
+    script, _ = scripted(tmp_path, "instrument_x4_word", "16")
+    every = cplayer.play(cplayer.build("instrument_x4_word"), script, tmp_path / "stream").stream
+    late = cplayer.play(cplayer.build("instrument_late"), script, tmp_path / "late").stream
+    assert late == every, f"differs at byte {first_difference(late, every)}"
+    found = blockparser.blocks(late)
+    assert len(found) > 30 and sum(len(records(b)) for b in found if b.kind == blockparser.COMMANDS) > 100
+    assert all(b.dropped == 0 for b in found if b.kind == blockparser.COMMANDS), "an overload shows nothing"
 
 
 def first_difference(a: bytes, b: bytes) -> int:

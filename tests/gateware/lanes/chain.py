@@ -95,8 +95,9 @@ class Played:
     tallies: list[judge.Tally]
 
 
-def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 60_000) -> Played:
-    """Through the lanes, judged by :func:`judge.judge`, and bypassing them."""
+def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 120_000) -> Played:
+    """Through the lanes, judged by :func:`judge.judge`, and bypassing them. The capture ends half of `after_ns` before the player: a stop
+    takes 33 us, and what is left to be sent."""
     ends = []
     for name, sender in zip(("down", "up"), sent.senders):
         ends.append(lp.write_lanes(folder / f"{name}.lanes", sender.wires(), reverse=sender.wiring.reverse))

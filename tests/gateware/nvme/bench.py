@@ -48,6 +48,8 @@ class Bench:
     records: list[dict[str, int]] = field(default_factory=list)
     events: list[dict[str, int]] = field(default_factory=list)
     raw: list[dict[str, int]] = field(default_factory=list)
+    done: list[tuple[dict[str, int], int]] = field(default_factory=list)
+    """Events of the bus, each with the tick of what made it."""
 
     async def start(self) -> None:
         dut = self.dut
@@ -60,7 +62,9 @@ class Bench:
             getattr(dut, name).value = 0
         dut.perst_n.value = 1
         dut.run.value = 1
-        for out in ("commands", "events", "raw"):
+        dut.kept.value = 1
+        dut.snapshot.value = 0
+        for out in ("commands", "events", "loss_events", "raw"):
             getattr(dut, f"{out}__ready").value = 1
         dut.now.value = 0
         resets = [dut.rst, *([dut.half_rst] if hasattr(dut, "half_rst") else [])]
@@ -100,6 +104,7 @@ class Bench:
         outs = (
             (dut.commands__valid, dut.commands__payload, COMMAND, self.records),
             (dut.events__valid, dut.events__payload, EVENT, self.events),
+            (dut.loss_events__valid, dut.loss_events__payload, EVENT, self.events),
             (dut.raw__valid, dut.raw__payload, RAW, self.raw),
         )
         end = None
@@ -133,6 +138,8 @@ class Bench:
                 if int(valid.value):
                     into.append(unpack(layout, int(payload.value)))
                     got = True
+            if int(dut.events__valid.value):
+                self.done.append((unpack(EVENT, int(dut.events__payload.value)), int(dut.events_done.value)))
             taken = int(dut.cfg__ready.value)
             # --- how far time may go
             step = tpc

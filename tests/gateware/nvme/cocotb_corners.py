@@ -197,11 +197,13 @@ async def markers_and_identify(dut):
     """In-band markers, a power state change, and Identify data as raw TLPs."""
     clock, link, model = make(SEED + 5)
     boot(model, 1, sizes=(16, 64))
+    fetched = []
     for number in range(3):
         command = model.admin(0x0A, cdw=(0xD0, number << 8 | 1), status=0x2002)
         model.ring(0)
         clock.run()
         model.events.append((command.ticks["doorbell"], "MARKER", 0, 0, number << 8 | 1))
+        fetched.append((command.ticks["doorbell"], command.ticks["fetch"], command.ticks["cqe"]))
     for state, status in ((3, 0), (4, 0x2002)):
         command = model.admin(0x09, cdw=(2, state), status=status)
         model.ring(0)
@@ -217,6 +219,12 @@ async def markers_and_identify(dut):
     bench = await run(dut, model, link)
     assert raw_tlps(bench) == [(s.tick, s.raw) for s in data]
     assert sum(len(s.raw) for s in data) > identify.length
+    # A marker shows its doorbell's tick, and is done with its SQE; any other event at the tick it shows.
+    markers = [(event["tick"], done) for event, done in bench.done if NAMES[event["type"]] == "MARKER"]
+    assert len(markers) == len(fetched) and all(
+        tick == doorbell < fetch < done < cqe for (tick, done), (doorbell, fetch, cqe) in zip(markers, fetched, strict=True)
+    )
+    assert all(event["tick"] == done for event, done in bench.done if NAMES[event["type"]] != "MARKER")
 
 
 @cocotb.test()

@@ -1,4 +1,4 @@
-"""Rare cases: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture,
+"""Rare cases: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture, its ends,
 a late doorbell."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from cocotb.triggers import RisingEdge
 from tests.gateware.nvme.bench import Bench, Pin
 from tests.gateware.nvme.cocotb_pages import keep_busy, start
 from tests.gateware.nvme.expect import FLUSH, PARTIAL, READ, WRITE
+from tests.gateware.nvme.link import Sent
 from tests.gateware.nvme.memory import Pool
 from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
 
@@ -207,6 +208,26 @@ async def nothing_comes_out_while_stopped(dut):
     bench = await run(dut, model, link, pins=[Pin(stop - 10_000, "run", 0), Pin(go, "run", 1)])
     assert not bench.raw
     assert all(c.ticks["doorbell"] < go < c.ticks["cqe"] and c in model.ended for c in across)
+
+
+@cocotb.test()
+async def a_capture_is_from_a_tick_to_before_a_tick(dut):
+    """By the TLPs' ticks, whenever the tracker gets to them: that in which run falls is the first that is not in it."""
+    clock, link, model = make(SEED + 50)
+    boot(model, 1, sizes=(16, 64))
+    clock.run()
+    stop = (clock.now // TICKS + 10_000) * TICKS
+    go = stop + 10_000 * TICKS
+    refused = []
+    for direction in (0, 1):
+        raw = min((s.raw for s in link.sent if s.direction == direction), key=len)
+        raw = bytes([raw[0] | 0xA0]) + raw[1:]  # no such format
+        refused += [Sent(edge + n, direction, raw) for edge in (stop, go) for n in range(-3 * TICKS, 3 * TICKS)]
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent + refused, pins=[Pin(stop, "run", 0), Pin(go, "run", 1)])
+    told_at = Counter((e["tick"], e["arg8"]) for e in bench.events if NAMES[e["type"]] == "MALFORMED")
+    assert told_at == Counter((s.tick, s.direction) for s in refused if not stop <= s.tick < go)
 
 
 @cocotb.test()

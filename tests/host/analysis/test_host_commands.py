@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import Capture, CaptureWriter, blocks, open_capture
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.clocks.map import ClockMap
-from wattbell.hostlog.commands import HostCommands, command_table
 from wattbell.hostlog.files import read_log
 from wattbell.measure.source import Source
 

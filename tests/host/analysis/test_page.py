@@ -166,8 +166,8 @@ PAGE = """\
  Energy owed after writes  drawn after the writes, until the drive is back at its baseline
  phase              owed    of all   back after        MB/s/W   MB/s/W with it          J/GB   J/GB with it   remark
  ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- bursts     0.000(50) mJ       0 %          0 s    109.27(12)       109.27(16)    9.1515(97)      9.151(13)
- mixed    0.4950(82)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!
+ bursts     0.000(29) mJ       0 %          0 s    109.27(12)       109.27(14)    9.1515(97)      9.151(12)
+ mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!
 
  Energy of commands that stood alone  above the baseline, until the rail is back there
  command      measured   mean   median   10 % to 90 %   of one   back after   not given
@@ -175,9 +175,9 @@ PAGE = """\
  read 4 KiB     0 of 2      –        –              –        –            –   0 commands that stood alone could be measured; 5 are needed
 
  Into sleep and out of it  energies above the state's level, and above idle
- state   woken by     n          entry      its energy           exit      its energy     break-even   remark
- ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- PS3     read 4 KiB   2   0.005(64) ms   0.0000(66) mJ   6.120(20) ms   1.8300(47) mJ   3.894(18) ms   the command's own energy is in it
+ state   woken by     n          entry       its energy           exit      its energy     break-even   remark
+ ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ PS3     read 4 KiB   2   0.005(64) ms   −0.0000(38) mJ   6.120(20) ms   1.8323(33) mJ   3.899(11) ms   the command's own energy is in it
 
  Against the model's truth  limits 0.2 %, 0.1 % + 5 µA, 1 tick
  phase    energy, truth       error   mean power, error     limit

@@ -8,7 +8,7 @@ import numpy as np
 from wattbell.analysis.commandclass import CommandClass
 from wattbell.analysis.energybins import POWERS_W
 from wattbell.analysis.energyfit import PhaseLoad
-from wattbell.analysis.perclass import BY_HOST, NOT_TOLD_APART, TOO_SMALL, Window, separate
+from wattbell.analysis.perclass import BY_HOST, MERGED, NOT_TOLD_APART, TOO_SMALL, Window, separate
 from wattbell.measure.figure import Figure
 
 READ, WRITE = "read 4 KiB, random", "write 4 KiB, random"
@@ -60,3 +60,33 @@ def test_a_phase_whose_rail_has_a_hole_is_one_figure_and_does_not_take_part() ->
     (one,) = made[4].result["classes"].values()
     assert one.conditions["note"] == NOT_TOLD_APART
     assert len(made[5].result["classes"]) == 2
+
+
+def test_classes_that_never_part_are_one_by_name_without_interval() -> None:
+    """Flushes come with every tenth write: no phase tells what either costs."""
+    flush = "flush, random"
+    made = []
+    for window in windows():
+        load = window.load
+        assert load is not None
+        writes = load.counts.get(WRITE, 0)
+        if not writes:
+            made.append(window)
+            continue
+        counts, shared = {**load.counts, flush: writes // 10}, {**load.shared_s, flush: load.shared_s[WRITE] / 10}
+        classes = (*window.classes, CommandClass("flush", np.ones(writes // 10, np.bool_), writes // 10, "random", "1"))
+        total = sum(counts.values())
+        whole = Figure(load.above_j / total, 1e-8, "J", 0, {"idle_w": 0.3})
+        result = {**window.result, "classes": {" + ".join(one.name for one in classes): whole}}
+        made.append(replace(window, load=replace(load, counts=counts, shared_s=shared), classes=classes, result=result))
+    separate(made)
+    found = made[4].result["classes"]
+    assert set(found) == {"read 4 KiB", "write 4 KiB + flush"} or set(found) == {"read 4 KiB", "flush + write 4 KiB"}
+    (both,) = [figure for name, figure in found.items() if "flush" in name]
+    assert (
+        both.value is not None
+        and both.u is None
+        and MERGED in str(both.conditions["note"])
+        and NOT_TOLD_APART in str(both.conditions["note"])
+    )
+    assert found["read 4 KiB"].u

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.analysis import analyze, figures_of
+from wattbell.analysis.apst import ApstTables
 from wattbell.analysis.changepoints import locate, pieces, scatter_of
 from wattbell.analysis.context import load
 from wattbell.analysis.signals import requested_state
 from wattbell.analysis.statelabels import OPERATIONAL, WORK, Declared, Level, label_of, probabilities
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
+from wattbell.measure.phases import Phase
 from wattbell.present.capture.charts import charts
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LinkState
@@ -114,6 +116,21 @@ def test_probabilities_of_a_level_are_one_in_all() -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
+def test_no_probability_is_above_one() -> None:
+    """Sums of parts that are rounded were, by 2e-16: of the ways to assign these levels, and of states named together."""
+    asleep = [{"state": state, "non_operational": True, "max_power_w": watt} for state, watt in ((3, 0.05), (4, 0.005))]
+    declared = Declared.of([{"state": 0, "max_power_w": 5.0}, *asleep])
+    assert declared is not None
+    circumstances = (
+        (0.017, 0.0059, 1, None), (0.6386, 0.0047, 1, None), (0.0167, 0.0212, 1, 0), (0.243, 0.0013, None, None),
+        (0.0682, 0.0066, 1, None), (0.0042, 0.0169, 1, 0), (0.0046, 0.034, 1, 0), (0.1449, 0.0022, 5, None),
+    )  # fmt: skip
+    levels = [Level(watt, 1, scatter, link, asked) for watt, scatter, link, asked in circumstances]
+    found = [share for shares in probabilities(levels, declared) for share in shares.values()]
+    assert max(found) == 1.0
+    assert label_of({3: 0.33, 4: 0.56, 5: 0.11}).probability == 1.0
+
+
 def test_a_level_of_the_declared_power_is_that_state() -> None:
     awake, asleep = of(Level(0.5, 1, 0.001, LinkState.L0, 0, first=3, next={1: 3}), Level(0.03, 9, 0.01, LinkState.L1_2, 0))
     assert awake[0] == (OPERATIONAL,) and asleep[0] == (3,)
@@ -141,6 +158,55 @@ def test_how_long_the_next_command_waits_tells_two_states_of_one_power() -> None
     deep, light = (Level(0.0105, 9, 0.01, LinkState.L1_2, 0, True, exit_s=wait) for wait in (0.06, 0.004))
     assert of(deep)[0][0] == (4,)
     assert of(light)[0][0] != (4,)
+
+
+TABLE = [[0, 3, 100], [1, 3, 100], [3, 4, 2000]]
+
+
+def phase(number: int, first_tick: int, **described: Any) -> Phase:
+    return Phase(number, f"phase {number}", "idle", first_tick, first_tick + 1, (), described)
+
+
+@pytest.mark.parametrize(
+    ("state", "first_s", "last_s", "due"),
+    [
+        (0, 0.0, 0.09, 0),
+        (0, 0.0, 0.2, None),  # half in either
+        (0, 0.1, 2.0, 3),
+        (0, 0.15, 2.3, 3),  # 9 % of it in PS4
+        (0, 0.15, 2.6, None),
+        (0, 2.1, 9.0, 4),  # 2000 ms of idle time in PS3 itself
+        (3, 0.0, 1.9, 3),
+        (2, 0.0, 9.0, 2),  # no entry: it stays
+        (0, 1.0, 1.0, None),
+    ],
+)
+def test_where_apsts_table_sends_an_idle_drive(state: int, first_s: float, last_s: float, due: int | None) -> None:
+    tables = ApstTables.of([phase(1, 1000, apst_table=TABLE)])
+    assert tables.expected(5000, state, first_s, last_s) == due
+    assert tables.expected(999, state, first_s, last_s) is None, "not programmed yet"
+
+
+def test_the_table_is_that_of_the_last_phase_that_names_one() -> None:
+    phases = [phase(1, 1000, apst_table=TABLE), phase(2, 2000), phase(3, 3000, apst_table=[[0, 4, 100]])]
+    tables = ApstTables.of(phases)
+    assert [tables.expected(tick, 0, 0.2, 1.0) for tick in (1500, 2500, 3500)] == [3, 3, 4]
+    assert ApstTables.of([phase(1, 0), phase(2, 0, apst_table=None)]).expected(9, 0, 0.0, 1.0) is None
+
+
+def test_a_circle_in_apsts_table_comes_to_an_end() -> None:
+    """No drive takes such a table, and a file may have any."""
+    tables = ApstTables.of([phase(1, 0, apst_table=[[0, 3, 100], [3, 0, 100]])])
+    assert tables.expected(5, 0, 1e6, 2e6) is None
+
+
+def test_states_of_one_power_are_told_apart_by_apsts_table() -> None:
+    """14 mW lie between 4 and 30 mW; after 5 s the table says PS4, after half a second PS3."""
+    of_ps3, of_ps4 = (of(Level(0.014, 9, 0.01, LinkState.L1_2, 0, True, due))[0] for due in (3, 4))
+    assert of_ps3[0] == (3,) and of_ps4[0] == (4,)
+    assert len(of(Level(0.014, 9, 0.01, LinkState.L1_2, 0, True))[0][0]) == 2, "without it they are not"
+    (awake,) = probabilities([Level(1.0, 1, 0.001, LinkState.L0, 0, True, 4)], DECLARED)
+    assert max(awake, key=lambda state: awake[state]) == OPERATIONAL, "a drive that draws 1 W is awake, whatever the table says"
 
 
 def test_with_apst_off_and_nothing_asked_a_drive_is_awake() -> None:
@@ -186,6 +252,18 @@ def test_the_states_of_a_night(builder: Any) -> None:
     assert states["seen"] == {"rail_interval_s": 1e-5, "link": False, "commands": "wire", "identify": True, "requests": True}
     assert {level["label"] for level in result["idle"]["levels"]} == {"PS0", "PS3"}, "one fact in both places"
     assert result["wakeup"]["by_state"][0]["state"] == "PS3"
+
+
+@pytest.mark.parametrize(("into", "label"), [(3, "PS3"), (4, "PS4"), (None, "PS3 or PS4")])
+def test_the_table_of_a_phase_tells_which_sleep_it_is(builder: Any, into: int | None, label: str) -> None:
+    """13 mW, a read that waits for 11 ms: neither PS3 nor PS4 by itself. Idle since 199 ms, asleep from 400 ms on."""
+    night(builder, 0.013, 11 * MS)
+    builder.command(90 * MS, 10 * US, qid=0, opcode=9, slba=0x0C, blocks=1)
+    builder.phase(1, 95 * MS, 1250 * MS, "night", "idle", **({} if into is None else {"apst_table": [[0, into, 200]]}))
+    spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
+    (asleep,) = (span for span in spans if span["first_tick"] < 600 * MS < span["last_tick"])
+    assert asleep["label"] == label, asleep["shares"]
+    assert asleep["why"].endswith("APST on" if into is None else f"APST on, by its table PS{into}")
 
 
 def test_the_states_over_time_are_drawn_each_in_its_row(builder: Any) -> None:

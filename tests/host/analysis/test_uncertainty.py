@@ -13,13 +13,15 @@ from wattbell.analysis import analyze
 from wattbell.analysis.commandclass import CommandClass
 from wattbell.analysis.context import load
 from wattbell.analysis.energyfit import PhaseLoad
+from wattbell.analysis.perclass import METHOD, energy_per_command, separate
 from wattbell.analysis.perclass import Window as EnergyWindow
-from wattbell.analysis.perclass import energy_per_command, separate
 from wattbell.analysis.result import EnergyPerCommand
 from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel, error_model
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.throughput import Span
+
+from tests.host.analysis.test_page import everything
 
 MS = 1_000_000
 INTERVAL_S = 10e-6  # of the builder's rail
@@ -208,7 +210,8 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_the_time_that_each_class_too
     found = windows[4].result["classes"]
     read, write = found["read 4 KiB"], found["write 4 KiB"]
     assert (read.value, write.value) == (pytest.approx(1e-3, rel=1e-6), pytest.approx(2e-3, rel=1e-6))
-    assert (read.u, write.u) == (pytest.approx(10e-6, rel=1e-3), pytest.approx(30e-6, rel=1e-3))
+    expected = [math.hypot(base, METHOD * value / math.sqrt(part / 1.3)) for base, value, part in ((10e-6, 1e-3, 0.7), (30e-6, 2e-3, 0.6))]
+    assert (read.u, write.u) == (pytest.approx(expected[0], rel=1e-4), pytest.approx(expected[1], rel=1e-4))
     assert (read.conditions["commands"], write.conditions["commands"]) == (700, 300)
     few = windows[6].result["classes"]["write 4 KiB"]  # 0.1 J of 1.1 J
     assert few.value == pytest.approx(2e-3, rel=1e-6) and few.u is None and "small part" in str(few.conditions["note"])
@@ -291,3 +294,12 @@ def test_what_is_missing_at_an_edge_counts_as_the_largest_power_around() -> None
     assert meter.moved(20.0, 10.0, 0.0) == (20.0, 20.0)  # on either side, known or not
     assert meter.moved(10.0, 30.0, 0.0) == (10 * 2.0 + 20 * 2.0, 10 * 2.0 + 20 * 2.0)  # behind it
     assert meter.moved(50.0, 10.0, 4.0) == (10.0, 30.0)
+
+
+def test_a_break_even_is_as_uncertain_as_the_powers_that_it_divides_by(builder: Any) -> None:
+    """Currents by two paths, 1 mA off against each other: 3.3 mW of the 470 mW between idle and state."""
+    capture = everything(builder)
+    capture.meta["rig"]["error_model"] = {"gain": 0.0, "offset_a": 1e-3}
+    (way,) = analyze(capture)["wakeup"]["transitions"]
+    value, u = way["break_even_s"]["value"], way["break_even_s"]["u"]
+    assert value * 3.3e-3 / 0.47 < u < 3 * value * 3.3e-3 / 0.47

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from wattbell.capture import CaptureWriter, open_capture
-from wattbell.capture.identify import memory_write
+from wattbell.capture.identify import memory_write, parse_controller
 
 from tests.host.wire import encoder as e
 
@@ -103,6 +103,18 @@ def test_controller_and_namespace(tmp_path: Path, piece: int, wide: bool) -> Non
     assert states[1]["idle_power_w"] is None
     assert drive["namespaces"] == [{"nsid": 1, "size_blocks": 1000, "capacity_blocks": 900, "lba_size_bytes": 4096, "metadata_bytes": 8}]
     assert open_capture(tmp_path / "c").lba_size_bytes(1) == 4096
+
+
+@pytest.mark.parametrize(("cns", "model"), [(0, "told"), (1, "INTEL SSDPEKNW010T8")])
+def test_what_the_drive_was_told_to_be_stands_until_the_wire_shows_its_controller(tmp_path: Path, cns: int, model: str) -> None:
+    """A namespace alone has no power states."""
+    records = writes(10_000, [(0x1000_0000, namespace() if cns == 0 else controller())], 512)
+    stream = b"".join(e.tlps(number, record[0], [record]) for number, record in enumerate(records))
+    with CaptureWriter(tmp_path / "c") as writer:
+        writer.meta["drive"] = {**parse_controller(controller(b"told")), "source": "nvme-cli"}
+        writer.feed(stream + e.commands(len(records), 50_000, [identify(50_000, records, cns, cns ^ 1)]))
+    drive = open_capture(tmp_path / "c").meta["drive"]
+    assert drive["model"] == model and len(drive["power_states"]) == 5
 
 
 def test_a_buffer_over_two_pages_that_are_apart(tmp_path: Path) -> None:

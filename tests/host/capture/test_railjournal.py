@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def killed(folder: Path, count: int, rig: dict[str, object] | None = None) -> tu
         writer.add_rail_source(blocks((k * BLOCK + hole) * INTERVAL, INTERVAL, volts[part], amperes[part], flags=k % 2))
     writer.save_meta()
     assert writer.rail_journal is not None
-    fcntl.flock(writer.rail_journal._file, fcntl.LOCK_UN)  # as the kernel does at its death
+    writer.rail_journal.close(remove=False)  # as the kernel does at its death
     return volts, amperes
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from wattbell.analysis import analyze
-from wattbell.capture import Accumulator, CaptureWriter, CommandSource, RailSource, open_capture
+from wattbell.capture import Accumulator, CaptureWriter, CommandSource, RailSource, blocks, open_capture, together
 from wattbell.capture.tables import rows_table
 
 MS = 1_000_000
@@ -22,6 +22,7 @@ class Multimeter:
 
     first_tick: npt.NDArray[np.int64]
     accumulator: Accumulator | None = None
+    ranges: None = None
 
     @property
     def interval_ticks(self) -> npt.NDArray[np.uint32]:
@@ -79,3 +80,22 @@ def test_what_a_meter_left_out_is_a_gap(tmp_path: Path) -> None:
         writer.add_rail_source(Multimeter(np.array([0, 10 * MS, 40 * MS], np.int64)))
     (gap,) = open_capture(tmp_path / "c").gaps.collect().to_dicts()
     assert (gap["kind"], gap["first_tick"], gap["last_tick"], gap["count"]) == ("RAIL", 20 * MS, 39 * MS, 20)
+
+
+def test_pieces_together_are_the_capture_of_the_pieces(tmp_path: Path) -> None:
+    """Of unlike lengths and flags, with blocks missing between them, and one of another interval."""
+    random = np.random.default_rng(3)
+    parts = []
+    for first, count, flags, interval in ((0, 7, 0, MS), (7, 40_000, 1, MS), (50_000, 3, 2, MS), (50_010, 5, 0, 2 * MS)):
+        volts, amperes = (random.random(count).astype(np.float32) for _ in range(2))
+        parts.append(blocks(first * MS, interval, volts, amperes, flags=flags, dropped=flags))
+    captures = []
+    for name, sources in (("apart", parts), ("together", [together(parts)])):
+        with CaptureWriter(tmp_path / name, rig={"model": "M"}, conditions={"virtual": False}) as writer:
+            for source in sources:
+                writer.add_rail_source(source)
+        captures.append(open_capture(tmp_path / name))
+    one, other = captures
+    assert one.rail_blocks.collect().equals(other.rail_blocks.collect()) and one.gaps.collect().equals(other.gaps.collect())
+    assert len(one.gaps.collect()) == 2
+    assert np.array_equal(one.rail.power(), other.rail.power(), equal_nan=True)

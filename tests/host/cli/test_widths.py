@@ -14,6 +14,7 @@ from wattbell.cli.app import app
 from wattbell.present.terminal import WIDEST
 
 from tests.host.conftest import MS, Builder
+from tests.host.results import samples
 
 FIGURE = re.compile(r"\S*\d\S*")
 LEFT_OUT = re.compile(r"left out:.*?--json\)", re.DOTALL)
@@ -84,6 +85,38 @@ def test_nor_in_the_figures_of_a_capture(capture: Path) -> None:
         if width >= 80:
             rows = text.partition("Workloads")[2].partition("Power and")[0]
             assert "sustained random read/QD4" in rows, "a row is one line"
+
+
+def test_nor_in_a_comparison_of_captures() -> None:
+    from wattbell.present.suite.energies import printed
+    from wattbell.results.model import parse
+
+    name = "a suite <b>with a long name</b> of [red]drives[/red]"
+    document = {"format": 1, "suite": "capture", "suite_hash": "x", "drive": {"model": "TESTDRIVE 1TB"}, "tests": []}
+    energies = [samples.energy(scale) for scale in (1.0, 1.02, 137.0)]
+    energies[1]["phases"][1]["classes"][0]["name"] = "read 4 KiB + write 4 KiB"
+    energies[0]["phases"][0]["name"] = energies[2]["phases"][0]["name"] = "sustained random read/QD4"
+    runs = [parse({**document, "energy": energy}, name, source=name) for energy in energies]
+
+    def at(width: int) -> str:
+        console = output.PlainConsole(width=width, file=io.StringIO(), record=True)
+        for part in printed(runs):
+            console.print(part)
+        return console.export_text()
+
+    whole = set(FIGURE.findall(at(WIDEST)))
+    assert len(whole) > 100 and "note 2" in at(WIDEST)
+    for width in range(60, 201):
+        text = at(width)
+        assert "…" not in text
+        assert max(map(cell_len, text.splitlines())) <= width
+        cut = set(FIGURE.findall(LEFT_OUT.sub("", text))) - whole
+        assert not cut, (width, [line for line in text.splitlines() if any(word in line for word in cut)])
+        rows = [line for line in text.splitlines() if line.startswith("  read 4 KiB ")]
+        assert rows and all(len(re.findall("J( |$)|–", row)) >= 2 for row in rows), "both figures stay at any width"
+        assert "unexplained" in LEFT_OUT.sub("", text), "and what is unexplained"
+        if width >= 80:
+            assert "not comparable" in text and "C higher" in text, "and the verdict, where there is some room"
 
 
 def test_wide_leaves_nothing_out(printed: Any) -> None:

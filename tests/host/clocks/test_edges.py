@@ -73,6 +73,18 @@ def test_the_bound_holds_what_a_drive_may_be_late_by() -> None:
     assert np.diff(bounds) == pytest.approx([0.0025, 0.015], abs=1e-3) and bounds[0] < 0.004
 
 
+@pytest.mark.parametrize("wake_s", [0.03, 0.05, 0.07])
+def test_a_drive_that_draws_more_to_wake_than_to_work_rises_when_it_wakes(wake_s: float) -> None:
+    """From 0.5 W to 6 W, and only then to what the work takes."""
+    rng = np.random.default_rng(7)
+    spans, host = [(2.0, 7.0)], clock(rng)
+    time, power = drawn(rng, spans)
+    power[(time >= spans[0][0]) & (time < spans[0][0] + wake_s)] += 3
+    found = match_edges(time, power, told(rng, spans, host))
+    assert off_s(found, host, time) <= found.bound_s < 0.015
+    assert "2 of 2 edges" in found.method
+
+
 def test_samples_that_are_missing_at_an_edge_cost_that_edge() -> None:
     rng = np.random.default_rng(4)
     spans, host = phases(rng, 6), clock(rng)

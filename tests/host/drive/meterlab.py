@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.capture.source import RailSource, blocks
 from wattbell.clock import host_ns
 from wattbell.errors import DriveError, RigError
-from wattbell.hostlog.commands import HostCommands, command_table
 from wattbell.meters.meter import ClockPair, MeterAbout
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
@@ -29,13 +29,14 @@ RISE_NS = 2_000_000
 
 class LabMeter:
     """Its clock began at another time than the host's and is 80 ppm fast. ``power``: W at seconds after the last marker, the lab's own.
-    ``asked``: whether it tells its counter. Goes when ``gone`` says so, changes its rate at
+    ``asked``: whether it tells its counter, and not before sample ``answers_from``. Goes when ``gone`` says so, changes its rate at
     ``other_rate_after`` samples."""
 
     def __init__(self, lab: Lab, asked: bool = True) -> None:
         self.lab, self.asked = lab, asked
         self.gone: Callable[[], bool] = lambda: False
         self.other_rate_after = 1 << 60
+        self.answers_from = 0
         self.about = MeterAbout("fake", "M1", "1", TICK_PS, INTERVAL, True, 0.01, 1e-5, 100e-6, "made up for a test")
         self.pairs: list[ClockPair] = []
         self.bursts: list[tuple[float, float]] = []
@@ -65,7 +66,7 @@ class LabMeter:
             raise RigError("The meter is gone (no such device); check its cable.")
         before = host_ns()
         tick = self._tick(host_ns())
-        self.pairs.append(ClockPair(before if self.asked else None, host_ns(), tick))
+        self.pairs.append(ClockPair(before if self.asked and self.sent >= self.answers_from else None, host_ns(), tick))
         ready = min(tick // INTERVAL - self.sent, 100)
         if ready <= 0:
             return []

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import mmap
 import os
+import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from wattbell import clock
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
+from wattbell.capture.logbook import Logbook
+from wattbell.capture.marking import BY_FEATURE
+from wattbell.capture.schema import SeenBy
 from wattbell.clock import host_ns
 from wattbell.clocks.map import ClockMap
 from wattbell.clocks.pattern import schedule
-from wattbell.drive import pattern, recording, suspend
+from wattbell.drive import logged, pattern, recording
 from wattbell.errors import ClockError, DriveError, RigError
 from wattbell.measure.source import Source
 from wattbell.suites.power import settled_power
 
 from tests.host.drive.lab import Lab
 from tests.host.drive.meterlab import LabLog, LabMeter
+from tests.host.meters.measuring import wait_for
 
 LOAD = "[a]\nfilename=${WATTBELL_DRIVE}\nrw=randread\nbs=4k\n"
 WORK = {"name": "w", "fio": "j.fio"}
@@ -140,6 +149,15 @@ def test_a_meter_that_cannot_be_asked_is_placed_by_a_pattern_of_load(lab: Lab, m
     assert [phase["measured"] for phase in capture.meta["workload"]["phases"]] == [False, True, True, False]
 
 
+def test_a_meter_whose_first_answer_is_late_needs_no_pattern(lab: Lab) -> None:
+    """Samples are there half a second before it."""
+    meter = LabMeter(lab)
+    meter.answers_from = 500
+    lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    assert list(Source(captured(lab)).phases) == ["w", "i"]
+    assert "round trips" in captured(lab).meta["conditions"]["host_log"]["clock_map"]["method"]
+
+
 def test_a_virtual_rig_that_is_behind_catches_up_first(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "_CATCHING_UP_S", 0.3)
     meter = LabMeter(lab)
@@ -151,6 +169,95 @@ def test_a_virtual_rig_that_is_behind_catches_up_first(lab: Lab, monkeypatch: py
     clock, ns = ClockMap(**told), int(meter.bursts[-1][1])
     assert abs(int(clock.to_reference(ns)) - meter._tick(ns) * 1000) <= told["bound_s"] * 1e9
     assert list(Source(captured(lab)).phases) == ["clocks-begin", "w", "i", "clocks-end"]
+
+
+def killed_when(lab: Lab, said: str, journalled: Callable[[Logbook], bool]) -> Path:
+    """Has the capture copied as its session would leave it if it were killed: when ``said`` is said, or as soon after as its journal has
+    the phases until then and what is needed. Returns where."""
+    copy = lab.root / "killed"
+
+    def ready(book: Logbook) -> bool:
+        phases = book.workload["phases"] if book.workload else []
+        return len(phases) == int(said[0]) - 1 and not any("broke off" in phase["name"] for phase in phases) and journalled(book)
+
+    def say(text: str) -> None:
+        if text == said:
+            wait_for(lambda: ready(Logbook.journalled(lab.root / "capture", BY_FEATURE)))
+            shutil.copytree(lab.root / "capture", copy)
+
+    lab.said = type("Said", (list,), {"append": lambda self, text: say(text)})()
+    return copy
+
+
+def test_a_killed_session_whose_meter_cannot_be_asked_is_placed_by_the_patterns_so_far(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = LabMeter(lab, asked=False)
+    Drive(lab, meter, monkeypatch)
+    copy = killed_when(lab, "4: clocks-end", lambda book: book.rows >= 104 and len(book.patterns) == 1)
+    with contextlib.suppress(ClockError):  # how the session itself ends is not what is looked at
+        lab.run(WORK, IDLE, meter=meter, log=LabLog(lab))
+    capture = open_capture(copy)
+    assert capture.meta["state"] == "recovered" and not list(copy.glob("host_commands*"))
+    told = capture.meta["conditions"]["host_log"]["clock_map"]
+    assert "edges of 1 load pattern" in told["method"] and told["bound_s"] < 0.02
+    clock, ns = ClockMap(**told), int(meter.bursts[0][0])
+    assert abs(int(clock.to_reference(ns)) - meter._tick(ns) * 1000) <= told["bound_s"] * 1e9
+    assert list(Source(capture).phases) == ["clocks-begin", "w", "i"]
+    work = Source(capture).phases["w"]
+    assert work.edge_u_s == pytest.approx(told["bound_s"] + 5e-6) == pytest.approx(capture.meta["conditions"]["alignment_u_s"], abs=1e-5)
+    assert capture.commands.filter(pl.col("opcode") == 2).collect().height == 100
+
+
+def test_what_the_kernel_lost_is_counted_after_a_kill_too(lab: Lab) -> None:
+    log = LabLog(lab)
+    log.overran = 7
+    copy = killed_when(lab, "2: i", lambda book: book.lost and book.rows >= 103)
+    lab.run(WORK, IDLE, meter=LabMeter(lab), log=log)
+    gaps = open_capture(copy).gaps.filter(pl.col("kind") == "COMMANDS").collect()
+    assert gaps.filter(pl.col("count") == 7)["reason"].to_list() == ["the kernel's trace buffer overran (CPU 0)"]
+    assert gaps.filter(pl.col("count") == -1)["reason"].to_list() == ["the recorder ended without completing the capture"]
+
+
+def test_a_killed_session_before_any_pattern_keeps_its_commands_on_the_hosts_clock(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = LabMeter(lab, asked=False)
+    Drive(lab, meter, monkeypatch)
+    copy = killed_when(lab, "2: w", lambda book: book.late_ns is not None and book.rows > 0)
+    monkeypatch.setattr(logged, "to_json", lambda _: [])
+    lab.run(WORK, meter=meter, log=LabLog(lab))
+    capture = open_capture(copy)
+    assert capture.meta["state"] == "recovered" and len(pl.read_parquet(copy / "host_commands.parquet")) > 0
+    assert any("nobody can say when the commands were on the meter's clock" in note for note in capture.meta["conditions"]["notes"])
+    reasons = capture.gaps.filter(pl.col("kind") == "COMMANDS").collect()["reason"].to_list()
+    assert "the host's log is in host_commands.parquet, on its own clock" in reasons
+
+
+def test_a_killed_session_with_a_tap_keeps_the_hosts_log_beside_it(lab: Lab) -> None:
+    log = LabLog(lab)
+    copy = killed_when(lab, "2: i", lambda book: book.rows >= 103)
+    lab.run(WORK, IDLE, log=log)
+    capture = open_capture(copy)
+    assert capture.meta["state"] == "recovered"
+    beside = pl.read_parquet(copy / "host_commands.parquet")
+    assert beside.filter(pl.col("opcode") == 2).height == 100
+    about = capture.meta["conditions"]["host_log"]
+    assert about["beside_tap"] is True and about["commands"] == len(beside)
+    assert [gap["reason"] for gap in about["lost"]] == ["the recorder ended without completing the capture"]
+    assert "host_commands.parquet" in capture.meta["files"]
+    assert [phase["name"] for phase in capture.meta["workload"]["phases"]] == ["w"], "the tap saw the markers, the journal has the names"
+
+
+@pytest.mark.parametrize("source", [SeenBy.BLKTRACE, SeenBy.FIO_LOG])
+def test_a_killed_session_whose_log_has_no_markers_has_the_phases(lab: Lab, source: SeenBy) -> None:
+    """By the instants at which they were sent."""
+    log = LabLog(lab)
+    log.source = source
+    copy = killed_when(lab, "2: i", lambda book: book.rows >= 103 and len(book.markers) == 3)
+    lab.run(WORK, IDLE, meter=LabMeter(lab), log=log)
+    capture = open_capture(copy)
+    assert list(Source(capture).phases) == ["w"]
+    whole = open_capture(lab.root / "capture")
+    assert list(Source(whole).phases) == ["w", "i"]
+    edges = [Source(one).phases["w"].first_tick for one in (capture, whole)]
+    assert abs(edges[0] - edges[1]) < 5000, "within the bounds of the two maps"
 
 
 def test_a_waveform_that_does_not_show_the_pattern(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +347,7 @@ def test_events_that_the_kernel_lost_are_counted_in_the_figures(lab: Lab) -> Non
 
 def test_a_computer_that_sleeps_ends_the_session(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     asleep = [0]
-    monkeypatch.setattr(suspend, "_asleep_ns", lambda: asleep[0])
+    monkeypatch.setattr(clock, "asleep_ns", lambda: asleep[0])
 
     def say(text: str) -> None:
         if text == "1: w":

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.drive.device import Device
-from wattbell.drive.identity import power_states
+from wattbell.drive.identity import declared, power_states
 from wattbell.drive.runner import sanitize_state
 from wattbell.drive.settings import restore_left_over
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
 
+from tests.host.capture.test_identify import controller, namespace
 from tests.host.fuzzing import examples
 
 DEVICE = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S1", "F", 1 << 30, 512, "0000:01:00.0", 1)
@@ -45,16 +46,44 @@ def test_what_are_no_power_states_is_told(said: str) -> None:
 
 @pytest.mark.parametrize(
     ("said", "state"),
-    [('{"sstat": 257}', 1), ('{"nvme0": {"sprog": 65535, "sstat": 2}}', 2), ('{"nvme0": {"sstat": {"status": 3}}}', 3)],
-)
+    [
+        ('{"sstat": 257}', 1), ('{"nvme0": {"sprog": 65535, "sstat": 2}}', 2), ('{"nvme0": {"sstat": {"status": 3}}}', 3),
+        # nvme-cli 2.13, in the guest
+        ('{"nvme0":{"sprog":65535,"sstat":{"global_erased":1,"status":"(0) NVM Subsystem has never been sanitized."}}}', 0),
+        ('{"nvme0":{"sprog":3037,"sstat":{"global_erased":0,"status":"(2) Sanitize in Progress."}}}', 2),
+        ('{"nvme0":{"sstat":{"status":"(1) Most Recent Sanitize Command Completed Successfully."}}}', 1),
+    ],
+)  # fmt: skip
 def test_the_state_of_a_sanitize(said: str, state: int) -> None:
     assert sanitize_state(said) == state
+
+
+@pytest.mark.parametrize(("bytes_of_it", "known"), [(4096, True), (4000, False), (0, False)])
+def test_the_drive_as_it_describes_itself(tmp_path: Path, bytes_of_it: int, known: bool) -> None:
+    """Raw bytes of nvme-cli; a drive that gives none is not identified, and no run ends for that."""
+    (tmp_path / "id-ctrl").write_bytes(controller()[:bytes_of_it])
+    (tmp_path / "id-ns").write_bytes(namespace())
+    nvme = tmp_path / "nvme"
+    nvme.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n[ -s {tmp_path}/$1 ] && cat {tmp_path}/$1\n')
+    nvme.chmod(0o755)
+    drive = declared(DEVICE, Tools({"nvme": str(nvme)}))
+    if not known:
+        assert drive is None
+        return
+    assert drive is not None and (drive["source"], drive["model"]) == ("nvme-cli", "INTEL SSDPEKNW010T8")
+    assert [state["exit_latency_s"] for state in drive["power_states"]] == [0, 0, 0, 0.005, 0.009]
+    assert drive["namespaces"][0]["lba_size_bytes"] == 4096
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == [
+        "id-ctrl /dev/nvme9 --output-format=binary", "id-ns /dev/nvme9 --namespace-id=1 --output-format=binary"
+    ]  # fmt: skip
 
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
+        | st.sampled_from(["(1) Most", "(", "(9999999999999) x"])
         | st.dictionaries(st.sampled_from(["psds", "non-operational_state", "sstat", "status", "nvme0"]), inner, max_size=3)
     ),
     max_leaves=8,

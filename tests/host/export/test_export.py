@@ -14,9 +14,12 @@ from wattbell.analysis import analyze
 from wattbell.capture import open_capture
 from wattbell.errors import UsageError
 from wattbell.export import export_csv, export_sigrok
+from wattbell.export.csvs import flatten
 from wattbell.export.sigrok import CHANNELS
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind
+
+from tests.host.analysis.test_page import everything
 
 MS = 1_000_000
 needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
@@ -173,3 +176,20 @@ def test_figures_csv_carries_uncertainty_and_loss(capture, tmp_path):
     assert float(mean["u_k2"]) > 0
     assert (mean["unit"], mean["lost"]) == ("W", "0")
     assert rows["commands.read.count"]["value"] == "2"
+
+
+def test_figures_have_states_lone_commands_ways_into_sleep_and_what_is_owed(builder):
+    result = analyze(everything(builder))
+    rows = {(phase, name): (value, u, unit) for phase, name, value, u, unit, _ in flatten(result)}
+    assert len(rows) == sum(1 for _ in flatten(result)), "no figure twice"
+
+    owed = result["phases"][2]["owed"]["energy_j"]
+    assert rows["mixed", "owed.energy_j"] == (owed["value"], owed["u"], "J")
+    assert ("mixed", "owed.j_per_gb") in rows and ("reads", "owed.energy_j") not in rows
+    assert rows["", "alone.read 4 KiB.count"][0] == 2 and rows["", "alone.read 4 KiB.mean_j"] == (None, None, "J")
+    assert rows["", "power_states.PS3.time"] == (pytest.approx(2.0, abs=1e-3), None, "s")
+    assert rows["", "power_states.PS3.mean_w"][0] == pytest.approx(0.03, rel=1e-4)
+    assert rows["", "power_states.PS3.max_power_w.declared"] == (0.03, None, "W")
+    (way,) = result["wakeup"]["transitions"]
+    assert rows["", "transitions.PS3.read 4 KiB.exit_j"] == (way["exit_j"]["value"], way["exit_j"]["u"], "J")
+    assert rows["", "transitions.PS3.read 4 KiB.clkreq.s"][0] == pytest.approx(80e-6)

@@ -63,10 +63,12 @@ def test_a_worker_is_killed_and_every_figure_is_the_same_to_the_last_digit(folde
     killed: list[int] = []
 
     def kill_one(done: int, total: int) -> None:
-        workers = [child for child in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(child.cmdline())]
-        if not killed and workers:
-            killed.append(workers[0].pid)
-            os.kill(workers[0].pid, signal.SIGKILL)
+        # the one that was killed has no command line any more, and is there until its parent has asked for it
+        for worker in () if killed else psutil.Process().children(recursive=True):
+            if worker.status() != psutil.STATUS_ZOMBIE and "spawn_main" in " ".join(worker.cmdline()):
+                killed.append(worker.pid)
+                worker.kill()
+                return
 
     together = analyse_all(paths, workers=1, progress=kill_one)
     assert killed, "with the only worker's death its other tasks are lost, and done again"

@@ -20,10 +20,12 @@ def jls(path: Path, rate: int, signals: dict[str, tuple[str, F64]], *, start: di
     ``utc``: (sample id, s since 1970); ``gap``: samples ``[first, last)`` that were never written."""
     writer = pyjls.Writer(str(path))
     writer.source_def(1, name="JS220-001122", vendor="Jetperch", model="JS220", version="1.0.4", serial_number="001122")
-    for number, (name, (unit, samples)) in enumerate(signals.items(), start=1):
+    for number, (name, (unit, _)) in enumerate(signals.items(), start=1):
         writer.signal_def(
             number, 1, signal_type=pyjls.SignalType.FSR, data_type=kind, sample_rate=rate, name=name, units=unit
         )  # fmt: skip
+    # All signals before any data: signal_def keeps the GIL while it waits for the library's thread, which wants it to log a gap.
+    for number, (name, (_, samples)) in enumerate(signals.items(), start=1):
         begin = (start or {}).get(name, 0)
         data = samples.astype(np.float32 if kind == pyjls.DataType.F32 else np.int16)
         for first, last in ((0, len(data)),) if gap is None else ((0, gap[0]), (gap[1], len(data))):

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.capture import Capture, CaptureWriter, open_capture
+from wattbell.capture.hostcommands import HostCommands, command_table, ticks_of
 from wattbell.capture.schema import SeenBy
 from wattbell.clocks.map import ClockMap
-from wattbell.hostlog.commands import HostCommands, command_table, ticks_of
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import Kind
 

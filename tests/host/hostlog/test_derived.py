@@ -11,9 +11,9 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.check import check
+from wattbell.capture.hostcommands import command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.errors import CaptureError
-from wattbell.hostlog.commands import command_table
 from wattbell.hostlog.derived import better_clock, without_tap
 
 COUNT, EVERY, LATENCY = 200, 1_000_000, 80_000

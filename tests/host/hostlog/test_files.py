@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import COMMANDS, SeenBy
 from wattbell.errors import CaptureError, UsageError, WattbellError
-from wattbell.hostlog.commands import HostCommands
 from wattbell.hostlog.files import detect, read_log
 
 from tests.host.fuzzing import examples

@@ -14,9 +14,9 @@ from wattbell.hostlog.events import COMPLETE, SETUP, Events, together
 from wattbell.hostlog.pages import PageReader, layout
 
 from tests.host.fuzzing import examples
+from tests.host.hostlog.kernel_pages import SETUP_ID, complete, page, record, setup
 from tests.host.hostlog.recorded import EVENTS, page_reader, recorded, said, text
 
-SETUP_ID, COMPLETE_ID = 1386, 1385
 START = 5_000_000_000
 KINDS = st.sampled_from(["setup", "complete", "other", "pause"])
 
@@ -46,34 +46,6 @@ def test_what_the_kernel_overwrote_is_told_with_its_count() -> None:
     assert hole.count == 576 and len(ours) == 800 - 576
     assert hole.after_ns is not None and (hole.after_ns + 500) // 1000 in kernels and hole.before_ns // 1000 > hole.after_ns // 1000
     assert not [ns for ns in ours.ns.tolist() if hole.after_ns < ns < hole.before_ns]
-
-
-def page(records: list[bytes], first_ns: int, missed: int | None = None) -> bytes:
-    """``struct buffer_data_page``."""
-    data = b"".join(records)
-    commit = len(data)
-    if missed is not None:
-        commit |= 1 << 31 | 1 << 30
-        data += struct.pack("<q", missed)
-    return (struct.pack("<QQ", first_ns, commit) + data).ljust(4096, b"\xa5")
-
-
-def record(payload: bytes, delta: int, long: bool = False) -> bytes:
-    """``struct ring_buffer_event`` with data."""
-    payload = payload.ljust(-(-len(payload) // 4) * 4, b"\0")
-    if long:
-        return struct.pack("<II", delta << 5, len(payload) + 4) + payload
-    assert len(payload) <= 28 * 4
-    return struct.pack("<I", delta << 5 | len(payload) // 4) + payload
-
-
-def setup(cid: int, slba: int = 0, qid: int = 1) -> bytes:
-    fields = struct.pack("<HBBi32siiBBBxHxxIB", SETUP_ID, 0, 0, 77, b"nvme0n1", 0, qid, 2, 0, 0, cid, 1, 0)
-    return fields + struct.pack("<QIIQ", slba, 7, 0, 0) + bytes(3)
-
-
-def complete(cid: int, status: int = 0, qid: int = 1) -> bytes:
-    return struct.pack("<HBBi32siiixxxxQBBH", COMPLETE_ID, 0, 0, 77, b"nvme0n1", 0, qid, cid, 0, 0, 0, status) + bytes(4)
 
 
 def test_long_pauses_absolute_stamps_and_discarded_events() -> None:

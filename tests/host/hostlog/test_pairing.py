@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.marking import Marking
-from wattbell.hostlog.commands import HostCommands
 from wattbell.hostlog.events import COMPLETE, SETUP, Events, Pairing, Wanted
 from wattbell.wire.decode import Gap
 

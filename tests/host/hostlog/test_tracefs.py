@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.errors import DriveError, UsageError
 from wattbell.hostlog import tracefs as module
-from wattbell.hostlog.commands import HostCommands, joined
 from wattbell.hostlog.log import CommandLog, open_log
 from wattbell.hostlog.target import Target, target_of
 from wattbell.hostlog.tracefs import TraceLog, find_tracefs

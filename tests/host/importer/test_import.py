@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
+from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError, WattbellError
 from wattbell.formats import Options, Volts
-from wattbell.hostlog.commands import HostCommands, command_table
 from wattbell.importer.align import Align
 from wattbell.importer.build import Order, import_files
 from wattbell.importer.fiophases import read_fio

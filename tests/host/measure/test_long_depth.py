@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wattbell.measure.depth import depth_steps
+from wattbell.measure.depth import depth_histogram, depth_steps
 
 
 @pytest.mark.parametrize("count", [32_767, 32_768, 32_769, 70_000])
@@ -18,3 +18,6 @@ def test_depth_is_the_number_begun_less_the_number_over(count: int, span: int) -
     assert np.array_equal(steps.ticks, np.unique(np.concatenate((starts, ends))))
     begun, over = (np.searchsorted(np.sort(one), steps.ticks, side="right") for one in (starts, ends))
     assert np.array_equal(steps.depth, begun - over)
+    histogram = depth_histogram(steps, 0, 2 * span)
+    assert int(histogram.sum()) == 2 * span
+    assert int(histogram @ np.arange(len(histogram))) == int((ends - starts).sum()), "each is in flight for as long as it lasts"

@@ -77,7 +77,7 @@ class PowerSensor3Device(PtyDevice):
             return None
         self.started = self.started or now
         out = bytearray()
-        while self.index < (now - self.started) * 1e6 / self.period_us:
+        while self.index < self.due(now):
             if self.falls_silent is not None and self.index >= self.falls_silent:
                 break
             if self.index == self.ends:
@@ -92,6 +92,10 @@ class PowerSensor3Device(PtyDevice):
             self.index += 1
         self.send(bytes(out))
         return None
+
+    def due(self, now: float) -> float:
+        """How many sets have been sampled by now."""
+        return (now - self.started) * 1e6 / self.period_us
 
     def set_of_samples(self) -> bytes:
         """The bytes of ``serialData`` for the set ``index``."""

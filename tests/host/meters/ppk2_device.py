@@ -17,7 +17,8 @@ Levels = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 class Ppk2Device(PtyDevice):
     """Sample i has the range and the ADC's level that ``levels`` gives (arrays). ``lost``: samples that are taken and not sent, by the
-    index of the first; ``odd_bytes``: sent before the sample of its index. The port vanishes before the sample ``ends``."""
+    index of the first; ``odd_bytes``: sent before the sample of its index. The port vanishes before the sample ``ends``.
+    From the sample ``slows`` on it takes a third as many, and numbers them as before."""
 
     def __init__(self, levels: Levels) -> None:
         super().__init__()
@@ -33,6 +34,7 @@ class Ppk2Device(PtyDevice):
         self.odd_bytes: dict[int, bytes] = {}
         self.ends: int | None = None
         self.falls_silent: int | None = None
+        self.slows: int | None = None
         self.powered = False
         self.sends = False
         self.index = 0
@@ -76,6 +78,8 @@ class Ppk2Device(PtyDevice):
             return None
         self.started = self.started or now
         due = int((now - self.started) / PERIOD_S)
+        if self.slows is not None and due > self.slows:
+            due = self.slows + (due - self.slows) // 3
         while self.index < due:
             marks = {*self.lost, *self.odd_bytes, self.ends, self.falls_silent}
             stop = min([due, *(at for at in marks if at is not None and at > self.index)])

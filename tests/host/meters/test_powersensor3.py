@@ -10,10 +10,11 @@ import pytest
 from wattbell.capture import RailSource
 from wattbell.clock import host_ns
 from wattbell.errors import RigError, UsageError
+from wattbell.meters.arrivals import Arrivals
 from wattbell.meters.meter import open_meter
 from wattbell.meters.powersensor3 import PowerSensor3
 
-from tests.host.meters.measuring import joined, measured
+from tests.host.meters.measuring import joined, measured, wait_for
 from tests.host.meters.powersensor3_device import PowerSensor3Device
 
 US = 1000
@@ -98,6 +99,90 @@ def test_its_marker_bounds_its_clock_from_both_sides() -> None:
     true_ns = began + (device.started - time.monotonic()) * 1e9 + (host_ns() - began) + pair.tick
     assert pair.before_ns is not None and began - 200 * US < pair.before_ns < pair.after_ns < host_ns()
     assert pair.before_ns - 1_000_000 < true_ns < pair.after_ns + 1_000_000
+
+
+class Waiting:
+    """Pieces that wait to be read, as :class:`~wattbell.meters.arrivals.Arrivals` has them."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[int, bytes]] = []
+
+    def take(self, _timeout_s: float, *, ending: bool = False) -> list[tuple[int, bytes]]:
+        pieces, self.pieces = self.pieces, []
+        return pieces
+
+    def close(self) -> None: ...
+
+
+def late_reader(monkeypatch: pytest.MonkeyPatch, meter: PowerSensor3) -> tuple[Waiting, list[int]]:
+    """What waits to be read, and the host's clock in ns, which a test sets."""
+    waiting, now = Waiting(), [0]
+    monkeypatch.setattr("wattbell.meters.powersensor3.host_ns", lambda: now[0])
+    monkeypatch.setattr(meter, "_arrivals", waiting)
+    return waiting, now
+
+
+def sets(device: PowerSensor3Device, count: int) -> bytes:
+    data = b""
+    for _ in range(count):
+        data += device.set_of_samples()
+        device.index += 1
+    return data
+
+
+def test_an_answer_that_is_read_late_is_that_to_its_own_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A computer that is behind by half a minute."""
+    device = PowerSensor3Device(levels)
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        assert isinstance(meter, PowerSensor3)
+        waiting, now = late_reader(monkeypatch, meter)
+        for now[0] in range(0, 30_000_000_000, 700_000_000):
+            meter.read(0)
+        wait_for(lambda: device.send_markers > 0)
+        assert device.received.count(b"M") == 1
+        waiting.pieces = [(30_000_000_000, sets(device, 10))]
+        meter.read(0)
+        (pair,) = meter.clock_pairs()
+        assert pair.before_ns == -100 * US and pair.after_ns == 30_000_000_000 and pair.tick == 0
+        meter.read(0)
+        wait_for(lambda: device.send_markers > 0)  # and on it goes
+
+
+def test_a_lost_answer_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, unasked = PowerSensor3Device(levels), PowerSensor3Device(levels)
+    with device, unasked, open_meter(f"powersensor3:{device.port}") as meter:
+        assert isinstance(meter, PowerSensor3)
+        waiting, now = late_reader(monkeypatch, meter)
+        for now[0] in range(0, 65_000_000_000, 1_000_000_000):
+            waiting.pieces = [(now[0], sets(unasked, 20_000))]
+            meter.read(0)
+        wait_for(lambda: device.received.count(b"M") == 2)
+        assert not meter.clock_pairs()
+
+
+def test_many_small_pieces_that_waited_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a slow computer falls behind ever further."""
+    device = PowerSensor3Device(levels)
+    with device, open_meter(f"powersensor3:{device.port}") as meter:
+        assert isinstance(meter, PowerSensor3)
+        waiting, _ = late_reader(monkeypatch, meter)
+        data = sets(device, 20_000)
+        waiting.pieces = [(k * 100 * US, data[k : k + 100]) for k in range(0, len(data), 100)]
+        found = meter.read(0)
+        assert len(found) < 30
+        ticks, volts, amperes = joined(found)
+        assert (np.diff(ticks) == 50_000).all() and len(ticks) == 20_000
+        check(ticks, volts, amperes, 50_000)
+
+
+def test_a_computer_that_is_far_behind_takes_it_in_parts() -> None:
+    """Whoever waits for the rail sees it go on."""
+    pieces = iter([bytes([k % 256]) for k in range(1000)])
+    arrivals = Arrivals("It", lambda: next(pieces, b""))
+    wait_for(lambda: arrivals._queue.qsize() == 1000)
+    parts = [len(arrivals.take(0)) for _ in range(8)]
+    arrivals.close()
+    assert parts == [128] * 7 + [104]
 
 
 def test_an_unplugged_one_is_one_error_behind_all_that_it_had_sent() -> None:

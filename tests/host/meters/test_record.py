@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wattbell.capture import Capture, open_capture
+from wattbell import clock
+from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.cli import output, record
 from wattbell.cli.meters import meters as list_meters
-from wattbell.errors import UsageError
+from wattbell.errors import RigError, UsageError
 from wattbell.meters import meter as meters
+from wattbell.meters.meter import open_meter
+from wattbell.meters.record import record as record_meter
 
 from tests.host.meters.measuring import wait_for
 from tests.host.meters.powersensor3_device import PowerSensor3Device
@@ -144,6 +147,19 @@ def test_a_meter_that_is_unplugged_leaves_all_that_came_and_one_error(tmp_path: 
     assert power_w(capture)[:6000] == pytest.approx(POWER_W, rel=1e-5)
     (gap,) = capture.gaps.collect().to_dicts()
     assert gap["reason"] == "the meter was lost" and gap["count"] == -1
+
+
+def test_a_computer_that_sleeps_ends_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with device() as sensor:
+        monkeypatch.setattr(clock, "asleep_ns", lambda: 12_300_000_000 if sensor.index > 4000 else 0)
+        with open_meter(f"powersensor3:{sensor.port}") as meter:
+            writer = CaptureWriter(tmp_path / "c", rig=meter.about.rig(), journal=False, tick_ps=1000)
+            with pytest.raises(RigError, match=r"suspended for 12.3 s .* is kept"):
+                record_meter(meter, writer, 60.0)
+            writer.close("incomplete")
+    capture = open_capture(tmp_path / "c")
+    assert capture.gaps.collect()["reason"].to_list() == ["the computer was suspended"] and not capture.meta["loss"]["lossless"]
+    assert power_w(capture)[:3000] == pytest.approx(POWER_W, rel=1e-5)
 
 
 def test_ctrl_c_completes_the_capture(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Reports are complete and self-contained, and their series match the capture."""
 
+import csv
 import json
 import os
 import re
@@ -76,6 +77,9 @@ setTimeout(() => {
   for (const r of timeline.rows) seen.inked[r.of.key] = inked(r.plot.ctx.canvas);
   seen.axis = row("latency").plot.axes[1]._values;
   seen.picture = picture("title", row("power").canvases(), []).height;
+  const stack = new BarChart(B["energy-stack"]);
+  seen.stack = inked(stack.canvases()[0][1]); seen.stackLegend = stack.legend(); seen.stackCsv = csvText(stack.csv());
+  seen.stackPicture = inked(picture("title", stack.canvases(), stack.legend()));
   seen.csv = csvText(row("throughput").csv()); seen.panel = csvText(drawn["efficiency-0"].csv()); seen.conditions = C;
   document.querySelectorAll("#phases button")[2].click();
   seen.words = timeline.rows.map((r) => r.words());
@@ -161,12 +165,29 @@ def test_a_chart_can_be_copied_with_its_data_and_conditions(browsed):
     assert "nothing lost" in seen["conditions"] and "uncertainty: k = 2" in seen["conditions"]
 
 
+@in_a_browser
+def test_a_copied_stack_has_its_parts_in_picture_and_data(browsed):
+    seen, _ = browsed
+    legend = {name: colour for name, colour, _ in seen["stackLegend"]}
+    assert legend["idle"] == "#98a2ae" and legend["mixed, other"] == "#66707c"
+    (row,) = csv.DictReader(seen["stackCsv"].splitlines())
+    parts = {name: float(row[f"{name}, J"]) for name in legend}
+    assert {"idle", "mixed, other"} <= parts.keys()
+    assert sum(parts.values()) == pytest.approx(float(row["value, J"]), rel=1e-3)
+    # a part of less than a pixel has no colour of its own
+    wide = {legend[name] for name, joules in parts.items() if joules > 0.02 * float(row["value, J"])}
+    assert len(wide) >= 2 and wide <= set(seen["stack"]) and wide <= set(seen["stackPicture"])
+
+
 def test_every_chart_says_what_it_shows(capture, tmp_path):
     text = write_report(capture, figures_of(capture), tmp_path / "out", plots=False).read_text(encoding="utf-8")
     told = [unescape(found) for found in re.findall(r'role=img aria-label="([^"]*)"', text)]
     assert len(told) == 11
     assert told[0].startswith("power, W against time, 0 s to 0.3000 s. mean: least 0.600 W")
     assert "greatest 2.00 W" in told[0]
+    bars = [unescape(found) for found in re.findall(r'role=group aria-label="([^"]*)"', text)]
+    stack = next(one for one in bars if one.startswith("Where the energy of each phase went"))
+    assert re.search(r" reads <4k> & more: \S+ mJ \(idle \d+ %, mixed, other \d+ %", stack), stack
     assert any(line.startswith("Performance against power. MB/s against mean power, W. reads <4k> & more: ") for line in told)
 
 

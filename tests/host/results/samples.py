@@ -112,6 +112,35 @@ def _fill(d: dict[str, Any], folder: Path) -> dict[str, Any]:
             "series": "series/whole-drive-fill.parquet"}  # fmt: skip
 
 
+def energy(scale: float = 1.0) -> dict[str, Any]:
+    """What a run that was made of a capture says of energy: two phases, commands alone, two states. ``scale``: of its joules and watts."""
+
+    def j(value: float, share: float | None = 0.01) -> dict[str, Any]:
+        return {"value": value * scale, "u": None if share is None else share * value * scale, "n_lost": 0}
+
+    def of(name: str, value: float, share: float | None = 0.01, **more: Any) -> dict[str, Any]:
+        return {"name": name, "energy_j": j(value, share), "depth": "1 to 4", "note": "", "mix": {}, **more}
+
+    shares = {"total_j": j(2.0), "baseline_j": j(0.5), "classes_j": {"read 4 KiB": j(1.0), "write 4 KiB": j(0.4)}, "after_j": j(0.01),
+              "deferred_j": j(0.05), "unexplained_j": j(0.06, None)}  # fmt: skip
+    single = {"total_j": j(1.0), "baseline_j": j(0.4), "classes_j": {"read 4 KiB": j(0.6)}, "after_j": j(0.0), "deferred_j": j(0.0),
+              "unexplained_j": j(0.0, None)}  # fmt: skip
+    mixed = [of("read 4 KiB", 3e-5), of("write 4 KiB", 9e-5, None, note="no interval: too small a part")]
+    passage = {"state": "PS4", "by": "read 4 KiB", "count": 3, "entry_s": j(0.01), "entry_j": j(2e-3), "exit_s": j(0.05), "exit_j": j(0.04),
+               "break_even_s": j(0.2), "note": "", "absent": ""}  # fmt: skip
+    return {
+        "phases": [{"name": "reads", "classes": [of("read 4 KiB", 2e-5)], "absent": "", "shares": single},
+                   {"name": "mixed", "classes": mixed, "absent": "", "shares": shares},
+                   {"name": "none", "classes": [], "absent": "no steady operational idle level"}],
+        "alone": [of("read 4 KiB", 4e-5)],
+        "states": [{"label": "PS0", "time_s": 3.0, "share": 0.3, "probability": 0.99, "levels": [{"link": "L0", "power_w": j(0.6)}]},
+                   {"label": "PS4", "time_s": 6.0, "share": 0.6, "probability": 0.9, "levels": [{"link": "L1.2", "power_w": j(0.004)}]},
+                   {"label": "unknown", "time_s": 1.0, "share": 0.1, "probability": None, "levels": []}],
+        "states_absent": "",
+        "passages": [passage],
+    }  # fmt: skip
+
+
 def write_results(folder: Path, profile: str = "intel-660p-1tb", lost: int = 0, **more: Any) -> Path:
     """An anandtech-2018 run. ``more`` replaces keys of the document."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from wattbell.errors import ResultsError
 from wattbell.report.suite import write_suite_page
 from wattbell.results import Store, read_run
+from wattbell.results.model import parse
 from wattbell.results.seriesfile import read_series
 
 from tests.host.fuzzing import examples
@@ -46,7 +47,7 @@ def folder(samples: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = samples.write_results(tmp_path_factory.mktemp("run"))
     document = json.loads((made / "results.json").read_text())
     document["tests"] = [t for t in document["tests"] if t["test"] in ("sustained-random-read", "idle-wake-up", "whole-drive-fill")]
-    document |= {"planned": [["a", "full"]], "notes": ["n"], "jobs": {"a.fio": "ab"}, "capture": "c"}
+    document |= {"planned": [["a", "full"]], "notes": ["n"], "jobs": {"a.fio": "ab"}, "capture": "c", "energy": samples.energy()}
     (made / "good.json").write_text(json.dumps(document))
     return made
 
@@ -66,6 +67,8 @@ def test_any_change_of_a_value_is_read_or_refused(folder: Path, seed: int, chang
         return
     try:
         write_suite_page([run], folder / "page.html", plots=False)
+        other = parse({**json.loads((folder / "good.json").read_text()), "started_utc": "2026-11-22T10:00:00+00:00"}, "other")
+        write_suite_page([other, run], folder / "both.html", plots=False)
         (folder / "s.sqlite").unlink(missing_ok=True)
         with Store(folder / "s.sqlite") as store:
             identity = store.add(run)

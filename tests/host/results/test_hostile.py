@@ -23,6 +23,8 @@ from wattbell.report import write_report
 from wattbell.report.suite import write_suite_page
 from wattbell.results import provenance, read_run
 
+from tests.host.results import samples
+
 MS = 1_000_000
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -131,7 +133,14 @@ def spoil(document: dict[str, Any], change: Change) -> None:
         for point in test["points"]:
             point["x"][change("axis")] = change("here")
             point[change("quantity")] = {"value": 2.0, "u": 0.1, "n_lost": 1}
+    document["energy"] = json.loads(json.dumps(samples.energy()), object_hook=lambda found: _spoilt(found, change))
     document["tests"][-1]["points"].append({"x": {"qd": 1}, change("quantity"): 1.0})
+
+
+def _spoilt(found: dict[str, Any], change: Change) -> dict[str, Any]:
+    """An object of ``energy`` with every string that may be any string changed; classes keep their first word, which is an opcode."""
+    texts = {key: change(value) for key, value in found.items() if isinstance(value, str)}
+    return {**found, **texts, **({"classes_j": {change(k): v for k, v in found["classes_j"].items()}} if "classes_j" in found else {})}
 
 
 KEPT = ("burst-random-read", "sustained-random-read", "mixed-random", "whole-drive-fill", "idle", "idle-wake-up", "atsb-heavy-like")

@@ -125,6 +125,19 @@ def test_a_rig_that_runs_already_goes_on(made: list[Instrument]) -> None:
     assert control.lines[-4:] == ["SENS:SWE:TINT 1e-05", "SYST:ERR?", "MARK 258", "SYST:ERR?"]
 
 
+@pytest.mark.parametrize(("states", "starts"), [(["STOPPING", "STOPPING", "READY"], True), (["STOPPING", "RUN"], False)])
+def test_a_rig_that_is_still_about_to_stop_is_waited_for(made: list[Instrument], states: list[str], starts: bool) -> None:
+    errors = ['0,"No error"\n', '-213,"Init ignored"\n', '0,"No error"\n']
+    answers = {**GOOD, "SYST:ERR?": errors, "STAT:RIG?": [f"state={state},tick=5\n" for state in states]}
+    for _ in range(2):
+        made.append(Instrument({name: list(queue) for name, queue in answers.items()}))
+    data, control = made
+    with Rig(discovery.RigPort("WB7", data.device, control.device, virtual=True)) as rig:
+        assert rig.start() is starts
+    assert control.lines.count("STAT:RIG?") == len(states)
+    assert control.lines.count("INIT") == 1 + starts
+
+
 def test_a_virtual_rig_at_the_end_of_its_trace_does_not_start(made: list[Instrument]) -> None:
     made += [Instrument({name: list(queue) for name, queue in GOOD.items()}) for _ in range(2)]
     with socket.socket(socket.AF_UNIX) as server:

@@ -1,16 +1,21 @@
-"""A capture with something of everything, and a client of the server that shows it."""
+"""A capture with something of everything, a client of the server that shows it, and its page in a browser."""
 
 from __future__ import annotations
 
+import shutil
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from starlette.exceptions import StarletteDeprecationWarning
-from wattbell.view.server import make_app
-from wattbell.view.shown import Shown
+from wattbell.capture import Capture
+from wattbell.view.server import ViewServer, make_app
+from wattbell.view.shown import Shown, align
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LinkState
 
@@ -66,3 +71,90 @@ def ask(client: TestClient) -> Ask:
         return answer.json()
 
     return question
+
+
+# -- the page in a browser -------------------------------------------------------------------------------------------
+
+
+CHROMIUM = shutil.which("chromium")
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
+
+
+@dataclass
+class Served:
+    url: str
+    capture: Capture
+    origin: int
+
+
+def serve(*paths: Path, at: str | None = None) -> tuple[ViewServer, threading.Thread]:
+    shown = [Shown(path) for path in paths]
+    if at is not None:
+        align(shown, at)
+    server = ViewServer(shown)
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    return server, thread
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, served: Served) -> Iterator[Opened]:
+    """Opens the page at a fragment, of the module's ``served``. A console error (without ``ignore`` in it) and any request to another host
+    fail the test."""
+    contexts: list[BrowserContext] = []
+    wrong: list[str] = []
+
+    def heard(text: str, allowed: bool) -> None:
+        if not allowed:
+            wrong.append(text)
+
+    def open_page(
+        fragment: str = "",
+        url: str = served.url,
+        ignore: str = "nothing",
+        settle: bool = True,
+        **options: Any,
+    ) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "color_scheme": "light", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: heard(message.text, message.type != "error" or ignore in message.text))
+        page.on("pageerror", lambda error: heard(f"error: {error}", False))
+        page.on("request", lambda request: heard(f"request to {request.url}", request.url.startswith((url, "data:", "blob:"))))
+        page.goto(url + fragment)
+        if settle:
+            settled(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector("body[data-busy='0']", timeout=20_000)
+
+
+def view_of(page: Page) -> tuple[float, float]:
+    begin, end = (page.get_attribute("body", "data-drawn") or "").split(",")
+    return float(begin), float(end)
+
+
+def place_of(page: Page, tick: float, row: str) -> tuple[float, float]:
+    """Where a tick is in the middle of a row, in pixels of the window."""
+    lines, box = page.locator("#lines").bounding_box(), page.locator(f"[data-row='{row}']").bounding_box()
+    assert lines is not None and box is not None
+    begin, end = view_of(page)
+    return lines["x"] + (tick - begin) / (end - begin) * lines["width"], box["y"] + box["height"] * 0.6

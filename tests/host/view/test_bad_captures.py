@@ -20,7 +20,7 @@ from wattbell.zoom import pyramid
 from tests.host.conftest import MS, Builder
 from tests.host.view.conftest import MARKUP, build
 
-NAMES = ("capture", "rail", "load", "commands", "events", "levels", "gaps", "span", "figures")
+NAMES = ("capture", "rail", "load", "commands", "events", "levels", "gaps", "span", "figures", "energy")
 
 
 def told(shown: Shown) -> dict[str, Any]:

@@ -5,27 +5,22 @@ from __future__ import annotations
 import io
 import itertools
 import shutil
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import expect
 from wattbell.capture import Capture, CaptureWriter, blocks
-from wattbell.view.server import ViewServer
-from wattbell.view.shown import Shown, align
 from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType
 
 from ..conftest import MS, Builder
+from .conftest import Opened, Served, in_a_browser, place_of, serve, settled, view_of
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
+pytestmark = in_a_browser
 
 END = 400 * MS
 READS = 300
@@ -64,23 +59,6 @@ def write(builder: Builder) -> Capture:
     return builder.write(END)
 
 
-@dataclass
-class Served:
-    url: str
-    capture: Capture
-    origin: int
-
-
-def serve(*paths: Path, at: str | None = None) -> tuple[ViewServer, threading.Thread]:
-    shown = [Shown(path) for path in paths]
-    if at is not None:
-        align(shown, at)
-    server = ViewServer(shown)
-    thread = threading.Thread(target=server.serve, daemon=True)
-    thread.start()
-    return server, thread
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path = tmp_path_factory.mktemp("view") / "capture"
@@ -89,68 +67,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield Served(server.url, capture, open_zoom(path).bounds[0])
     server.stop()
     thread.join(10)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-Opened = Callable[..., Page]
-
-
-@pytest.fixture
-def opened(browser: Browser, served: Served) -> Iterator[Opened]:
-    """Opens the page at a fragment. A console error (without ``ignore`` in it) and any request to another host fail the test."""
-    contexts: list[BrowserContext] = []
-    wrong: list[str] = []
-
-    def heard(text: str, allowed: bool) -> None:
-        if not allowed:
-            wrong.append(text)
-
-    def open_page(
-        fragment: str = "",
-        url: str = served.url,
-        ignore: str = "nothing",
-        settle: bool = True,
-        **options: Any,
-    ) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "color_scheme": "light", **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: heard(message.text, message.type != "error" or ignore in message.text))
-        page.on("pageerror", lambda error: heard(f"error: {error}", False))
-        page.on("request", lambda request: heard(f"request to {request.url}", request.url.startswith((url, "data:", "blob:"))))
-        page.goto(url + fragment)
-        if settle:
-            settled(page)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert wrong == []
-
-
-def settled(page: Page) -> None:
-    page.wait_for_selector("body[data-busy='0']", timeout=20_000)
-
-
-def view_of(page: Page) -> tuple[float, float]:
-    begin, end = (page.get_attribute("body", "data-drawn") or "").split(",")
-    return float(begin), float(end)
-
-
-def place_of(page: Page, tick: float, row: str) -> tuple[float, float]:
-    """Where a tick is in the middle of a row, in pixels of the window."""
-    lines, box = page.locator("#lines").bounding_box(), page.locator(f"[data-row='{row}']").bounding_box()
-    assert lines is not None and box is not None
-    begin, end = view_of(page)
-    return lines["x"] + (tick - begin) / (end - begin) * lines["width"], box["y"] + box["height"] * 0.6
 
 
 def test_all_of_a_capture_is_drawn_and_said(opened: Opened, served: Served) -> None:

@@ -65,7 +65,7 @@ def test_from_the_first_sample_to_the_complete_capture(tmp_path: Path) -> None:
         assert latest["w"] == pytest.approx(2, rel=1e-5) and latest["energy_j"] == pytest.approx(6, rel=0.01)
         assert set(latest) >= {"t", "w", "a", "v", "read_mb_per_s", "write_mb_per_s", "iops", "p99_s", "energy_j", "lost", "left_s"}
         assert ask("load", points=10)["depth_max"] == [None] * len(ask("load", points=10)["t"])
-        for later in ("commands", "span", "figures", "export?format=csv", "find?what=gap"):
+        for later in ("commands", "span", "figures", "energy", "export?format=csv", "find?what=gap"):
             assert "being recorded" in client.get(f"/{'t' * 32}/api/0/{later}").json()["error"]
         with pytest.raises(UsageError, match="being recorded"):
             align([shown], "1")

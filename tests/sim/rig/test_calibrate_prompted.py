@@ -129,20 +129,20 @@ def test_a_person_calibrates_a_board(source: Source) -> None:
     """Readings a little off what was requested, typed with any prefix; wrong ones are refused and requested again."""
     source.rig.control.close()
     at = Terminal("calibrate", "--prompt", "--rig", source.ports, *TIMING, "--reference-uncertainty", "0.05%,1000ppm", "--json")
-    at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*1.00 V.*left alone for 0.15 s.*stand still")
-    source.set(1.0123, 0.0)
+    at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*2.70 V.*left alone for 0.15 s.*stand still")
+    source.set(2.7123, 0.0)
     at.type("\n")
-    for typed, words in (("1012.3 V", "beyond the rig's scale of 5 V"), ("1.0123 A", "is in A; expected V"),
-                         ("1,0123", "is not a reading"), ("3.3", "is not the 1 V of this step"),
-                         ("1.095 V", "the rig itself sees 1.0")):  # fmt: skip
+    for typed, words in (("2712.3 V", "beyond the rig's scale of 5 V"), ("2.7123 A", "is in A; expected V"),
+                         ("2,7123", "is not a reading"), ("3.3", "is not the 2.7 V of this step"),
+                         ("2.95 V", "the rig itself sees 2.7")):  # fmt: skip
         at.until(r"voltmeter shows \(V")
         at.type(typed + "\n")
         at.until(f"Not taken.*{words}")
     at.until("voltmeter shows")
-    at.type("1012.3 mV\n")
+    at.type("2712.3 mV\n")
     at.until("ammeter shows")
     at.type("0\n")
-    for number, volts, amps, shown in ((2, 3.2871, 0.987654, "987.654 mA"), (3, 4.4456, 3.4321, "3.4321")):
+    for number, volts, amps, shown in ((2, 3.2871, 0.987654, "987.654 mA"), (3, 4.1456, 3.4321, "3.4321")):
         at.until(f"Point {number} of 3.*current limit.*stand still")
         source.set(volts, amps)
         at.type("\n")
@@ -171,10 +171,10 @@ def test_ctrl_c_leaves_the_board_as_it_was(source: Source, tmp_path: Path) -> No
     source.rig.control.close()
     at = Terminal("calibrate", "--prompt", "--rig", source.ports, *TIMING)
     at.until("stand still")
-    source.set(1.0, 0.0)
+    source.set(2.7, 0.0)
     at.type("\n")
     at.until("voltmeter shows")
-    at.type("1.0\n")
+    at.type("2.7\n")
     at.until("ammeter shows")
     at.type("\x03")
     assert at.wait() != 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from wattbell_spec.wire import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
 
-from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run
+from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run, wait_until
 from tests.sim.rig.rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
 
 SUMMARY = 7
@@ -21,7 +21,9 @@ def compare(trace: Path, *options: object) -> dict[str, object]:
     return json.loads(run([find("wattbell-rig"), "compare", trace, *options]).stdout)
 
 
-@pytest.mark.parametrize("sweep", [(), ("--decimation", 7, "--interval", 1.3e-6), ("--interval", 2.5e-5)], ids=str)
+@pytest.mark.parametrize(
+    "sweep", [(), ("--decimation", 7, "--interval", 1.3e-6), ("--interval", 2.5e-5), ("--adc", "serial", "--no-skip")], ids=str
+)
 def test_a_busy_trace_is_equal(busy_trace: Path, sweep: tuple[object, ...]) -> None:
     result = compare(busy_trace, *sweep)
     assert result["caveat"] is None
@@ -125,8 +127,7 @@ def test_marks_and_stops_in_fast_fidelity(tmp_path: Path, rig: type[Rig]) -> Non
     one.send("INIT")
     one.send("MARK 77")
     one.send("ABOR")
-    while one.status()["state"] != "READY":
-        pass
+    wait_until(lambda: one.status()["bytes"] > 0 and one.status()["state"] == "READY", "the end of a capture that had begun")
     one.send("INIT")
     batches, _ = decode(one.read_all())
     assert 77 in column(batches, "events", "arg32")

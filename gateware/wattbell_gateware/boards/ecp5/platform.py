@@ -1,7 +1,6 @@
 """Part and pins of the ECP5 tap.
 
-Not a real board: the pins are legal and plausible for an M.2 interposer with this part, no more. `hw/` will own the schematic, and
-then this file follows it.
+The pins are those of the schematic in ``hw/board``: a test there compares balls and nets both ways. No board has been built.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Part and pins of the 8 GT/s tap.
 
-Not a real board, as in :mod:`..ecp5.platform`: the transceivers' pins are the package's (there is no choice), the others are legal and
+There is neither a board nor a schematic of it: the transceivers' pins are the package's (there is no choice), the others are legal and
 plausible.
 
 Why this part: a tap on four lanes needs eight receivers. The GTX of a Kintex-7 go to 10.3 Gb/s in speed grade 2 and FF packages (6.6 Gb/s

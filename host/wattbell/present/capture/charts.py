@@ -10,13 +10,14 @@ import numpy as np
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
-from wattbell.analysis.result import Analysis, PhaseResult, Wakeup
+from wattbell.analysis.result import Analysis, Wakeup
 from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
 from wattbell.present.capture.lanes import lanes
-from wattbell.present.chart import Axis, Bar, Bars, Chart, Envelope, Line, Mark, Mode, Panel, Part, Side, Stretch, TimeLine, slug
-from wattbell.present.colours import BACKGROUND, MUTED, PALETTE, POWER, READ, WRITE, Look, look
+from wattbell.present.chart import Axis, Bar, Bars, Chart, Envelope, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
+from wattbell.present.colours import MUTED, POWER, Look, look
+from wattbell.present.joules import opcode_colour, stacked
 from wattbell.results import Known
 
 _MAX_DETAILS = 6
@@ -140,7 +141,11 @@ def _distribution(context: Context, result: Analysis, looks: Mapping[int, Look],
 def energy_bars(result: Analysis) -> dict[str, Bars]:
     """Energies by class with their intervals, by the name of the table that they stand above: of commands that stood alone, and of all."""
     lone = [(name, one["mean_j"]) for name, one in result["alone"].get("classes", {}).items()]
-    stack = [bar for phase in result["phases"] if (bar := _stacked(phase)) is not None]
+    stack = [
+        stacked(str(phase["name"]), spent)
+        for phase in result["phases"]
+        if (spent := (phase.get("energy_per_command") or {}).get("shares")) and "absent" not in spent
+    ]
     every = [
         (f"{phase['name']}: {name}", fig)
         for phase in result["phases"]
@@ -151,7 +156,7 @@ def energy_bars(result: Analysis) -> dict[str, Bars]:
         bars = [
             Bar(
                 label,
-                _opcode_colour(label),
+                opcode_colour(label),
                 Known(fig.value, fig.u, fig.unit, fig.lost, fig.conditions),
                 remark="" if fig.u else "no interval",
             )
@@ -163,36 +168,6 @@ def energy_bars(result: Analysis) -> dict[str, Bars]:
     if stack:
         out["stack"] = Bars("energy-stack", "Where the energy of each phase went", "J", stack[:_MOST_BARS], better="")
     return out
-
-
-def _stacked(phase: PhaseResult) -> Bar | None:
-    """A phase's energy as a stack of what it went into; what is unexplained is drawn whatever its sign."""
-    found = (phase.get("energy_per_command") or {}).get("shares")
-    if not found or "absent" in found:
-        return None
-    spent = {READ: 0.0, WRITE: 0.0, MUTED: 0.0}
-    for name, fig in found["classes_j"].items():
-        spent[_opcode_colour(name)] += fig.known
-    whole, left = sum(spent.values()), found["after_j"].known  # what was drawn behind the phase's end is not the phase's
-    within = {colour: joules * (1 - left / whole) if whole > 0 else 0.0 for colour, joules in spent.items()}
-    total, unexplained = found["total_j"], found["unexplained_j"].known
-    parts = [
-        Part("idle", BACKGROUND, found["baseline_j"].known),
-        Part("reads", READ, within[READ]),
-        Part("writes", WRITE, within[WRITE]),
-        Part("mixed, other", MUTED, within[MUTED]),
-        Part("put off", PALETTE[3], found["deferred_j"].known),
-        Part("unexplained (either way)", PALETTE[4], abs(unexplained)),
-    ]
-    remark = f"unexplained {100 * unexplained / total.known:+.1f} %".replace("-", "−") if total.known else ""
-    value = Known(total.known, total.u, "J", total.lost)
-    return Bar(str(phase["name"]), BACKGROUND, value, remark=remark, parts=[part for part in parts if part.value > 0])
-
-
-def _opcode_colour(label: str) -> str:
-    """The colour of reads, of writes, or of what is neither or both."""
-    kinds = {part.split()[0] for part in label.rpartition(": ")[2].split(" + ")}
-    return {"read": READ, "write": WRITE}.get(next(iter(kinds)) if len(kinds) == 1 else "", MUTED)
 
 
 def _height(looks: Mapping[int, Look]) -> int:

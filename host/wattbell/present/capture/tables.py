@@ -7,10 +7,11 @@ from typing import Any, Literal, cast
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
-from wattbell.analysis.text import NOTHING, clip, count, decimals, duration, si, signed, size_bytes
+from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
+from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
 
 _NAMES = 40
@@ -351,43 +352,14 @@ def energy(phases: Phases) -> Table:
     return Table("Energy per command in mixed loads", columns, rows, "above idle; joined by +: not told apart", explained)
 
 
-def _part(joules: float, total: float) -> str:
-    """Joules and their part of all; a dash for nothing."""
-    percent = 100 * joules / total if total else 0.0
-    return NOTHING if abs(percent) < 5e-3 else f"{si(joules, 'J', 3)} ({decimals(percent, 0 if abs(percent) >= 10 else 1)} %)"
-
-
 def shares(phases: Phases) -> Table:
     """Where the joules of each phase went; what nothing accounts for has a column of its own."""
-    rows: list[Row] = []
-    for phase in phases:
-        found = (phase.get("energy_per_command") or {}).get("shares") or {"absent": ""}
-        if "absent" in found:
-            continue
-        spent = {"read": 0.0, "write": 0.0, "other": 0.0}
-        for name, fig in found["classes_j"].items():
-            kinds = {part.split()[0] for part in name.split(" + ")}
-            spent[kind if len(kinds) == 1 and (kind := next(iter(kinds))) in spent else "other"] += fig.known
-        parts = [
-            found["baseline_j"].known,
-            *spent.values(),
-            -found["after_j"].known,
-            found["deferred_j"].known,
-        ]
-        total = found["total_j"].known
-        parted: Row = [cell(_part(joules, total)) for joules in (found["unexplained_j"].known, *parts)]
-        rows.append([str(phase["name"]), figure(found["total_j"]), *parted])
-    columns = (
-        _PHASE, Column("all", "J"), Column("unexplained"), Column("idle", leaves=7), Column("reads", leaves=6), Column("writes", leaves=5),
-        Column("mixed, other", short="mixed", leaves=4), Column("after the end", short="after", leaves=1),
-        Column("put off", leaves=2),
-    )  # fmt: skip
-    explained = (
-        "Idle: what the drive draws at operational idle, less where it slept. Reads, writes: what their commands cost; mixed, other: "
-        "classes that are not told apart, and other commands. After the end: of these, what was drawn behind the phase's end. Put off: "
-        "above idle long after the last command. Unexplained: what is left."
-    )
-    return Table("Where the energy went", columns, rows, "of each phase", explained)
+    rows = [
+        [str(phase["name"]), *share_cells(found)]
+        for phase in phases
+        if (found := (phase.get("energy_per_command") or {}).get("shares")) and "absent" not in found
+    ]
+    return Table("Where the energy went", (_PHASE, *SHARE_COLUMNS), rows, "of each phase", SHARES_EXPLAINED)
 
 
 def _given(fig: Figure | None, scale: float, unit: str) -> Cell:

@@ -43,13 +43,13 @@ def drive_key(run: Run) -> str:
     return "\0".join(str(run.drive.get(key) or "") for key in ("model", "serial", "profile"))
 
 
-def entities(runs: Sequence[Run]) -> list[Entity]:
-    """One or two entities for each run. A drive keeps its colour in all of them; labels are unique within a suite."""
+def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Name and colour of each run. A drive keeps its colour in all of them; names are unique within a suite."""
     colours: dict[str, str] = {}
     for run in runs:
         colours.setdefault(drive_key(run), PALETTE[len(colours) % len(PALETTE)])
     titles = {key: next(r.title for r in runs if drive_key(r) == key) for key in colours}
-    out: list[Entity] = []
+    out: list[tuple[str, str]] = []
     for i, run in enumerate(runs):
         key = drive_key(run)
         title = titles[key]
@@ -62,9 +62,17 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
             dates = [str(r.document.get("started_utc") or "") for r in twins]
             date = str(run.document.get("started_utc") or "")
             title += f" · {date[:16].replace('T', ' ')}" if date and dates.count(date) == 1 else f" #{i + 1}"
+        out.append((title, colours[key]))
+    return out
+
+
+def entities(runs: Sequence[Run]) -> list[Entity]:
+    """One or two entities for each run, as :func:`named` names them."""
+    out: list[Entity] = []
+    for run, (title, colour) in zip(runs, named(runs), strict=True):
         for full in (False, True):
             if any((test.condition == FULL) == full for test in run.tests):
-                out.append(Entity(run, full, f"{title}, full" if full else title, colours[key]))
+                out.append(Entity(run, full, f"{title}, full" if full else title, colour))
     return out
 
 

@@ -12,7 +12,7 @@ from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and
 from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, feature, power_states
-from wattbell.results.document import LARGEST
+from wattbell.results.limits import LARGEST
 
 FEATURES = (
     ("", "Controller", "controller"),

@@ -23,13 +23,14 @@ export function keyboard(act) {
     [["a"], "cursor A at the pointer (or in the middle)", act.cursorA], [["b"], "cursor B", act.cursorB],
     [["z"], "zoom to the cursors", act.cursorsZoom], [["x"], "without cursors", act.cursorsClear],
     [["n", "N"], "next, previous slow command", null], [["w", "W"], "next, previous wake-up", null], [["g", "G"], "next, previous gap", null],
-    [["p", "P"], "next, previous phase", null], [["e", "E"], "next, previous event", null], [["s", "S"], "next, previous command as searched", null],
+    [["p", "P"], "next, previous phase", null], [["e", "E"], "next, previous event", null], [["t", "T"], "next, previous power state", null],
+    [["s", "S"], "next, previous command as searched", null],
     [["/"], "search", act.search], [["l"], "follow a recording", act.follow], [["r"], "which rows are shown", act.rows],
     [["d"], "dark, light, or as the system", act.theme], [["c"], "copy the address of this view", act.link],
     [["Escape"], "close the command, the menu", act.escape], [["?"], "these keys", act.help],
   ];
   const run = new Map(bindings.flatMap(([keys, , action]) => (action ? keys.map((key) => [key, action]) : [])));
-  for (const [letter, what] of [["n", "slow"], ["w", "wake-up"], ["g", "gap"], ["p", "phase"], ["e", "event"], ["s", "search"]]) {
+  for (const [letter, what] of [["n", "slow"], ["w", "wake-up"], ["g", "gap"], ["p", "phase"], ["e", "event"], ["t", "state"], ["s", "search"]]) {
     run.set(letter, () => act.jump(what, 1));
     run.set(letter.toUpperCase(), () => act.jump(what, -1));
   }

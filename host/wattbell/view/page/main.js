@@ -3,6 +3,7 @@
 import { ask, Feed } from "./api.js";
 import { gutter, FONT, shared } from "./chart.js";
 import { CommandsRow } from "./commands.js";
+import { commandLines, EnergyPanel } from "./energy.js";
 import { listen } from "./gestures.js";
 import { Histogram } from "./histogram.js";
 import { keyboard } from "./keys.js";
@@ -17,6 +18,7 @@ import { RailRow } from "./rail.js";
 import { saving } from "./saving.js";
 import { Search } from "./search.js";
 import { Source } from "./source.js";
+import { StatesRow } from "./states.js";
 import { fromFragment, ROWS, Store, toFragment } from "./state.js";
 import { choose, colours, printed } from "./theme.js";
 import { timeTicks } from "./timeaxis.js";
@@ -69,6 +71,7 @@ class Page {
     this.overview = new Overview($("overview"), (begin, end) => this.look(begin, end));
     this.histogram = new Histogram($("histogram-plot"));
     this.search = new Search({ source: () => this.source, view: () => this.state, found: (span, kind) => this.goTo(span, kind), say: (text) => this.say(text) });
+    this.energyPanel = new EnergyPanel(() => this.work());
     saving(() => this.chosen(), () => this.source, (text) => this.say(text));
     this.feeds();
     this.wire();
@@ -101,6 +104,7 @@ class Page {
       iops: new LoadRow("iops", "IOPS", 0.8, many, this.tickSeconds),
       depth: new LoadRow("depth", "Queue depth", 0.8, many, this.tickSeconds),
       commands: new CommandsRow("commands", "Commands", 2.2, ticks),
+      states: new StatesRow("states", "Power states", 0.4, ticks),
       levels: new LevelsRow("levels", "Link and pins", 0.9, ticks),
     };
     const stack = [this.phases, ...Object.values(this.rows)];
@@ -118,6 +122,8 @@ class Page {
     const any = (test) => this.sources.some(({ about }) => test(about));
     if (["power", "current", "voltage"].includes(name)) return any(({ has }) => has.rail);
     if (["load", "iops", "depth"].includes(name)) return any(({ has, live }) => has.commands || live);
+    // its place is there before its data, where these come by themselves
+    if (name === "states") return this.sources.some(({ about, energy }) => about.has.rail && !about.live && (about.light || energy));
     // single commands and levels can be asked for once the recording has ended
     return any(({ has, live }) => !live && (name === "commands" ? has.commands : has.events));
   }
@@ -252,6 +258,31 @@ class Page {
     this.settled();
   }
 
+  /** Has power states and energies worked out; those of a light capture without being told to, once its picture is there. */
+  async work() {
+    const { source } = this;
+    const had = this.visible().join();
+    const asked = source.work();
+    this.showEnergy(source);
+    await asked;
+    if (this.visible().join() !== had) this.arrange();
+    this.rowsMenu();
+    this.showEnergy(source);
+  }
+
+  showEnergy(source) {
+    if (source !== this.source) return;
+    this.energyPanel.show(source, this.chosen());
+    this.drawStates();
+    if (source.energy && this.state.command) this.pickShown();
+  }
+
+  drawStates() {
+    const { energy, energyState } = this.source;
+    const instead = { working: "working out…", failed: "not worked out", unasked: "not worked out yet" }[energyState] ?? energy?.states.absent ?? "none found";
+    this.drawRow(this.rows.states, (row) => row.draw(energy?.states.spans ?? [], instead));
+  }
+
   askOverview() {
     this.panelFeeds.overview.want({ source: this.source, width: Math.round(this.plotWidth) });
   }
@@ -260,6 +291,7 @@ class Page {
     if (this.source.about.live) return;
     const chosen = this.chosen();
     this.panelFeeds.span.want({ source: this.source, ...chosen });
+    this.energyPanel.show(this.source, chosen);
     const of = this.histogramOf();
     $("histogram").hidden = of === null;
     if (of !== null) this.panelFeeds.histogram.want({ source: this.source, begin: chosen.begin, end: chosen.end, of });
@@ -293,6 +325,7 @@ class Page {
       act();
       this.settled();
     }, ms));
+    document.body.dataset.busy = "1";
   }
 
   /** Says on the body whether the picture is that of the view, for whoever drives or measures the page. */
@@ -301,6 +334,8 @@ class Page {
     const rows = idle(this.rowFeeds);
     const all = rows && idle(this.panelFeeds) && this.timers.size === 0;
     document.body.dataset.busy = all ? "0" : "1";
+    const { about, energyState } = this.source;
+    if (all && about.light && !about.live && about.end > about.begin && energyState === "unasked") this.work();
     if (rows) document.body.dataset.drawn = `${this.state.begin},${this.state.end}`;
   }
 
@@ -312,6 +347,7 @@ class Page {
     if (any("hidden")) {
       this.rowsMenu();
       this.arrange();
+      this.drawStates();
     }
     if (any("shown")) this.introduce();
     if (any("command")) this.pickShown();
@@ -355,6 +391,7 @@ class Page {
     }
     this.overview.chart.redraw();
     this.histogram.chart.redraw();
+    this.energyPanel.show(this.source, this.chosen());
     this.paintCaptures();
   }
 
@@ -435,7 +472,7 @@ class Page {
   pickShown() {
     const row = this.state.command;
     const start = row === null ? 0 : row.doorbell ?? row.fetch ?? row.cqe;
-    showCommand(row, this.tickSeconds, {
+    showCommand(row, this.tickSeconds, commandLines(row, this.source), {
       zoom: () => this.look(start - (row.cqe - start) * 0.5, Math.max(row.cqe, row.cq_head ?? 0) + (row.cqe - start) * 0.5),
       cursors: () => this.store.set({ a: start, b: row.cqe }),
       close: () => this.pick(null),
@@ -575,6 +612,7 @@ class Page {
     this.showCaptures();
     this.rowsMenu();
     this.pickShown();
+    this.drawStates();
   }
 
   showCaptures() {

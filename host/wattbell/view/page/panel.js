@@ -79,9 +79,10 @@ export function showSpan(span, chosen, tickSeconds) {
 /**
  * @param {?object} row the command picked
  * @param {number} tickSeconds
+ * @param {Array} energies lines about what one of its class costs
  * @param {{zoom: function(), cursors: function(), close: function()}} act
  */
-export function showCommand(row, tickSeconds, act) {
+export function showCommand(row, tickSeconds, energies, act) {
   const section = $("command");
   section.hidden = row === null;
   if (row === null) return;
@@ -92,6 +93,7 @@ export function showCommand(row, tickSeconds, act) {
   terms(list, [
     ...(row.admin ? [] : [["LBA", `${count(row.slba)} (${hex(row.slba)})`], ["blocks", `${count(row.blocks)}${row.bytes ? `, ${count(row.bytes)} B` : ""}`]]),
     ["queue, CID", `${row.qid}, ${row.cid}`], ["status", row.status ? `${hex(row.status)}: failed` : "0: success"],
+    ...energies,
   ]);
   const table = make("table");
   let before = null;

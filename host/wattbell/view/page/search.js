@@ -1,5 +1,6 @@
-/** Going to the next or previous slow command, wake-up, gap, phase, event, or command as searched. */
+/** Going to the next or previous slow command, wake-up, gap, phase, event, power state, or command as searched. */
 
+import { percent } from "./states.js";
 import { count, instant, parseInteger, parseSeconds, si } from "./units.js";
 
 /** In place of a status: any but success. */
@@ -30,7 +31,7 @@ export class Search {
   }
 
   /**
-   * @param {"slow"|"search"|"wake-up"|"gap"|"phase"|"event"} what
+   * @param {"slow"|"search"|"wake-up"|"gap"|"phase"|"event"|"state"} what
    * @param {1|-1} direction
    */
   async jump(what, direction) {
@@ -40,8 +41,8 @@ export class Search {
     try {
       const wish = what === "slow" ? this.#slow() : what === "search" ? this.#searched() : {};
       const kind = what === "slow" || what === "search" ? "command" : what;
-      const answer = await this.page.source().ask("find", { what: kind, at: this.#from(what, direction), direction, row: this.#beside(kind), ...wish });
-      const name = what === "slow" ? `command slower than ${si(wish.above_s, "s")}` : what === "search" ? "such command" : what;
+      const answer = what === "state" ? this.#state(direction) : await this.page.source().ask("find", { what: kind, at: this.#from(what, direction), direction, row: this.#beside(kind), ...wish });
+      const name = what === "slow" ? `command slower than ${si(wish.above_s, "s")}` : what === "search" ? "such command" : what === "state" ? "power state" : what;
       if (answer === null) {
         this.page.say(`No ${direction > 0 ? "further" : "earlier"} ${name}.`);
         return;
@@ -55,6 +56,16 @@ export class Search {
     } finally {
       this.asking = false;
     }
+  }
+
+  /** The next span of a power state, which the page has. */
+  #state(direction) {
+    const { energy } = this.page.source();
+    if (!energy) throw new Error("Power states are not worked out yet: the panel has them.");
+    const from = this.#from("state", direction);
+    const { spans } = energy.states;
+    const span = direction > 0 ? spans.find(({ begin }) => begin > from) : spans.findLast(({ begin }) => begin < from);
+    return span ? { begin: span.begin, end: span.end, text: [span.label, percent(span.probability)].filter(Boolean).join(" ") } : null;
   }
 
   /** Commands that begin at one tick are told apart by their number. */

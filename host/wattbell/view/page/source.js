@@ -21,6 +21,8 @@ export class Source {
   take(about) {
     this.about = about;
     this.wholes = new Map();
+    this.energy = null; // answer of `energy`
+    this.energyState = "unasked"; // then working, shown or failed
     this.shift = about.align ?? 0;
     this.ratio = about.tick_s / this.first.tick_s;
     this.plain = this.shift === 0 && this.ratio === 1;
@@ -61,6 +63,23 @@ export class Source {
       this.wholes.set(what, asked);
     }
     return this.wholes.get(what);
+  }
+
+  /** Power states and energies of all of the capture, once; true where they have come. */
+  async work() {
+    if (this.energyState === "working" || this.energy) return Boolean(this.energy);
+    this.energyState = "working";
+    const { about } = this;
+    try {
+      const answer = await this.ask("energy");
+      if (about !== this.about) return false; // the capture has been completed meanwhile
+      this.energy = answer;
+      this.energyState = "shown";
+    } catch (error) {
+      this.energyState = "failed";
+      this.energyError = error.message;
+    }
+    return Boolean(this.energy);
   }
 
   #shifted(value) {

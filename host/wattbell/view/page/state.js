@@ -3,7 +3,7 @@
 /** Rows in their order, with their names in the fragment and on the page. The first (time and phases) is always there. */
 export const ROWS = [
   ["power", "Power"], ["current", "Current"], ["voltage", "Voltage"], ["load", "MB/s"], ["iops", "IOPS"], ["depth", "Queue depth"],
-  ["commands", "Commands"], ["levels", "Link and pins"],
+  ["commands", "Commands"], ["states", "Power states"], ["levels", "Link and pins"],
 ];
 const THEMES = ["auto", "light", "dark"];
 

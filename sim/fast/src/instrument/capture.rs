@@ -4,10 +4,10 @@ use super::Instrument;
 use crate::events::{event, Lost};
 use crate::rail::Analog;
 use crate::run::State;
-use crate::status::{self, Counters};
-use crate::time::{tick, Clock, NEVER};
+use crate::status::{self, Pending};
+use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER};
 use crate::writer::{Block, Source};
-use wattbell_spec::wire::event_type_code as kind;
+use wattbell_spec::wire::{event_type_code as kind, loss_source_code};
 
 impl<A: Analog> Instrument<A> {
     /// Does what the run's present state does in `clock`.
@@ -24,7 +24,6 @@ impl<A: Analog> Instrument<A> {
                 self.events.offer_run(clock + 1, event(self.run.tick, kind::RUN, 1, 0, 0));
                 self.rail.set_run(clock + 1, true);
                 self.tracker.set_run(clock + 2, true);
-                self.collect();
                 self.run.to(State::Started, clock);
             }
             State::Started => self.after_event(clock, State::Running),
@@ -40,12 +39,11 @@ impl<A: Analog> Instrument<A> {
                     self.rail.set_run(clock + 1, false);
                     self.tracker.set_run(clock + 2, false);
                     self.run.to(State::Drain, clock);
+                    self.run.at = all_out(clock);
                 }
             }
             State::Drain => {
                 let drained = self.rail.is_idle(clock)
-                    && self.tracker.is_idle(clock)
-                    && self.records.front().is_none_or(|r| r.0 > clock)
                     && self.events.tracker_is_empty(clock)
                     && self.raw_blocks.is_empty(clock)
                     && self.command_blocks.queue.level(clock) == 0
@@ -95,23 +93,22 @@ impl<A: Analog> Instrument<A> {
         self.run.to(state, clock);
     }
 
-    /// Whether no block is open, closed or being sent.
+    /// Whether no block is open, closed or being sent, nor a STATUS block waits for its counters.
     fn is_sent(&self, clock: Clock) -> bool {
         self.command_blocks.is_idle(clock)
             && self.event_blocks.is_idle(clock)
             && self.raw_blocks.is_idle(clock)
             && self.rail.is_idle(clock)
             && self.writer.is_idle(clock)
+            && self.pending.is_none()
     }
 
     /// A STATUS block is requested in `clock`; lost if the previous one has not been sent.
     pub(super) fn status(&mut self, clock: Clock, run: bool) {
-        if !self.writer.buffer(Source::Status).is_empty(clock) {
+        if self.pending.is_some() || !self.writer.buffer(Source::Status).is_empty(clock) {
             self.status_dropped = self.status_dropped.saturating_add(1);
             return;
         }
-        let mut counters: Counters = self.tracker.counters(clock);
-        counters.commands += self.summarised;
         let config = *self.rail.announced_by(clock);
         let rig = status::Rig {
             version: wattbell_spec::registers::GATEWARE_VERSION,
@@ -122,11 +119,26 @@ impl<A: Analog> Instrument<A> {
             lost_events: self.events.lost(Lost::Events),
             lost_samples: self.events.lost(Lost::Samples),
         };
+        let counters = self.tracker.request(clock);
+        self.pending = Some(Pending { closes: all_out(clock), first_tick: tick(clock), counters, rig });
+    }
+
+    /// The tracker's counters of the pending STATUS block are known in `clock`.
+    pub(super) fn close_status(&mut self, clock: Clock) {
+        let Some(Pending { first_tick, mut counters, rig, .. }) = self.pending.take() else { return };
+        let lost = |source| self.events.tracker_losses.count(source, clock);
+        (counters.lost_commands, counters.lost_pages) = (lost(loss_source_code::SLOTS), lost(loss_source_code::PAGES));
         self.writer.buffer(Source::Status).close(Block {
-            payload: status::payload(&counters, &rig),
-            first_tick: tick(clock),
+            payload: status::payload(&self.tracker.complete(&counters), &rig),
+            first_tick,
             dropped: std::mem::take(&mut self.status_dropped),
             ready: clock + 1,
         });
     }
+}
+
+/// The cycle in which all that was made up to `clock` is certainly released.
+fn all_out(clock: Clock) -> Clock {
+    const MARGIN_TICKS: u64 = 16;
+    clock_at(tick(clock) + DELAY_TICKS + MARGIN_TICKS)
 }

@@ -4,34 +4,35 @@ mod capture;
 mod selftest;
 mod shows;
 
-use crate::builder::{Builder, Record};
+use crate::builder::Builder;
+use crate::command::Command;
 use crate::events::{EventPort, Levels, Lost};
 use crate::rail::{Analog, Rail};
 use crate::raw::RawBuilder;
 use crate::registers::{Effect, Registers};
 use crate::run::{Run, State};
 use crate::selftest::Player;
-use crate::time::{clock_at, tick, Clock, NEVER};
-use crate::tracker::completion::Completion;
-use crate::tracker::Tracker;
+use crate::status::Pending;
+use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER, TICKS};
+use crate::tracker::{Tracker, LATENCY};
 use crate::watch::{Conversion, Wanted};
 use crate::writer::{Source, Writer};
 use std::collections::VecDeque;
 use wattbell_bus::{Direction, Signal, Summary, Tlp};
-use wattbell_spec::wire::{COMMAND_SIZE, EVENT_SIZE};
+use wattbell_spec::wire::{loss_source_code, COMMAND_SIZE, EVENT_SIZE};
 
-/// Command records the queue holds besides its output register.
-const RECORD_QUEUE: usize = 511;
-/// Words of raw TLPs that are certain to be taken before the tracker's queue of 1024 is full.
-const RAW_QUEUE: usize = 1000;
+/// Command records, events and words of raw TLPs that the tracker's queues of 512, 64 and 4096 certainly hold.
+const RECORDS: usize = 500;
+const EVENTS: usize = 60;
+const RAW_WORDS: usize = 4000;
+/// Cycles for which they may hold what they have: from about when the hardware makes it to its release.
+const HELD: Clock = DELAY_TICKS / TICKS - LATENCY;
 
 /// The part that acts next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Pins,
     Tracker,
-    Records,
-    Summaries,
     Events,
     CommandBlocks,
     EventBlocks,
@@ -41,6 +42,7 @@ enum Part {
     SelfTest,
     Writes,
     Writer,
+    Status,
 }
 
 /// The instrument.
@@ -61,26 +63,20 @@ pub struct Instrument<A> {
     rail: Rail,
     tracker: Tracker,
     player: Player,
-    /// Command records, each with the cycle in which it becomes visible after the tracker.
-    records: VecDeque<(Clock, Record<COMMAND_SIZE>)>,
-    records_shown: Clock,
-    /// Commands without TLPs, each with the cycle in which it completes.
-    summaries: VecDeque<(Clock, Completion, Record<COMMAND_SIZE>)>,
-    summarised: u64,
-    /// The queue accepts one record per cycle.
-    records_at: Clock,
-    records_dropped: u32,
     events_shown: Clock,
+    losses_shown: Clock,
     events: EventPort,
     command_blocks: Builder<COMMAND_SIZE>,
     event_blocks: Builder<EVENT_SIZE>,
     raw_blocks: RawBuilder,
-    raw_full: bool,
+    /// One of the tracker's queues, when it was full.
+    full: Option<&'static str>,
+    pending: Option<Pending>,
     status_dropped: u32,
     writer: Writer,
     listening: Listening,
     /// Commands at their CQEs, each with the cycle in which it becomes visible.
-    completions: VecDeque<(Clock, Completion)>,
+    completions: VecDeque<(Clock, [u32; 6])>,
     moved: bool,
 }
 
@@ -100,8 +96,8 @@ pub struct Listening {
 pub enum Told {
     /// A conversion has completed.
     Conversion(Conversion),
-    /// A command has reached its CQE.
-    Completion(Completion),
+    /// A command has reached its CQE (its bits as in COMPLETION of nvme/layouts.py).
+    Completion([u32; 6]),
     /// PERST#, CLKREQ# or the link state has changed.
     Levels,
 }
@@ -123,18 +119,14 @@ impl<A: Analog> Instrument<A> {
             registers,
             tracker: Tracker::new(clock + 1),
             player: Player::default(),
-            records: VecDeque::new(),
-            records_shown: 0,
-            summaries: VecDeque::new(),
-            summarised: 0,
-            records_at: 0,
-            records_dropped: 0,
             events_shown: 0,
+            losses_shown: 0,
             events: EventPort::default(),
             command_blocks: Builder::new(true),
             event_blocks: Builder::new(false),
             raw_blocks: RawBuilder::default(),
-            raw_full: false,
+            full: None,
+            pending: None,
             status_dropped: 0,
             writer: Writer::default(),
             listening: Listening::default(),
@@ -150,7 +142,11 @@ impl<A: Analog> Instrument<A> {
 
     /// A TLP whose first symbol is at `tick`; ticks do not decrease.
     pub fn tlp(&mut self, direction: Direction, tick: u64, tlp: Tlp) {
-        self.tracker.tlp(direction == Direction::Up, tick, tlp);
+        let up = direction == Direction::Up;
+        if let Some(clock) = self.tracker.tlp(up, tick, tlp) {
+            let source = if up { loss_source_code::TLP_UP } else { loss_source_code::TLP_DOWN };
+            self.events.tracker_losses.lose(clock, source, tick);
+        }
     }
 
     /// The next TLP of `direction` comes after some that were missed.
@@ -165,8 +161,7 @@ impl<A: Analog> Instrument<A> {
 
     /// A command without TLPs completes at `tick`. Its own instants count from tick `origin`.
     pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
-        let completion = Completion::of_summary(summary, origin);
-        self.summaries.push_back((clock_at(tick), completion, crate::tracker::record::of_summary(summary, origin)));
+        self.tracker.summary(tick, Command::of_summary(summary, origin));
     }
 
     fn pins_next(&self) -> Clock {
@@ -216,15 +211,18 @@ impl<A: Analog> Instrument<A> {
     /// Advances up to and including `limit`, or to the first cycle with something that is listened for. All inputs up
     /// to then must be known.
     pub fn advance(&mut self, limit: Clock) {
-        self.tracker.know_until(limit);
         let mut limit = limit;
         loop {
             if self.moved {
                 limit = self.clock.max(self.sidebands_at - 1);
             }
             limit = limit.min(self.completions.front().map_or(NEVER, |c| c.0)).min(self.rail.watch.told_at());
-            let outside =
-                [(self.pins_next(), Part::Pins), (self.run.next(), Part::Run), (self.writes_next(), Part::Writes)];
+            let outside = [
+                (self.pins_next(), Part::Pins),
+                (self.player.next(), Part::SelfTest),
+                (self.run.next(), Part::Run),
+                (self.writes_next(), Part::Writes),
+            ];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
             if self.listening.completions {
                 // No part goes beyond what may end this.
@@ -232,18 +230,17 @@ impl<A: Analog> Instrument<A> {
             }
             let inside = [
                 (self.tracker.due(), Part::Tracker),
-                (self.records.front().map_or(NEVER, |r| r.0), Part::Records),
-                (self.summaries.front().map_or(NEVER, |s| s.0.max(self.records_at)), Part::Summaries),
                 (self.events.next(), Part::Events),
                 (self.command_blocks.next(&self.writer.buffers[Source::Commands as usize]), Part::CommandBlocks),
                 (self.event_blocks.next(&self.writer.buffers[Source::Events as usize]), Part::EventBlocks),
                 (self.raw_blocks.next(&self.writer.buffers[Source::Raw as usize]), Part::RawBlocks),
                 (self.rail.next(), Part::Rail),
-                (self.player.next(), Part::SelfTest),
                 (self.writer.next(), Part::Writer),
             ];
+            let status = (self.pending.as_ref().map_or(NEVER, |p| p.closes), Part::Status);
             let mut first = (NEVER, Part::Pins);
-            for candidate in [outside[0]].into_iter().chain(inside).chain([outside[1], outside[2]]) {
+            for candidate in [outside[0]].into_iter().chain(inside).chain([outside[1], outside[2], outside[3], status])
+            {
                 if candidate.0 < first.0 {
                     first = candidate;
                 }
@@ -261,29 +258,32 @@ impl<A: Analog> Instrument<A> {
         match part {
             Part::Pins => self.pins(clock),
             Part::Tracker => {
-                self.tracker.step();
-                self.collect();
+                // A watched conversion may end this at any time: then nothing may have gone ahead.
+                let alone = self.listening.conversions == Wanted::default();
+                self.tracker.step(clock, if alone { quiet_until.max(clock) } else { clock });
+                self.collect(clock);
             }
-            Part::Records => {
-                if let Some((_, record)) = self.records.pop_front() {
-                    self.record(clock, record);
+            Part::Events => {
+                if self.events.waiting(clock + HELD) > EVENTS {
+                    self.full.get_or_insert("more events waited for their release than the tracker's queue holds");
                 }
+                self.events.step(clock, self.tracker.runs(clock), &mut self.event_blocks);
             }
-            Part::Summaries => {
-                if let Some((_, completion, record)) = self.summaries.pop_front() {
-                    if self.listening.completions {
-                        self.completions.push_back((clock, completion));
-                    }
-                    if self.run.is_capturing(clock) {
-                        self.summarised += 1;
-                        self.record(clock, record);
-                    }
+            Part::CommandBlocks => {
+                let queue = &self.command_blocks.queue;
+                if queue.len() > RECORDS && queue.level(clock + HELD) > RECORDS {
+                    self.full.get_or_insert("more command records waited than their queue holds");
                 }
+                self.command_blocks.step(clock, self.writer.buffer(Source::Commands));
             }
-            Part::Events => self.events.step(clock, &mut self.event_blocks),
-            Part::CommandBlocks => self.command_blocks.step(clock, self.writer.buffer(Source::Commands)),
             Part::EventBlocks => self.event_blocks.step(clock, self.writer.buffer(Source::Events)),
-            Part::RawBlocks => self.raw_blocks.step(clock, self.writer.buffer(Source::Raw)),
+            Part::RawBlocks => {
+                if self.raw_blocks.level(clock + HELD) > RAW_WORDS {
+                    self.full.get_or_insert("Identify data came faster than it can be handed on");
+                }
+                let lost = self.events.tracker_losses.count(loss_source_code::RAW, clock);
+                self.raw_blocks.step(clock, lost, self.writer.buffer(Source::Raw));
+            }
             Part::Rail => {
                 let buffer = self.writer.buffer(Source::Rail);
                 self.rail.step(quiet_until.max(clock), &mut self.analog, buffer);
@@ -295,43 +295,35 @@ impl<A: Analog> Instrument<A> {
             Part::SelfTest => self.act(clock),
             Part::Writes => self.write_step(clock),
             Part::Writer => self.writer.step(),
+            Part::Status => self.close_status(clock),
         }
     }
 
-    /// The tracker's output becomes visible behind its queues.
-    fn collect(&mut self) {
+    /// Queues what the tracker has made by `clock` for its release.
+    fn collect(&mut self, clock: Clock) {
+        let made = self.tracker.made();
         if self.player.is_on() {
-            self.drop_made();
+            // The pattern's records are counted, and go no further.
+            made.records.clear();
+            made.events.clear();
+            made.raws.clear();
         }
-        for (written, record) in self.tracker.records.drain(..) {
-            self.records_shown = (written + 2).max(self.records_shown + 1);
-            self.records.push_back((self.records_shown, record));
+        for (tick, record) in made.records.drain(..) {
+            self.command_blocks.queue.release(clock_at(tick), record);
         }
-        for (written, event) in self.tracker.events.drain(..) {
-            self.events_shown = (written + 2).max(self.events_shown + 1);
+        for (tick, event) in made.events.drain(..) {
+            self.events_shown = clock_at(tick).max(self.events_shown + 1);
             self.events.tracker.push_back((self.events_shown, event));
         }
-        let told = self.tracker.completions.drain(..);
+        for (source, tick) in made.losses.drain(..) {
+            self.losses_shown = clock_at(tick + DELAY_TICKS).max(self.losses_shown + 1);
+            self.events.tracker_losses.lose(self.losses_shown, source, tick);
+        }
+        made.raws.drain(..).for_each(|raw| self.raw_blocks.push(raw));
         if self.listening.completions {
-            self.completions.extend(told);
+            self.completions.extend(made.completions.iter().map(|command| (clock, command.completion())));
         }
-        for raw in self.tracker.raws.drain(..) {
-            self.raw_blocks.push(raw);
-            self.raw_full |= self.raw_blocks.level() > RAW_QUEUE;
-        }
-    }
-
-    /// A command record enters the queue before its builder.
-    fn record(&mut self, clock: Clock, mut record: Record<COMMAND_SIZE>) {
-        self.records_at = clock + 1;
-        let queue = &mut self.command_blocks.queue;
-        if queue.len() >= RECORD_QUEUE && queue.behind(clock) >= RECORD_QUEUE {
-            self.records_dropped = self.records_dropped.saturating_add(1);
-            self.events.lose(Lost::Records, 1);
-            return;
-        }
-        record.dropped = std::mem::take(&mut self.records_dropped);
-        queue.push(clock, record);
+        made.completions.clear();
     }
 
     /// One change of a signal per cycle, so that a pulse shorter than a cycle is still seen.

@@ -39,18 +39,8 @@ impl<A: Analog> Instrument<A> {
     pub(super) fn act(&mut self, clock: Clock) {
         match self.player.act() {
             Some(Act::Perst(level)) => self.tracker.perst(clock, level),
-            Some(Act::Run(run)) => {
-                self.tracker.set_run(clock + 1, run);
-                self.collect();
-            }
+            Some(Act::Run(run)) => self.tracker.set_run(clock + 1, run),
             None => {}
         }
-    }
-
-    /// During the pattern, records are counted but nothing is passed on.
-    pub(super) fn drop_made(&mut self) {
-        self.tracker.records.clear();
-        self.tracker.events.clear();
-        self.tracker.raws.clear();
     }
 }

@@ -20,14 +20,12 @@ impl<A: Analog> Instrument<A> {
 
     /// Number of command records so far.
     pub fn commands(&self) -> u64 {
-        self.tracker.commands() + self.summarised
+        self.tracker.commands()
     }
 
     /// The tracker's part of a STATUS block made now.
     pub fn counters(&mut self) -> Counters {
-        let mut counters = self.tracker.counters(self.clock);
-        counters.commands += self.summarised;
-        counters
+        self.tracker.counters(self.clock)
     }
 
     /// Command records, events and samples lost after the tracker.
@@ -75,7 +73,6 @@ impl<A: Analog> Instrument<A> {
 
     /// What could not be modelled exactly, if it has happened.
     pub fn inexact(&self) -> Option<&'static str> {
-        let raw = self.raw_full.then_some("Identify data came faster than it can be handed on");
-        self.tracker.inexact().or(raw)
+        self.tracker.inexact().or(self.full)
     }
 }

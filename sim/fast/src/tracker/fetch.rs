@@ -2,273 +2,225 @@
 
 use super::engine::Engine;
 use super::header::Header;
-use super::record::{short_nsid, UNKNOWN};
 use super::store::*;
-use crate::time::Clock;
+use crate::command::{short_nsid, Command};
 use wattbell_spec::nvme::{admin, feature, io, LBA_OPCODES};
 use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, loss_source_code as source, marker_source_code,
 };
 
-/// Double words of an SQE that are read, and the cycles it takes.
-const USED_WORDS: usize = 13;
 const SQE_WORDS: usize = 16;
 
 impl Engine {
     /// A read in a page of submission queue `qid`.
     pub fn fetch(&mut self, h: &Header, qid: u8) {
-        self.go(); // FETCH
-        self.go(); // FETCH_LOAD
         let at = usize::from(qid);
-        let shape = self.tables.sq_shape[at];
-        let size = shape.size;
-        let offset = ((h.address >> 6 & 0x3F_FFFF).wrapping_sub(shape.base >> 6 & 0x3F_FFFF)) & 0x3F_FFFF;
+        let Sq { base, size, .. } = self.tables.sq[at];
+        let offset = (h.address >> 6).wrapping_sub(base >> 6) & 0x3F_FFFF;
         if h.address >> 2 & 0xF != 0 || h.length & 0xF != 0 || offset >= u64::from(size) {
-            self.unmatched();
-            return self.tag_unknown(h);
+            return self.read_nothing(h);
         }
-        self.go(); // FETCH_BEGIN
-        let mut sq = self.tables.sq[at];
+        let mut sq = std::mem::take(&mut self.tables.sq[at]);
         let mut index = offset as u16;
         let mut left = h.length >> 4;
-        let mut ahead = modulo(i64::from(sq.tail) - i64::from(index), size);
-        if sq.tail_known && u32::from(left) > ahead {
+        let mut ahead = sq.tail.map_or(0, |tail| distance(index, tail, size));
+        if sq.tail.is_some() && u32::from(left) > ahead {
             // A doorbell was missed, or there was none (shadow doorbells).
             let end = u32::from(index) + u32::from(left);
-            sq.tail = if end >= size { end - size } else { end } as u16;
-        }
-        if !sq.tail_known {
-            ahead = 0;
+            sq.tail = Some(if end >= size { end - size } else { end } as u16);
         }
         let flags = if self.shadow && qid != 0 { flag::SHADOW } else { flag::GUESS };
-        let mut tag = Tag { valid: true, kind: Carries::Sqe, qid, index, remaining: h.length, ..Tag::default() };
+        let fetch = Some(self.tick);
+        let mut tag = Tag { kind: Carries::Sqe, qid, index, ..Tag::unknown(h.length) };
         let mut last = 0;
-        loop {
-            self.go(); // FETCH_ENTRY
-            if left == 0 {
-                break;
-            }
-            let head = self.tables.slots[usize::from(sq.head)].index;
-            let of_head = modulo(i64::from(sq.tail) - i64::from(head), size);
-            let distance = modulo(i64::from(index) - i64::from(head), size);
-            let matches = sq.count != 0 && head == index;
-            if sq.count != 0 && distance < of_head && !matches {
-                // The read of this one was not seen. Its CQE will make a record without SQE.
-                let passed = sq.head;
-                self.release(passed);
-                (sq.head, sq.count) = (self.tables.next[usize::from(passed)], sq.count - 1);
-                continue;
-            }
-            let here = index;
-            left -= 1;
-            index = if u32::from(index) + 1 == size { 0 } else { index + 1 };
-            let slot = if matches {
-                let slot = sq.head;
-                let tick = self.tick;
-                let s = self.slot(slot);
-                (s.state, s.fetch) = (State::Fetching, tick);
-                (sq.head, sq.count) = (self.tables.next[usize::from(slot)], sq.count - 1);
-                Some(slot)
-            } else if self.slot_is_free() {
-                let fetch = self.tick;
-                Some(self.allocate(Slot { state: State::Fetching, qid, index: here, flags, fetch, ..Slot::EMPTY }))
-            } else {
-                if ahead == 0 {
-                    // It had no doorbell; otherwise it was counted when its doorbell found no slot.
-                    self.lose(source::SLOTS);
+        while left != 0 {
+            let head = sq.announced.front().map(|&slot| (slot, self.tables.slots[usize::from(slot)].index));
+            let slot = match head {
+                Some((slot, first)) if first == index => {
+                    sq.announced.pop_front();
+                    let s = self.slot(slot);
+                    (s.state, s.command.fetch) = (State::Fetching, fetch);
+                    Some(slot)
                 }
-                None
+                Some((slot, first)) if distance(first, index, size) < distance(first, sq.tail.unwrap_or(0), size) => {
+                    // The read of this one was not seen. Its CQE will make a record without SQE.
+                    sq.announced.pop_front();
+                    self.release(slot);
+                    continue;
+                }
+                _ => {
+                    let new =
+                        self.allocate(State::Fetching, index, Command { qid, flags, fetch, ..Command::default() });
+                    if new.is_none() && ahead == 0 {
+                        // It had no doorbell; otherwise it was counted when its doorbell found no slot.
+                        self.lose(source::SLOTS);
+                    }
+                    new
+                }
             };
-            ahead = ahead.saturating_sub(1);
             if let Some(slot) = slot {
                 if tag.left == 0 {
                     tag.slot = slot;
                 } else {
-                    self.tables.next[usize::from(last)] = slot;
+                    self.slot(last).next = slot;
                 }
                 last = slot;
                 tag.left += 1;
             }
+            (index, left, ahead) = (after(index, size), left - 1, ahead.saturating_sub(1));
         }
-        self.go(); // FETCH_END
-        (sq.fetch, sq.fetch_known) = (index, true);
+        sq.fetch = Some(index);
         self.tables.sq[at] = sq;
         self.tables.tags[usize::from(h.tag)] = tag;
     }
 
-    pub fn tag_unknown(&mut self, h: &Header) {
-        self.go(); // TAG_UNKNOWN
-        self.tables.tags[usize::from(h.tag)] =
-            Tag { valid: true, kind: Carries::Unknown, remaining: h.length, ..Tag::default() };
-    }
-
     /// A completion with SQEs.
-    pub fn sqes(&mut self, h: &Header) {
-        let mut t = self.tables.tags[usize::from(h.tag)];
-        let size = self.tables.sq_shape[usize::from(t.qid)].size;
-        let mut words_left = i32::from(h.length);
-        let mut at = 0;
-        self.go(); // SQE
-        loop {
-            self.t += USED_WORDS as Clock; // SQE_WORD
-            let mut sqe = [0; USED_WORDS];
-            for (k, word) in sqe.iter_mut().enumerate() {
-                *word = h.word(at + k);
-            }
-            self.sqe(&sqe, &mut t);
-            self.go(); // SQE_NEXT
-            let end = words_left <= SQE_WORDS as i32 || t.remaining <= SQE_WORDS as u16;
-            t.index = if u32::from(t.index) + 1 == size { 0 } else { t.index + 1 };
+    pub fn sqes(&mut self, h: &Header, mut t: Tag) {
+        let size = self.tables.sq[usize::from(t.qid)].size;
+        for first in (0..usize::from(h.length)).step_by(SQE_WORDS) {
+            self.sqe(&std::array::from_fn(|k| h.word(first + k)), &mut t);
+            t.index = after(t.index, size);
             t.valid = t.remaining > SQE_WORDS as u16;
             t.remaining = t.remaining.wrapping_sub(SQE_WORDS as u16) & 0x7FF;
-            words_left -= SQE_WORDS as i32;
-            at += SQE_WORDS;
-            if end {
+            if !t.valid {
                 break;
             }
         }
-        self.go(); // TAG_STORE
         self.tables.tags[usize::from(h.tag)] = t;
     }
 
-    /// From SQE_CHECK to SQE_NEXT_SLOT.
-    fn sqe(&mut self, s: &[u32; USED_WORDS], t: &mut Tag) {
-        self.go(); // SQE_CHECK
-        let slot = self.tables.slots[usize::from(t.slot)];
-        if slot.state != State::Fetching || slot.qid != t.qid {
+    fn sqe(&mut self, s: &[u32; SQE_WORDS], t: &mut Tag) {
+        let number = t.slot;
+        let Slot { state, index, next, command: before, .. } = *self.slot(number);
+        if state != State::Fetching || before.qid != t.qid {
             t.left = 0; // its queue was deleted meanwhile
-            return;
         }
-        if t.left == 0 || slot.index != t.index {
+        if t.left == 0 || index != t.index {
             return;
         }
         let (opcode, cid) = (s[0] as u8, (s[0] >> 16) as u16);
-        let next = self.tables.next[usize::from(t.slot)];
-        let seen = if slot.doorbell == UNKNOWN { slot.fetch } else { slot.doorbell };
-        let found = self.find(t.qid, cid);
-        self.go(); // SQE_FOUND
         let admin = t.qid == 0;
         if admin && opcode == admin::GET_FEATURES && s[10] as u8 == feature::MARKER {
+            let seen = before.doorbell.or(before.fetch).unwrap_or(self.tick);
             self.event_at(seen, kind::MARKER, marker_source_code::IN_BAND, 0, s[11]);
         }
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
         let (prp1, prp2) = (long(6), long(8));
         if admin && opcode == admin::IDENTIFY && self.identifies != 31 {
             self.identifies += 1;
-            self.note_armed();
         }
         if admin && opcode == admin::DOORBELL_BUFFER_CONFIG {
             self.db_buffers = [prp1, prp2];
         }
-        if let Some(found) = found {
+        if let Some(found) = self.tables.take_in_flight(t.qid, cid) {
             // The CID is reused before its CQE was seen: that CQE was missed.
-            self.unlink(t.qid, cid, found);
-            self.emit(found.slot, Some(self.tick), true, UNKNOWN);
+            self.abort(found, flag::CID_REUSED);
         }
-        self.go(); // SQE_STORE
         let nlb = (s[12] & 0xFFFF) + 1;
         let is_lba = !admin && LBA_OPCODES.contains(&opcode);
         let is_dsm = !admin && opcode == io::DSM;
         let (sgl, has_pointer) = (s[0] >> 14 & 3 != 0, opcode & 3 != 0);
-        let partial = if has_pointer && sgl { flag::DATA_PARTIAL } else { 0 };
-        let flush = !admin && opcode == 0;
-        let lba = if is_dsm {
-            0
-        } else if is_lba {
-            long(10) & 0xFF_FFFF_FFFF
-        } else {
-            u64::from(s[10])
+        let (slba, blocks) = match () {
+            _ if is_dsm => (0, 0),
+            _ if is_lba => (long(10) & 0xFF_FFFF_FFFF, nlb),
+            _ if !admin && opcode == io::FLUSH => (s[10].into(), 0),
+            _ => (s[10].into(), s[11]),
         };
-        let blocks = if is_dsm || flush {
-            0
-        } else if is_lba {
-            nlb
-        } else {
-            s[11]
-        };
-        let ranges = (s[10] & 0xFF) + 1;
-        let shift = self.mps + 12;
-        let size = u64::from(self.page_words() as u32) << 2;
-        let offset = (u64::from(self.page_offset(prp1)) << 2 | prp1 & 3) & 0xFFFF;
-        let least = u64::from(if is_dsm { ranges << 4 } else { nlb << 9 });
-        let known = is_lba || is_dsm;
-        let sure = if known { (offset + least + size - 1) >> shift } else { 1 };
-        let most = (offset + if is_dsm { least } else { u64::from(nlb) << 12 } + size - 1) >> shift;
-        let number = t.slot;
-        let generation = slot.generation;
-        let flags = slot.flags | partial;
+        let size = DataSize::new(self, prp1, nlb, is_lba, is_dsm.then_some((s[10] & 0xFF) + 1));
         let stored = self.slot(number);
-        stored.state = State::InFlight;
-        (stored.opcode, stored.cid, stored.nsid) = (opcode, cid, short_nsid(s[1]));
-        (stored.lba, stored.blocks, stored.prp1) = (lba, blocks, prp1);
-        (stored.ranges_expected, stored.pages_sure, stored.flags) = (ranges as u16, sure as u32 & 0x1_FFFF, flags);
-
-        self.go(); // SQE_LINK
-        let chain = &mut self.tables.hash_head[hash(t.qid, cid)];
-        self.tables.hash_next[usize::from(number)] = chain.replace(number);
+        (stored.state, stored.prp1) = (State::InFlight, prp1);
+        (stored.ranges_expected, stored.pages_sure) = ((s[10] & 0xFF) as u16 + 1, size.pages_sure as u32 & 0x1_FFFF);
+        let flags = before.flags | if has_pointer && sgl { flag::DATA_PARTIAL } else { 0 };
+        stored.command = Command { opcode, cid, nsid: short_nsid(s[1]), slba, blocks, flags, ..before };
+        self.tables.set_in_flight(t.qid, cid, number);
         let no_data =
             admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
         if has_pointer && !sgl && prp1 != 0 && !no_data {
-            let words = self.page_words();
-            let known_most = |most: u64| if known { most } else { u64::MAX };
-            let from = offset >> 2;
-            let (end, longest) = (from + (least >> 2), from + (u64::from(nlb) << 10));
-            let entry = PageEntry {
-                key: self.page_key(prp1),
-                valid: true,
-                kind: if is_dsm { Page::Ranges } else { Page::Data },
-                start: self.page_offset(prp1),
-                slot: number,
-                generation,
-                index: 0,
-                doubtful: false,
-            };
-            let piece = known && from != 0 && end < words;
-            self.insert_span(entry, piece, end, if is_dsm { end } else { longest });
-            self.go(); // SQE_PRP2
-            if prp2 != 0 && !(known && most < 2) {
-                let at = u64::from(self.page_offset(prp2));
-                let kind = if is_dsm {
-                    Page::Ranges
-                } else if (is_lba && sure > 2) || at != 0 {
-                    Page::List
-                } else if is_lba && most == 2 {
-                    Page::Data
-                } else {
-                    Page::Either
-                };
-                let index = (words - u64::from(self.page_offset(prp1))) >> 1;
-                let list = |pages: u64| at + (pages.saturating_sub(1).max(1) << 1);
-                let entry = PageEntry {
-                    key: self.page_key(prp2),
-                    start: if kind == Page::List { at as u16 } else { 0 },
-                    kind,
-                    index: if is_dsm { index as u16 & 0x3FFF } else { 0 },
-                    doubtful: !known || sure < 2,
-                    ..entry
-                };
-                let piece = at != 0 && !is_dsm && list(sure) < words;
-                self.insert_span(entry, piece, list(sure), known_most(list(most)));
-            }
+            self.enter_data(number, prp1, prp2, &size);
         }
-        self.go(); // SQE_NEXT_SLOT
         (t.slot, t.left) = (next, t.left - 1);
     }
 
-    /// A tag is reused, or its read failed, before all of its completions came: its slots are returned. States started
-    /// after the present one; ends in the last of them.
+    /// Enters the pages that an SQE points to.
+    fn enter_data(&mut self, slot: u16, prp1: u64, prp2: u64, size: &DataSize) {
+        let words = self.page_words();
+        let &DataSize { is_lba, is_dsm, known, end, longest, pages_sure, pages_most } = size;
+        let start = self.page_offset(prp1);
+        let entry = PageEntry {
+            key: self.page_key(prp1),
+            valid: true,
+            kind: if is_dsm { Page::Ranges } else { Page::Data },
+            start,
+            slot,
+            generation: self.slot(slot).generation,
+            index: 0,
+            doubtful: false,
+        };
+        self.insert_span(entry, known && start != 0 && end < words, end, longest);
+        if prp2 == 0 || (known && pages_most < 2) {
+            return;
+        }
+        let at = self.page_offset(prp2);
+        let kind = match () {
+            _ if is_dsm => Page::Ranges,
+            _ if (is_lba && pages_sure > 2) || at != 0 => Page::List,
+            _ if is_lba && pages_most == 2 => Page::Data,
+            _ => Page::Either,
+        };
+        let index = (words - u64::from(start)) >> 1;
+        let list_end = |pages: u64| u64::from(at) + (pages.saturating_sub(1).max(1) << 1);
+        let entry = PageEntry {
+            key: self.page_key(prp2),
+            start: if kind == Page::List { at } else { 0 },
+            kind,
+            index: if is_dsm { index as u16 & 0x3FFF } else { 0 },
+            doubtful: !known || pages_sure < 2,
+            ..entry
+        };
+        let piece = at != 0 && !is_dsm && list_end(pages_sure) < words;
+        self.insert_span(entry, piece, list_end(pages_sure), if known { list_end(pages_most) } else { u64::MAX });
+    }
+
+    /// A tag is reused, or its read failed, before all of its completions came: its slots are returned.
     pub fn reclaim(&mut self, tag: u16) {
-        self.go(); // RECLAIM
         let mut t = std::mem::take(&mut self.tables.tags[usize::from(tag)]);
-        loop {
-            self.go(); // RECLAIM_SLOT
-            let s = self.tables.slots[usize::from(t.slot)];
-            if t.kind != Carries::Sqe || t.left == 0 || s.state != State::Fetching || s.qid != t.qid {
+        while t.kind == Carries::Sqe && t.left != 0 {
+            let Slot { state, next, command, .. } = *self.slot(t.slot);
+            if state != State::Fetching || command.qid != t.qid {
                 break;
             }
             self.release(t.slot);
-            (t.slot, t.left) = (self.tables.next[usize::from(t.slot)], t.left - 1);
+            (t.slot, t.left) = (next, t.left - 1);
         }
-        self.go(); // RECLAIM_RETURN
+    }
+}
+
+/// What is known of the size of a command's data.
+struct DataSize {
+    is_lba: bool,
+    is_dsm: bool,
+    known: bool,
+    /// Where in the first page it ends at the earliest and at the latest, in double words.
+    end: u64,
+    longest: u64,
+    /// Pages it has at least and at most.
+    pages_sure: u64,
+    pages_most: u64,
+}
+
+impl DataSize {
+    /// Of `nlb` blocks of 512 to 4096 bytes, or of so many `ranges`, from `prp1` on.
+    fn new(e: &Engine, prp1: u64, nlb: u32, is_lba: bool, ranges: Option<u32>) -> Self {
+        let offset = u64::from(e.page_offset(prp1)) << 2 | prp1 & 3;
+        let (least, most) = match ranges {
+            Some(ranges) => (u64::from(ranges) << 4, u64::from(ranges) << 4),
+            None => (u64::from(nlb) << 9, u64::from(nlb) << 12),
+        };
+        let known = is_lba || ranges.is_some();
+        let shift = e.mps + 12;
+        let pages = |bytes: u64| (offset + bytes + (1 << shift) - 1) >> shift;
+        let (end, longest) = ((offset >> 2) + (least >> 2), (offset >> 2) + (most >> 2));
+        let pages_sure = if known { pages(least) } else { 1 };
+        Self { is_lba, is_dsm: ranges.is_some(), known, end, longest, pages_sure, pages_most: pages(most) }
     }
 }

@@ -4,8 +4,8 @@ use wattbell_bus::Tlp;
 
 /// Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts.
 const KEEP: u16 = 16;
-/// TLPs of up to this many double words are never skipped.
-pub const LONG: u16 = 20;
+/// TLPs of up to this many double words are stored whole.
+const LONG: u16 = 20;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
@@ -53,8 +53,6 @@ pub struct Header {
     pub kept: bool,
     /// For a long write by the drive: its payload is kept if the tracker waits for Identify data.
     pub kept_if_armed: bool,
-    /// Double words, header and payload.
-    pub total: u16,
     /// The TLP.
     pub tlp: Tlp,
 }
@@ -69,10 +67,9 @@ impl Header {
         }
     }
 
-    /// Decodes `tlp`, which may come after `lost` ones. `None`: intact, and of no use.
-    pub fn decode(up: bool, tick: u64, tlp: Tlp, lost: bool) -> (Option<Self>, Shape) {
+    /// Decodes `tlp` of `dws` double words, which may come after `lost` ones. `None`: intact, and of no use.
+    pub fn decode(up: bool, tick: u64, tlp: Tlp, dws: usize, lost: bool) -> Option<Self> {
         let b = tlp.header.as_bytes();
-        let beats_dws = b.len() / 4 + tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len) / 4;
         let (four, has_data) = (b[0] & 0x20 != 0, b[0] & 0x40 != 0);
         let field = u16::from(b[2] & 3) << 8 | u16::from(b[3]);
         let length = if field == 0 { 1024 } else { field };
@@ -105,22 +102,16 @@ impl Header {
             _ if four => word(8) << 32 | word(12) & 0xFFFF_FFFC,
             _ => word(8) & 0xFFFF_FFFC,
         };
-        let length_ok = if kept || total <= LONG {
-            beats_dws == usize::from(total)
-        } else {
-            beats_dws & 3 == usize::from(total) & 3
-        };
+        let length_ok =
+            if kept || total <= LONG { dws == usize::from(total) } else { dws & 3 == usize::from(total) & 3 };
         let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
             && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
         let bad = b[0] & 0x80 != 0 || b[2] & 0x40 != 0 || !length_ok || (crosses && useful);
-        let pushed = bad || useful || lost;
-        let skippable = !kept && total > LONG;
-        let shape = Shape { dws: beats_dws, pushed, bad, skippable };
-        if !pushed {
-            return (None, shape);
+        if !(bad || useful || lost) {
+            return None;
         }
         let at = if completes { 8 } else { 4 };
-        let header = Self {
+        Some(Self {
             up,
             kind: match kind {
                 _ if bad => Kind::None,
@@ -137,22 +128,7 @@ impl Header {
             first_be: b[7] & 0xF,
             kept,
             kept_if_armed,
-            total,
             tlp,
-        };
-        (Some(header), shape)
+        })
     }
-}
-
-/// How a TLP passes through the parser.
-#[derive(Debug, Clone, Copy)]
-pub struct Shape {
-    /// Double words on the wire.
-    pub dws: usize,
-    /// Whether the engine sees it.
-    pub pushed: bool,
-    /// Whether it is rejected.
-    pub bad: bool,
-    /// Whether its middle is skipped (if the tracker does not wait for Identify data).
-    pub skippable: bool,
 }

@@ -1,31 +1,56 @@
-//! One direction: TLPs as beats on consecutive cycles, checked whole, into the queue of headers.
+//! One direction: its TLPs on their way to the engine, and their number as the parser counts them once they are whole.
 
-use super::engine::Engine;
 use super::header::Header;
-use crate::time::{clock_at, Clock, NEVER};
+use crate::time::{clock_at, Clock};
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
-/// Headers the queue holds.
-const HEADERS: usize = 511;
 const BEAT_DWS: usize = 4;
+/// Cycles from a TLP's last beat at the pins to the one in which the parser has seen it whole.
+const PARSED: Clock = 2;
 
-/// When a TLP was at the pins.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    tick: u64,
-    /// Cycles of its first and last beat at the pins.
-    first: Clock,
-    last: Clock,
-    pushed: bool,
-    skippable: bool,
-    kept_if_armed: bool,
+/// TLPs seen whole, rejected, and how often some were missed.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Counts {
+    pub tlps: u64,
+    pub malformed: u32,
+    pub lost: u32,
 }
 
-impl Span {
-    /// Cycle in which the parser has seen it whole.
-    fn done(&self) -> Clock {
-        self.last + 2
+/// A TLP on the pins: the cycles of its first and last beat.
+#[derive(Debug)]
+struct Beats {
+    first: Clock,
+    last: Clock,
+    bad: bool,
+    lost: bool,
+}
+
+/// TLPs to come: those that the engine sees, each with the cycle of its first beat; and all, to be counted.
+#[derive(Debug, Default)]
+struct Coming {
+    headers: VecDeque<(Clock, Header)>,
+    beats: VecDeque<Beats>,
+}
+
+impl Coming {
+    /// A TLP whose first beat is in cycle `first`; returns the cycle of its last.
+    #[inline]
+    fn push(&mut self, up: bool, tick: u64, first: Clock, tlp: Tlp, lost: bool) -> Clock {
+        let payload = tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len);
+        let dws = tlp.header.as_bytes().len() / 4 + payload / 4;
+        let last = first + dws.div_ceil(BEAT_DWS).max(1) as Clock - 1;
+        let header = Header::decode(up, tick, tlp, dws, lost);
+        self.beats.push_back(Beats { first, last, bad: header.as_ref().is_some_and(|h| h.bad), lost });
+        self.headers.extend(header.map(|h| (first, h)));
+        last
+    }
+
+    /// Removes what begins in `clock` or later.
+    fn split(&mut self, clock: Clock) -> Self {
+        let headers = self.headers.partition_point(|(first, _)| *first < clock);
+        let beats = self.beats.partition_point(|b| b.first < clock);
+        Self { headers: self.headers.split_off(headers), beats: self.beats.split_off(beats) }
     }
 }
 
@@ -33,87 +58,23 @@ impl Span {
 #[derive(Debug)]
 pub struct Lane {
     up: bool,
-    /// First cycle in which the next TLP may begin.
+    /// First cycle in which the board's next TLP may begin.
     free: Clock,
-    queue: VecDeque<(Clock, Clock, Header)>,
-    taken: Clock,
-    spans: VecDeque<Span>,
-    done: VecDeque<(Clock, bool)>,
-    counted: u64,
-    malformed: u32,
-    inexact: Option<&'static str>,
+    coming: Coming,
+    counts: Counts,
     /// The board's next TLP comes after some that were missed.
     missed: bool,
-    /// While another pattern replaces the board's TLPs: the board's own, from the cycle in which that began.
-    held: Option<Beats>,
-}
-
-/// TLPs to come.
-#[derive(Debug)]
-struct Beats {
-    free: Clock,
-    queue: VecDeque<(Clock, Clock, Header)>,
-    spans: VecDeque<Span>,
-    done: VecDeque<(Clock, bool)>,
+    /// While a pattern replaces the board's TLPs: the board's own, from the cycle in which that began.
+    held: Option<Coming>,
+    /// Whether a TLP was on the pins when that began or ended, or some were missed meanwhile.
+    pub cut: bool,
 }
 
 impl Lane {
     /// A direction whose first beat is seen in `clock` at the earliest.
     pub fn new(up: bool, clock: Clock) -> Self {
-        Self {
-            up,
-            free: clock,
-            queue: VecDeque::new(),
-            taken: 0,
-            spans: VecDeque::new(),
-            done: VecDeque::new(),
-            counted: 0,
-            malformed: 0,
-            inexact: None,
-            missed: false,
-            held: None,
-        }
-    }
-
-    /// From `clock` on the board's TLPs are not seen.
-    pub fn hold(&mut self, clock: Clock) {
-        let rest = self.split(clock);
-        self.held.get_or_insert(rest);
-    }
-
-    /// From `clock` on they are seen again, and none of the others that were to come.
-    pub fn release(&mut self, clock: Clock) {
-        if let Some(board) = self.held.take() {
-            self.split(clock);
-            let ours = self.exchange(board);
-            let rest = self.split(clock);
-            self.exchange(ours);
-            self.free = self.free.max(rest.free);
-            self.queue.extend(rest.queue);
-            self.spans.extend(rest.spans);
-            self.done.extend(rest.done);
-        }
-    }
-
-    /// Removes what begins in `clock` or later.
-    fn split(&mut self, clock: Clock) -> Beats {
-        if self.spans.iter().rev().find(|s| s.first < clock).is_some_and(|s| s.last >= clock) {
-            self.inexact = Some("a TLP was on the pins when the self-test began or ended");
-        }
-        let spans = self.spans.split_off(self.spans.partition_point(|s| s.first < clock));
-        let queue = self.queue.split_off(self.queue.partition_point(|(_, parsed, _)| *parsed <= clock));
-        let done = self.done.split_off(self.done.len() - spans.len());
-        let free = std::mem::replace(&mut self.free, self.spans.back().map_or(clock, |s| clock.max(s.last + 1)));
-        Beats { free, queue, spans, done }
-    }
-
-    fn exchange(&mut self, beats: Beats) -> Beats {
-        Beats {
-            free: std::mem::replace(&mut self.free, beats.free),
-            queue: std::mem::replace(&mut self.queue, beats.queue),
-            spans: std::mem::replace(&mut self.spans, beats.spans),
-            done: std::mem::replace(&mut self.done, beats.done),
-        }
+        let (coming, counts) = (Coming::default(), Counts::default());
+        Self { up, free: clock, coming, counts, missed: false, held: None, cut: false }
     }
 
     /// The board's next TLP comes after some that were missed.
@@ -121,142 +82,70 @@ impl Lane {
         self.missed = true;
     }
 
-    /// A TLP of the board, seen or held. If some before it were missed, returns the cycle in which that is noticed.
-    pub fn push_board(&mut self, tick: u64, tlp: Tlp) -> Option<Clock> {
-        let missed = std::mem::take(&mut self.missed);
-        if let Some(board) = self.held.take() {
-            let ours = self.exchange(board);
-            self.push(tick, tlp, missed);
-            self.held = Some(self.exchange(ours));
-            if missed {
-                self.inexact = Some("TLPs were missed while the self-test held them back");
-            }
-            return None;
-        }
-        let noticed = self.push(tick, tlp, missed);
-        missed.then_some(noticed)
-    }
-
-    /// A TLP whose first symbol is at `tick`, after some that were `missed` or not; returns the cycle in which it has
-    /// been seen whole.
+    /// A TLP of the board, seen or held, whose first symbol is at `tick`. If some before it were missed, returns the
+    /// cycle in which that is noticed.
     #[inline]
-    pub fn push(&mut self, tick: u64, tlp: Tlp, missed: bool) -> Clock {
-        let (header, shape) = Header::decode(self.up, tick, tlp, missed);
-        let first = clock_at(tick).max(self.free);
-        let last = first + shape.dws.div_ceil(BEAT_DWS).max(1) as Clock - 1;
+    pub fn push(&mut self, tick: u64, tlp: Tlp) -> Option<Clock> {
+        let (first, lost) = (clock_at(tick).max(self.free), std::mem::take(&mut self.missed));
+        self.cut |= lost && self.held.is_some();
+        let coming = self.held.as_mut().unwrap_or(&mut self.coming);
+        let last = coming.push(self.up, tick, first, tlp, lost);
         self.free = last + 1;
-        let kept_if_armed = header.as_ref().is_some_and(|h| h.kept_if_armed);
-        let span = Span { tick, first, last, pushed: shape.pushed, skippable: shape.skippable, kept_if_armed };
-        self.spans.push_back(span);
-        self.done.push_back((span.done(), shape.bad));
-        if let Some(header) = header {
-            self.queue.push_back((span.done(), first + 1, header));
+        lost.then_some(last + PARSED)
+    }
+
+    /// A TLP of the pattern, while the board's are held.
+    pub fn play(&mut self, tick: u64, tlp: Tlp) {
+        self.coming.push(self.up, tick, clock_at(tick), tlp, false);
+    }
+
+    /// From `clock` on the board's TLPs are not seen.
+    pub fn hold(&mut self, clock: Clock) {
+        let board = self.cut_at(clock);
+        self.held.get_or_insert(board);
+    }
+
+    /// From `clock` on they are seen again, and none of the pattern that were to come.
+    pub fn release(&mut self, clock: Clock) {
+        if let Some(mut board) = self.held.take() {
+            self.cut_at(clock);
+            let mut rest = board.split(clock);
+            self.coming.headers.append(&mut rest.headers);
+            self.coming.beats.append(&mut rest.beats);
         }
-        span.done()
     }
 
-    /// Nothing before `clock` will be asked about.
-    pub fn forget(&mut self, clock: Clock) {
-        while self.spans.front().is_some_and(|s| s.done() + 4 < clock) {
-            self.spans.pop_front();
-        }
+    fn cut_at(&mut self, clock: Clock) -> Coming {
+        let rest = self.coming.split(clock);
+        self.cut |= self.coming.beats.back().is_some_and(|b| b.last >= clock);
+        rest
     }
 
-    /// First cycle in which the oldest header is visible.
-    #[inline]
-    pub fn shows(&self) -> Clock {
-        self.queue.front().map_or(NEVER, |(written, ..)| (written + 2).max(self.taken + 1))
-    }
-
-    /// Tick of the oldest header.
+    /// Tick of the oldest TLP for the engine.
     #[inline]
     pub fn head_tick(&self) -> Option<u64> {
-        self.queue.front().map(|(.., h)| h.tick)
+        self.coming.headers.front().map(|(_, h)| h.tick)
     }
 
-    /// Takes the oldest header in `clock`; also returns the cycle in which the parser saw its first beat.
+    /// Takes it.
     #[inline]
-    pub fn take(&mut self, clock: Clock) -> Option<(Header, Clock)> {
-        if self.queue.get(HEADERS - 8).is_some_and(|(written, ..)| *written < clock) {
-            self.inexact = Some("TLPs came faster than the tracker takes them, and its queues are full");
-        }
-        self.taken = clock;
-        self.queue.pop_front().map(|(_, first, header)| (header, first))
+    pub fn take(&mut self) -> Option<Header> {
+        self.coming.headers.pop_front().map(|(_, h)| h)
     }
 
-    /// TLPs seen whole in `clock` or later, or shortly before.
-    fn since(&self, clock: Clock) -> impl Iterator<Item = &Span> {
-        self.spans.iter().skip_while(move |s| s.done() + 2 < clock)
-    }
-
-    /// TLPs at the pins in `clock` or shortly before.
-    fn near(&self, clock: Clock) -> impl Iterator<Item = &Span> {
-        self.since(clock).take_while(move |s| s.first <= clock)
-    }
-
-    /// Cycle of the last beat at the pins.
+    /// Cycle of the board's last beat at the pins.
     pub fn last_beat(&self) -> Clock {
         self.free - 1
     }
 
-    /// What could not be modelled exactly.
-    pub fn inexact(&self) -> Option<&'static str> {
-        self.inexact
-    }
-
-    /// TLPs counted in `clock`.
-    pub fn counted(&mut self, clock: Clock) -> u64 {
-        while self.done.front().is_some_and(|(done, _)| *done < clock) {
-            let (_, bad) = self.done.pop_front().unwrap_or_default();
-            self.counted += 1;
-            self.malformed += u32::from(bad);
+    /// What was counted before `clock`, which does not decrease from call to call.
+    pub fn counts(&mut self, clock: Clock) -> Counts {
+        let whole = self.coming.beats.partition_point(|b| b.last + PARSED < clock);
+        for b in self.coming.beats.drain(..whole) {
+            self.counts.tlps += 1;
+            self.counts.malformed += u32::from(b.bad);
+            self.counts.lost += u32::from(b.lost);
         }
-        self.counted
-    }
-
-    /// TLPs rejected by `clock`; [`Self::counted`] has been called for it.
-    pub fn malformed(&self, _clock: Clock) -> u32 {
-        self.malformed
-    }
-
-    /// Whether the parser itself is busy in `clock`: a TLP was just seen whole, or its header is on its way through the
-    /// queue.
-    pub fn busy(&self, clock: Clock) -> bool {
-        let done = |s: &Span| s.done() == clock || (s.pushed && s.done() + 1 == clock && self.shows() > clock);
-        self.near(clock).any(done)
-    }
-
-    /// Whether this direction keeps the tracker awake in `clock`.
-    pub fn active(&self, clock: Clock, engine: &Engine) -> bool {
-        self.busy(clock)
-            || self.near(clock).any(|s| {
-                // a beat at the pins, or in the register after them
-                let beat = |c: Clock| {
-                    let skips = s.skippable && !(s.kept_if_armed && engine.armed_in(s.first + 1));
-                    s.first <= c && c <= s.last && (!skips || c <= s.first + 2 || c == s.last)
-                };
-                beat(clock) || beat(clock.wrapping_sub(1))
-            })
-    }
-
-    /// First cycle from `from` on in which this direction cannot produce a TLP older than `tick` (`or_equal`: or as
-    /// old).
-    pub fn free_from(&self, from: Clock, tick: u64, or_equal: bool) -> Clock {
-        let mut clock = from;
-        for span in self.since(from) {
-            if span.first + 2 > clock {
-                break;
-            }
-            let end = span.done() + u64::from(span.pushed);
-            if clock > end {
-                continue;
-            }
-            let older = span.tick < tick || (or_equal && span.tick == tick);
-            // On the last step into the queue it counts whatever its tick.
-            if older || clock >= span.done() {
-                clock = end + 1;
-            }
-        }
-        clock
+        self.counts
     }
 }

@@ -1,59 +1,57 @@
-//! The NVMe tracker: TLPs of both directions, merged into one order, to command records, events and raw TLPs.
+//! The NVMe tracker: TLPs of both directions to command records, events and raw TLPs.
 //!
-//! [`Lane`] is one direction up to its header queue, [`Tracker`] the merge of both and the engine's idle state: which
-//! TLP
-//! is taken, and in which cycle.
+//! What it makes follows from the order of the ticks alone: of TLPs, of marks (PERST#, late attach, a request for the
+//! counters), and of sweeps. It is released [`DELAY_TICKS`] after the tick of whatever completed it, so how long the
+//! hardware takes does not show, up to a [`load`] that it cannot carry.
 
-pub mod completion;
 mod completions;
 mod control;
 mod engine;
 mod fetch;
-pub mod header;
+mod header;
 mod insert;
 mod lane;
-mod losses;
+mod load;
 mod pages;
-pub mod record;
-pub mod store;
+mod queues;
+mod store;
 
-use crate::builder::Record;
-use crate::events::Event;
-use crate::raw::RawTlp;
+pub use engine::Made;
+
+use crate::command::Command;
 use crate::registers::Attach;
 use crate::status::Counters;
-use crate::time::{clock_at, tick, Clock, NEVER};
-use completion::Completion;
+use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER};
 use engine::Engine;
+use header::Kind;
 use lane::Lane;
+use load::Load;
+use std::collections::VecDeque;
 use wattbell_bus::Tlp;
-use wattbell_spec::wire::{loss_source_code, reset_cause_code, COMMAND_SIZE};
+use wattbell_spec::wire::reset_cause_code;
 
-/// Cycles the tracker takes to clear its tables at power-on.
-const INIT_CLOCKS: Clock = store::SETS as Clock;
-/// While one direction is silent, a TLP waits this long for an older one,
-const HOLDOFF_TICKS: u64 = 64 * crate::time::TICKS;
-/// and this long for one that has begun earlier and does not end.
-const LONGEST_TICKS: u64 = (64 + 1024) * crate::time::TICKS;
+/// Something of some tick is worked on so many cycles later: every mark up to that tick is known then, and it is when the
+/// hardware has got to a CQE that waits for no other TLP.
+pub const LATENCY: Clock = 76;
 
-/// What the engine does next, and the cycle in which it decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Nothing,
-    Take(Clock, bool),
-    Perst(Clock),
-    Attach(Clock),
-    Sweep(Clock),
-    Losses(Clock),
+/// What takes its place among the TLPs though it comes another way; of the same tick, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    /// PERST# fell.
+    Perst,
+    /// Late attach.
+    Attach(Attach),
+    /// The counters are asked for.
+    Snapshot,
 }
 
-impl Next {
-    fn clock(self) -> Clock {
-        match self {
-            Self::Nothing => NEVER,
-            Self::Take(c, _) | Self::Perst(c) | Self::Attach(c) | Self::Sweep(c) | Self::Losses(c) => c,
-        }
-    }
+/// What is next.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Sweep,
+    Tlp(bool),
+    Summary,
+    Mark,
 }
 
 /// See the module.
@@ -61,29 +59,17 @@ impl Next {
 pub struct Tracker {
     down: Lane,
     up: Lane,
-    engine: Engine,
-    /// The engine's last state before idle.
-    finished: Clock,
-    /// First cycle in which it may take the next TLP: already its last state may, if that processed a TLP.
-    ready: Clock,
-    /// Last cycle in which some output becomes visible behind the queues.
-    shows_until: Clock,
+    /// Commands without TLPs, each with its tick.
+    summaries: VecDeque<(u64, Command)>,
+    marks: VecDeque<(u64, Mark)>,
+    /// PERST#.
     level: u8,
-    /// PERST# fell: the cycle from which on that is known, and its tick.
-    perst: Option<(Clock, u64)>,
-    /// PERST# was asserted once more before that was handled.
-    perst_again: Option<(Clock, u64)>,
-    attach: Option<(Clock, Attach)>,
-    attached: Option<Clock>,
-    next: Option<Next>,
-    /// Command records, each with the cycle in which it is written to the tracker's queue.
-    pub records: Vec<(Clock, Record<COMMAND_SIZE>)>,
-    /// Events, likewise.
-    pub events: Vec<(Clock, Event)>,
-    /// Raw TLPs.
-    pub raws: Vec<RawTlp>,
-    /// Commands at their CQEs, each with the cycle in which it becomes visible outside.
-    pub completions: Vec<(Clock, Completion)>,
+    /// The tick up to which the last late-attach fact is shown as not yet accepted.
+    attached: u64,
+    /// The counters when they were last asked for.
+    snapshot: Counters,
+    engine: Engine,
+    load: Load,
 }
 
 impl Tracker {
@@ -92,37 +78,14 @@ impl Tracker {
         Self {
             down: Lane::new(false, clock),
             up: Lane::new(true, clock),
-            engine: Engine::new(),
-            // PERST# is low at power-on, which the first cycle sees as a fall.
-            perst: Some((1, 0)),
-            perst_again: None,
+            summaries: VecDeque::new(),
+            marks: VecDeque::new(),
             level: 0,
-            finished: INIT_CLOCKS - 1,
-            ready: INIT_CLOCKS,
-            shows_until: 0,
-            attach: None,
-            attached: None,
-            next: None,
-            records: Vec::new(),
-            events: Vec::new(),
-            raws: Vec::new(),
-            completions: Vec::new(),
+            attached: 0,
+            snapshot: Counters::default(),
+            engine: Engine::default(),
+            load: Load::default(),
         }
-    }
-
-    /// A TLP whose first symbol is at `tick`; ticks of a direction do not decrease.
-    #[inline]
-    pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) {
-        self.next = None;
-        if let Some(clock) = self.lane(up).push_board(tick, tlp) {
-            let from = if up { loss_source_code::TLP_UP } else { loss_source_code::TLP_DOWN };
-            self.engine.losses.lose(from, clock, tick);
-        }
-    }
-
-    /// The next TLP of the board comes after some that were missed.
-    pub fn miss(&mut self, up: bool) {
-        self.lane(up).miss();
     }
 
     fn lane(&mut self, up: bool) -> &mut Lane {
@@ -133,15 +96,31 @@ impl Tracker {
         }
     }
 
+    /// A TLP whose first symbol is at `tick`; ticks of a direction do not decrease. If some before it were missed,
+    /// returns the cycle in which that is noticed.
+    #[inline]
+    pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) -> Option<Clock> {
+        self.lane(up).push(tick, tlp)
+    }
+
+    /// The next TLP of the board comes after some that were missed.
+    pub fn miss(&mut self, up: bool) {
+        self.lane(up).miss();
+    }
+
+    /// A command without TLPs; ticks do not decrease.
+    #[inline]
+    pub fn summary(&mut self, tick: u64, command: Command) {
+        self.summaries.push_back((tick, command));
+    }
+
     /// A TLP of the self-test, while the board's are held.
     pub fn play(&mut self, up: bool, tick: u64, tlp: Tlp) {
-        self.next = None;
-        self.lane(up).push(tick, tlp, false);
+        self.lane(up).play(tick, tlp);
     }
 
     /// From `clock` on the board's TLPs are not seen, or seen again.
     pub fn hold(&mut self, clock: Clock, hold: bool) {
-        self.next = None;
         for lane in [&mut self.down, &mut self.up] {
             if hold {
                 lane.hold(clock);
@@ -151,47 +130,66 @@ impl Tracker {
         }
     }
 
+    fn mark(&mut self, tick: u64, mark: Mark) {
+        let place = self.marks.partition_point(|other| *other <= (tick, mark));
+        self.marks.insert(place, (tick, mark));
+    }
+
     /// PERST# takes a new level in `clock`.
     pub fn perst(&mut self, clock: Clock, level: u8) {
         if level == 0 && self.level != 0 {
-            self.next = None;
-            let seen = (clock + 2, tick(clock + 1));
-            if self.perst.is_some() {
-                // Two cycles later at least, so one that was already waiting has taken the first's place by now.
-                self.perst = self.perst_again.or(self.perst);
-                self.perst_again = Some(seen);
-            } else {
-                self.perst = Some(seen);
-            }
+            self.mark(tick(clock + 1), Mark::Perst);
         }
         self.level = level;
     }
 
-    /// Records and events are made, or no longer, from `clock` on.
+    /// A late-attach fact is offered in `clock`.
+    pub fn attach(&mut self, clock: Clock, fact: Attach) {
+        self.mark(tick(clock), Mark::Attach(fact));
+        self.attached = tick(clock) + DELAY_TICKS;
+    }
+
+    /// Whether the last fact is shown as not yet accepted in `clock`: always for the same time, though the hardware may
+    /// have it sooner.
+    pub fn attach_waits(&self, clock: Clock) -> bool {
+        tick(clock) < self.attached
+    }
+
+    /// What completes from `clock` on is made, or no longer.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
         if run {
-            self.engine.start(clock);
-            self.hand_on();
+            self.engine.window = (tick(clock), NEVER);
         } else {
-            self.engine.run.1 = clock;
+            self.engine.window.1 = tick(clock);
         }
     }
 
-    /// A late-attach fact is offered from `clock` on.
-    pub fn attach(&mut self, clock: Clock, fact: Attach) {
-        self.next = None;
-        self.attach = Some((clock, fact));
-        self.attached = None;
+    /// The counters are asked for in `clock`. What the engine does not count is returned at once, the rest is known to
+    /// [`Self::complete`] when what was made up to then is released.
+    pub fn request(&mut self, clock: Clock) -> Counters {
+        self.mark(tick(clock + 1), Mark::Snapshot);
+        self.parsed(clock)
     }
 
-    /// Whether the last fact has not yet been accepted in `clock`.
-    pub fn attach_waits(&self, clock: Clock) -> bool {
-        self.attach.is_some() || self.attached.is_some_and(|taken| clock <= taken)
+    /// Adds to `counters` what the engine counts.
+    pub fn complete(&self, counters: &Counters) -> Counters {
+        counters.with(&self.snapshot)
     }
 
-    /// All TLPs up to `clock` have been handed in.
-    pub fn know_until(&mut self, _clock: Clock) {
-        self.next = None;
+    /// The counters in `clock`.
+    pub fn counters(&mut self, clock: Clock) -> Counters {
+        self.parsed(clock).with(&self.engine.counters())
+    }
+
+    fn parsed(&mut self, clock: Clock) -> Counters {
+        let (down, up) = (self.down.counts(clock), self.up.counts(clock));
+        Counters {
+            tlps_down: down.tlps,
+            tlps_up: up.tlps,
+            malformed: down.malformed + up.malformed,
+            lost_tlps: down.lost + up.lost,
+            ..Counters::default()
+        }
     }
 
     /// The cycle in which the last beat handed in is seen.
@@ -199,207 +197,98 @@ impl Tracker {
         self.down.last_beat().max(self.up.last_beat())
     }
 
+    /// Whether events are made in `clock`.
+    pub fn runs(&self, clock: Clock) -> bool {
+        self.engine.window.0 <= tick(clock) && tick(clock) < self.engine.window.1
+    }
+
     /// Number of command records so far.
     pub fn commands(&self) -> u64 {
-        self.engine.counters.commands
+        self.engine.commands
+    }
+
+    /// What was made since this was last emptied.
+    pub fn made(&mut self) -> &mut Made {
+        &mut self.engine.made
     }
 
     /// What could not be modelled exactly, if it has happened.
     pub fn inexact(&self) -> Option<&'static str> {
-        let lost = self.engine.losses.any().then_some("the tracker lost something (see the LOSS events)");
-        self.engine.inexact.or(self.down.inexact()).or(self.up.inexact()).or(lost)
+        let engine = &self.engine;
+        let slots = engine.slots_short.then_some("all slots of the tracker were in use");
+        let cut = "a TLP was on the pins, or some were missed, when the self-test began or ended";
+        self.load.exceeded.or(slots).or((self.down.cut || self.up.cut).then_some(cut))
     }
 
-    /// The counters as visible in `clock`.
-    pub fn counters(&mut self, clock: Clock) -> Counters {
-        let mut counters = self.engine.counters(clock);
-        (counters.tlps_down, counters.tlps_up) = (self.down.counted(clock), self.up.counted(clock));
-        counters.malformed = self.down.malformed(clock) + self.up.malformed(clock);
-        if clock <= INIT_CLOCKS {
-            counters.in_flight = 0;
-        }
-        counters
-    }
-
-    /// Whether, in `clock`, nothing that advances by cycles is in progress and no output is queued.
-    pub fn is_idle(&mut self, clock: Clock) -> bool {
-        self.finished.max(self.shows_until) < clock
-            && self.due() > clock
-            && !self.down.busy(clock)
-            && !self.up.busy(clock)
-    }
-
-    /// The cycle in which the engine next does something.
+    /// What comes next, and its tick.
     #[inline]
-    pub fn due(&mut self) -> Clock {
-        let next = match self.next {
-            Some(next) => next,
-            None => {
-                let next = self.decide();
-                self.next = Some(next);
-                next
-            }
-        };
-        next.clock()
-    }
-
-    fn decide(&mut self) -> Next {
-        let losses = self.engine.losses.next();
-        let losses = if self.engine.losses.waits() { self.wakes(losses) } else { losses };
-        let engine = self.decide_engine();
-        if losses < engine.clock() {
-            Next::Losses(losses)
-        } else {
-            engine
-        }
-    }
-
-    fn decide_engine(&mut self) -> Next {
-        let take = self.merged(self.ready);
-        let idle = self.finished + 1;
-        let mut best = take.map_or(Next::Nothing, |(clock, up)| Next::Take(clock, up));
-        if let Some((known, mut perst_tick)) = self.perst {
-            // While it is pending, only TLPs from before it still go first, and only from the idle state.
-            let at = idle.max(known);
-            if let Some((known, again)) = self.perst_again {
-                if at >= known {
-                    perst_tick = again;
-                }
-            }
-            if best.clock() >= known {
-                let head_tick = self.head_tick(at);
-                let waits = head_tick.is_some_and(|t| t <= perst_tick);
-                best = match take {
-                    Some((clock, up)) if waits => Next::Take(clock.max(idle), up),
-                    _ => Next::Perst(at),
-                };
+    fn next(&self) -> (u64, Next) {
+        let candidates = [
+            (self.engine.next_sweep(), Next::Sweep),
+            (self.down.head_tick(), Next::Tlp(false)),
+            (self.up.head_tick(), Next::Tlp(true)),
+            (self.summaries.front().map(|s| s.0), Next::Summary),
+            (self.marks.front().map(|m| m.0), Next::Mark),
+        ];
+        let mut first = (NEVER, Next::Mark);
+        for (tick, next) in candidates.into_iter().filter_map(|(tick, next)| Some((tick?, next))) {
+            if tick < first.0 {
+                first = (tick, next);
             }
         }
-        if let Some((offered, _)) = self.attach {
-            if idle.max(offered) < best.clock() {
-                best = Next::Attach(idle.max(offered));
-            }
-        }
-        if self.engine.tables.cq_filled != 0 {
-            let due = self.wakes(clock_at(self.engine.next_sweep)).max(idle);
-            if due < best.clock() {
-                best = Next::Sweep(due);
-            }
-        }
-        best
+        first
     }
 
-    /// Tick of the TLP that the merge would deliver next in `clock`, held back or not.
-    fn head_tick(&self, clock: Clock) -> Option<u64> {
-        [&self.down, &self.up].into_iter().filter(|l| l.shows() <= clock).filter_map(Lane::head_tick).min()
-    }
-
-    /// The first cycle from `from` on in which the merge has a TLP, and whether it goes up.
+    /// The cycle in which it next does something.
     #[inline]
-    fn merged(&self, from: Clock) -> Option<(Clock, bool)> {
-        let (down, up) = (self.down.shows(), self.up.shows());
-        let first = from.max(down.min(up));
-        if first == NEVER {
-            return None;
-        }
-        if down.max(up) <= first {
-            return Some((first, self.up.head_tick() < self.down.head_tick()));
-        }
-        let up_alone = up <= first;
-        let (lane, other) = if up_alone { (&self.up, &self.down) } else { (&self.down, &self.up) };
-        let head = lane.head_tick()?;
-        let both = other.shows();
-        let aged = clock_at(head + HOLDOFF_TICKS);
-        let aged = if aged <= first { first } else { self.wakes(aged) };
-        let free = other.free_from(aged, head, up_alone);
-        let alone = free.min(self.wakes(clock_at(head + LONGEST_TICKS)).max(first));
-        if alone < both {
-            Some((alone, up_alone))
-        } else {
-            Some((both, self.up.head_tick() < self.down.head_tick()))
+    pub fn due(&self) -> Clock {
+        match self.next() {
+            (NEVER, _) => NEVER,
+            (tick, _) => clock_at(tick) + LATENCY,
         }
     }
 
-    /// The tracker rests while nothing happens and no late-attach fact waits: a timer that fires in `clock` is seen in
-    /// it if the tracker was awake in the previous cycle, else one later.
-    fn wakes(&self, clock: Clock) -> Clock {
-        let before = clock.saturating_sub(1);
-        let awake = self.finished.max(self.shows_until) >= before
-            || self.attach.as_ref().is_some_and(|(offered, _)| *offered <= clock) // written one cycle earlier
-            || self.down.active(before, &self.engine)
-            || self.up.active(before, &self.engine);
-        clock + u64::from(!awake)
-    }
-
-    /// Does what is due in the cycle of [`Self::due`].
-    pub fn step(&mut self) {
-        self.due();
-        let mut takes = 1;
-        match self.next.take() {
-            Some(Next::Take(clock, up)) => {
-                if let Some((mut header, first_beat)) = self.lane(up).take(clock) {
-                    if header.kept_if_armed && self.engine.armed_in(first_beat) {
-                        header.kept = true;
+    /// Does what is due up to cycle `until`; everything up to `now` has happened.
+    pub fn step(&mut self, now: Clock, until: Clock) {
+        self.parsed(now);
+        loop {
+            let (tick, next) = self.next();
+            if tick == NEVER || clock_at(tick) + LATENCY > until {
+                return;
+            }
+            let (records, walks) = (self.engine.made.records.len(), self.engine.walks);
+            match next {
+                Next::Sweep => self.engine.sweep(tick),
+                Next::Tlp(up) => self.take(up),
+                Next::Summary => {
+                    if let Some((_, command)) = self.summaries.pop_front() {
+                        self.engine.summary(tick, command);
                     }
-                    self.engine.take(&header, clock);
-                    takes = 0;
+                    continue;
                 }
-            }
-            Some(Next::Perst(clock)) => {
-                let (_, mut perst_tick) = self.perst.take().unwrap_or_default();
-                if let Some((known, again)) = self.perst_again.take() {
-                    // Asserted again: after this (a reset of its own), in this very cycle (which clears it), or before
-                    // (its tick counts).
-                    if clock >= known {
-                        perst_tick = again;
-                    } else if clock + 1 < known {
-                        self.perst = Some((known, again));
+                Next::Mark => match self.marks.pop_front() {
+                    Some((_, Mark::Perst)) => {
+                        self.engine.tick = tick;
+                        self.engine.reset(reset_cause_code::PERST);
                     }
-                }
-                self.engine.begin();
-                self.engine.t = clock;
-                self.engine.reset(reset_cause_code::PERST, perst_tick);
+                    Some((_, Mark::Attach(fact))) => self.engine.attach(&fact, tick),
+                    Some((_, Mark::Snapshot)) => self.snapshot = self.engine.counters(),
+                    None => {}
+                },
             }
-            Some(Next::Attach(clock)) => {
-                if let Some((_, fact)) = self.attach.take() {
-                    self.attached = Some(self.engine.attach(&fact, clock));
-                }
-            }
-            Some(Next::Sweep(clock)) => self.engine.sweep(clock),
-            Some(Next::Losses(clock)) => {
-                let run = self.engine.run.0 <= clock && clock < self.engine.run.1;
-                let events = &mut self.engine.made.events;
-                let place = events.partition_point(|(at, _)| *at < clock);
-                let free = events.get(place).is_none_or(|(at, _)| *at != clock);
-                if let Some(report) = self.engine.losses.step(clock, free, run) {
-                    events.insert(place, report);
-                }
-                self.shows_until = self.shows_until.max(clock);
-                return self.hand_on();
-            }
-            Some(Next::Nothing) | None => return,
+            let (records, walks) = (self.engine.made.records.len() - records, self.engine.walks - walks);
+            self.load.add(tick, load::RECORD * records as Clock + load::WALK * walks);
         }
-        self.finished = self.engine.t;
-        self.ready = self.engine.t + takes;
-        self.down.forget(self.finished);
-        self.up.forget(self.finished);
-        self.hand_on();
     }
 
-    fn hand_on(&mut self) {
-        let made = &mut self.engine.made;
-        let last = |clock: Option<Clock>| clock.map_or(0, |c| c + 2);
-        let raw = made.raws.last().map(|r| r.written + r.bytes.len() as Clock / 4 - 1);
-        self.shows_until = self
-            .shows_until
-            .max(last(made.records.last().map(|r| r.0)))
-            .max(last(made.events.last().map(|e| e.0)))
-            .max(last(raw));
-        self.records.append(&mut made.records);
-        // Events the engine has made ahead of time must let a report of losses that is due go first.
-        let safe = made.events.partition_point(|(at, _)| *at < self.engine.losses.next());
-        self.events.extend(made.events.drain(..safe));
-        self.raws.append(&mut made.raws);
-        self.completions.append(&mut made.completions);
+    #[inline]
+    fn take(&mut self, up: bool) {
+        let Some(mut header) = self.lane(up).take() else { return };
+        let tag = usize::from(header.tag);
+        let carries = |engine: &Engine| engine.tables.tags[tag].kind;
+        let before = carries(&self.engine);
+        self.engine.take(&mut header);
+        let carries = if header.kind == Kind::MemRead { carries(&self.engine) } else { before };
+        self.load.take(up, header.tick, load::clocks(&header, carries));
     }
 }

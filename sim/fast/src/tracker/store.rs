@@ -1,21 +1,21 @@
-//! The engine's tables, with the sizes of the hardware's.
+//! The tracker's tables, with the sizes of the hardware's.
 
-use super::record::UNKNOWN;
+use crate::command::Command;
 use crate::status::{QUEUES, SLOTS};
 use std::collections::VecDeque;
 
-/// Places per way of pages; also the length of the loop that clears the tables.
-pub const SETS: usize = 1024;
+/// Places per way of pages.
+const SETS: usize = 1024;
 /// Ways of the page map whose entries hold to the end of a page.
 pub const PAGE_WAYS: usize = 8;
 /// Places per way of pieces.
-pub const PIECE_SETS: usize = 512;
+const PIECE_SETS: usize = 512;
 /// Number of ways of both kinds, those of pages first.
 pub const WAYS: usize = PAGE_WAYS + 4;
 /// 2**GRANULE_BITS double words (512 bytes) are a granule: an entry in a way of pieces does not hold beyond its own.
 pub const GRANULE_BITS: u32 = 7;
 /// Tags of reads.
-pub const TAGS: usize = 1024;
+const TAGS: usize = 1024;
 /// Number of interrupt messages that can be known.
 pub const MESSAGES: usize = 64;
 
@@ -36,59 +36,24 @@ pub enum State {
 }
 
 /// A command in flight.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Slot {
     pub state: State,
+    /// Sets apart commands that had this slot one after the other.
     pub generation: u16,
+    /// Losses of TLPs before it began.
     pub epoch: u16,
-    pub qid: u8,
+    /// Its place in the SQ; once completed, in the CQ.
     pub index: u16,
-    pub flags: u8,
-    pub doorbell: u64,
-    pub fetch: u64,
-    pub first_data: u64,
-    pub last_data: u64,
-    pub cqe: u64,
-    pub msix: u64,
-    pub opcode: u8,
-    pub cid: u16,
-    pub status: u16,
-    pub nsid: u16,
-    pub lba: u64,
-    pub blocks: u32,
+    /// Slot of the next SQE that the same read returns.
+    pub next: u16,
     pub prp1: u64,
     pub ranges: u16,
     pub ranges_expected: u16,
+    /// Pages its data certainly has.
     pub pages_sure: u32,
-}
-
-impl Slot {
-    /// Nothing known.
-    pub const EMPTY: Self = Self {
-        state: State::Free,
-        generation: 0,
-        epoch: 0,
-        qid: 0,
-        index: 0,
-        flags: 0,
-        doorbell: UNKNOWN,
-        fetch: UNKNOWN,
-        first_data: UNKNOWN,
-        last_data: UNKNOWN,
-        cqe: UNKNOWN,
-        msix: UNKNOWN,
-        opcode: 0,
-        cid: 0,
-        status: 0,
-        nsid: 0,
-        lba: 0,
-        blocks: 0,
-        prp1: 0,
-        ranges: 0,
-        ranges_expected: 0,
-        pages_sure: 0,
-    };
+    /// What its record will say.
+    pub command: Command,
 }
 
 /// What a page of host memory is known to hold.
@@ -120,14 +85,16 @@ impl Page {
 
 /// An entry of the page map.
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct PageEntry {
-    pub key: u64,
     pub valid: bool,
+    pub key: u64,
     pub kind: Page,
+    /// The double word from which on it holds.
     pub start: u16,
+    /// The command, or the queue.
     pub slot: u16,
     pub generation: u16,
+    /// Number of the list entry (8 bytes) at `start`.
     pub index: u16,
     /// The command may not use this.
     pub doubtful: bool,
@@ -135,7 +102,6 @@ pub struct PageEntry {
 
 /// What the completions of a read carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum Carries {
     #[default]
     Unknown,
@@ -148,60 +114,68 @@ pub enum Carries {
 
 /// A read by the drive.
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct Tag {
     pub valid: bool,
     pub kind: Carries,
+    /// The command; of SQEs, the next one.
     pub slot: u16,
     pub generation: u16,
     pub qid: u8,
+    /// Of the next SQE in its queue; of the next 8 bytes of a list.
     pub index: u16,
+    /// In its page, of the next 8 bytes of a list.
     pub place: u16,
+    /// Slots that still wait for their SQE.
     pub left: u16,
+    /// Double words still to come.
     pub remaining: u16,
 }
 
-/// Base, size and link of a queue.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
-pub struct QueueShape {
+impl Tag {
+    /// A read that matched nothing.
+    pub fn unknown(remaining: u16) -> Self {
+        Self { valid: true, remaining, ..Self::default() }
+    }
+}
+
+/// A submission queue, with the commands that were announced and not yet fetched.
+#[derive(Debug, Clone, Default)]
+pub struct Sq {
+    pub valid: bool,
     pub base: u64,
     pub size: u32,
-    pub link: u16,
-}
-
-/// Positions of a submission queue, and its list of announced commands.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
-pub struct Sq {
-    pub tail: u16,
-    pub tail_known: bool,
-    pub fetch: u16,
-    pub fetch_known: bool,
-    pub head: u16,
-    pub last: u16,
-    pub count: u16,
+    pub tail: Option<u16>,
+    pub fetch: Option<u16>,
     pub epoch: u16,
+    pub announced: VecDeque<u16>,
 }
 
-/// Positions of a completion queue, and its list of completed commands.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
+/// A completion queue, with the commands whose CQ head doorbell has not come.
+#[derive(Debug, Clone, Default)]
 pub struct Cq {
-    pub tail: u16,
-    pub known: bool,
+    pub valid: bool,
+    pub base: u64,
+    pub size: u32,
+    /// Its interrupt vector.
+    pub link: u16,
+    pub tail: Option<u16>,
     pub phase: bool,
-    pub head: u16,
-    pub last: u16,
-    pub count: u16,
-    pub waiting: u16,
+    pub completed: VecDeque<u16>,
+    /// So many of them, the first ones, had their interrupt.
+    pub marked: usize,
+}
+
+impl Cq {
+    /// Removes the oldest completed command.
+    pub fn pop(&mut self) {
+        self.completed.pop_front();
+        self.marked = self.marked.saturating_sub(1);
+    }
 }
 
 /// An interrupt message and the vector it was learnt to belong to.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy)]
 pub struct Message {
-    pub valid: bool,
     pub address: u64,
     pub data: u32,
     pub vector: u16,
@@ -210,60 +184,70 @@ pub struct Message {
 
 /// All tables.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Tables {
     pub slots: Vec<Slot>,
-    pub next: Vec<u16>,
-    pub hash_head: Vec<Option<u16>>,
-    pub hash_next: Vec<Option<u16>>,
     pub free: VecDeque<u16>,
+    /// Slot + 1 of the command in flight, by queue and CID.
+    in_flight: Vec<u16>,
     pub pages: Vec<PageEntry>,
     pub tags: Vec<Tag>,
-    pub sq_shape: [QueueShape; QUEUES],
-    pub cq_shape: [QueueShape; QUEUES],
-    pub sq: [Sq; QUEUES],
-    pub cq: [Cq; QUEUES],
-    pub sq_valid: u64,
-    pub cq_valid: u64,
-    pub cq_filled: u64,
-    pub cq_waiting: u64,
-    pub messages: [Message; MESSAGES],
+    pub sq: Vec<Sq>,
+    pub cq: Vec<Cq>,
+    /// Completion queues with completed commands, and with some that had no interrupt: a bit each.
+    pub filled: u64,
+    pub waiting: u64,
+    pub messages: [Option<Message>; MESSAGES],
 }
-
-/// Completions of reads from before are not losses: tags start as reads that matched nothing.
-pub const CLEARED_TAG: Tag = Tag {
-    valid: true,
-    kind: Carries::Unknown,
-    slot: 0,
-    generation: 0,
-    qid: 0,
-    index: 0,
-    place: 0,
-    left: 0,
-    remaining: 2047,
-};
 
 impl Default for Tables {
     fn default() -> Self {
         Self {
-            slots: vec![Slot::EMPTY; SLOTS],
-            next: vec![0; SLOTS],
-            hash_head: vec![None; SETS],
-            hash_next: vec![None; SLOTS],
+            slots: vec![Slot::default(); SLOTS],
             free: (0..SLOTS as u16).collect(),
+            in_flight: vec![0; QUEUES << 16],
             pages: vec![PageEntry::default(); SETS * PAGE_WAYS + PIECE_SETS * (WAYS - PAGE_WAYS)],
-            tags: vec![CLEARED_TAG; TAGS],
-            sq_shape: [QueueShape::default(); QUEUES],
-            cq_shape: [QueueShape::default(); QUEUES],
-            sq: [Sq::default(); QUEUES],
-            cq: [Cq::default(); QUEUES],
-            sq_valid: 0,
-            cq_valid: 0,
-            cq_filled: 0,
-            cq_waiting: 0,
-            messages: [Message::default(); MESSAGES],
+            // Completions of reads from before are not losses.
+            tags: vec![Tag::unknown(2047); TAGS],
+            sq: vec![Sq::default(); QUEUES],
+            cq: vec![Cq::default(); QUEUES],
+            filled: 0,
+            waiting: 0,
+            messages: [None; MESSAGES],
         }
     }
+}
+
+impl Tables {
+    fn place_of(&mut self, qid: u8, cid: u16) -> &mut u16 {
+        &mut self.in_flight[usize::from(qid) << 16 | usize::from(cid)]
+    }
+
+    /// The command (`qid`, `cid`) is in flight, in `slot`.
+    pub fn set_in_flight(&mut self, qid: u8, cid: u16, slot: u16) {
+        *self.place_of(qid, cid) = slot + 1;
+    }
+
+    /// The slot of (`qid`, `cid`), if it is in flight, which it no longer is.
+    pub fn take_in_flight(&mut self, qid: u8, cid: u16) -> Option<u16> {
+        std::mem::take(self.place_of(qid, cid)).checked_sub(1)
+    }
+
+    /// The completed commands of CQ `qid` have changed.
+    pub fn note(&mut self, qid: usize) {
+        let cq = &self.cq[qid];
+        let bit = |is: bool| u64::from(is && cq.valid) << qid;
+        self.filled = self.filled & !(1 << qid) | bit(!cq.completed.is_empty());
+        self.waiting = self.waiting & !(1 << qid) | bit(cq.marked < cq.completed.len());
+    }
+}
+
+/// The numbers of the bits of `set` that are 1.
+pub fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(bit)
+    })
 }
 
 /// Where `way` keeps page `key`; in a way of pieces, that page's granule with `offset` (in double words).
@@ -286,14 +270,19 @@ pub fn place(way: usize, key: u64, offset: u16) -> usize {
     PAGE_WAYS * SETS + turn * PIECE_SETS + at as usize
 }
 
-/// Start of the chain of (`qid`, `cid`).
+/// The place after `index` in a queue of `size`.
 #[inline]
-pub fn hash(qid: u8, cid: u16) -> usize {
-    usize::from((cid & 0x3FF) ^ (cid >> 10) ^ (u16::from(qid & 0x3F) << 4))
+pub fn after(index: u16, size: u32) -> u16 {
+    if u32::from(index) + 1 == size {
+        0
+    } else {
+        index.wrapping_add(1)
+    }
 }
 
-/// `difference` of two queue positions modulo `size`.
+/// How far `to` is behind `from` in a queue of `size`.
 #[inline]
-pub fn modulo(difference: i64, size: u32) -> u32 {
+pub fn distance(from: u16, to: u16, size: u32) -> u32 {
+    let difference = i64::from(to) - i64::from(from);
     (if difference < 0 { difference + i64::from(size) } else { difference }) as u32 & 0x1_FFFF
 }

@@ -363,6 +363,13 @@ impl<S: BusSink> Device<S> {
         self.admin("APST", sqe(admin::SET_FEATURES, 0, self.scratch, [0x0C, u32::from(enabled)])).map(drop)
     }
 
+    /// What [`Self::set_apst`] programs: from which state into which after how many ms of idle time.
+    pub fn apst_table(&self) -> Vec<(u8, u8, u32)> {
+        let table = linux_apst(&self.identity);
+        let entry = |(state, e): (usize, &[u8])| (state as u8, e[0] >> 3, u32::from_le_bytes([e[1], e[2], e[3], 0]));
+        table.chunks(8).enumerate().map(entry).filter(|&(_, _, wait_ms)| wait_ms > 0).collect()
+    }
+
     /// Asks for a power state.
     pub fn set_power_state(&mut self, state: u8) -> Result<(), DriverError> {
         let entry = sqe(admin::SET_FEATURES, 0, 0, [0x02, u32::from(state)]);

@@ -271,9 +271,12 @@ impl<T: Write, C: Write> Session<T, C> {
         &mut self,
         name: String,
         kind: &'static str,
-        detail: Value,
+        mut detail: Value,
         body: impl FnOnce(&mut Self) -> Result<Value, RunError>,
     ) -> Result<(), RunError> {
+        if self.idle.apst {
+            detail["apst_table"] = json!(self.device.apst_table());
+        }
         let phase = self.phases.len() as u32 + 1;
         let start_tick = self.mark(phase << 8 | 1)?;
         let result = body(self)?;

@@ -311,6 +311,21 @@ fn memory_that_is_not_there_is_an_error_not_a_crash() {
 }
 
 #[test]
+fn the_table_that_the_host_tells_of_apst_is_what_the_drive_does() {
+    let mut d = drive(Options::default());
+    d.set_apst(true).unwrap();
+    let (table, mut state) = (d.apst_table(), 0);
+    while let Some(&(_, target, wait_ms)) = table.iter().find(|row| row.0 == state) {
+        d.sleep(Ps::from(wait_ms - 60) * MS);
+        assert_eq!(d.controller.power_state(), state, "before its time");
+        d.sleep(120 * MS);
+        assert_eq!(d.controller.power_state(), target);
+        state = target;
+    }
+    assert_eq!(state, 4);
+}
+
+#[test]
 fn writes_and_wake_ups_vary_with_the_seed_and_the_profile_says_how_much() {
     let times = |seed: u64, spread: f64| {
         let mut profile = profile();

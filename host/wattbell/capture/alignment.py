@@ -1,7 +1,7 @@
-"""The host's clock on that of a capture, once its session is over.
+"""The host's clock on that of a capture, once its session is over, or was killed.
 
 With a tap, markers that both it and the host's log saw. With a meter, round trips to it where it can be asked for its counter; else a
-pattern of load (:mod:`.pattern`), found again in its waveform.
+pattern of load (:mod:`.loadpattern`), found again in its waveform.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from ..clocks.map import ClockMap
 from ..clocks.markers import SentMarker, by_markers
 from ..clocks.roundtrip import by_round_trips
 from ..clocks.ticks import ns_of
-from ..meters.meter import Meter
 
 
 def by_tap(sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps: int, last_tick: int) -> ClockMap:
@@ -20,10 +19,10 @@ def by_tap(sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps:
     return by_markers(sent, seen, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 
 
-def by_meter(meter: Meter, last_tick: int) -> ClockMap:
-    """The host's clock on that of a meter that can be asked. ClockError when its clock and the host's do not run along a line."""
-    pairs, tick_ps = meter.clock_pairs(), meter.about.tick_ps
-    before, after, tick = [p.before_ns for p in pairs], [p.after_ns for p in pairs], [p.tick for p in pairs]
+def by_asking(pairs: Sequence[tuple[int | None, int, int]], tick_ps: int, last_tick: int) -> ClockMap:
+    """The host's clock on that of a meter that was asked: its tick lay between two instants of the host's (before, after, tick). ClockError
+    when the two clocks do not run along a line."""
+    before, after, tick = zip(*pairs, strict=True) if pairs else ((), (), ())
     return by_round_trips(before, after, tick, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 
 
@@ -31,4 +30,4 @@ def _ns(tick: int, tick_ps: int) -> int:
     return int(ns_of([tick], tick_ps)[0])
 
 
-__all__ = ["by_meter", "by_tap"]
+__all__ = ["by_asking", "by_tap"]

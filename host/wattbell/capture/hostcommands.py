@@ -12,10 +12,10 @@ import pyarrow as pa
 from wattbell_spec.nvme import admin, feature
 from wattbell_spec.wire import EventType, MarkerSource
 
-from wattbell.capture import CaptureWriter
-from wattbell.capture.schema import COMMANDS, SeenBy
-from wattbell.clocks.map import ClockMap
-from wattbell.wire.decode import Gap
+from ..clocks.map import ClockMap
+from ..wire.decode import Gap
+from .schema import COMMANDS, SeenBy
+from .writer import CaptureWriter
 
 Int64 = npt.NDArray[np.int64]
 _TICKS = tuple(name for name in COMMANDS.names if name.endswith("_tick"))
@@ -74,7 +74,7 @@ class HostCommands:
     the driver (or fio) saw it, ``cqe_tick`` the completion; what only a tap knows is null. ``markers``: (ns, value) of every in-band
     marker in the log, at its start. ``lost``: where the log has holes, ticks as in ``table``. ``source``: what saw them. ``notes``: what
     a reader must know, each a sentence. ``clock``: whose ns these are, ``mono_raw`` (CLOCK_MONOTONIC_RAW of this host) if they can be
-    compared with anything else.
+    compared with anything else. ``until_ns``, of a part: all that ended before is in it or in those before it; None where nobody knows.
     """
 
     table: pa.Table
@@ -83,6 +83,7 @@ class HostCommands:
     source: SeenBy = SeenBy.TRACEPOINT
     notes: list[str] = field(default_factory=list)
     clock: str = "mono_raw"
+    until_ns: int | None = None
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

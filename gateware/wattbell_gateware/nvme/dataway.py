@@ -1,0 +1,163 @@
+"""The way of data TLPs: what there is most of, one a clock, beside the commands' states.
+
+A data write of the drive and a completion that brings data for it change two things at most: the ticks of data in their command's slot and
+the count of their tag. So they go through a pipeline of their own, and nothing of it is stored before the last stage:
+
+===== ==========================================================================================================================
+stage
+===== ==========================================================================================================================
+0     taken from the queue; its place in the page map and its tag are read (the engine's, as for any TLP)
+1     the ways of the page map are compared; a completion knows its tag
+2     the way that counts is chosen
+3     the command's slot is read
+4     the slot is looked at
+5     it is done with, or it is not what it was taken for: then all that follows it comes again, and the engine's states take it
+===== ==========================================================================================================================
+
+Stages 1 to 4 may hold what comes again: it has changed nothing. While there is something in the pipeline no other state runs.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..tlp import HEADER
+from ..tlp import Kind as Tlp
+from .tables import Kind, SlotState, TagKind
+
+__all__ = ["DataWay", "entry_layout", "slot_layout"]
+
+_SHORT = 4
+"""Double words. A write of the drive that is not longer is a CQE or an interrupt, or nearly always."""
+
+
+def entry_layout(slot_bits: int) -> data.StructLayout:
+    """What of an entry of the page map is looked at here."""
+    return data.StructLayout({"kind": 3, "slot": slot_bits, "generation": 16})
+
+
+def slot_layout(queue_bits: int) -> data.StructLayout:
+    """What of a slot is looked at here. ``first_known``: it has the tick of its first data."""
+    return data.StructLayout({"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "first_known": 1})
+
+
+class DataWay(wiring.Component):
+    """Latency: five clocks from ``begun`` to ``done``, both included. Throughput: one TLP a clock, also of one tag or one command.
+
+    Parameters: `tag`, layout of an entry of the tag table; `slot_bits`; `queue_bits`; `ways` of the page map.
+
+    Ports
+    -----
+    header, up : the TLP in stage 1, if ``begun``; only such as :meth:`may_take`.
+    tag : entry of its tag. ways : entries of the page map at its place, one of each way.
+    hit, choice, several : stage 2: a way holds its page; which one, one-hot; more than one do.
+    slot_at : stage 3: whose slot is wanted in the next clock.
+    slot : that slot, stage 4. epoch : of now.
+    done : stage 5: the TLP is done with; up_done and end of it.
+    other : stage 1: a completion of something else, and nothing is before it: the engine's states may take it at once. It is out of the
+        pipeline in the next clock.
+    may_be_other : stage 1: a completion, and nothing is before it: known before what the tag says is.
+    odd : stage 5: the engine has to look at it, and all behind it comes again. They are out of the pipeline in the next clock.
+    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first.
+    count, count_tag, counted : the entry to write for the tag.
+    behind : something is in stages 1 to 4.
+    """
+
+    def __init__(self, tag: data.StructLayout, *, slot_bits: int, queue_bits: int, entry_slot_bits: int, ways: int) -> None:
+        self._tag, self._entry, self._slot_bits = tag, entry_layout(entry_slot_bits), slot_bits
+        self._ways = ways
+        super().__init__({
+            "header": In(HEADER), "up": In(1), "begun": In(1), "tag": In(tag), "ways": In(self._entry).array(ways),
+            "hit": In(1), "choice": In(ways), "several": In(1),
+            "slot_at": Out(slot_bits), "slot": In(slot_layout(queue_bits)), "epoch": In(16),
+            "done": Out(1), "up_done": Out(1), "end": Out(14), "other": Out(1), "may_be_other": Out(1), "odd": Out(1),
+            "see": Out(1), "see_first": Out(1), "see_slot": Out(slot_bits), "see_tick": Out(64),
+            "count": Out(1), "count_tag": Out(10), "counted": Out(tag), "behind": Out(1),
+        })  # fmt: skip
+
+    @staticmethod
+    def may_take(merged) -> object:
+        """Whether this may be a data TLP (a completion is known by its tag only)."""
+        header, up = merged.header, merged.up
+        write = up & (header.kind == Tlp.MWR) & (header.length > _SHORT)
+        return (write | (~up & (header.kind == Tlp.CPLD))) & ~header.lost & ~header.bad
+
+    def elaborate(self, _platform) -> Module:
+        m = Module()
+        told = data.StructLayout({
+            "valid": 1, "up": 1, "tick": 64, "end": 14, "count_tag": 10, "tag": self._tag,
+            "sure": 1,  # a completion: of data, as its tag says; a write: its page's entry is of a command, and of one alone if it is old
+            "several": 1, "slot": self._slot_bits, "generation": 16,
+        })  # fmt: skip
+        second, third, fourth, fifth = stages = [Signal(told, name=name) for name in ("second", "third", "fourth", "fifth")]
+
+        # --- stage 1 ------------------------------------------------------------------------------------------------
+        tag = Signal(self._tag)
+        m.d.comb += tag.eq(self.tag)
+        for older in reversed(stages):  # the youngest counts
+            with m.If(older.valid & ~older.up & (older.count_tag == self.header.tag)):
+                m.d.comb += [tag.remaining.eq(older.tag.remaining), tag.valid.eq(older.tag.valid)]
+        of_data = Signal()
+        m.d.comb += [
+            of_data.eq(tag.valid & (tag.kind == TagKind.DATA)),
+            # Nothing is before it, so what the table gave is what its tag is.
+            self.may_be_other.eq(self.begun & ~self.up & ~Cat(stage.valid for stage in stages).any()),
+            self.other.eq(self.may_be_other & ~(self.tag.valid & (self.tag.kind == TagKind.DATA))),
+        ]
+        entries = [Signal(self._entry, name=f"entry{i}") for i in range(self._ways)]
+        m.d.sync += [
+            second.valid.eq(self.begun & ~self.odd & ~self.other), second.up.eq(self.up), second.tick.eq(self.header.tick),
+            second.end.eq(self.header.end),
+            second.count_tag.eq(self.header.tag), second.tag.eq(tag), second.slot.eq(tag.slot), second.generation.eq(tag.generation),
+            second.tag.remaining.eq(tag.remaining - self.header.length), second.tag.valid.eq(tag.remaining > self.header.length),
+            second.sure.eq(of_data), second.several.eq(0),
+            *(kept.eq(way) for kept, way in zip(entries, self.ways, strict=True)),
+        ]  # fmt: skip
+
+        # --- stage 2 ------------------------------------------------------------------------------------------------
+        chosen = Signal(self._entry)
+        for i, entry in enumerate(entries):
+            with m.If(self.choice[i]):
+                m.d.comb += chosen.eq(entry)
+        of_command = (chosen.kind != int(Kind.SQ)) & (chosen.kind != int(Kind.CQ)) & (chosen.kind != int(Kind.IGNORE))
+        m.d.sync += [third.eq(second), third.valid.eq(second.valid & ~self.odd)]
+        with m.If(second.up):
+            m.d.sync += [
+                third.sure.eq(self.hit & of_command), third.several.eq(self.several), third.slot.eq(chosen.slot),
+                third.generation.eq(chosen.generation),
+            ]  # fmt: skip
+
+        # --- stage 3 ------------------------------------------------------------------------------------------------
+        m.d.comb += self.slot_at.eq(third.slot)
+        m.d.sync += [fourth.eq(third), fourth.valid.eq(third.valid & ~self.odd)]
+
+        # --- stage 4 ------------------------------------------------------------------------------------------------
+        slot = self.slot
+        lives, first_known = Signal(), Signal()
+        left_over = fourth.several & (slot.epoch != self.epoch)  # as in PAGE_SLOT
+        m.d.sync += [
+            fifth.eq(fourth), fifth.valid.eq(fourth.valid & ~self.odd), lives.eq(slot.state == SlotState.IN_FLIGHT),
+            first_known.eq(slot.first_known),
+        ]  # fmt: skip
+        mine = Signal()
+        same_life, own_page = Signal(), Signal()
+        m.d.sync += [same_life.eq(slot.generation == fourth.generation), own_page.eq(~fourth.up | (~left_over & (slot.qid != 0)))]
+
+        # --- stage 5 ------------------------------------------------------------------------------------------------
+        m.d.comb += [
+            mine.eq(fifth.sure & own_page & (~fifth.up | (lives & same_life))),
+            self.done.eq(fifth.valid & mine), self.odd.eq(fifth.valid & ~mine),
+            self.up_done.eq(fifth.up), self.end.eq(fifth.end),
+            self.see.eq(self.done & lives & same_life), self.see_slot.eq(fifth.slot), self.see_tick.eq(fifth.tick),
+            self.count.eq(self.done & ~fifth.up), self.count_tag.eq(fifth.count_tag), self.counted.eq(fifth.tag),
+            self.behind.eq(self.begun | second.valid | third.valid | fourth.valid),
+        ]  # fmt: skip
+        # What was read of a slot in the clock in which it is written is not defined, and what was read in the one before is older; those
+        # wrote its first tick at the latest.
+        seen = [Signal(1 + self._slot_bits, name=f"seen{n}") for n in (1, 2)]
+        m.d.sync += [seen[0].eq(Cat(self.see, fifth.slot)), seen[1].eq(seen[0])]
+        written = Cat(one[0] & (one[1:] == fifth.slot) for one in seen).any()
+        m.d.comb += self.see_first.eq(self.see & ~first_known & ~written)
+        return m

@@ -1,0 +1,68 @@
+"""Headers between the merge and the engine, some of which were looked at and are not done with yet."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..tlp import MERGED, payload_start, total_dws
+from .dataway import DataWay
+from .tables import SWEEP_BITS
+
+__all__ = ["HEAD", "HeadQueue"]
+
+_DEPTH_BITS = 3
+
+HEAD = data.StructLayout({"merged": MERGED, "start": 14, "total": 11, "may_be_data": 1})
+"""A header, and what is worked out of it on its way to the register: ``start``, of its payload; ``total``, double words of the whole TLP;
+``may_be_data`` (:meth:`DataWay.may_take`)."""
+
+
+class HeadQueue(wiring.Component):
+    """A queue that can be read ahead of, and gone back in. A header is at ``ahead``, a register, two clocks after it came; one a clock.
+
+    Ports
+    -----
+    i : headers.
+    ahead : the oldest that was not taken. It stays here when it is taken, until it is done with.
+    swept : a boundary of sweeps. crosses : ``ahead`` is of a later one than `swept` was in the clock before.
+    waits : something is here that was not taken, at ``ahead`` or on its way there.
+    retire : the oldest that was taken is done with. all_taken : with ``ahead.ready``: so are all that were taken, this one too.
+    rewind : what was taken and is not done with comes again. Not with ``ahead.ready``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({
+            "i": In(stream.Signature(MERGED)), "ahead": Out(stream.Signature(HEAD)), "swept": In(64 - SWEEP_BITS), "crosses": Out(1),
+            "waits": Out(1), "retire": In(1), "all_taken": In(1), "rewind": In(1),
+        })  # fmt: skip
+
+    def elaborate(self, _platform) -> Module:
+        m = Module()
+        m.submodules.kept = kept = Memory(shape=MERGED, depth=1 << _DEPTH_BITS, init=[])
+        write, read = kept.write_port(), kept.read_port(domain="comb")
+        come, next_, done = (Signal(_DEPTH_BITS + 1, name=name) for name in ("come", "next", "done"))  # `next`: behind ``ahead``
+        done_next, moves, there = Signal.like(done), Signal(), Signal()
+        stored, head = Signal(MERGED), Signal(HEAD)
+        m.d.comb += [
+            self.i.ready.eq((come ^ done) != 1 << _DEPTH_BITS),
+            write.addr.eq(come[:_DEPTH_BITS]), write.data.eq(self.i.payload), write.en.eq(self.i.valid & self.i.ready),
+            read.addr.eq(next_[:_DEPTH_BITS]), stored.eq(data.View(MERGED, read.data)),
+            head.merged.eq(stored), head.start.eq(payload_start(stored.header)), head.total.eq(total_dws(stored.header)),
+            head.may_be_data.eq(DataWay.may_take(stored)),
+            moves.eq(self.ahead.ready | ~self.ahead.valid), there.eq(next_ != come), self.waits.eq(self.ahead.valid | there),
+            done_next.eq(Mux(self.ahead.ready & self.all_taken, next_, done + self.retire)),
+        ]  # fmt: skip
+        m.d.sync += [
+            come.eq(come + write.en), done.eq(done_next),
+            self.crosses.eq(Mux(moves, stored.header.tick, self.ahead.payload.merged.header.tick)[SWEEP_BITS:] > self.swept),
+        ]  # fmt: skip
+        with m.If(self.rewind):
+            m.d.sync += [next_.eq(done_next), self.ahead.valid.eq(0)]
+        with m.Elif(moves):
+            m.d.sync += [next_.eq(next_ + there), self.ahead.valid.eq(there)]
+        with m.If(moves):
+            m.d.sync += self.ahead.payload.eq(head)
+        return m

@@ -1,0 +1,155 @@
+"""A journal that is an Arrow stream: what a recorder has been given, on disk at once, so that a killed recorder loses none of it.
+
+A record is written whole or not at all by the time :meth:`ArrowJournal.append` returns, and so survives ``kill -9``; the disk has it within
+:data:`SYNC_S`, so that it survives a power cut from then on. The file is locked while its recorder lives: a free lock on an unfinished
+capture means that the recorder died. A reader stops at the first record that is cut or damaged.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..errors import CaptureError
+from ..jsondata import JsonObject
+from .room import writing
+
+SYNC_S = 1.0
+"""How often what was written is forced to the disk, in a thread of its own: a slow disk holds up nobody who records."""
+_TOLD = b"told"
+
+
+class _Whole:
+    """A file as Arrow writes to it: all of a piece or an OSError, also on a disk that is just becoming full."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[os.write(self.descriptor, view) :]
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+
+class ArrowJournal:
+    """Appends. ``about``: of all of it, as text. Raises CaptureError, here and in :meth:`append`, when the disk refuses a write."""
+
+    def __init__(self, path: Path, schema: pa.Schema, about: Mapping[str, str] | None = None, compression: str | None = None) -> None:
+        self.path = path
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._unsynced = False
+        self._failed: OSError | None = None
+        with writing(path):
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            options = pa.ipc.IpcWriteOptions(compression=compression)
+            sink = pa.PythonFile(_Whole(self._fd), mode="w")
+            self._schema = schema.with_metadata(dict(about)) if about else schema
+            self._writer = pa.ipc.new_stream(sink, self._schema, options=options)
+        self._thread = threading.Thread(target=self._sync, name="journal", daemon=True)
+        self._thread.start()
+
+    def append(self, batch: pa.RecordBatch, told: JsonObject | None = None) -> None:
+        """A record: rows, and what is told besides."""
+        extra = None if told is None else pa.KeyValueMetadata({_TOLD: json.dumps(told).encode()})
+        with writing(self.path):
+            if self._failed is not None:
+                raise self._failed
+            self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata), custom_metadata=extra)
+            self._unsynced = True
+
+    def _sync(self) -> None:
+        while not self._over.wait(SYNC_S):
+            with self._guard:
+                if self._fd < 0:
+                    return
+                if self._unsynced:
+                    self._unsynced = False
+                    try:
+                        os.fdatasync(self._fd)
+                    except OSError as error:  # some file systems find only now that they are full
+                        self._failed = error
+
+    def moved_to(self, directory: Path) -> None:
+        """The capture's folder was renamed."""
+        self.path = directory / self.path.name
+
+    def close(self, *, remove: bool) -> None:
+        """Unlock, and remove unless it is to be kept; idempotent."""
+        self._over.set()
+        with self._guard:
+            if self._fd < 0:
+                return
+            if remove:
+                self.path.unlink(missing_ok=True)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def about(path: Path) -> dict[str, str]:
+    """What a journal says of all of it. CaptureError where it is damaged from the beginning, or not there."""
+    try:
+        with open(path, "rb") as file:
+            return _texts(pa.ipc.open_stream(file).schema.metadata)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        raise CaptureError(
+            f"{path} cannot be read ({(str(error).splitlines() or ['damaged'])[0]}): nothing can be rebuilt from it."
+        ) from None
+
+
+def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, JsonObject]]:
+    """The records of a journal up to where it was cut or damaged, also while it is written. CaptureError when there is none."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read ({error.strerror}): nothing can be rebuilt.") from None
+    with file:
+        try:
+            reader = pa.ipc.open_stream(file)
+        except (pa.ArrowException, OSError, EOFError):
+            return
+        if not reader.schema.equals(schema):
+            raise CaptureError(f"{path} is of another version of Wattbell: open the capture with the one that recorded it.")
+        while True:
+            try:
+                batch, extra = reader.read_next_batch_with_custom_metadata()
+                batch.validate(full=True)
+                told = json.loads((extra or {}).get(_TOLD, b"{}"))
+            except (StopIteration, pa.ArrowException, OSError, EOFError, ValueError):
+                return
+            yield batch, told
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Nobody else rebuilds from a journal in this block. CaptureError where its recorder is alive, or there is none."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read ({error.strerror}): nothing can be rebuilt.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CaptureError(f"{path.parent} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait.") from None
+        yield
+
+
+def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in (metadata or {}).items()}
+
+
+__all__ = ["ArrowJournal", "about", "held", "records"]

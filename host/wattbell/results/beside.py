@@ -1,0 +1,232 @@
+"""Energies of two runs side by side: what differs, by how much, and whether by more than is known.
+
+The difference is B less A, with the root of the sum of both uncertainties' squares (k = 2, of two measurements that have nothing in
+common). A verdict is given where both have an uncertainty: it differs if it does so by more than that. Of twenty that are equal one is
+expected to be called different.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..measure.figure import Figure, absent, difference
+from .energies import CommandEnergy, Energies, Passage, PhaseEnergy, StateFound
+
+Verdict = Literal["higher", "lower", "not told apart", "no verdict", "not comparable", ""]
+"""Of B. Empty: a figure that is not judged."""
+UNKNOWN = "unknown"
+MEAN_LEVEL = "no interval: the mean of what was given this label"
+LOST = "records were lost under it"
+_DEPTH = re.compile(r"(\d{1,9})(?: to (\d{1,9}))?")
+OTHER_MIX = "one figure for several classes, of which each run may have had another mix"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of both. ``group``: a phase or a state; ``difference``: B less A."""
+
+    group: str
+    name: str
+    unit: str
+    a: Figure
+    b: Figure
+    difference: Figure
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """All figures of both. ``only``: what one of them has alone, in words."""
+
+    commands: Sequence[Compared] = ()
+    alone: Sequence[Compared] = ()
+    states: Sequence[Compared] = ()
+    only: Sequence[str] = field(default=())
+
+    def __bool__(self) -> bool:
+        return bool(self.commands or self.alone or self.states or self.only)
+
+
+def beside(a: Energies, b: Energies, names: tuple[str, str] = ("A", "B")) -> Pair:
+    """Both side by side. ``names``: what they are called in reasons."""
+    return Pair(
+        tuple(_commands(a, b, names)),
+        tuple(_by_class("", a.alone, b.alone, names, ("none stood alone", "none stood alone"))),
+        tuple(_states(a, b, names)),
+        tuple(_only(a, b, names)),
+    )
+
+
+def numbered(phases: Sequence[PhaseEnergy]) -> dict[str, PhaseEnergy]:
+    """Phases by their names; of several of one name the later ones by ``name #2``."""
+    seen: Counter[str] = Counter()
+    out: dict[str, PhaseEnergy] = {}
+    for phase in phases:
+        seen[phase.name] += 1
+        out[phase.name if seen[phase.name] == 1 else f"{phase.name} #{seen[phase.name]}"] = phase
+    return out
+
+
+def _judged(group: str, name: str, a: Figure, b: Figure, besides: float = 0.0, refused: str = "", remark: str = "") -> Compared:
+    """``refused``: why the two cannot be compared; ``remark``: why one has no uncertainty, or what both must be read with."""
+    unit = a.unit or b.unit
+    if refused or a.value is None or b.value is None:
+        why = refused or "; ".join(dict.fromkeys(str(one.conditions.get("absent") or "") for one in (a, b) if one.value is None))
+        return Compared(group, name, unit, a, b, absent(why, unit), "not comparable", why)
+    found = difference(a, b, besides)
+    if found.u is None:
+        return Compared(group, name, unit, a, b, found, "no verdict", remark)
+    if a.lost or b.lost:
+        return Compared(group, name, unit, a, b, found, "no verdict", LOST)
+    apart: Verdict = "not told apart" if abs(found.known) <= found.u else "higher" if found.known > 0 else "lower"
+    return Compared(group, name, unit, a, b, found, apart, remark)
+
+
+# Commands.
+
+
+def _commands(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Compared]:
+    mine, theirs = numbered(a.phases), numbered(b.phases)
+    for name, phase in mine.items():
+        if name in theirs:
+            other = theirs[name]
+            yield from _by_class(name, phase.classes, other.classes, names, (phase.absent, other.absent))
+
+
+def _by_class(
+    group: str, a: Sequence[CommandEnergy], b: Sequence[CommandEnergy], names: tuple[str, str], absents: tuple[str, str]
+) -> Iterator[Compared]:
+    mine, theirs = {one.name: one for one in a}, {one.name: one for one in b}
+    for name in dict.fromkeys((*mine, *theirs)):
+        ours, other = mine.get(name), theirs.get(name)
+        if all(one is None or one.energy_j.value is None for one in (ours, other)):
+            continue
+        if ours is not None and other is not None:
+            yield _both(group, ours, other, names)
+            continue
+        found, companions, missing = (ours, b, 1) if ours is not None else (other, a, 0)
+        assert found is not None
+        why = _lacking(found, companions, names[missing]) or absents[missing] or "no such command"
+        reason = why if why.startswith(f"{names[missing]}: ") else f"{names[missing]}: {why}"
+        there, nothing = found.energy_j.figure("J", found.note), absent(reason, "J")
+        both = (there, nothing) if missing else (nothing, there)
+        yield _judged(group, name, *both, refused=reason)
+
+
+def _lacking(found: CommandEnergy, companions: Sequence[CommandEnergy], name: str) -> str:
+    """Why a class that one run has is not among the other's, which has the same commands in other classes; "" if it has not."""
+    kin = [one for one in companions if _commands_of(one) & _commands_of(found)]
+    if not kin:
+        return ""
+    if len(kin) == 1 and (len(kin[0].classes) > 1 or kin[0].name in _commands_of(found)):
+        return f"{name}: one figure for {kin[0].name}"
+    return f"{name}: told apart, {'; '.join(one.name for one in kin)}"
+
+
+def _commands_of(one: CommandEnergy) -> set[str]:
+    """Its classes whatever their pattern."""
+    return {re.sub(", (random|sequential)$", "", name) for name in one.classes}
+
+
+def _both(group: str, a: CommandEnergy, b: CommandEnergy, names: tuple[str, str]) -> Compared:
+    remarks = [f"depth {a.depth} in {names[0]}, {b.depth} in {names[1]}"] if _apart(a.depth, b.depth) else []
+    besides = 0.0
+    if len(a.classes) > 1:
+        share = _mix_share(a.mix, b.mix)
+        if share is None:
+            first, second = a.energy_j.figure("J"), b.energy_j.figure("J")
+            return _judged(group, a.name, first, second, refused=OTHER_MIX)
+        besides = share * abs(b.energy_j.value or 0.0)
+    lacking = [(name, one.note) for one, name in zip((a, b), names, strict=True) if one.note and one.energy_j.u is None]
+    if len(lacking) == 2 and lacking[0][1] == lacking[1][1]:
+        lacking = [("both", lacking[0][1])]
+    remarks += [f"{name}: {note}" for name, note in lacking]
+    first, second = (one.energy_j.figure("J", f"{name}: {one.note}") for one, name in ((a, names[0]), (b, names[1])))
+    return _judged(group, a.name, first, second, besides, remark="; ".join(remarks))
+
+
+def _apart(a: str, b: str) -> bool:
+    """Whether two depths (``8``, ``7 to 8``) have none in common."""
+    found = _DEPTH.fullmatch(a), _DEPTH.fullmatch(b)
+    if found[0] is None or found[1] is None:
+        return a != b
+    (low, high), (other_low, other_high) = ((int(one[1]), int(one[2] or one[1])) for one in found if one is not None)
+    return high < other_low or other_high < low
+
+
+def _mix_share(a: Mapping[str, int], b: Mapping[str, int]) -> float | None:
+    """By what share of it a mean over several classes may differ since their mix does: a class of share s costs at most 1/s of the mean,
+    and the sum of what the shares differ by, halved, is how much of the mean is of another class. None where the mixes are not known."""
+    whole = sum(a.values()), sum(b.values())
+    if a.keys() != b.keys() or not all(whole) or not all(b.values()):
+        return None
+    moved = sum(abs(a[name] / whole[0] - b[name] / whole[1]) for name in a) / 2
+    return moved / min(count / whole[1] for count in b.values())
+
+
+# Power states.
+
+
+def _states(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Compared]:
+    mine, theirs = {one.label: one for one in a.states}, {one.label: one for one in b.states}
+    passages = {(one.state, one.by): one for one in a.passages}, {(one.state, one.by): one for one in b.passages}
+    levels = {label: max(_highest(one[label]) for one in (mine, theirs) if label in one) for label in (*mine, *theirs)}
+    states = dict.fromkeys((*sorted(levels, key=lambda label: -levels[label]), *(state for one in passages for state, _ in one)))
+    whys = [one.states_absent or "not found" for one in (a, b)]
+    for label in states:
+        if label in levels:
+            yield from _state(label, mine.get(label), theirs.get(label), names, whys)
+        for key in dict.fromkeys(key for one in passages for key in one if key[0] == label):
+            yield from _passage(f"{label}, woken by {key[1]}", key[1], passages[0].get(key), passages[1].get(key), names)
+
+
+def _highest(state: StateFound) -> float:
+    return max((level.power_w.value or 0.0 for level in state.levels if state.label != UNKNOWN), default=0.0)
+
+
+def _state(label: str, a: StateFound | None, b: StateFound | None, names: tuple[str, str], whys: Sequence[str]) -> Iterator[Compared]:
+    levels = [{level.link: level.power_w for level in one.levels} if one else {} for one in (a, b)]
+    lacking = [
+        absent(f"{name}: {'never with the link in this state' if one else why}", "W")
+        for one, name, why in zip((a, b), names, whys, strict=True)
+    ]
+    for link in dict.fromkeys((*levels[0], *levels[1])) if label != UNKNOWN else ():
+        first, second = (of[link].figure("W") if link in of else none for of, none in zip(levels, lacking, strict=True))
+        if first.value is not None or second.value is not None:
+            remark = MEAN_LEVEL if None in (first.u, second.u) else ""
+            yield _judged(label, f"power, link in {link}" if link else "power", first, second, remark=remark)
+    for name, unit, values in (
+        ("share of time", "%", [None if one is None else 100 * one.share for one in (a, b)]),
+        ("probability", "%", [None if one is None or one.probability is None else 100 * one.probability for one in (a, b)]),
+    ):
+        shown = [Figure(value, None, unit) if value is not None else absent("", unit) for value in values]
+        if any(value is not None for value in values):
+            yield Compared(label, name, unit, shown[0], shown[1], absent("", unit), "")
+
+
+def _passage(label: str, by: str, a: Passage | None, b: Passage | None, names: tuple[str, str]) -> Iterator[Compared]:
+    given = [one.figures(run) if one else {} for one, run in zip((a, b), names, strict=True)]
+    lacking = [absent(f"{run}: no wake-up from it by {by}") for run in names]
+    for name in dict.fromkeys((*given[0], *given[1])):
+        first, second = given[0].get(name, lacking[0]), given[1].get(name, lacking[1])
+        if first.value is None and second.value is None:
+            continue
+        refused = remark = ""
+        if a and b and name in Passage.NOTED:
+            remark = a.note if a.note == b.note else ""
+            noted = [f"{run}: {one.note}" for one, run in zip((a, b), names, strict=True) if one.note]
+            refused = "; ".join(noted) if a.note != b.note else ""
+        yield _judged(label, name, first, second, refused=refused, remark=remark)
+
+
+def _only(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[str]:
+    mine, theirs = numbered(a.phases), numbered(b.phases)
+    for name, one, other in ((names[0], mine, theirs), (names[1], theirs, mine)):
+        lone = [phase for phase in one if phase not in other]
+        if lone:
+            yield f"phases of {name} alone: {', '.join(lone)}"
