@@ -132,7 +132,9 @@ def test_signals_while_settings_are_put_back_change_nothing(bench: Bench, first:
     assert {n: v.lower() for n, v in bench.now().items()} == bench.settings, err
     assert not (bench.root / "restore.json").exists()
     assert "being put back; this ends by itself" in err
-    assert json.loads((bench.root / "capture/workload/phases.json").read_text()) == [], "the way out goes to its end"
+    # the first signal comes just before the phase begins or just after: either way the way out goes to its end
+    phases = json.loads((bench.root / "capture/workload/phases.json").read_text())
+    assert [phase["name"] for phase in phases] in ([], ["rest (broke off)"])
 
 
 def test_a_signal_after_the_last_step_waits_for_the_settings(bench: Bench) -> None:
