@@ -13,7 +13,7 @@ import termios
 import time
 from pathlib import Path
 
-PROMPT = re.compile(r"<<(\d+)>>$")
+PROMPT = re.compile(r"<<(\d+)>>")  # what runs in the background may say something behind it
 QUESTION = re.compile(r"\[y/N\]:? $")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
@@ -35,15 +35,14 @@ class Terminal:
         """Its exit code, what it said, and how often it asked."""
         os.write(self._keyboard, line.encode() + b"\n")
         said, asked, old = "", 0, 0
-        while True:
+        while not (prompt := PROMPT.search(said)):
             if select.select([self._keyboard], [], [], 0.3)[0]:
                 said += ESCAPES.sub("", os.read(self._keyboard, 65536).decode(errors="replace"))
                 continue
             if QUESTION.search(said) and len(said) > old:  # it waits
                 old, asked = len(said), asked + 1
                 os.write(self._keyboard, b"y\n")
-            elif prompt := PROMPT.search(said):
-                return int(prompt[1]), said[: prompt.start()].replace("\r\n", "\n"), asked
+        return int(prompt[1]), said[: prompt.start()].replace("\r\n", "\n"), asked
 
 
 def main() -> None:
