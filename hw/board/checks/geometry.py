@@ -16,7 +16,7 @@ from ..signal import lanes
 from ..signal.channel import figures
 from ..signal.stackup import Stackup, load
 
-__all__ = ["pairs", "quick", "rim"]
+__all__ = ["coupled", "pairs", "quick", "rim"]
 
 TOLERANCE = 1.0
 """mm by which a length may be off the one that the eyes have."""
@@ -29,12 +29,17 @@ RETURN = 1.5
 RIM = 4.0
 """mm from any point of the board's edge to the nearest via of ground: a quarter of a wave of 5 GHz in FR4 is 7 mm."""
 RIM_STEP = 0.5
+COUPLED_SKEW = 8.0
+"""mm, 50 ps: half of the 100 ps that USB 2.0 leaves a cable (from memory), and a hundredth of a period of the clock."""
+COUPLED_LOOSE = 5.0
+"""mm of a stretch of USB or clock that may be otherwise than the solver was asked: connector, clamps and capacitors force the legs apart."""
 
 
 def quick() -> Iterator[Check]:
     """Needs no KiCad."""
     board = read(FILE)
     yield from pairs(design(), board, load(), figures())
+    yield coupled(lanes.others(design(), board, load()), board, load())
     yield rim(board)
 
 
@@ -65,6 +70,24 @@ def pairs(ours: Design, board: Pcb, stack: Stackup, values: dict[str, dict[str, 
     )
     beside, all_ = lanes.return_vias(board, found, RETURN)
     yield Check("pairs' vias with a return via", f"{beside} of {all_}", f"all, within {RETURN} mm", beside == all_, "")
+
+
+def coupled(found: list[lanes.Line], board: Pcb, stack: Stackup) -> Check:
+    """USB and the reference clock: as pairs, not as two tracks that know nothing of each other."""
+    name = "USB and reference clock as pairs"
+    limit = f"skew {COUPLED_SKEW:g} mm, {COUPLED_LOOSE:g} mm loose"
+    missing = [f"{line.name}: {line.missing}" for line in found if line.missing]
+    if missing:
+        return Check(name, "not drawn", limit, False, "\n".join(missing))
+    skew = {line.name: line.skew for line in found}
+    loose = {line.name: lanes.uncoupled(board, line, stack.pairs[line.pair]) for line in found}
+    wrong = [
+        f"{one}: skew {skew[one]:.1f} mm, {loose[one]:.1f} mm loose"
+        for one in skew
+        if skew[one] > COUPLED_SKEW or loose[one] > COUPLED_LOOSE
+    ]
+    figure = f"skew at most {max(skew.values()):.1f} mm, {max(loose.values()):.1f} mm loose"
+    return Check(name, figure, limit, not wrong, "\n".join(wrong))
 
 
 def rim(board: Pcb) -> Check:

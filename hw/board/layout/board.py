@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..design import KICAD, TITLE, design, sheets
 from ..schematic.write import PROJECT
-from . import pairs, rail, route
+from . import coupled, pairs, rail, route
 from .escape import ball_vias
 from .place import FOUND, Layout, found_text, layout
 from .track import Copper, Via
@@ -27,6 +27,7 @@ def placed() -> Layout:
 def scripted_copper() -> Copper:
     """Tracks and vias that are drawn by script: pairs, and the vias of the FPGA's supplies."""
     made = pairs.copper(design(), placed().placed)
+    made.add(coupled.copper(design(), placed().placed))
     for via in ball_vias(design(), placed().placed["U200"]):
         made.line(via.net, "F.Cu", [via.ball, via.at], 0.2)
         made.vias.append(Via(via.net, via.at))

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ..netlist import Design, Part
-from . import outline, pairs
+from . import coupled, outline, pairs
 from .escape import ball_vias
 from .frame import XY
 from .land import Pad, Placed, library
 from .pairs import scripted
+from .track import Track
 
 __all__ = ["FOUND", "Layout", "fixed", "found_text", "layout", "stored"]
 
@@ -40,6 +41,15 @@ Box = tuple[float, float, float, float]
 
 def _overlap(a: Box, b: Box, space: float = SPACE) -> bool:
     return a[0] < b[2] + space and b[0] < a[2] + space and a[1] < b[3] + space and b[1] < a[3] + space
+
+
+def _pieces(track: Track) -> Iterator[Box]:
+    """Boxes around a track that keep parts off it; a slanted one in pieces of 1 mm."""
+    (x0, y0), (x1, y1) = track.start, track.end
+    count = math.ceil(math.dist(track.start, track.end)) if x0 != x1 and y0 != y1 else 1
+    for n in range(count):
+        ax, bx, ay, by = (a + (b - a) * k / count for a, b in ((x0, x1), (y0, y1)) for k in (n, n + 1))
+        yield min(ax, bx) - 0.3, min(ay, by) - 0.3, max(ax, bx) + 0.3, max(ay, by) + 0.3
 
 
 def _cells(box: Box, size: float = 4.0) -> Iterator[tuple[int, int]]:
@@ -257,10 +267,10 @@ def layout(design: Design) -> Layout:
         if ref in there:
             placer.put(at)
     if "U200" in placer.layout.placed:
-        for track in pairs.copper(design, placer.layout.placed).tracks:
-            if track.layer == "B.Cu":
-                (x0, y0), (x1, y1) = track.start, track.end
-                placer.block(True, (min(x0, x1) - 0.3, min(y0, y1) - 0.3, max(x0, x1) + 0.3, max(y0, y1) + 0.3))
+        drawn = [track for track in pairs.copper(design, placer.layout.placed).tracks if track.layer == "B.Cu"]
+        for track in [*drawn, *coupled.copper(design, placer.layout.placed).tracks]:
+            for box in _pieces(track):
+                placer.block(track.layer == "B.Cu", box)
         placer.vias = [(via.net, via.at) for via in ball_vias(design, placer.layout.placed["U200"])]
     rest = [part for ref, part in there.items() if ref not in given]
     large = [part for part in rest if len(part.pins) > 2 or part.ref[0] in "UYJQF"]

@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import itertools
 import math
+import random
 import subprocess
 import sys
 import time
@@ -50,6 +51,9 @@ NARROW, WIDE = 0.12, 0.2
 VIA_COST = 150
 TRIES = 8
 """How often a net may push others aside."""
+SEARCH_TRIES = 3
+SEARCH_S = 20.0
+"""How long one trial of the search may take."""
 PLANE_REACH = 600
 """Longest way from a pad to its plane, in tenths of a step: 6 mm."""
 RESERVED_MOST = 2.0
@@ -269,7 +273,7 @@ def _all_nets(ours: Design, placed: dict[str, Placed], drawn: Copper, inner: dic
 def _fixed(router: _Router, ours: Design, placed: dict[str, Placed], nets: dict[str, _Net], drawn: Copper) -> None:
     """Everything that stays: pads, holes, scripted copper, the board's edge."""
     nobody = itertools.count(100000)
-    pairs = {net.name for net in ours.nets.values() if net.netclass in ("PCIe", "LVDS")}
+    pairs = {net.name for net in ours.nets.values() if net.netclass in ("PCIe", "LVDS", "USB")}
     for ref, part in placed.items():
         pins = ours.parts[ref].pins
         for pad in part.pads():
@@ -468,7 +472,7 @@ def _on_plane(router: _Router, net: _Net, group: list[int], outer: dict[str, lis
     return False
 
 
-def run(minutes: float, log: bool = True) -> tuple[dict[str, _Net], int]:
+def run(minutes: float, seed: int = 1, log: bool = True) -> tuple[dict[str, _Net], int]:
     """Route everything; nets and the number of connections that are left."""
     from .board import placed, scripted_copper  # the board takes the routes in
 
@@ -498,13 +502,22 @@ def run(minutes: float, log: bool = True) -> tuple[dict[str, _Net], int]:
             net.on_plane = {n for n, group in enumerate(net.groups) if _on_plane(router, net, group, outer)}
     whole = _warm(router, nets, kept(ours, None))
     queue = [net for net in (*planes, *signals) if net.name not in whole]
-    tries: dict[str, int] = defaultdict(int)
     end = time.monotonic() + 60 * minutes
+    _settle(router, nets, queue, end, TRIES, log)
+    _search(router, nets, end, seed, log)
+    for net in nets.values():
+        _prune(router, net)
+    return nets, sum(net.open for net in nets.values())
+
+
+def _settle(router: _Router, nets: dict[str, _Net], queue: list[_Net], end: float, most: int, log: bool) -> None:
+    """Route what is in the queue, and what has to go for it. A net may push others aside ``most`` times."""
+    tries: dict[str, int] = defaultdict(int)
     while queue and time.monotonic() < end:
         net = queue.pop(0)
         tries[net.name] += 1
         _route_net(router, nets, net, 0)
-        if net.open and tries[net.name] <= TRIES:
+        if net.open and tries[net.name] <= most:
             # what is left once more, across others
             if net.plane is None:
                 box = _box([net.found])
@@ -513,9 +526,9 @@ def run(minutes: float, log: bool = True) -> tuple[dict[str, _Net], int]:
             ways = _route_net(router, nets, net, 40 + 40 * tries[net.name])
             for way in ways:
                 router.crossed(net, way)  # makes it dearer to come back
-            gone = []
+            gone, drawn = [], [_Way(router, way) for way in ways]
             for other in nets.values():
-                near = [n for n, piece in other.pieces.items() if other is not net and any(_touches(router, piece, way) for way in ways)]
+                near = [n for n, piece in other.pieces.items() if other is not net and _touched(drawn, piece)]
                 if near:
                     gone += [other.pieces.pop(n) for n in near]
                     if other not in queue:
@@ -525,37 +538,82 @@ def run(minutes: float, log: bool = True) -> tuple[dict[str, _Net], int]:
             print(f"{net.name}: {len(queue)} to do, {sum(n.open for n in nets.values())} open", file=sys.stderr, flush=True)
     for net in queue:
         _route_net(router, nets, net, 0)
-    for net in nets.values():
-        _prune(router, net)
-    return nets, sum(net.open for net in nets.values())
 
 
-def _touches(router: _Router, piece: Copper, way: list[int]) -> bool:
-    """Whether found copper lies nearer to a way than it may."""
-    own = _box([piece])
-    places = [router.place(node)[1] for node in way]
-    around = (min(x for x, _ in places), min(y for _, y in places), max(x for x, _ in places), max(y for _, y in places))
-    if own is None or _apart(own, around, 1.0):
-        return False
-    points = np.array([(node // router.cells, *router.place(node)[1]) for node in way])
-    vias = np.flatnonzero(np.diff(points[:, 0])) + 1
-    for track in piece.tracks:
-        (x0, y0), (x1, y1) = track.start, track.end
-        if _apart((min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)), around, 1.0):
+def _touched(ways: list[_Way], piece: Copper) -> bool:
+    own = _box([piece]) if ways else None
+    return any(way.touches(piece, own) for way in ways)
+
+
+def _search(router: _Router, nets: dict[str, _Net], end: float, seed: int, log: bool) -> None:
+    """While something is open: take up what is open and some nets near it, route them in another order, keep what is no worse."""
+    dice = random.Random(seed)
+    least = sum(net.open for net in nets.values())
+    while least and time.monotonic() < end:
+        before = {name: (dict(net.pieces), net.open) for name, net in nets.items()}
+        begun = dice.choice([net for net in nets.values() if net.open])
+        spots = [pad.at for pad in begun.pads]
+        spot, reach = dice.choice(spots), dice.choice((2.0, 4.0, 8.0))
+        around = (spot[0] - reach, spot[1] - reach, spot[0] + reach, spot[1] + reach)
+        near = [net for net in nets.values() if net is not begun and net.plane is None and _crosses(net.found, around)]
+        near = dice.sample(near, min(len(near), dice.randrange(12)))
+        queue = [begun, *(net for net in nets.values() if net.open and net is not begun), *near]
+        gone = []
+        for net in queue:
+            if net.plane is None:
+                gone += list(net.pieces.values())
+                net.pieces = {}
+        _again(router, nets, _box(gone))
+        _settle(router, nets, queue, min(end, time.monotonic() + SEARCH_S), SEARCH_TRIES, False)
+        now = sum(net.open for net in nets.values())
+        if log:
+            print(f"search: {begun.name} and {len(near)} near it: {now} open, before {least}", file=sys.stderr, flush=True)
+        if now <= least:
+            least = now
             continue
-        layer = LAYERS.index(track.layer)
-        on = points[(points[:, 0] == layer)][:, 1:]
-        if len(on) and _far(track, on) < track.width / 2 + 0.1 + CLEARANCE - 1e-6:
-            return True
-        if len(vias) and _far(track, points[vias, 1:]) < track.width / 2 + VIA[0] / 2 + CLEARANCE - 1e-6:
-            return True
-    for via in piece.vias:
-        far = np.hypot(points[:, 1] - via.at[0], points[:, 2] - via.at[1])
-        if far.min() < via.pad / 2 + 0.1 + CLEARANCE - 1e-6:
-            return True
-        if len(vias) and far[vias].min() < 0.51:
-            return True
-    return False
+        for name, (pieces, count) in before.items():
+            nets[name].pieces, nets[name].open = pieces, count
+        _again(router, nets, EVERYWHERE)
+
+
+def _crosses(copper: Copper, box: Box) -> bool:
+    """Whether any track or via lies in or near a box."""
+    tracks = [(*map(min, t.start, t.end), *map(max, t.start, t.end)) for t in copper.tracks]
+    return any(not _apart(box, (x0, y0, x1, y1), 0.0) for x0, y0, x1, y1 in [*tracks, *((*v.at, *v.at) for v in copper.vias)])
+
+
+class _Way:
+    """A way's places, to compare with what was found."""
+
+    def __init__(self, router: _Router, way: list[int]) -> None:
+        nodes = np.array(way)
+        cells = nodes % router.cells
+        x, y = cells % SIZE[0] * STEP - MARGIN[0], cells // SIZE[0] * STEP - MARGIN[1]
+        self.points = np.column_stack((nodes // router.cells, x, y))
+        self.vias = self.points[np.flatnonzero(np.diff(self.points[:, 0])) + 1, 1:]
+        self.box: Box = (float(x.min()), float(y.min()), float(x.max()), float(y.max()))
+
+    def touches(self, piece: Copper, own: Box | None) -> bool:
+        """Whether found copper, within the box ``own``, lies nearer than it may."""
+        if own is None or _apart(own, self.box, 1.0):
+            return False
+        for track in piece.tracks:
+            (x0, y0), (x1, y1) = track.start, track.end
+            if _apart((min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)), self.box, 1.0):
+                continue
+            layer = LAYERS.index(track.layer)
+            on = self.points[self.points[:, 0] == layer, 1:]
+            if len(on) and _far(track, on) < track.width / 2 + 0.1 + CLEARANCE - 1e-6:
+                return True
+            if len(self.vias) and _far(track, self.vias) < track.width / 2 + VIA[0] / 2 + CLEARANCE - 1e-6:
+                return True
+        for via in piece.vias:
+            far = np.hypot(self.points[:, 1] - via.at[0], self.points[:, 2] - via.at[1])
+            if far.min() < via.pad / 2 + 0.1 + CLEARANCE - 1e-6:
+                return True
+            if len(self.vias) and np.hypot(*(self.vias - via.at).T).min() < 0.51:
+                return True
+        return False
 
 
 def _far(track: Track, points: np.ndarray) -> float:
@@ -568,6 +626,7 @@ def _far(track: Track, points: np.ndarray) -> float:
 
 
 Box = tuple[float, float, float, float]
+EVERYWHERE: Box = (-100.0, -100.0, 200.0, 300.0)
 
 
 def _box(pieces: Iterable[Copper]) -> Box | None:
@@ -705,8 +764,9 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="board.layout.route", description="Find ways for the nets that no script draws.")
     parser.add_argument("--minutes", type=float, default=20.0, help="stop then and keep what there is")
+    parser.add_argument("--seed", type=int, default=1, help="of the search for what is open after the first round")
     options = parser.parse_args()
-    nets, left = run(options.minutes)
+    nets, left = run(options.minutes, options.seed)
     FOUND.write_text(text(nets, design(), placed().placed))
     print(f"{left} connections left open: {', '.join(f'{n.name} {n.open}' for n in nets.values() if n.open)}")
     return 0

@@ -17,7 +17,7 @@ from ..sheets.tap import CHANNELS
 from .routes import Routes, Way
 from .stackup import Pair, Stackup
 
-__all__ = ["PS_PER_MM", "Leg", "Line", "lines", "return_vias", "uncoupled", "unreferenced"]
+__all__ = ["PS_PER_MM", "Leg", "Line", "lines", "others", "return_vias", "uncoupled", "unreferenced"]
 
 PS_PER_MM = 6.1
 """Of a pair on an outer layer of this stack-up; for skew alone."""
@@ -71,6 +71,17 @@ def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
         ends = {leg: (amplifier, made.before(f"{target}_{leg}", amplifier), "U200") for leg in "PN"}
         found.append(made.line(f"{source}, amplifier to FPGA", "lvds", ends))
     return found
+
+
+def others(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
+    """What coupled.py draws: USB in two stretches, and the reference clock of the host's deserialisers."""
+    made = _Lines(ours, board, stack)
+    legs = {"P": "p", "N": "m"}
+    return [
+        made.line("USB, connector to clamps", "usb", {leg: ("J400", f"usb_con_d{end}", "U401") for leg, end in legs.items()}),
+        made.line("USB, clamps to transceiver", "usb", {leg: ("U401", f"usb_d{end}", "U400") for leg, end in legs.items()}),
+        made.line("reference clock", "lvds", {leg: ("Y301", f"osc0_{leg.lower()}", "U200") for leg in "PN"}),
+    ]
 
 
 class _Lines:

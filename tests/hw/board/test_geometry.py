@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from board.check import Check
 from board.checks import geometry as checks
 from board.design import design
 from board.layout.board import FILE
@@ -190,3 +191,21 @@ def test_a_gap_in_the_ground_along_the_edge_is_seen() -> None:
     found = checks.rim(board)
     assert not found.passed
     assert found.detail.startswith("at 38.0, 10")
+
+
+# ---- USB and the reference clock
+
+
+def test_usb_and_clock_are_pairs_and_one_leg_alone_is_caught(board: Pcb) -> None:
+    def check(copy: Pcb) -> Check:
+        return checks.coupled(lanes.others(design(), copy, STACK), copy, STACK)
+
+    assert check(board).passed
+    for net in ("usb_dm", "dcu_reference0_n"):
+        away = copied(
+            board,
+            lambda track, net=net: _wave(track) if track.net == net and track.length > 1 and track.start[0] != track.end[0] else [track],
+        )
+        assert not check(away).passed, net
+        cut = copied(board, lambda track, net=net: [] if track.net == net and track.length > 1 else [track])
+        assert "is not drawn" in check(cut).detail

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from board.layout import route
+from board.layout.land import Pad
 from board.layout.rail import _Made
 from board.layout.track import Copper, Track, Via
 from board.netlist import Design
@@ -55,6 +58,25 @@ def test_loose_ends_go_and_ways_stay(router: route._Router) -> None:
     one.pieces = {0: Copper([*whole, *loose], [Via("a", (5.0, 24.0))])}
     route._prune(router, one)
     assert one.pieces[0] == Copper(whole, [])
+
+
+def test_a_search_joins_what_it_can_and_puts_back_what_it_cannot(router: route._Router) -> None:
+    """Net a can be drawn. The way of c is walled in, so what the search takes up for it has to be there again afterwards."""
+    a, b, c = net(router, "a", 1), net(router, "b", 2), net(router, "c", 3)
+    b.groups = [[router.node((0.0, 22.0), 3)], [router.node((10.0, 22.0), 3)]]
+    c.groups = [[router.node((5.0, 40.0), 3)], [router.node((10.0, 24.0), 3)]]
+    for one in (a, b, c):
+        one.pads = [Pad("R1", "1", router.place(group[0])[1], (0.2, 0.2), ("B.Cu",), 0.0, False) for group in one.groups]
+    nets = {one.name: one for one in (a, b)}
+    route._route_net(router, nets, b, 0)
+    a.open = 1
+    route._search(router, nets, time.monotonic() + 20, 1, False)
+    assert a.open == b.open == 0 and a.found.tracks and b.found.tracks
+    router.copper(True, 15, (5.0, 40.0), (5.0, 40.0), (1.0, 1.0), 0.0, 0.1, 99)
+    c.open = 1
+    route._search(router, nets | {"c": c}, time.monotonic() + 1, 1, False)
+    assert c.open == 1 and a.open == b.open == 0
+    assert a.found.tracks and b.found.tracks
 
 
 def test_a_scripted_via_keeps_its_distance_from_a_track() -> None:

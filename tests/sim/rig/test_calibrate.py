@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from wattbell.calibration.bench import standard_points
 from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import CalibrationError
@@ -18,7 +19,9 @@ from tests.sim.rig.rig_process import ROOT, Rig
 from tests.sim.rig.rig_trace import encode, end, rail
 
 DWELL_US = 200_000.0
-POINTS = [(1.0, 0.0), (3.3, 0.07), (3.3, 0.25), (4.5, 3.5)]
+POINTS = [(point.voltage, point.current) for point in standard_points(fine=True)]
+"""Those of the guided calibration, which are what the M.2 board passes on."""
+POINT_OPTIONS = [word for volts, amps in POINTS for word in ("--point", f"{volts},{amps}")]
 CHECKS = [(3.3, 0.0), (3.3, 5e-3), (3.3, 0.09), (3.3, 0.1), (3.0, 2.0)]
 GOAL_RELATIVE, GOAL_A, GOAL_V, GOAL_ENERGY = 1e-3, 5e-6, 1e-3, 2e-3
 """docs/accuracy.md: 0.1 % + 5 uA, energy 0.2 % (and those 5 uA). The voltage has no goal of its own; within 1 mV is required here."""
@@ -127,9 +130,8 @@ def test_calibration_brings_a_board_inside_the_goals(rig: type[Rig], tmp_path: P
     bench = Bench(rig, tmp_path, seed)
     one, ports = bench.on(POINTS)
     one.control.close()
-    points = [word for volts, amps in POINTS for word in ("--point", f"{volts},{amps}")]
     timing = ("--dwell", DWELL_US * 1e-6, "--seconds", DWELL_US * 1e-6 - 0.02, "--settle", 0.01)
-    lines = json.loads(cli("calibrate", "--rig", ports, *points, *timing, "--json"))
+    lines = json.loads(cli("calibrate", "--rig", ports, *POINT_OPTIONS, *timing, "--json"))
     assert lines["stored"] is True
     assert lines["current"]["u_gain"] < 2e-4 and lines["fine"]["u_gain"] < 2e-4 and lines["fine"]["u_offset"] < 5e-6
 
@@ -168,10 +170,9 @@ def test_autozero_after_the_points(rig: type[Rig], tmp_path: Path) -> None:
     one.send("SENS:SWE:TINT 4E-5")
     assert one.ask("*OPT?") == "FINE"
     one.control.close()
-    points = [word for volts, amps in POINTS for word in ("--point", f"{volts},{amps}")]
     timing = ("--dwell", DWELL_US * 1e-6, "--seconds", DWELL_US * 1e-6 - 0.02, "--settle", 0.01)
     ports = f"{one.entry['data']},{one.entry['control']}"
-    found = json.loads(cli("calibrate", "--rig", ports, *points, *timing, "--zero", "--json"))
+    found = json.loads(cli("calibrate", "--rig", ports, *POINT_OPTIONS, *timing, "--zero", "--json"))
     # 298 uA of noise: 4500 conversions per point leave 4.4 uA of it, 25 000 of autozero 1.9 uA; twice that is stated
     assert 3e-6 < found["fine"]["u_offset"] < 4.5e-6
     one.control.open()
