@@ -129,7 +129,7 @@ impl<A: Analog> Instrument<A> {
         let lost = |source| self.events.tracker_losses.count(source, clock);
         (counters.lost_commands, counters.lost_pages) = (lost(loss_source_code::SLOTS), lost(loss_source_code::PAGES));
         self.writer.buffer(Source::Status).close(Block {
-            payload: status::payload(&self.tracker.complete(&counters), &rig),
+            payload: status::payload(&counters.with(&self.tracker.snapshot), &rig),
             first_tick,
             dropped: std::mem::take(&mut self.status_dropped),
             ready: clock + 1,

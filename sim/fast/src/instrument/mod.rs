@@ -55,6 +55,8 @@ pub struct Instrument<A> {
     /// The cycle that sees the next write.
     write_at: Clock,
     run: Run,
+    /// Before this cycle the last late-attach fact is shown as not yet accepted, though the hardware may have it sooner.
+    attach_busy: Clock,
     levels: Levels,
     sidebands: VecDeque<(u64, Signal, u8)>,
     sidebands_at: Clock,
@@ -111,6 +113,7 @@ impl<A: Analog> Instrument<A> {
             writes: VecDeque::new(),
             write_at: 0,
             run: Run::default(),
+            attach_busy: 0,
             levels: Levels::default(),
             sidebands: VecDeque::new(),
             sidebands_at: 0,
@@ -143,7 +146,7 @@ impl<A: Analog> Instrument<A> {
     /// A TLP whose first symbol is at `tick`; ticks do not decrease.
     pub fn tlp(&mut self, direction: Direction, tick: u64, tlp: Tlp) {
         let up = direction == Direction::Up;
-        if let Some(clock) = self.tracker.tlp(up, tick, tlp) {
+        if let Some(clock) = self.tracker.lanes[usize::from(up)].push(up, tick, tlp) {
             let source = if up { loss_source_code::TLP_UP } else { loss_source_code::TLP_DOWN };
             self.events.tracker_losses.lose(clock, source, tick);
         }
@@ -151,7 +154,7 @@ impl<A: Analog> Instrument<A> {
 
     /// The next TLP of `direction` comes after some that were missed.
     pub fn miss(&mut self, direction: Direction) {
-        self.tracker.miss(direction == Direction::Up);
+        self.tracker.lanes[usize::from(direction == Direction::Up)].missed = true;
     }
 
     /// A sideband takes a new value at `tick`; ticks do not decrease.
@@ -161,7 +164,7 @@ impl<A: Analog> Instrument<A> {
 
     /// A command without TLPs completes at `tick`. Its own instants count from tick `origin`.
     pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
-        self.tracker.summary(tick, Command::of_summary(summary, origin));
+        self.tracker.summaries.push_back((tick, Command::of_summary(summary, origin)));
     }
 
     fn pins_next(&self) -> Clock {
@@ -267,7 +270,7 @@ impl<A: Analog> Instrument<A> {
                 if self.events.waiting(clock + HELD) > EVENTS {
                     self.full.get_or_insert("more events waited for their release than the tracker's queue holds");
                 }
-                self.events.step(clock, self.tracker.runs(clock), &mut self.event_blocks);
+                self.events.step(clock, self.tracker.window.contains(&tick(clock)), &mut self.event_blocks);
             }
             Part::CommandBlocks => {
                 let queue = &self.command_blocks.queue;
@@ -301,7 +304,7 @@ impl<A: Analog> Instrument<A> {
 
     /// Queues what the tracker has made by `clock` for its release.
     fn collect(&mut self, clock: Clock) {
-        let made = self.tracker.made();
+        let made = &mut self.tracker.made;
         if self.player.is_on() {
             // The pattern's records are counted, and go no further.
             made.records.clear();
@@ -376,6 +379,7 @@ impl<A: Analog> Instrument<A> {
                 }
                 if let Some(fact) = attach {
                     self.tracker.attach(clock + 3, fact);
+                    self.attach_busy = clock + 3 + DELAY_TICKS / TICKS;
                 }
                 if status && self.run.is_capturing(clock + 1) {
                     self.status(clock + 1, true);

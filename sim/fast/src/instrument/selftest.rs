@@ -19,7 +19,7 @@ impl<A: Analog> Instrument<A> {
         if on == was_on {
             return;
         }
-        self.tracker.hold(clock, on);
+        self.tracker.lanes.iter_mut().for_each(|lane| lane.hold(clock, on));
         self.rail.pattern = on.then(Codes::default);
         // With the pattern in place of the bus, PERST# is high until it begins.
         self.tracker.perst(clock, if on { 1 } else { self.levels.perst_n });
@@ -31,7 +31,9 @@ impl<A: Analog> Instrument<A> {
     /// The pattern begins in `clock`.
     pub(super) fn go(&mut self, clock: Clock) {
         let Some((tlps, codes)) = self.player.go(clock) else { return };
-        tlps.into_iter().for_each(|(up, tick, tlp)| self.tracker.play(up, tick, tlp));
+        for (up, tick, tlp) in tlps {
+            self.tracker.lanes[usize::from(up)].play(up, tick, tlp);
+        }
         self.rail.pattern = Some(codes);
     }
 

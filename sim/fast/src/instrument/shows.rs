@@ -50,7 +50,7 @@ impl<A: Analog> Instrument<A> {
 
     /// Whether rail settings wait for a conversion; whether a late-attach fact waits for the tracker.
     pub fn waits(&self) -> (bool, bool) {
-        (self.rail.is_pending(self.clock), self.tracker.attach_waits(self.clock))
+        (self.rail.is_pending(self.clock), self.clock < self.attach_busy)
     }
 
     /// The cycle from which on every TLP, sideband and write handed in has been seen.
@@ -58,7 +58,8 @@ impl<A: Analog> Instrument<A> {
         if !self.writes.is_empty() || !self.sidebands.is_empty() {
             return NEVER;
         }
-        self.tracker.seen_from().max(self.sidebands_at.saturating_sub(1)).max(self.write_at.saturating_sub(1))
+        let last_beat = self.tracker.lanes.iter().map(|lane| lane.free - 1).fold(0, Clock::max);
+        last_beat.max(self.sidebands_at.saturating_sub(1)).max(self.write_at.saturating_sub(1))
     }
 
     /// Whether it captures, or still sends what a stop left.

@@ -1,9 +1,8 @@
 //! Completion queue entries, what admin commands change, and interrupts.
 
-use super::engine::Engine;
 use super::header::Header;
-use super::queues::NewQueue;
 use super::store::*;
+use super::{load, Tracker};
 use crate::command::Command;
 use crate::status::QUEUES;
 use wattbell_spec::nvme::{admin, feature};
@@ -19,10 +18,10 @@ const TRUST: u8 = 8;
 const TRUST_MAX: u8 = 15;
 const TRUST_STEP: u8 = 4;
 
-impl Engine {
+impl Tracker {
     /// A write to a page of completion queue `qid`.
-    pub fn cqes(&mut self, h: &Header, qid: u8) {
-        let Cq { base, size, valid, .. } = self.tables.cq[usize::from(qid)];
+    pub(super) fn cqes(&mut self, h: &Header, qid: u8) {
+        let Queue { base, size, valid, .. } = self.tables.cqs[usize::from(qid)];
         let offset = (h.address >> 4).wrapping_sub(base >> 4) & 0xFF_FFFF;
         let aligned = h.address >> 2 & 3 == 0 && h.length & 3 == 0;
         if !h.kept || !aligned || offset >= u64::from(size) || !valid {
@@ -32,13 +31,14 @@ impl Engine {
         for first in (0..usize::from(h.length)).step_by(CQE_WORDS) {
             self.cqe([h.word(first + 2), h.word(first + 3)], qid, index);
             index = after(index, size);
+            self.clocks += load::CQE;
         }
     }
 
     /// A CQE of CQ `qid`, given its last two words.
     fn cqe(&mut self, [third, last]: [u32; 2], qid: u8, index: u16) {
         let at = usize::from(qid);
-        let cq = &mut self.tables.cq[at];
+        let cq = &mut self.tables.cqs[at];
         let (sqid, cid, phase, status) = ((third >> 16) as u16, last as u16, last >> 16 & 1 != 0, (last >> 17) as u16);
         let expected = cq.tail == Some(index);
         if (expected && phase != cq.phase) || usize::from(sqid) >= QUEUES {
@@ -52,49 +52,35 @@ impl Engine {
         if jumped {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
-        let sq_valid = self.tables.sq[usize::from(sqid)].valid;
+        let sq_valid = self.tables.sqs[usize::from(sqid)].valid;
         let (sqid, cqe, guessed) = (sqid as u8, self.tick, if expected { 0 } else { flag::GUESS });
-        let known = self.tables.take_in_flight(sqid, cid);
+        let known = self.tables.in_flight.remove(&(sqid, cid));
         let slot = match known {
-            Some(slot) => {
-                let s = self.slot(slot);
-                (s.state, s.index) = (State::Completed, index);
-                let command = &mut s.command;
-                (command.cqe, command.status, command.flags) = (cqe, status, command.flags | guessed);
-                let identify = command.opcode == admin::IDENTIFY;
-                if sqid == 0 {
-                    self.identifies = self.identifies.saturating_sub(identify.into());
-                    self.announced = false;
-                }
-                Some(slot)
-            }
-            None if sq_valid => {
-                let flags = flag::NO_SQE | guessed;
-                let command = Command { qid: sqid, cid, cqe, status, flags, ..Command::default() };
-                let new = self.allocate(State::Completed, index, command);
-                if new.is_none() {
-                    self.lose(source::SLOTS);
-                }
-                new
-            }
+            Some(slot) => slot,
+            None if !sq_valid => return self.unmatched(),
             None => {
-                self.unmatched();
-                None
+                let command = Command { qid: sqid, cid, flags: flag::NO_SQE, ..Command::default() };
+                match self.allocate(State::Completed, index, command) {
+                    Some(slot) => slot,
+                    None => return self.lose(source::SLOTS),
+                }
             }
         };
-        let Some(slot) = slot else { return };
-        let Slot { command, prp1, .. } = *self.slot(slot);
+        let s = self.slot(slot);
+        (s.state, s.index) = (State::Completed, index);
+        (s.command.cqe, s.command.status, s.command.flags) = (cqe, status, s.command.flags | guessed);
+        let Slot { command, prp1, .. } = *s;
         if known.is_some() {
             self.made.completions.push(command);
+        }
+        if known.is_some() && sqid == 0 {
+            self.identifies = self.identifies.saturating_sub((command.opcode == admin::IDENTIFY).into());
+            self.announced = false;
         }
         if self.shadow && sqid != 0 {
             return self.emit(slot, None);
         }
-        if self.tables.filled == 0 {
-            self.begin_sweeps();
-        }
-        self.tables.cq[at].completed.push_back(slot);
-        self.tables.note(at);
+        self.tables.cqs[at].commands.push_back(slot);
         if known.is_some() && sqid == 0 && status & 0x7FF == 0 {
             self.admin_done(&command, prp1);
         }
@@ -106,22 +92,18 @@ impl Engine {
         let qid = cdw10 as u16;
         match command.opcode {
             admin::CREATE_IO_SQ | admin::CREATE_IO_CQ => {
-                let (cq, size, link) = (command.opcode == admin::CREATE_IO_CQ, (cdw10 >> 16) + 1, (cdw11 >> 16) as u16);
-                self.create(&NewQueue { cq, qid, base: prp1, size, link, guess: false });
+                let queue = Queue::new(prp1, (cdw10 >> 16) + 1, (cdw11 >> 16) as u16, false);
+                self.create(command.opcode == admin::CREATE_IO_CQ, qid, queue);
             }
             admin::DELETE_IO_SQ | admin::DELETE_IO_CQ if qid != 0 && usize::from(qid) < QUEUES => {
-                let (cq, at) = (command.opcode == admin::DELETE_IO_CQ, usize::from(qid));
-                let valid = if cq { self.tables.cq[at].valid } else { self.tables.sq[at].valid };
-                if valid {
-                    self.delete(cq, qid);
-                }
+                self.delete(command.opcode == admin::DELETE_IO_CQ, qid);
             }
             admin::DOORBELL_BUFFER_CONFIG => {
                 self.shadow = true;
                 self.event(kind::SHADOW_DOORBELLS, 0, 0, 0);
-                for address in self.db_buffers {
+                for address in self.doorbell_buffers {
                     let key = self.page_key(address);
-                    self.insert(PageEntry { key, valid: true, kind: Page::Ignore, ..PageEntry::default() }, false);
+                    self.insert(PageEntry { key, holds: Holds::Ignored, ..PageEntry::default() }, false);
                 }
             }
             admin::SET_FEATURES if cdw10 as u8 == feature::POWER_MANAGEMENT => {
@@ -132,52 +114,48 @@ impl Engine {
     }
 
     /// A one-DW write to no known page.
-    pub fn interrupt(&mut self, h: &Header) {
-        let waiting = self.tables.waiting;
-        if waiting == 0 {
-            return;
-        }
-        let (address, data) = (h.address >> 2, h.word(0));
+    pub(super) fn interrupt(&mut self, h: &Header) {
+        // An interrupt is for all that have completed on a queue, so the last one tells whether some still wait for theirs.
+        let last = |qid: usize| self.tables.cqs[qid].commands.back().map(|&slot| self.slots[usize::from(slot)].command);
+        let waits = |qid: &usize| last(*qid).is_some_and(|command| command.msix.is_none());
+        let mut waiting: Vec<usize> = (0..QUEUES).filter(waits).collect();
+        let Some(&first) = waiting.first() else { return };
+        let (address, data, alone) = (h.address >> 2, h.word(0), waiting.len() == 1);
         let part = |from: u32| (h.address >> from) as u32;
         let at = (data ^ data >> 6 ^ part(2) ^ (part(12) & 0x3F) << 3 ^ part(16)) as usize & (MESSAGES - 1);
-        let alone = waiting.is_power_of_two();
-        let known = self.tables.messages[at].filter(|m| (m.address, m.data) == (address, data));
-        if let Some(mut message) = known {
-            let of_vector = bits(waiting).filter(|&qid| self.tables.cq[qid].link == message.vector);
-            let fitting = of_vector.fold(0, |set, qid| set | 1 << qid);
-            self.mark(fitting);
+        let vector_of = |tables: &Tables, qid: usize| tables.cqs[qid].vector;
+        if let Some(mut message) = self.tables.messages[at].filter(|m| (m.address, m.data) == (address, data)) {
+            let fitting = waiting.iter().copied().filter(|&qid| vector_of(&self.tables, qid) == message.vector);
+            let fitting: Vec<usize> = fitting.collect();
             // Trust rises when a queue of the vector was waiting, and falls otherwise: often only because the host
             // has already taken the CQE, so it takes many misses to relearn a message.
             let calm = self.loss_tick.is_none_or(|lost| self.tick.wrapping_sub(lost) >= CALM_TICKS) && !self.untracked;
-            let relearns = fitting == 0 && message.trust == 0 && alone;
-            if fitting != 0 {
+            let relearns = fitting.is_empty() && message.trust == 0 && alone;
+            if !fitting.is_empty() {
                 message.trust = (message.trust + TRUST_STEP).min(TRUST_MAX);
             } else if calm {
                 message.trust = message.trust.saturating_sub(1);
             }
             self.tables.messages[at] = Some(message);
             if !relearns {
-                return;
+                return self.mark(&fitting);
             }
         }
         if alone {
-            let vector = self.tables.cq[waiting.trailing_zeros() as usize].link;
+            let vector = vector_of(&self.tables, first);
             self.tables.messages[at] = Some(Message { address, data, vector, trust: TRUST });
-            self.mark(waiting);
         } else {
-            self.mark(waiting & 1 << self.last_cq);
+            waiting.retain(|qid| *qid == usize::from(self.last_cq));
         }
+        self.mark(&waiting);
     }
 
-    /// The completed commands of the CQs in `set` have their interrupt.
-    fn mark(&mut self, set: u64) {
-        for qid in bits(set) {
-            let cq = &mut self.tables.cq[qid];
-            for &slot in cq.completed.range(cq.marked..) {
-                self.tables.slots[usize::from(slot)].command.msix = Some(self.tick);
+    /// The completed commands of these CQs have their interrupt.
+    fn mark(&mut self, cqs: &[usize]) {
+        for &qid in cqs {
+            for &slot in &self.tables.cqs[qid].commands {
+                self.slots[usize::from(slot)].command.msix.get_or_insert(self.tick);
             }
-            cq.marked = cq.completed.len();
-            self.tables.note(qid);
         }
     }
 }

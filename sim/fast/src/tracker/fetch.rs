@@ -1,8 +1,8 @@
 //! The drive's reads of submission queue entries, and the completions that return them.
 
-use super::engine::Engine;
 use super::header::Header;
 use super::store::*;
+use super::{load, Tracker};
 use crate::command::{short_nsid, Command};
 use wattbell_spec::nvme::{admin, feature, io, LBA_OPCODES};
 use wattbell_spec::wire::{
@@ -11,16 +11,16 @@ use wattbell_spec::wire::{
 
 const SQE_WORDS: usize = 16;
 
-impl Engine {
+impl Tracker {
     /// A read in a page of submission queue `qid`.
-    pub fn fetch(&mut self, h: &Header, qid: u8) {
+    pub(super) fn fetch(&mut self, h: &Header, qid: u8) {
         let at = usize::from(qid);
-        let Sq { base, size, .. } = self.tables.sq[at];
+        let Queue { base, size, .. } = self.tables.sqs[at];
         let offset = (h.address >> 6).wrapping_sub(base >> 6) & 0x3F_FFFF;
         if h.address >> 2 & 0xF != 0 || h.length & 0xF != 0 || offset >= u64::from(size) {
             return self.read_nothing(h);
         }
-        let mut sq = std::mem::take(&mut self.tables.sq[at]);
+        let mut sq = std::mem::take(&mut self.tables.sqs[at]);
         let mut index = offset as u16;
         let mut left = h.length >> 4;
         let mut ahead = sq.tail.map_or(0, |tail| distance(index, tail, size));
@@ -31,20 +31,19 @@ impl Engine {
         }
         let flags = if self.shadow && qid != 0 { flag::SHADOW } else { flag::GUESS };
         let fetch = Some(self.tick);
-        let mut tag = Tag { kind: Carries::Sqe, qid, index, ..Tag::unknown(h.length) };
-        let mut last = 0;
+        let mut tag = Tag { returns: Holds::Sq, qid, index, ..Tag::default() };
         while left != 0 {
-            let head = sq.announced.front().map(|&slot| (slot, self.tables.slots[usize::from(slot)].index));
+            let head = sq.commands.front().map(|&slot| (slot, self.slots[usize::from(slot)].index));
             let slot = match head {
                 Some((slot, first)) if first == index => {
-                    sq.announced.pop_front();
+                    sq.commands.pop_front();
                     let s = self.slot(slot);
                     (s.state, s.command.fetch) = (State::Fetching, fetch);
                     Some(slot)
                 }
                 Some((slot, first)) if distance(first, index, size) < distance(first, sq.tail.unwrap_or(0), size) => {
                     // The read of this one was not seen. Its CQE will make a record without SQE.
-                    sq.announced.pop_front();
+                    sq.commands.pop_front();
                     self.release(slot);
                     continue;
                 }
@@ -58,65 +57,52 @@ impl Engine {
                     new
                 }
             };
-            if let Some(slot) = slot {
-                if tag.left == 0 {
-                    tag.slot = slot;
-                } else {
-                    self.slot(last).next = slot;
-                }
-                last = slot;
-                tag.left += 1;
-            }
+            tag.slots.extend(slot);
             (index, left, ahead) = (after(index, size), left - 1, ahead.saturating_sub(1));
+            self.clocks += load::FETCH;
         }
         sq.fetch = Some(index);
-        self.tables.sq[at] = sq;
-        self.tables.tags[usize::from(h.tag)] = tag;
+        self.tables.sqs[at] = sq;
+        self.returns(h, tag);
     }
 
     /// A completion with SQEs.
-    pub fn sqes(&mut self, h: &Header, mut t: Tag) {
-        let size = self.tables.sq[usize::from(t.qid)].size;
-        for first in (0..usize::from(h.length)).step_by(SQE_WORDS) {
-            self.sqe(&std::array::from_fn(|k| h.word(first + k)), &mut t);
+    pub(super) fn sqes(&mut self, h: &Header, t: &mut Tag) {
+        let size = self.tables.sqs[usize::from(t.qid)].size;
+        for first in (0..usize::from(h.length.min(t.remaining))).step_by(SQE_WORDS) {
+            self.sqe(&std::array::from_fn(|k| h.word(first + k)), t);
             t.index = after(t.index, size);
-            t.valid = t.remaining > SQE_WORDS as u16;
-            t.remaining = t.remaining.wrapping_sub(SQE_WORDS as u16) & 0x7FF;
-            if !t.valid {
-                break;
-            }
+            self.clocks += load::SQE;
         }
-        self.tables.tags[usize::from(h.tag)] = t;
     }
 
     fn sqe(&mut self, s: &[u32; SQE_WORDS], t: &mut Tag) {
-        let number = t.slot;
-        let Slot { state, index, next, command: before, .. } = *self.slot(number);
+        let Some(&number) = t.slots.front() else { return };
+        let Slot { state, index, command: before, .. } = *self.slot(number);
         if state != State::Fetching || before.qid != t.qid {
-            t.left = 0; // its queue was deleted meanwhile
+            return t.slots.clear(); // its queue was deleted meanwhile
         }
-        if t.left == 0 || index != t.index {
+        if index != t.index {
             return;
         }
-        let (opcode, cid) = (s[0] as u8, (s[0] >> 16) as u16);
-        let admin = t.qid == 0;
-        if admin && opcode == admin::GET_FEATURES && s[10] as u8 == feature::MARKER {
-            let seen = before.doorbell.or(before.fetch).unwrap_or(self.tick);
-            self.event_at(seen, kind::MARKER, marker_source_code::IN_BAND, 0, s[11]);
-        }
+        t.slots.pop_front();
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
-        let (prp1, prp2) = (long(6), long(8));
-        if admin && opcode == admin::IDENTIFY && self.identifies != 31 {
-            self.identifies += 1;
+        let (opcode, cid, prp1, prp2) = (s[0] as u8, (s[0] >> 16) as u16, long(6), long(8));
+        let admin = t.qid == 0;
+        match opcode {
+            admin::GET_FEATURES if admin && s[10] as u8 == feature::MARKER => {
+                let seen = before.doorbell.or(before.fetch).unwrap_or(self.tick);
+                self.event_at(seen, kind::MARKER, marker_source_code::IN_BAND, 0, s[11]);
+            }
+            admin::IDENTIFY if admin && self.identifies != 31 => self.identifies += 1,
+            admin::DOORBELL_BUFFER_CONFIG if admin => self.doorbell_buffers = [prp1, prp2],
+            _ => {}
         }
-        if admin && opcode == admin::DOORBELL_BUFFER_CONFIG {
-            self.db_buffers = [prp1, prp2];
-        }
-        if let Some(found) = self.tables.take_in_flight(t.qid, cid) {
+        if let Some(found) = self.tables.in_flight.remove(&(t.qid, cid)) {
             // The CID is reused before its CQE was seen: that CQE was missed.
             self.abort(found, flag::CID_REUSED);
         }
-        let nlb = (s[12] & 0xFFFF) + 1;
+        let (nlb, ranges) = ((s[12] & 0xFFFF) + 1, (s[10] & 0xFF) + 1);
         let is_lba = !admin && LBA_OPCODES.contains(&opcode);
         let is_dsm = !admin && opcode == io::DSM;
         let (sgl, has_pointer) = (s[0] >> 14 & 3 != 0, opcode & 3 != 0);
@@ -126,101 +112,70 @@ impl Engine {
             _ if !admin && opcode == io::FLUSH => (s[10].into(), 0),
             _ => (s[10].into(), s[11]),
         };
-        let size = DataSize::new(self, prp1, nlb, is_lba, is_dsm.then_some((s[10] & 0xFF) + 1));
         let stored = self.slot(number);
-        (stored.state, stored.prp1) = (State::InFlight, prp1);
-        (stored.ranges_expected, stored.pages_sure) = ((s[10] & 0xFF) as u16 + 1, size.pages_sure as u32 & 0x1_FFFF);
+        (stored.state, stored.prp1, stored.ranges_expected) = (State::InFlight, prp1, ranges as u16);
         let flags = before.flags | if has_pointer && sgl { flag::DATA_PARTIAL } else { 0 };
         stored.command = Command { opcode, cid, nsid: short_nsid(s[1]), slba, blocks, flags, ..before };
-        self.tables.set_in_flight(t.qid, cid, number);
+        self.tables.in_flight.insert((t.qid, cid), number);
         let no_data =
             admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
         if has_pointer && !sgl && prp1 != 0 && !no_data {
-            self.enter_data(number, prp1, prp2, &size);
+            // Blocks have 512 to 4096 bytes.
+            let bytes = match () {
+                _ if is_dsm => Some((u64::from(ranges) << 4, u64::from(ranges) << 4)),
+                _ if is_lba => Some((u64::from(nlb) << 9, u64::from(nlb) << 12)),
+                _ => None,
+            };
+            self.enter_data(number, prp1, prp2, bytes, is_dsm);
         }
-        (t.slot, t.left) = (next, t.left - 1);
     }
 
-    /// Enters the pages that an SQE points to.
-    fn enter_data(&mut self, slot: u16, prp1: u64, prp2: u64, size: &DataSize) {
-        let words = self.page_words();
-        let &DataSize { is_lba, is_dsm, known, end, longest, pages_sure, pages_most } = size;
-        let start = self.page_offset(prp1);
-        let entry = PageEntry {
-            key: self.page_key(prp1),
-            valid: true,
-            kind: if is_dsm { Page::Ranges } else { Page::Data },
-            start,
-            slot,
-            generation: self.slot(slot).generation,
-            index: 0,
-            doubtful: false,
-        };
-        self.insert_span(entry, known && start != 0 && end < words, end, longest);
-        if prp2 == 0 || (known && pages_most < 2) {
+    /// Enters the pages that an SQE points to, for data (of a DSM: ranges) of at least and at most so many `bytes`, if
+    /// that is known.
+    fn enter_data(&mut self, slot: u16, prp1: u64, prp2: u64, bytes: Option<(u64, u64)>, is_dsm: bool) {
+        let (words, page_bytes) = (self.page_words(), self.page_words() << 2);
+        let (start, offset) = (self.page_offset(prp1), prp1 & (page_bytes - 1));
+        let pages = |bytes: u64| (offset + bytes).div_ceil(page_bytes);
+        let (sure, most) = bytes.map_or((1, 1 << 32), |(least, most)| (pages(least), pages(most)));
+        let holds = if is_dsm { Holds::Ranges } else { Holds::Data };
+        self.slot(slot).pages_sure = sure;
+        let of = self.slots[usize::from(slot)].id;
+        let entry = PageEntry { key: self.page_key(prp1), holds, start, of, ..PageEntry::default() };
+        let (end, longest) =
+            bytes.map_or((words, words), |(least, most)| ((offset + least) >> 2, (offset + most) >> 2));
+        self.insert_span(entry, start != 0 && end < words, end, longest);
+        if prp2 == 0 || most < 2 {
             return;
         }
-        let at = self.page_offset(prp2);
-        let kind = match () {
-            _ if is_dsm => Page::Ranges,
-            _ if (is_lba && pages_sure > 2) || at != 0 => Page::List,
-            _ if is_lba && pages_most == 2 => Page::Data,
-            _ => Page::Either,
+        let (is_lba, at) = (bytes.is_some() && !is_dsm, self.page_offset(prp2));
+        let holds = match () {
+            _ if is_dsm => Holds::Ranges,
+            _ if (is_lba && sure > 2) || at != 0 => Holds::List,
+            _ if is_lba && most == 2 => Holds::Data,
+            _ => Holds::Either,
         };
-        let index = (words - u64::from(start)) >> 1;
         let list_end = |pages: u64| u64::from(at) + (pages.saturating_sub(1).max(1) << 1);
         let entry = PageEntry {
             key: self.page_key(prp2),
-            start: if kind == Page::List { at } else { 0 },
-            kind,
-            index: if is_dsm { index as u16 & 0x3FFF } else { 0 },
-            doubtful: !known || pages_sure < 2,
+            start: if holds == Holds::List { at } else { 0 },
+            holds,
+            index: if is_dsm { (words as u16 - start) >> 1 } else { 0 },
+            doubtful: sure < 2,
             ..entry
         };
-        let piece = at != 0 && !is_dsm && list_end(pages_sure) < words;
-        self.insert_span(entry, piece, list_end(pages_sure), if known { list_end(pages_most) } else { u64::MAX });
+        let piece = at != 0 && !is_dsm && list_end(sure) < words;
+        self.insert_span(entry, piece, list_end(sure), list_end(most));
     }
 
     /// A tag is reused, or its read failed, before all of its completions came: its slots are returned.
-    pub fn reclaim(&mut self, tag: u16) {
-        let mut t = std::mem::take(&mut self.tables.tags[usize::from(tag)]);
-        while t.kind == Carries::Sqe && t.left != 0 {
-            let Slot { state, next, command, .. } = *self.slot(t.slot);
+    pub(super) fn reclaim(&mut self, tag: u16) {
+        let t = std::mem::take(&mut self.tables.tags[usize::from(tag)]);
+        for slot in t.slots {
+            let Slot { state, command, .. } = *self.slot(slot);
             if state != State::Fetching || command.qid != t.qid {
                 break;
             }
-            self.release(t.slot);
-            (t.slot, t.left) = (next, t.left - 1);
+            self.release(slot);
         }
-    }
-}
-
-/// What is known of the size of a command's data.
-struct DataSize {
-    is_lba: bool,
-    is_dsm: bool,
-    known: bool,
-    /// Where in the first page it ends at the earliest and at the latest, in double words.
-    end: u64,
-    longest: u64,
-    /// Pages it has at least and at most.
-    pages_sure: u64,
-    pages_most: u64,
-}
-
-impl DataSize {
-    /// Of `nlb` blocks of 512 to 4096 bytes, or of so many `ranges`, from `prp1` on.
-    fn new(e: &Engine, prp1: u64, nlb: u32, is_lba: bool, ranges: Option<u32>) -> Self {
-        let offset = u64::from(e.page_offset(prp1)) << 2 | prp1 & 3;
-        let (least, most) = match ranges {
-            Some(ranges) => (u64::from(ranges) << 4, u64::from(ranges) << 4),
-            None => (u64::from(nlb) << 9, u64::from(nlb) << 12),
-        };
-        let known = is_lba || ranges.is_some();
-        let shift = e.mps + 12;
-        let pages = |bytes: u64| (offset + bytes + (1 << shift) - 1) >> shift;
-        let (end, longest) = ((offset >> 2) + (least >> 2), (offset >> 2) + (most >> 2));
-        let pages_sure = if known { pages(least) } else { 1 };
-        Self { is_lba, is_dsm: ranges.is_some(), known, end, longest, pages_sure, pages_most: pages(most) }
     }
 }

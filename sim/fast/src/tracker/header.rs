@@ -4,34 +4,29 @@ use wattbell_bus::Tlp;
 
 /// Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts.
 const KEEP: u16 = 16;
-/// TLPs of up to this many double words are stored whole.
-const LONG: u16 = 20;
+/// Completions for the host do up to this many.
+const KEEP_COMPLETION: u16 = 17;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
 /// What the tracker can use of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing, or only the fact that something was rejected.
-    None,
-    /// Memory read.
     MemRead,
-    /// Memory write.
     MemWrite,
-    /// Configuration write, type 0.
     ConfigWrite,
-    /// Completion without data, or not successful.
+    /// Without data, or not successful.
     Completion,
-    /// Successful completion with data.
     CompletionData,
+    /// Nothing of it, as it is of another kind or was rejected.
+    Other,
 }
 
-/// A TLP as it reaches the engine.
+/// A TLP as it reaches the tracker.
 #[derive(Debug)]
 pub struct Header {
     /// Drive to host.
     pub up: bool,
-    /// Its kind.
     pub kind: Kind,
     /// Whether it was rejected.
     pub bad: bool,
@@ -43,17 +38,12 @@ pub struct Header {
     pub address: u64,
     /// Double words of payload, or requested, 1 to 1024.
     pub length: u16,
-    /// Its tag.
     pub tag: u16,
-    /// Requester ID.
     pub requester: u16,
     /// Byte enables of the first double word.
     pub first_be: u8,
     /// Whether its payload stands in the payload buffer.
     pub kept: bool,
-    /// For a long write by the drive: its payload is kept if the tracker waits for Identify data.
-    pub kept_if_armed: bool,
-    /// The TLP.
     pub tlp: Tlp,
 }
 
@@ -61,60 +51,45 @@ impl Header {
     /// Double word `index` of the payload; zero if the trace omits it.
     #[inline]
     pub fn word(&self, index: usize) -> u32 {
-        match &self.tlp.payload {
-            Some(p) => p.get(4 * index..4 * index + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])),
-            None => 0,
-        }
+        let word = self.tlp.payload.as_ref().and_then(|p| p.get(4 * index..4 * index + 4));
+        word.map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
 
-    /// Decodes `tlp` of `dws` double words, which may come after `lost` ones. `None`: intact, and of no use.
-    pub fn decode(up: bool, tick: u64, tlp: Tlp, dws: usize, lost: bool) -> Option<Self> {
+    /// Double words `index` and the one after it.
+    #[inline]
+    pub fn long(&self, index: usize) -> u64 {
+        u64::from(self.word(index)) | u64::from(self.word(index + 1)) << 32
+    }
+
+    /// Decodes `tlp`, which may come after `lost` ones.
+    pub fn decode(up: bool, tick: u64, tlp: Tlp, lost: bool) -> Self {
         let b = tlp.header.as_bytes();
-        let (four, has_data) = (b[0] & 0x20 != 0, b[0] & 0x40 != 0);
-        let field = u16::from(b[2] & 3) << 8 | u16::from(b[3]);
-        let length = if field == 0 { 1024 } else { field };
-        let total = 3 + u16::from(four) + if has_data { length } else { 0 } + u16::from(b[2] >> 7);
+        let word = |at: usize| u64::from(u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]));
         let kind = match b[0] {
             0x00 | 0x20 => Kind::MemRead,
             0x40 | 0x60 => Kind::MemWrite,
-            0x44 => Kind::ConfigWrite,
-            0x0A => Kind::Completion,
+            0x44 if !up => Kind::ConfigWrite,
+            0x0A if !up => Kind::Completion,
             0x4A => Kind::CompletionData,
-            _ => Kind::None,
+            _ => Kind::Other,
         };
-        let (kept, kept_if_armed) = match kind {
-            Kind::MemWrite => (length <= KEEP, up && length > KEEP),
-            Kind::CompletionData => (!up || total <= LONG, false),
-            Kind::ConfigWrite => (!up, false),
-            _ => (false, false),
-        };
-        let useful = match kind {
-            Kind::None => false,
-            Kind::ConfigWrite | Kind::Completion => !up,
-            _ => true,
-        };
-        let tag_high = u16::from(b[1] >> 3 & 1) | u16::from(b[1] >> 7) << 1;
         let completes = matches!(kind, Kind::Completion | Kind::CompletionData);
-        let word = |at: usize| u64::from(u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]));
         let address = match kind {
             Kind::ConfigWrite => word(8) & 0xFFC,
-            Kind::Completion | Kind::CompletionData => word(8) & 0x7F,
-            _ if four => word(8) << 32 | word(12) & 0xFFFF_FFFC,
+            _ if b[0] & 0x20 != 0 => word(8) << 32 | word(12) & 0xFFFF_FFFC,
             _ => word(8) & 0xFFFF_FFFC,
         };
-        let length_ok =
-            if kept || total <= LONG { dws == usize::from(total) } else { dws & 3 == usize::from(total) & 3 };
+        let field = u16::from(b[2] & 3) << 8 | u16::from(b[3]);
+        let length = if field == 0 { 1024 } else { field };
         let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
             && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
-        let bad = b[0] & 0x80 != 0 || b[2] & 0x40 != 0 || !length_ok || (crosses && useful);
-        if !(bad || useful || lost) {
-            return None;
-        }
+        // Poisoned; or with a digest, for which a trace has no room, so its length does not agree.
+        let bad = b[0] & 0x80 != 0 || b[2] & 0xC0 != 0 || crosses;
         let at = if completes { 8 } else { 4 };
-        Some(Self {
+        Self {
             up,
             kind: match kind {
-                _ if bad => Kind::None,
+                _ if bad => Kind::Other,
                 Kind::CompletionData if b[6] >> 5 != 0 => Kind::Completion,
                 kind => kind,
             },
@@ -123,12 +98,15 @@ impl Header {
             tick,
             address,
             length,
-            tag: u16::from(b[at + 2]) | tag_high << 8,
+            tag: u16::from(b[at + 2]) | u16::from(b[1] >> 3 & 1) << 8 | u16::from(b[1] >> 7) << 9,
             requester: u16::from(b[at]) << 8 | u16::from(b[at + 1]),
             first_be: b[7] & 0xF,
-            kept,
-            kept_if_armed,
+            kept: match kind {
+                Kind::MemWrite => length <= KEEP,
+                Kind::CompletionData => !up || length <= KEEP_COMPLETION,
+                _ => true,
+            },
             tlp,
-        })
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! How far the hardware is behind, by estimate. What it makes later than it is to be released, or of TLPs that found its
 //! queues full, differs from what is made here; all that is done about that is to know it.
 
-use super::header::{Header, Kind};
-use super::store::Carries;
 use crate::time::{clock_at, Clock, DELAY_TICKS, TICKS};
 use std::collections::VecDeque;
 
@@ -10,15 +8,22 @@ use std::collections::VecDeque;
 const HEADERS: usize = 500;
 /// Cycles behind up to which it is certainly not late.
 const BEHIND: Clock = DELAY_TICKS / TICKS - 1024;
-/// Cycles of a record, and of a look at all slots (a reset, a deleted SQ) besides its records.
-pub const RECORD: Clock = 3;
-pub const WALK: Clock = 2048;
-/// Cycles until the way of data is empty, for what comes behind it and does not go there.
+/// Cycles, by docs/gateware.md: of data, in a row of it, and until its pipeline is empty for what follows.
+pub const DATA: Clock = 1;
 const DRAIN: Clock = 5;
-/// Cycles until it is known that a TLP does not belong there.
-const ODD: Clock = 7;
-/// Cycles of one that does, in a row of them; nothing else is as quick.
-const DATA: Clock = 1;
+/// Of a TLP that is of no use.
+pub const OTHER: Clock = 4;
+/// Of any other by itself, and more for each stale entry of the page map, each SQE that is read, each SQE or CQE, each
+/// entry or range of a list, and each record it makes.
+pub const TLP: Clock = 7;
+pub const STALE: Clock = 12;
+pub const FETCH: Clock = 2;
+pub const SQE: Clock = 20;
+pub const CQE: Clock = 9;
+pub const ENTRY: Clock = 9;
+pub const RECORD: Clock = 3;
+/// Of a look at all slots (a reset, a deleted SQ).
+pub const WALK: Clock = 2048;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -27,7 +32,7 @@ pub struct Load {
     until: Clock,
     /// When it takes the headers of each direction that wait.
     waiting: [VecDeque<Clock>; 2],
-    /// The last TLP went the way of data.
+    /// The last TLP was data.
     data: bool,
     /// What was too much, once something was.
     pub exceeded: Option<&'static str>,
@@ -49,9 +54,8 @@ impl Load {
     /// The same of a TLP, which waits for its turn.
     #[inline]
     pub fn take(&mut self, up: bool, tick: u64, clocks: Clock) {
-        let (data, before) = (clocks == DATA, self.data);
-        self.data = data;
-        let begins = self.add(tick, if before && !data { clocks + DRAIN } else { clocks });
+        let before = std::mem::replace(&mut self.data, clocks == DATA);
+        let begins = self.add(tick, if before && !self.data { clocks + DRAIN } else { clocks });
         let (now, waiting) = (clock_at(tick), &mut self.waiting[usize::from(up)]);
         while waiting.front().is_some_and(|begins| *begins <= now) {
             waiting.pop_front();
@@ -62,28 +66,5 @@ impl Load {
         if waiting.len() > HEADERS {
             self.exceeded.get_or_insert("TLPs came faster than the tracker takes them, and its queues are full");
         }
-    }
-}
-
-/// Cycles that the engine takes for a TLP, by docs/gateware.md, besides the records it makes. `carries`: what a
-/// completion returns, or what the completions of a read will.
-#[inline]
-pub fn clocks(h: &Header, carries: Carries) -> Clock {
-    let dws = Clock::from(h.length);
-    match (h.up, h.kind) {
-        (false, Kind::CompletionData) => match carries {
-            Carries::Sqe => 1 + 5 * dws / 4,
-            Carries::List | Carries::Either => ODD + 3 + 9 * dws / 2,
-            Carries::Ranges => ODD + 3 + dws,
-            Carries::Unknown => ODD + 3,
-            Carries::Data => DATA,
-        },
-        (true, Kind::MemRead) if carries == Carries::Sqe => 4 + dws / 8,
-        (true, Kind::MemRead) => 5,
-        (true, Kind::MemWrite) if h.kept && dws & 3 == 0 => 9 * dws / 4,
-        (true, Kind::MemWrite) if dws > 4 => DATA,
-        (true, Kind::MemWrite) if dws > 1 => 6,
-        (_, Kind::MemWrite) => 7,
-        _ => 4,
     }
 }

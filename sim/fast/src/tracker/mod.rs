@@ -6,7 +6,6 @@
 
 mod completions;
 mod control;
-mod engine;
 mod fetch;
 mod header;
 mod insert;
@@ -14,25 +13,29 @@ mod lane;
 mod load;
 mod pages;
 mod queues;
+mod slots;
 mod store;
 
-pub use engine::Made;
-
+use crate::builder::Record;
 use crate::command::Command;
+use crate::events::{event, Event};
+use crate::raw::RawTlp;
 use crate::registers::Attach;
-use crate::status::Counters;
+use crate::status::{Counters, SLOTS};
 use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER};
-use engine::Engine;
-use header::Kind;
+use header::{Header, Kind};
 use lane::Lane;
 use load::Load;
-use std::collections::VecDeque;
-use wattbell_bus::Tlp;
-use wattbell_spec::wire::reset_cause_code;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use store::{Slot, Tables};
+use wattbell_spec::wire::{event_type_code as kind, reset_cause_code as cause, COMMAND_SIZE};
 
 /// Something of some tick is worked on so many cycles later: every mark up to that tick is known then, and it is when the
 /// hardware has got to a CQE that waits for no other TLP.
 pub const LATENCY: Clock = 76;
+/// Completed commands are looked through at multiples of `1 << SWEEP_BITS` ticks.
+const SWEEP_BITS: u32 = 22;
 
 /// What takes its place among the TLPs though it comes another way; of the same tick, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,250 +48,253 @@ enum Mark {
     Snapshot,
 }
 
-/// What is next.
-#[derive(Debug, Clone, Copy)]
+/// What is next; of the same tick, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Sweep,
-    Tlp(bool),
+    Down,
+    Up,
     Summary,
     Mark,
 }
 
+/// What the tracker makes.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// Command records, each with the tick of its release.
+    pub records: Vec<(u64, Record<COMMAND_SIZE>)>,
+    /// Events, likewise.
+    pub events: Vec<(u64, Event)>,
+    /// Raw TLPs.
+    pub raws: Vec<RawTlp>,
+    /// Losses: source and tick.
+    pub losses: Vec<(u8, u64)>,
+    /// Commands at their CQEs.
+    pub completions: Vec<Command>,
+}
+
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tracker {
-    down: Lane,
-    up: Lane,
-    /// Commands without TLPs, each with its tick.
-    summaries: VecDeque<(u64, Command)>,
-    marks: VecDeque<(u64, Mark)>,
+    /// TLPs to come, host to drive and drive to host.
+    pub lanes: [Lane; 2],
+    /// Commands without TLPs, each with its tick; these do not decrease.
+    pub summaries: VecDeque<(u64, Command)>,
+    marks: BTreeSet<(u64, Mark)>,
     /// PERST#.
     level: u8,
-    /// The tick up to which the last late-attach fact is shown as not yet accepted.
-    attached: u64,
+    /// The last sweep, in its units.
+    swept: u64,
+    /// Records, events and raw TLPs are made of what completes in these ticks.
+    pub window: Range<u64>,
+    /// What was made since this was last emptied.
+    pub made: Made,
+    counters: Counters,
     /// The counters when they were last asked for.
-    snapshot: Counters,
-    engine: Engine,
+    pub snapshot: Counters,
+    tables: Tables,
+    /// Something is in the tables.
+    dirty: bool,
+    /// Slots that were ever used, and those that are free again, in the order in which they are taken.
+    slots: Vec<Slot>,
+    free: VecDeque<u16>,
+    /// Generation of the next command.
+    generation: u16,
+    /// Tick of what is being worked on, and the cycles that the hardware takes for it.
+    tick: u64,
+    clocks: Clock,
     load: Load,
+    /// Hardly a slot was left, where clocks count.
+    slots_short: bool,
+    /// Moves on when TLPs were lost, the last ones at `loss_tick`.
+    epoch: u16,
+    loss_tick: Option<u64>,
+    /// Memory page size, in 2**(12 + mps) bytes.
+    mps: u32,
+    bar0: u64,
+    dstrd: u8,
+    /// Whether `dstrd` was seen or told, and whether it was said that it was not.
+    stride_known: bool,
+    stride_told: bool,
+    controller: control::Controller,
+    /// Long writes may be Identify data: an admin command was announced and none completed since, or there are Identify
+    /// commands in flight.
+    announced: bool,
+    identifies: u8,
+    /// Doorbells may be in memory, and where.
+    shadow: bool,
+    doorbell_buffers: [u64; 2],
+    last_cq: u8,
+    victim: usize,
+    /// A page that could not hold everything that began in it, and the tick when.
+    crowded: Option<(u64, u64)>,
+    /// Whether there is a queue beyond the table.
+    untracked: bool,
 }
 
 impl Tracker {
     /// A tracker at power-on that sees its first TLP in `clock` at the earliest.
     pub fn new(clock: Clock) -> Self {
-        Self {
-            down: Lane::new(false, clock),
-            up: Lane::new(true, clock),
-            summaries: VecDeque::new(),
-            marks: VecDeque::new(),
-            level: 0,
-            attached: 0,
-            snapshot: Counters::default(),
-            engine: Engine::default(),
-            load: Load::default(),
-        }
-    }
-
-    fn lane(&mut self, up: bool) -> &mut Lane {
-        if up {
-            &mut self.up
-        } else {
-            &mut self.down
-        }
-    }
-
-    /// A TLP whose first symbol is at `tick`; ticks of a direction do not decrease. If some before it were missed,
-    /// returns the cycle in which that is noticed.
-    #[inline]
-    pub fn tlp(&mut self, up: bool, tick: u64, tlp: Tlp) -> Option<Clock> {
-        self.lane(up).push(tick, tlp)
-    }
-
-    /// The next TLP of the board comes after some that were missed.
-    pub fn miss(&mut self, up: bool) {
-        self.lane(up).miss();
-    }
-
-    /// A command without TLPs; ticks do not decrease.
-    #[inline]
-    pub fn summary(&mut self, tick: u64, command: Command) {
-        self.summaries.push_back((tick, command));
-    }
-
-    /// A TLP of the self-test, while the board's are held.
-    pub fn play(&mut self, up: bool, tick: u64, tlp: Tlp) {
-        self.lane(up).play(tick, tlp);
-    }
-
-    /// From `clock` on the board's TLPs are not seen, or seen again.
-    pub fn hold(&mut self, clock: Clock, hold: bool) {
-        for lane in [&mut self.down, &mut self.up] {
-            if hold {
-                lane.hold(clock);
-            } else {
-                lane.release(clock);
-            }
-        }
-    }
-
-    fn mark(&mut self, tick: u64, mark: Mark) {
-        let place = self.marks.partition_point(|other| *other <= (tick, mark));
-        self.marks.insert(place, (tick, mark));
+        let slots = vec![Slot::default(); SLOTS];
+        let mut new = Self { slots, free: (0..SLOTS as u16).collect(), ..Self::default() };
+        new.lanes.iter_mut().for_each(|lane| lane.free = clock);
+        new
     }
 
     /// PERST# takes a new level in `clock`.
     pub fn perst(&mut self, clock: Clock, level: u8) {
-        if level == 0 && self.level != 0 {
-            self.mark(tick(clock + 1), Mark::Perst);
+        if level < std::mem::replace(&mut self.level, level) {
+            self.marks.insert((tick(clock + 1), Mark::Perst));
         }
-        self.level = level;
     }
 
     /// A late-attach fact is offered in `clock`.
     pub fn attach(&mut self, clock: Clock, fact: Attach) {
-        self.mark(tick(clock), Mark::Attach(fact));
-        self.attached = tick(clock) + DELAY_TICKS;
-    }
-
-    /// Whether the last fact is shown as not yet accepted in `clock`: always for the same time, though the hardware may
-    /// have it sooner.
-    pub fn attach_waits(&self, clock: Clock) -> bool {
-        tick(clock) < self.attached
+        self.marks.insert((tick(clock), Mark::Attach(fact)));
     }
 
     /// What completes from `clock` on is made, or no longer.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
-        if run {
-            self.engine.window = (tick(clock), NEVER);
-        } else {
-            self.engine.window.1 = tick(clock);
-        }
+        self.window = if run { tick(clock)..NEVER } else { self.window.start..tick(clock) };
     }
 
-    /// The counters are asked for in `clock`. What the engine does not count is returned at once, the rest is known to
-    /// [`Self::complete`] when what was made up to then is released.
+    /// The counters are asked for in `clock`. Those of TLPs are known at once, the others from `snapshot` when what was
+    /// made up to then is released.
     pub fn request(&mut self, clock: Clock) -> Counters {
-        self.mark(tick(clock + 1), Mark::Snapshot);
-        self.parsed(clock)
+        self.marks.insert((tick(clock + 1), Mark::Snapshot));
+        self.counters(clock)
     }
 
-    /// Adds to `counters` what the engine counts.
-    pub fn complete(&self, counters: &Counters) -> Counters {
-        counters.with(&self.snapshot)
-    }
-
-    /// The counters in `clock`.
+    /// The counters in `clock`, which does not decrease from call to call.
     pub fn counters(&mut self, clock: Clock) -> Counters {
-        self.parsed(clock).with(&self.engine.counters())
-    }
-
-    fn parsed(&mut self, clock: Clock) -> Counters {
-        let (down, up) = (self.down.counts(clock), self.up.counts(clock));
-        Counters {
-            tlps_down: down.tlps,
-            tlps_up: up.tlps,
-            malformed: down.malformed + up.malformed,
-            lost_tlps: down.lost + up.lost,
-            ..Counters::default()
-        }
-    }
-
-    /// The cycle in which the last beat handed in is seen.
-    pub fn seen_from(&self) -> Clock {
-        self.down.last_beat().max(self.up.last_beat())
-    }
-
-    /// Whether events are made in `clock`.
-    pub fn runs(&self, clock: Clock) -> bool {
-        self.engine.window.0 <= tick(clock) && tick(clock) < self.engine.window.1
+        self.counters.tlps_down += self.lanes[0].count(clock, &mut self.counters);
+        self.counters.tlps_up += self.lanes[1].count(clock, &mut self.counters);
+        self.counters.in_flight = (self.slots.len() - self.free.len()) as u32;
+        Counters { bar0: self.bar0, dstrd: self.dstrd, ..self.counters }
     }
 
     /// Number of command records so far.
     pub fn commands(&self) -> u64 {
-        self.engine.commands
-    }
-
-    /// What was made since this was last emptied.
-    pub fn made(&mut self) -> &mut Made {
-        &mut self.engine.made
+        self.counters.commands
     }
 
     /// What could not be modelled exactly, if it has happened.
     pub fn inexact(&self) -> Option<&'static str> {
-        let engine = &self.engine;
-        let slots = engine.slots_short.then_some("all slots of the tracker were in use");
+        let slots = self.slots_short.then_some("all slots of the tracker were in use");
         let cut = "a TLP was on the pins, or some were missed, when the self-test began or ended";
-        self.load.exceeded.or(slots).or((self.down.cut || self.up.cut).then_some(cut))
+        self.load.exceeded.or(slots).or(self.lanes.iter().any(|lane| lane.cut).then_some(cut))
     }
 
     /// What comes next, and its tick.
     #[inline]
     fn next(&self) -> (u64, Next) {
+        let [down, up] = self.lanes.each_ref().map(|lane| lane.head_tick().unwrap_or(NEVER));
         let candidates = [
-            (self.engine.next_sweep(), Next::Sweep),
-            (self.down.head_tick(), Next::Tlp(false)),
-            (self.up.head_tick(), Next::Tlp(true)),
-            (self.summaries.front().map(|s| s.0), Next::Summary),
-            (self.marks.front().map(|m| m.0), Next::Mark),
+            ((self.swept + 1) << SWEEP_BITS, Next::Sweep),
+            (down, Next::Down),
+            (up, Next::Up),
+            (self.summaries.front().map_or(NEVER, |s| s.0), Next::Summary),
+            (self.marks.first().map_or(NEVER, |m| m.0), Next::Mark),
         ];
-        let mut first = (NEVER, Next::Mark);
-        for (tick, next) in candidates.into_iter().filter_map(|(tick, next)| Some((tick?, next))) {
-            if tick < first.0 {
-                first = (tick, next);
-            }
-        }
-        first
+        candidates.into_iter().min().unwrap_or((NEVER, Next::Mark))
     }
 
     /// The cycle in which it next does something.
     #[inline]
     pub fn due(&self) -> Clock {
-        match self.next() {
-            (NEVER, _) => NEVER,
-            (tick, _) => clock_at(tick) + LATENCY,
-        }
+        clock_at(self.next().0) + LATENCY
     }
 
     /// Does what is due up to cycle `until`; everything up to `now` has happened.
     pub fn step(&mut self, now: Clock, until: Clock) {
-        self.parsed(now);
+        self.counters(now);
         loop {
             let (tick, next) = self.next();
-            if tick == NEVER || clock_at(tick) + LATENCY > until {
+            if clock_at(tick) + LATENCY > until {
                 return;
             }
-            let (records, walks) = (self.engine.made.records.len(), self.engine.walks);
+            self.tick = tick;
             match next {
-                Next::Sweep => self.engine.sweep(tick),
-                Next::Tlp(up) => self.take(up),
+                Next::Sweep => self.sweep(),
+                Next::Down | Next::Up => {
+                    if let Some(mut header) = self.lanes[usize::from(next == Next::Up)].take() {
+                        self.clocks = if header.kind == Kind::Other { load::OTHER } else { load::TLP };
+                        self.take(&mut header);
+                        self.load.take(header.up, tick, std::mem::take(&mut self.clocks));
+                    }
+                }
                 Next::Summary => {
                     if let Some((_, command)) = self.summaries.pop_front() {
-                        self.engine.summary(tick, command);
+                        self.record(&command);
+                        self.made.completions.push(command);
                     }
-                    continue;
                 }
-                Next::Mark => match self.marks.pop_front() {
-                    Some((_, Mark::Perst)) => {
-                        self.engine.tick = tick;
-                        self.engine.reset(reset_cause_code::PERST);
-                    }
-                    Some((_, Mark::Attach(fact))) => self.engine.attach(&fact, tick),
-                    Some((_, Mark::Snapshot)) => self.snapshot = self.engine.counters(),
+                Next::Mark => match self.marks.pop_first() {
+                    Some((_, Mark::Attach(fact))) => self.take_fact(&fact),
+                    Some((_, Mark::Snapshot)) => self.snapshot = self.counters(now),
+                    Some((_, Mark::Perst)) => self.reset(cause::PERST),
                     None => {}
                 },
             }
-            let (records, walks) = (self.engine.made.records.len() - records, self.engine.walks - walks);
-            self.load.add(tick, load::RECORD * records as Clock + load::WALK * walks);
+            self.load.add(tick, std::mem::take(&mut self.clocks));
         }
     }
 
-    #[inline]
-    fn take(&mut self, up: bool) {
-        let Some(mut header) = self.lane(up).take() else { return };
-        let tag = usize::from(header.tag);
-        let carries = |engine: &Engine| engine.tables.tags[tag].kind;
-        let before = carries(&self.engine);
-        self.engine.take(&mut header);
-        let carries = if header.kind == Kind::MemRead { carries(&self.engine) } else { before };
-        self.load.take(up, header.tick, load::clocks(&header, carries));
+    /// Takes a TLP.
+    fn take(&mut self, h: &mut Header) {
+        if h.lost {
+            self.epoch = self.epoch.wrapping_add(1);
+            self.loss_tick = Some(self.tick);
+        }
+        if h.bad {
+            self.event(kind::MALFORMED, u8::from(h.up), 0, 0);
+        }
+        match (h.up, h.kind) {
+            (false, Kind::ConfigWrite) => self.config_write(h),
+            (false, Kind::MemRead) => self.host_read(h),
+            (false, Kind::MemWrite) => self.host_write(h),
+            (false, Kind::Completion) => self.failed_completion(h),
+            (false, Kind::CompletionData) => self.completion(h),
+            (true, Kind::MemRead) => self.drive_read(h),
+            (true, Kind::MemWrite) => {
+                h.kept |= self.announced || self.identifies != 0;
+                self.drive_write(h);
+            }
+            (true, Kind::CompletionData) => self.drive_completion(h),
+            _ => {}
+        }
+    }
+
+    /// Whether what is completed now is passed on.
+    fn wanted(&self) -> bool {
+        self.window.contains(&self.tick)
+    }
+
+    /// Makes an event, of another tick than now's.
+    fn event_at(&mut self, tick: u64, kind: u8, arg8: u8, arg16: u16, arg32: u32) {
+        if self.wanted() {
+            self.made.events.push((self.tick + DELAY_TICKS, event(tick, kind, arg8, arg16, arg32)));
+        }
+    }
+
+    fn event(&mut self, kind: u8, arg8: u8, arg16: u16, arg32: u32) {
+        self.event_at(self.tick, kind, arg8, arg16, arg32);
+    }
+
+    /// Makes a record.
+    fn record(&mut self, command: &Command) {
+        if self.wanted() {
+            self.made.records.push((self.tick + DELAY_TICKS, command.encode()));
+            self.counters.commands += 1;
+        }
+    }
+
+    fn lose(&mut self, source: u8) {
+        self.made.losses.push((source, self.tick));
+    }
+
+    /// A TLP fits nothing.
+    fn unmatched(&mut self) {
+        self.counters.unmatched = self.counters.unmatched.wrapping_add(1);
     }
 }

@@ -1,109 +1,81 @@
 //! What the drive reads and writes: the map of host pages, data, PRP lists, range lists, and the completions of its reads.
 
-use super::engine::Engine;
-use super::header::{Header, Kind};
+use super::header::Header;
 use super::store::*;
+use super::{load, Tracker};
 use crate::raw::RawTlp;
-use crate::time::{clock_at, DELAY_TICKS};
+use crate::time::{clock_at, Clock, DELAY_TICKS};
 use wattbell_spec::nvme::admin;
 use wattbell_spec::wire::loss_source_code as source;
 
 const IDENTIFY_DATA: u8 = 2;
 
-impl Engine {
-    /// A read or write by the drive.
-    pub fn page(&mut self, h: &Header) {
-        let read = h.kind == Kind::MemRead;
-        let tag = &self.tables.tags[usize::from(h.tag)];
-        if read && tag.valid && tag.kind != Carries::Unknown {
-            // The tag is reused before all of its completions came.
-            self.lose(source::TAGS);
-            self.reclaim(h.tag);
-        }
-        let Some(entry) = self.entry_of(h.address) else {
-            return match (read, h.length == 1 && h.kept) {
-                (false, true) => self.interrupt(h),
-                (false, false) => self.unmatched(),
-                (true, _) => self.read_nothing(h),
-            };
-        };
-        match entry.kind {
-            Page::Sq if read && self.tables.sq[usize::from(entry.slot)].valid => self.fetch(h, entry.slot as u8),
-            Page::Sq => self.unmatched(),
-            Page::Cq if read => self.read_nothing(h),
-            Page::Cq => self.cqes(h, entry.slot as u8),
-            Page::Ignore if read => self.tag_unknown(h),
-            Page::Ignore => {}
-            _ if read => self.data_read(h, &entry),
-            _ => self.data_write(h, entry.slot),
-        }
+impl Tracker {
+    pub(super) fn page_key(&self, address: u64) -> u64 {
+        address >> (12 + self.mps) << self.mps
+    }
+
+    /// Offset within its page in double words.
+    pub(super) fn page_offset(&self, address: u64) -> u16 {
+        (address >> 2 & (self.page_words() - 1)) as u16
+    }
+
+    pub(super) fn page_words(&self) -> u64 {
+        1 << (self.mps + 10)
     }
 
     /// The entry that holds for `address`: of those in its page the last one before it, whose command is in flight.
     /// Others are removed.
     fn entry_of(&mut self, address: u64) -> Option<PageEntry> {
         let (key, offset) = (self.page_key(address), self.page_offset(address));
-        let mut hits = [(0, 0); WAYS];
-        let mut count = 0;
-        for way in 0..WAYS {
-            let at = place(way, key, offset);
-            let entry = &self.tables.pages[at];
-            let holds = way < PAGE_WAYS || (entry.start ^ offset) >> GRANULE_BITS == 0;
-            if entry.key == key && entry.valid && entry.start <= offset && holds {
-                hits[count] = (entry.start, at);
-                count += 1;
+        let places = places(key, offset);
+        loop {
+            let (mut best, mut count) = (None::<(usize, PageEntry)>, 0);
+            for (way, &at) in places.iter().enumerate() {
+                let holds = |e: &PageEntry| way < PAGE_WAYS || (e.start ^ offset) >> GRANULE_BITS == 0;
+                let entry = self.tables.pages[at].filter(|e| e.key == key && e.start <= offset && holds(e));
+                if let Some(entry) = entry {
+                    count += 1;
+                    if best.is_none_or(|(_, b)| b.start < entry.start) {
+                        best = Some((at, entry));
+                    }
+                }
             }
-        }
-        while count != 0 {
-            let best = (1..count).fold(0, |best, k| if hits[k].0 > hits[best].0 { k } else { best });
-            let at = hits[best].1;
-            let entry = self.tables.pages[at];
+            let (at, entry) = best?;
             // A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
-            let left_over = || self.tables.slots[usize::from(entry.slot)].epoch != self.epoch && count > 1;
-            if entry.kind.is_pinned() || (self.lives(&entry) && !left_over()) {
+            let left_over = || self.slots[usize::from(entry.of.slot)].epoch != self.epoch && count > 1;
+            if entry.is_pinned() || (self.lives(entry.of) && !left_over()) {
                 return Some(entry);
             }
-            self.tables.pages[at] = PageEntry::default();
-            hits.copy_within(best + 1..count, best);
-            count -= 1;
+            self.tables.pages[at] = None;
+            self.clocks += load::STALE;
         }
-        None
     }
 
-    pub fn tag_unknown(&mut self, h: &Header) {
-        self.tables.tags[usize::from(h.tag)] = Tag::unknown(h.length);
-    }
-
-    pub fn read_nothing(&mut self, h: &Header) {
-        self.unmatched();
-        self.tag_unknown(h);
-    }
-
-    /// The drive reads what the command of `entry` points to.
-    fn data_read(&mut self, h: &Header, entry: &PageEntry) {
-        let offset = self.page_offset(h.address);
-        let kind = match entry.kind {
-            Page::Data => Carries::Data,
-            Page::Either if self.slot(entry.slot).command.opcode & 1 != 0 => Carries::Either,
-            Page::Ranges => Carries::Ranges,
-            _ => Carries::List,
-        };
-        self.tables.tags[usize::from(h.tag)] = Tag {
-            kind,
-            slot: entry.slot,
-            generation: entry.generation,
-            index: entry.index + ((offset - entry.start) >> 1),
-            place: offset >> 1,
-            ..Tag::unknown(h.length)
-        };
-    }
-
-    fn data_write(&mut self, h: &Header, slot: u16) {
-        self.see_data(slot);
-        let command = &self.slot(slot).command;
-        if command.qid == 0 && command.opcode == admin::IDENTIFY && self.wanted() {
-            self.raw(h);
+    pub(super) fn drive_write(&mut self, h: &Header) {
+        match self.entry_of(h.address) {
+            None if h.length == 1 => self.interrupt(h),
+            None => self.unmatched(),
+            Some(PageEntry { holds: Holds::Sq, .. }) => self.unmatched(),
+            Some(PageEntry { holds: Holds::Ignored, .. }) => {}
+            Some(PageEntry { holds: Holds::Cq, of, .. }) => self.cqes(h, of.slot as u8),
+            Some(PageEntry { of, .. }) => {
+                self.see_data(of.slot);
+                let command = &self.slot(of.slot).command;
+                if command.qid == 0 && command.opcode == admin::IDENTIFY && self.wanted() {
+                    self.raw(h);
+                }
+            }
         }
+    }
+
+    /// A data TLP of the command in `slot`.
+    fn see_data(&mut self, slot: u16) {
+        let tick = Some(self.tick);
+        let command = &mut self.slot(slot).command;
+        command.first_data = command.first_data.or(tick);
+        command.last_data = tick;
+        self.clocks -= load::TLP - load::DATA;
     }
 
     /// An Identify data TLP is passed on whole.
@@ -112,83 +84,104 @@ impl Engine {
             return self.lose(source::RAW);
         }
         let mut bytes = h.tlp.header.as_bytes().to_vec();
-        match &h.tlp.payload {
-            Some(payload) => bytes.extend_from_slice(payload),
-            None => bytes.resize(bytes.len() + h.tlp.header.payload_len(), 0),
-        }
+        bytes.extend_from_slice(h.tlp.payload.as_deref().unwrap_or_default());
+        bytes.resize(h.tlp.len(), 0);
         let (tick, released) = (self.tick, clock_at(self.tick + DELAY_TICKS));
+        self.clocks += Clock::from(h.length);
         self.made.raws.push(RawTlp { released, tick, bytes, direction: 1, flags: IDENTIFY_DATA });
     }
 
-    // --- completions of the drive's reads -----------------------------------------------------------------------
-
-    pub fn failed_completion(&mut self, h: &Header) {
-        if self.tables.tags[usize::from(h.tag)].valid {
-            self.reclaim(h.tag);
-        } else {
+    pub(super) fn drive_read(&mut self, h: &Header) {
+        let tag = &self.tables.tags[usize::from(h.tag)];
+        if tag.remaining != 0 && tag.returns != Holds::Unknown {
+            // The tag is reused before all of its completions came.
             self.lose(source::TAGS);
+            self.reclaim(h.tag);
+        }
+        let Some(entry) = self.entry_of(h.address) else { return self.read_nothing(h) };
+        match entry.holds {
+            Holds::Sq if self.tables.sqs[usize::from(entry.of.slot)].valid => self.fetch(h, entry.of.slot as u8),
+            Holds::Sq => self.unmatched(),
+            Holds::Cq => self.read_nothing(h),
+            Holds::Ignored => self.returns(h, Tag::default()),
+            holds => {
+                let offset = self.page_offset(h.address);
+                // What a command that reads has the drive read is no data.
+                let writes = self.slot(entry.of.slot).command.opcode & 1 != 0;
+                let returns = if holds == Holds::Either && !writes { Holds::List } else { holds };
+                let index = entry.index + ((offset - entry.start) >> 1);
+                self.returns(h, Tag { returns, of: entry.of, index, place: offset >> 1, ..Tag::default() });
+            }
         }
     }
 
-    /// A completion with data for the drive.
-    pub fn completion(&mut self, h: &Header) {
-        let mut t = self.tables.tags[usize::from(h.tag)];
-        // not valid, or not split at the 64-byte read completion boundary
-        if !t.valid || (t.kind == Carries::Sqe && h.length & 0xF != 0) {
+    /// The completions of a read will return `tag`.
+    pub(super) fn returns(&mut self, h: &Header, tag: Tag) {
+        self.tables.tags[usize::from(h.tag)] = Tag { remaining: h.length, ..tag };
+    }
+
+    pub(super) fn read_nothing(&mut self, h: &Header) {
+        self.unmatched();
+        self.returns(h, Tag::default());
+    }
+
+    pub(super) fn failed_completion(&mut self, h: &Header) {
+        if self.tables.tags[usize::from(h.tag)].remaining == 0 {
             return self.lose(source::TAGS);
         }
-        match t.kind {
-            Carries::Sqe => return self.sqes(h, t),
-            Carries::Unknown => {}
-            _ => self.data_completion(h, &mut t),
+        self.reclaim(h.tag);
+    }
+
+    /// A completion with data for the drive.
+    pub(super) fn completion(&mut self, h: &Header) {
+        let tag = &mut self.tables.tags[usize::from(h.tag)];
+        // Its read is over, or it is not split at the 64-byte read completion boundary.
+        if tag.remaining == 0 || (tag.returns == Holds::Sq && h.length & 0xF != 0) {
+            return self.lose(source::TAGS);
         }
-        t.valid = t.remaining > h.length;
-        t.remaining = t.remaining.wrapping_sub(h.length) & 0x7FF;
+        let mut t = std::mem::take(tag);
+        match t.returns {
+            Holds::Sq => self.sqes(h, &mut t),
+            Holds::Unknown => {}
+            _ if self.lives(t.of) => self.data_completion(h, &mut t),
+            _ => {}
+        }
+        t.remaining = t.remaining.saturating_sub(h.length);
         self.tables.tags[usize::from(h.tag)] = t;
     }
 
     fn data_completion(&mut self, h: &Header, t: &mut Tag) {
-        let slot = &self.tables.slots[usize::from(t.slot)];
-        if slot.state != State::InFlight || slot.generation != t.generation {
-            return;
+        let whole = h.length & 1 == 0;
+        if t.returns == Holds::Either {
+            let first = h.long(0);
+            let list = whole && first & 0xFFF == 0 && first >> 52 == 0 && first != 0;
+            t.returns = if list { Holds::List } else { Holds::Data };
         }
-        let whole = h.length & 1 == 0 && h.kept;
-        if t.kind == Carries::Either {
-            let (low, high) = (h.word(0), h.word(1));
-            let list = whole && low & 0xFFF == 0 && high >> 20 == 0 && (low | high) != 0;
-            t.kind = if list { Carries::List } else { Carries::Data };
+        match t.returns {
+            Holds::List if whole => self.list(h, t),
+            Holds::List => {}
+            _ => self.see_data(t.of.slot),
         }
-        match t.kind {
-            Carries::Data => self.see_data(t.slot),
-            Carries::List if whole => self.list(h, t),
-            Carries::Ranges => {
-                self.see_data(t.slot);
-                if h.length & 3 == 0 && t.index & 1 == 0 && h.kept {
-                    self.ranges(h, t);
-                }
-            }
-            _ => {}
+        if t.returns == Holds::Ranges && h.length & 3 == 0 && t.index & 1 == 0 {
+            self.ranges(h, t);
         }
     }
 
     fn list(&mut self, h: &Header, t: &mut Tag) {
-        let entries_a_page = (self.page_words() >> 1) as u32;
-        let sure = self.slot(t.slot).pages_sure;
+        let sure = self.slot(t.of.slot).pages_sure;
         for k in 0..usize::from(h.length) / 2 {
-            let address = u64::from(h.word(2 * k)) | u64::from(h.word(2 * k + 1)) << 32;
-            let number = u32::from(t.index) + 1; // of the page of the transfer, with PRP1's being 0
-            let ends_page = u32::from(t.place) + 1 == entries_a_page;
+            let address = h.long(2 * k);
+            let number = u64::from(t.index) + 1; // of the page of the transfer, with PRP1's being 0
+            let ends_page = (u64::from(t.place) + 1) << 1 == self.page_words();
             let entry = PageEntry {
                 key: self.page_key(address),
-                valid: true,
-                kind: match ends_page {
-                    true if number + 1 < sure => Page::List,
-                    true => Page::Either,
-                    false => Page::Data,
+                holds: match ends_page {
+                    true if number + 1 < sure => Holds::List,
+                    true => Holds::Either,
+                    false => Holds::Data,
                 },
                 start: 0,
-                slot: t.slot,
-                generation: t.generation,
+                of: t.of,
                 index: t.index & 0x3FFF,
                 doubtful: number >= sure,
             };
@@ -197,20 +190,22 @@ impl Engine {
             if address >> 2 != 0 && self.page_offset(address) == 0 {
                 self.insert(entry, false);
             }
+            self.clocks += load::ENTRY;
         }
     }
 
     fn ranges(&mut self, h: &Header, t: &mut Tag) {
-        let slot = self.slot(t.slot);
-        for k in 0..usize::from(h.length) / 4 {
+        for k in (0..usize::from(h.length)).step_by(4) {
+            let slot = self.slot(t.of.slot);
             if t.index >> 1 < slot.ranges_expected {
-                slot.command.blocks = slot.command.blocks.wrapping_add(h.word(4 * k + 1));
+                slot.command.blocks = slot.command.blocks.wrapping_add(h.word(k + 1));
                 slot.ranges = (slot.ranges + 1) & 0x3FF;
             }
             if t.index == 0 {
-                slot.command.slba = u64::from(h.word(4 * k + 2)) | u64::from(h.word(4 * k + 3) & 0xFF) << 32;
+                slot.command.slba = h.long(k + 2) & 0xFF_FFFF_FFFF;
             }
             t.index = t.index.wrapping_add(2);
+            self.clocks += load::ENTRY;
         }
     }
 }

@@ -1,0 +1,107 @@
+//! Slots of commands in flight, from the doorbell to the record; sweeps and resets.
+
+use super::store::{Id, Slot, State, Tables};
+use super::{load, Tracker, SWEEP_BITS};
+use crate::command::Command;
+use wattbell_spec::nvme::io;
+use wattbell_spec::wire::{command_flag_code as flag, event_type_code as kind, reset_cause_code as cause};
+
+/// A completed command is released at this age.
+const AGE_TICKS: u64 = 1 << 24;
+
+impl Tracker {
+    pub(super) fn slot(&mut self, slot: u16) -> &mut Slot {
+        &mut self.slots[usize::from(slot)]
+    }
+
+    /// Whether a command is in flight.
+    pub(super) fn lives(&self, id: Id) -> bool {
+        let slot = &self.slots[usize::from(id.slot)];
+        slot.state == State::InFlight && slot.id == id
+    }
+
+    /// Takes a slot, if one is free, for a command that is in `state` and has place `index` in its queue.
+    pub(super) fn allocate(&mut self, state: State, index: u16, command: Command) -> Option<u16> {
+        self.slots_short |= self.free.len() < 2;
+        let slot = self.free.pop_front()?;
+        let (id, epoch) = (Id { slot, generation: self.generation }, self.epoch);
+        *self.slot(slot) = Slot { state, id, index, epoch, command, ..Slot::default() };
+        self.generation = self.generation.wrapping_add(1);
+        Some(slot)
+    }
+
+    pub(super) fn release(&mut self, slot: u16) {
+        self.slot(slot).state = State::Free;
+        self.free.push_back(slot);
+    }
+
+    /// Makes the record of a command that has completed, and releases its slot.
+    pub(super) fn emit(&mut self, slot: u16, cq_head: Option<u64>) {
+        let s = self.slots[usize::from(slot)];
+        let mut command = Command { cq_head, ..s.command };
+        let set = |flag: u8, is: bool| if is { flag } else { 0 };
+        let dsm = command.qid != 0 && command.opcode == io::DSM;
+        command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
+            | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
+            | set(flag::LOSS, s.epoch != self.epoch);
+        self.record(&command);
+        self.clocks += load::RECORD;
+        self.release(slot);
+    }
+
+    /// The same of one that has not.
+    pub(super) fn abort(&mut self, slot: u16, flags: u8) {
+        let tick = self.tick;
+        let command = &mut self.slot(slot).command;
+        command.flags |= flag::ABORTED | flags;
+        command.cqe = tick;
+        self.emit(slot, None);
+    }
+
+    /// Makes the records of all commands for which `which` holds.
+    pub(super) fn clear(&mut self, which: impl Fn(&Slot) -> bool) {
+        self.clocks += load::WALK;
+        for slot in 0..self.slots.len() as u16 {
+            match self.slot(slot) {
+                s if s.state == State::Free || !which(s) => {}
+                s if s.state == State::Completed => self.emit(slot, None),
+                s => {
+                    let command = (s.command.qid, s.command.cid);
+                    if s.state == State::InFlight {
+                        self.tables.in_flight.remove(&command);
+                    }
+                    self.abort(slot, 0);
+                }
+            }
+        }
+    }
+
+    /// Releases completed commands whose CQ head doorbell does not come.
+    pub(super) fn sweep(&mut self) {
+        self.swept = self.tick >> SWEEP_BITS;
+        for qid in 0..self.tables.cqs.len() {
+            while let Some(&head) = self.tables.cqs[qid].commands.front() {
+                if self.tick < self.slot(head).command.cqe + AGE_TICKS {
+                    break;
+                }
+                self.tables.cqs[qid].commands.pop_front();
+                self.emit(head, None);
+            }
+        }
+    }
+
+    /// Forgets everything tracked; what is in flight goes out as aborted.
+    pub(super) fn reset(&mut self, cause: u8) {
+        if self.dirty {
+            self.clear(|_| true);
+            self.tables = Tables::default();
+        }
+        self.event(kind::TRACKER_RESET, cause, 0, 0);
+        (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
+        (self.crowded, self.untracked) = (None, false);
+        if cause == cause::PERST {
+            self.bar0 = 0;
+            self.controller = Default::default();
+        }
+    }
+}
