@@ -32,7 +32,7 @@ RIM_STEP = 0.5
 COUPLED_SKEW = 8.0
 """mm, 50 ps: half of the 100 ps that USB 2.0 leaves a cable (from memory), and a hundredth of a period of the clock."""
 COUPLED_LOOSE = 5.0
-"""mm of a stretch of USB or clock that may be otherwise than the solver was asked: connector, clamps and capacitors force the legs apart."""
+"""mm of a stretch of USB or clock that may be other than the solver was asked: connector, clamps and capacitors force the legs apart."""
 
 
 def quick() -> Iterator[Check]:
