@@ -274,7 +274,7 @@ def board_text(design: Design, sheets: Sequence[Sheet], layout: Layout, copper: 
         w("generator", "wattbell"),
         w("generator_version", "9.0"),
         w("general", w("thickness", round(stack.thickness * 1e3, 4)), w("legacy_teardrops", Word("no"))),
-        w("paper", "A4"),
+        w("paper", "A3"),
         w("title_block", w("title", title), w("rev", "0"), w("company", "Wattbell")),
         [Word("layers"), *layers],
         w(

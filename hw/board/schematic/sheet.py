@@ -227,10 +227,10 @@ class Sheet:
 
     def stubs(self) -> Iterator[tuple[Place, Pin, str]]:
         """Pins that no wire reaches: (place, pin, net). One for pins at one point (a symbol's stacked ones)."""
-        seen: set[Point] = set()
+        seen = {place.end(pin) for place in self.places for pin in place.pins() if (place.part.ref, pin.number) in self._wired}
         for place in self.places:
             for pin in place.pins():
-                if (place.part.ref, pin.number) in self._wired or place.end(pin) in seen:
+                if place.end(pin) in seen:
                     continue
                 seen.add(place.end(pin))
                 yield place, pin, place.part.pins[pin.number]

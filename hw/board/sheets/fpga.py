@@ -126,7 +126,7 @@ PLACES = (
     (6, 120, 42),
     (4, 144, 42),
     (5, 166, 42),
-    (1, 186, 110),
+    (1, 186, 119),
 )
 """Where each unit of the symbol is drawn."""
 
@@ -158,8 +158,10 @@ def sheet() -> Sheet:
     for unit, x, y in others:
         page.unit(REF, unit, (x, y))
     page.rail("+1V2_SERDES", [f"{REF}.T{n}" for n in range(7, 15)])
-    page.rail("+2V5_SERDES", [f"{REF}.V11", f"{REF}.V18"])
-    page.rail("+1V2_SERDES", [f"{REF}.T6", f"{REF}.T15"])
+    # each higher than the one before, so that their names do not lie on each other
+    page.rail("+2V5_SERDES", [f"{REF}.V11", f"{REF}.V18"], 3)
+    page.rail("+2V5", [f"{REF}.P15"], 5)
+    page.rail("+1V2_SERDES", [f"{REF}.T6", f"{REF}.T15"], 7)
     for title, x in (
         ("Bank 0: outer controller, lights", 16),
         ("Bank 1: ULPI", 46),

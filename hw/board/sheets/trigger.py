@@ -21,6 +21,7 @@ def sheet() -> Sheet:
         {"1": "trigger_in_jack", "2": "GND"},
         mirror="y",
         value="in",
+        value_at=(-2, -3),
         footprint=JACK,
         bom="mmcx-0.8",
     )
@@ -35,7 +36,7 @@ def sheet() -> Sheet:
         value="BAV99",
         footprint="Package_TO_SOT_SMD:SOT-23",
         bom="bav99",
-        value_at=(4, 0),
+        value_at=(0, -4),
     )
     resistor(page, "R701", (40, 30), ("trigger_in_line", "GND"), "10k")
     page.part(
