@@ -15,16 +15,6 @@ const DOORBELLS: u32 = 0x1000;
 /// Memory page sizes above 64 KiB are not distinguished.
 const MPS_MAX: u32 = 4;
 
-/// What the host has told the drive's controller, as far as seen.
-#[derive(Debug, Default)]
-pub struct Controller {
-    enabled: bool,
-    /// Its registers of the admin queues: AQA, and two each of ASQ and ACQ.
-    admin_queues: [u32; 5],
-    /// Tag and requester of a read of CAP, and where in what it returns the upper half is.
-    cap: Option<(u16, u16, usize)>,
-}
-
 impl Tracker {
     pub(super) fn config_write(&mut self, h: &Header) {
         let (shift, flags) = match h.address {

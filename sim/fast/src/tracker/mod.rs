@@ -28,7 +28,7 @@ use lane::Lane;
 use load::Load;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
-use store::{Slot, Tables};
+use store::{Controller, Slot, Tables};
 use wattbell_spec::wire::{event_type_code as kind, reset_cause_code as cause, COMMAND_SIZE};
 
 /// Something of some tick is worked on so many cycles later: every mark up to that tick is known then, and it is when the
@@ -116,7 +116,7 @@ pub struct Tracker {
     /// Whether `dstrd` was seen or told, and whether it was said that it was not.
     stride_known: bool,
     stride_told: bool,
-    controller: control::Controller,
+    controller: Controller,
     /// Long writes may be Identify data: an admin command was announced and none completed since, or there are Identify
     /// commands in flight.
     announced: bool,

@@ -140,6 +140,16 @@ impl Queue {
     }
 }
 
+/// What the host has told the drive's controller, as far as seen.
+#[derive(Debug, Default)]
+pub struct Controller {
+    pub enabled: bool,
+    /// Its registers of the admin queues: AQA, and two each of ASQ and ACQ.
+    pub admin_queues: [u32; 5],
+    /// Tag and requester of a read of CAP, and where in what it returns the upper half is.
+    pub cap: Option<(u16, u16, usize)>,
+}
+
 /// An interrupt message and the vector it was learnt to belong to.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
