@@ -185,6 +185,12 @@ class _Router:
         j, i = divmod(cell, SIZE[0])
         return layer, (round(i * STEP - MARGIN[0], 4), round(j * STEP - MARGIN[1], 4))
 
+    def places(self, nodes: list[int]) -> np.ndarray:
+        """The same of many: a row of layer, x and y each."""
+        layers, cells = np.divmod(np.array(nodes), self.cells)
+        j, i = np.divmod(cells, SIZE[0])
+        return np.column_stack((layers, i * STEP - MARGIN[0], j * STEP - MARGIN[1]))
+
     def route(
         self, net: _Net, starts: Iterable[int], ends: Iterable[int], plane: np.ndarray | None, rip: int, most: int, wide: bool | None = None
     ) -> list[int]:
@@ -586,12 +592,10 @@ class _Way:
     """A way's places, to compare with what was found."""
 
     def __init__(self, router: _Router, way: list[int]) -> None:
-        nodes = np.array(way)
-        cells = nodes % router.cells
-        x, y = cells % SIZE[0] * STEP - MARGIN[0], cells // SIZE[0] * STEP - MARGIN[1]
-        self.points = np.column_stack((nodes // router.cells, x, y))
+        self.points = router.places(way)
         self.vias = self.points[np.flatnonzero(np.diff(self.points[:, 0])) + 1, 1:]
-        self.box: Box = (float(x.min()), float(y.min()), float(x.max()), float(y.max()))
+        (x0, y0), (x1, y1) = self.points[:, 1:].min(axis=0), self.points[:, 1:].max(axis=0)
+        self.box: Box = (float(x0), float(y0), float(x1), float(y1))
 
     def touches(self, piece: Copper, own: Box | None) -> bool:
         """Whether found copper, within the box ``own``, lies nearer than it may."""

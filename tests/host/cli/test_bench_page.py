@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +112,18 @@ def test_other_programs_are_those_that_the_page_installs() -> None:
     targets = (bench_page.PAGE.parents[1] / "Makefile").read_text()
     for line in LINES:
         assert all(re.search(rf"^{target}:", targets, re.MULTILINE) for target in re.findall(r"\bmake (\w+)", line))
+
+
+def test_the_typist_sees_a_prompt_behind_which_something_goes_on_talking(tmp_path: Path) -> None:
+    lines = [
+        "(for i in $(seq 300); do sleep 0.01; echo talk; done) & sleep 0.2",
+        "kill %1; wait; false",
+        "read -p 'really? [y/N]: ' answer; echo $answer",
+        "cat > made <<'END'\none\nEND",
+    ]
+    (tmp_path / "lines.json").write_text(json.dumps({"folder": str(tmp_path), "lines": lines}))
+    script = Path(bench_page.__file__).with_name("bench_page_guest.py")
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert [(entry["code"], entry["asked"]) for entry in said] == [(0, 0), (1, 0), (0, 1), (0, 0)]
+    assert said[2]["said"].endswith("y\n") and (tmp_path / "made").read_text() == "one\n"

@@ -60,6 +60,11 @@ def test_loose_ends_go_and_ways_stay(router: route._Router) -> None:
     assert one.pieces[0] == Copper(whole, [])
 
 
+def test_places_of_many_nodes_are_those_of_each(router: route._Router) -> None:
+    nodes = [router.node(at, layer) for at in ((0.0, 0.0), (10.0, 22.0), (-3.0, 5.5)) for layer in (0, 3)]
+    assert [(layer, (x, y)) for layer, x, y in router.places(nodes).round(4)] == [router.place(node) for node in nodes]
+
+
 def test_a_search_joins_what_it_can_and_puts_back_what_it_cannot(router: route._Router) -> None:
     """Net a can be drawn. The way of c is walled in, so what the search takes up for it has to be there again afterwards."""
     a, b, c = net(router, "a", 1), net(router, "b", 2), net(router, "c", 3)
