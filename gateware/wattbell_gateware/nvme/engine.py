@@ -1,39 +1,59 @@
 """The tracker's engine: one state machine that takes one TLP at a time and keeps every table.
 
-This file holds the registers and tables, takes TLPs from the merge and sends each to where it is understood:
+This file takes TLPs, sends each to where it is understood, and puts together what the others are:
 
-- ``headqueue``, ``dataway``: headers before they are taken, and the pipeline for those of data, which changes nothing before its end
-- ``control``: registers behind BAR0, configuration writes, resets, late attach
-- ``queues``: queues and their pages, doorbells
-- ``fetch``: reads of submission queue entries and their completions
-- ``pages``: the map of host pages, data spans, PRP lists, range lists; ``insert``: its entries
-- ``completions``: CQEs; ``admin``: what admin commands change; ``interrupts``; ``heads``: CQ head doorbells
-- ``emit``: command records, slots, the search for a command
+- in hand: ``present``, the TLP, and how it is done with; ``order``, what comes before it though it is none
+- the way in: ``headqueue``, headers before they are taken; ``dataway``, the pipeline for those of data
+- the way out: ``report``, events and losses; ``records``, command records
+- tables: ``slots`` and ``search``, the store of commands; ``queues``; ``pagemap`` and ``insert``; ``tags``
+- registers: ``settings``, what the host has set; ``identify``
+- states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``creation`` of queues; ``doorbells``; ``fetch`` of
+  submission queue entries, and their completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, what admin
+  commands change; ``interrupts``; ``heads``, CQ head doorbells
 
-Every other file adds states to the same machine, so tables have one user at a time and need one read and one write port.
-What only its own states use stands in its ``Registers``; what others use too is declared on the engine.
+Each is a class. Its constructor says whose tables, registers and methods it uses; nothing is reached in another way. All states are of one
+machine, so tables have one user at a time and need one read and one write port. Where a state goes that is not in its own file is in
+``places``, or a method of that file's class.
 Groups of states name what they follow by the titles of its sections: "NVMe" is the NVM Express Base Specification 1.4, "PCIe" the PCI
 Express Base Specification 3.0.
 """
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT
-from ..tlp import HEADER, MERGED
+from ..tlp import MERGED
 from ..tlp import Kind as Tlp
-from . import admin, completions, control, emit, fetch, heads, insert, interrupts, pages, queues, tables
+from . import tables
+from .admin import Admin
+from .completions import Completions
+from .control import Control
+from .creation import Creation
 from .dataway import DataWay
+from .doorbells import Doorbells
+from .fetch import Fetch
 from .headqueue import HeadQueue
+from .heads import Heads
+from .identify import Identify
+from .insert import Insertion
+from .interrupts import Interrupts
 from .layouts import COMPLETION, CONFIG, DONE_BITS, RAW_WORD
-from .marks import Marks
+from .order import Order
 from .pagemap import FULL_SIZE, MapSizes, PageMap
-from .store import Subroutine, Table
+from .pages import Pages
+from .places import Place
+from .present import Present
+from .queues import Queues
+from .records import Records
+from .report import Report
+from .search import Search
+from .settings import Settings
+from .slots import Slots
+from .tags import Tags
 
 
 class Engine(wiring.Component):
@@ -56,14 +76,9 @@ class Engine(wiring.Component):
     """
 
     def __init__(
-        self, queues_: int, slots: int, margin_ticks: int, *, width: int = 128, sizes: MapSizes = FULL_SIZE, tags: int = tables.TAGS,
+        self, queues: int, slots: int, margin_ticks: int, *, width: int = 128, sizes: MapSizes = FULL_SIZE, tags: int = tables.TAGS,
     ) -> None:  # fmt: skip
-        self.margin, self.lanes = margin_ticks, width // 32
-        self.map_sizes, self.key_bits, self.tag_count = sizes, sizes.key_bits, tags
-        self.queues = queues_
-        self.slot_count = slots
-        self.slot_bits = (slots - 1).bit_length()
-        self.queue_bits = (queues_ - 1).bit_length()
+        self._queues, self._slots, self._margin, self._width, self._sizes, self._tags = queues, slots, margin_ticks, width, sizes, tags
         super().__init__(
             {
                 "tlps": In(stream.Signature(MERGED)),
@@ -102,441 +117,194 @@ class Engine(wiring.Component):
             }
         )
 
-    # --- what the files of states share ---------------------------------------------------------------------------
-
-    def make_event(self, m: Module, type_: spec.EventType, *, tick=None, arg8=0, arg16=0, arg32=0) -> None:
-        """In the present state. Without `tick` it is that of the TLP."""
-        p = self.event.payload
-        if tick is not None:
-            m.d.comb += p.tick.eq(tick)
-        m.d.comb += [
-            self.event.valid.eq(self.wanted),
-            p.type.eq(int(type_)),
-            p.arg8.eq(arg8),
-            p.arg16.eq(arg16),
-            p.arg32.eq(arg32),
-        ]
-
-    def lost(self, m: Module, source: spec.LossSource) -> None:
-        m.d.comb += [self.lose[int(source)].eq(1), self.lose_tick.eq(self.h.tick)]
-
-    def may_finish(self, m: Module) -> None:
-        """In a state that may :meth:`finish`: the next TLP's tag and payload are read, whether it is taken or not, as it is known too late
-        to choose their addresses by it. (Its place in the page map is, in every state that looks up nothing else.)"""
-        m.d.comb += [self.tags.ra.eq(self.head.header.tag), self.read_index.eq(self.heads.ahead.payload.start)]
-
-    def finish(self, m: Module) -> None:
-        """Done with the TLP in `h`: on to the next. Only in a state that begins with :meth:`may_finish`."""
-        m.d.comb += self.free.eq(1)
-        m.next = "IDLE"
-        with m.If(self.heads.ahead.valid & ~self.held):
-            self.accept(m)
-
-    def finish_apart(self, m: Module) -> None:
-        """The same where what the state does may say that something else comes before the next TLP."""
-        m.d.comb += self.free.eq(1)
-        m.next = "IDLE"
-
-    def accept(self, m: Module) -> None:
-        """Take the next TLP. Only in a state that begins with :meth:`may_finish`."""
-        m.d.comb += self.accepts.eq(1)
-        m.next = "DISPATCH"
-        with m.If(self.is_data):
-            m.next = "DATA"
-
-    def _accept(self, m: Module) -> None:
-        """What :meth:`accept` does, the same from every state: built once."""
-        head, address = self.heads.ahead.payload, self.head.header.address
-        m.d.comb += [self.heads.all_taken.eq(~self.is_data), self.heads.ahead.ready.eq(self.accepts)]
-        m.d.sync += self.way.begun.eq(self.accepts & self.is_data)
-        with m.If(self.accepts):
-            m.d.sync += [
-                self.odd.eq(0), self.up.eq(self.head.up), self.h.eq(self.head.header), self.h_start.eq(head.start),
-                self.h_total.eq(head.total), self.h_key.eq(self.page_key(address)), self.h_offset.eq(self.page_offset(address)),
-            ]  # fmt: skip
-
-    def write_tag(self, m: Module, tag: Value, **values) -> None:
-        """In the present state: the entry of `tag` becomes `t` but for `values`."""
-        m.d.comb += [self.tags.we["entry"].eq(1), self.tags.wa.eq(tag)]
-        m.d.comb += [self.tags.w["entry"][field].eq(value) for field, value in values.items()]
-
-    def page_key(self, address: Value) -> Value:
-        """Page number of a byte address, for the memory page size in use (at most 64 KiB)."""
-        return Cat((address[12 + bit] & ~self.in_page[bit] for bit in range(4)), address[16 : 12 + self.key_bits])
-
-    def page_offset(self, address: Value) -> Value:
-        """Offset in its page, in double words."""
-        return Cat(address[2:12], (address[12 + bit] & self.in_page[bit] for bit in range(4)))
-
-    def page_size(self) -> Value:
-        """In double words."""
-        return (1 << (self.mps + 10))[:15]
-
-    def hash(self, qid: Value, cid: Value) -> Value:
-        return (cid[0:10] ^ Cat(cid[10:16], 0, 0, 0, 0) ^ Cat(0, 0, 0, 0, qid[0:6]))[:10]
-
-    def modulo(self, difference: Value, size: Value) -> Value:
-        """`difference` of two queue positions, -size < difference < size, modulo size."""
-        return Mux(difference[-1], difference + size, difference)[:17]
-
     def elaborate(self, _platform) -> Module:
         m = Module()
-        sb, qb = self.slot_bits, self.queue_bits
-        slot_id, queue_id = unsigned(sb), unsigned(qb)
+        i = Signal(17)  # of loops over a table
+        key_bits = self._sizes.key_bits
 
-        # --- tables ---------------------------------------------------------------------------------------------
-        tick = unsigned(64)
-        self.slots = Table(
-            m,
-            "slots",
-            self.slot_count,
-            {
-                "state": tables.SlotState,
-                "generation": 16,
-                "epoch": 16,
-                "qid": queue_id,
-                "index": 16,
-                "flags": 8,
-                "doorbell": tick,
-                "fetch": tick,
-                "first_data": tick,
-                "last_data": tick,
-                "cqe": tick,
-                "msix": tick,
-                "opcode": 8,
-                "cid": 16,
-                "status": 16,
-                "nsid": 16,
-                "lba": 40,
-                "blocks": 32,
-                "prp1": 64,
-                "ranges": 10,
-                "ranges_expected": 9,
-                "pages_sure": 17,
-            },
-            together=(
-                ("doorbell", "generation", "epoch", "qid"),
-                ("opcode", "cid", "nsid", "prp1", "ranges_expected", "pages_sure"),
-                ("lba", "blocks"),
-                ("flags", "ranges"),
-                ("cqe", "status", "index"),
-            ),
+        # --- what there is, and who knows what of it ----------------------------------------------------------------
+        tlp = Present(
+            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.read_down,
+            free=self.free,
+        )  # fmt: skip
+        settings = Settings(key_bits=key_bits, bar0=self.bar0, dstrd=self.dstrd, enabled=self.enabled, shadow=self.shadow)
+        report = Report(tlp, port=self.event, lose=self.lose, lose_tick=self.lose_tick, unmatched=self.unmatched)
+        identify = Identify(armed=self.armed)
+        queue_bits = (self._queues - 1).bit_length()
+        slots = Slots(m, self._slots, queue_bits=queue_bits, report=report)
+        search = Search(m, slots=slots, queue_bits=queue_bits)
+        queues = Queues(m, self._queues, slot_bits=slots.bits, tick_bits=64 - tables.SWEEP_BITS)
+        map_ = PageMap(m, self._sizes, of_bits=max(slots.bits, queues.bits))
+        tags = Tags(m, self._tags, slots=slots, queue_bits=queues.bits, tag=tlp.header.tag)
+        records = Records(tlp=tlp, report=report, slots=slots, port=self.record)
+        insertion = Insertion(tlp=tlp, report=report, settings=settings, slots=slots, map_=map_)
+        creation = Creation(report=report, settings=settings, queues=queues, map_=map_, insertion=insertion)
+        doorbells = Doorbells(tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, queues=queues)
+        fetch = Fetch(
+            tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
+            tags=tags, insertion=insertion,
+        )  # fmt: skip
+        completions = Completions(
+            tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
+            completed=self.completed, completion=self.completion,
+        )  # fmt: skip
+        admin = Admin(
+            i=i, report=report, settings=settings, slots=slots, search=search, records=records, queues=queues, creation=creation,
+            insertion=insertion, completions=completions,
+        )  # fmt: skip
+        interrupts = Interrupts(m, tlp=tlp, report=report, slots=slots, queues=queues, key_bits=key_bits)
+        heads = Heads(i=i, tlp=tlp, slots=slots, queues=queues, records=records)
+        pages = Pages(
+            tlp=tlp, report=report, settings=settings, slots=slots, queues=queues, tags=tags, map_=map_, insertion=insertion, fetch=fetch,
+            completions=completions, interrupts=interrupts, raw=self.raw, raw_room=self.raw_room,
+        )  # fmt: skip
+        control = Control(
+            i=i, cfg=self.cfg, tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records,
+            queues=queues, tags=tags, map_=map_, insertion=insertion, interrupts=interrupts, creation=creation, doorbells=doorbells,
+        )  # fmt: skip
+
+        m.submodules.heads = head_queue = HeadQueue()
+        m.submodules.way = way = DataWay(
+            tags.layout, slot_bits=slots.bits, queue_bits=queues.bits, entry_slot_bits=map_.layout["slot"].width, ways=map_.count
         )
-        self.link = Table(m, "link", self.slot_count, {"next": slot_id})
-        self.CHAIN = chain = data.StructLayout({"valid": 1, "slot": slot_id})
-        self.hash_head = Table(m, "hash_head", 1024, {"entry": chain})
-        self.hash_next = Table(m, "hash_next", self.slot_count, {"entry": chain})
+        order = Order(i=i, tlp=tlp, queues=queues, control=control, head_queue=head_queue)
 
-        self.SQ = data.StructLayout(
-            {
-                "tail": 16,
-                "tail_known": 1,
-                "fetch": 16,
-                "fetch_known": 1,
-                "head": slot_id,
-                "last": slot_id,
-                "count": 11,
-                "epoch": 16,
-            }
-        )
-        self.CQ = data.StructLayout(
-            {
-                "tail": 16,
-                "known": 1,
-                "phase": 1,
-                "head": slot_id,
-                "last": slot_id,
-                "count": 11,
-                "waiting": slot_id,  # first completed command whose interrupt has not come
-                "epoch": 16,
-            }
-        )
-        shape = {"base": 64, "size": 17, "link": 16}
-        self.shape = Table(m, "shape", 2 * self.queues, shape, together=[tuple(shape)])  # of SQs, then of CQs
-        self.sq_state = Table(m, "sq_state", self.queues, {"entry": self.SQ})
-        self.cq_state = Table(m, "cq_state", self.queues, {"entry": self.CQ})
-        self.sq_valid = Signal(self.queues)
-        self.cq_valid = Signal(self.queues)
-        self.cq_filled = Signal(self.queues)  # has completed commands
-        self.cq_waiting = Signal(self.queues)  # has completed commands without interrupt
-
-        self.PAGE = data.StructLayout(
-            {
-                "valid": 1,
-                "key": self.key_bits,
-                "start": 14,  # in double words
-                "kind": 3,
-                "slot": max(sb, qb),
-                "generation": 16,
-                "index": 14,  # of the list entry (8 bytes) at `start`
-                "doubtful": 1,  # it may be that the command does not use this
-            }
-        )
-        self.map = PageMap(m, self.PAGE, self.map_sizes)
-
-        self.TAG = data.StructLayout(
-            {
-                "valid": 1,
-                "kind": tables.TagKind,
-                "slot": slot_id,
-                "generation": 16,
-                "qid": queue_id,
-                "index": 16,  # of the next SQE in its queue; of the next 8 bytes of a list
-                "place": 13,  # in its page, of the next 8 bytes of a list
-                "left": 11,  # slots that still wait for their SQE
-                "remaining": 11,  # double words still to come
-            }
-        )
-        # The next header's tag may be that whose entry is written in the clock in which it is accepted.
-        self.tags = Table(m, "tags", self.tag_count, {"entry": self.TAG}, transparent=True)
-
-        m.submodules.free_slots = self.free_slots = SyncFIFOBuffered(width=sb, depth=self.slot_count)
-        self.free_slot = Signal(slot_id)
-        self.slot_free = Signal()
-        m.d.comb += [
-            self.free_slot.eq(self.free_slots.r_data),
-            self.slot_free.eq(self.free_slots.r_rdy),
-            self.in_flight.eq(Mux(self.ready_once(m), self.slot_count - self.free_slots.level, 0)),
-        ]
-
-        # --- registers ------------------------------------------------------------------------------------------
-        self.h = Signal(HEADER)
-        self.h_start, self.h_total = Signal(14), Signal(11)
-        self.h_key, self.h_offset = Signal(self.key_bits), Signal(14)
-        self.accepts = Signal()
-        self.odd = Signal()  # the next TLP was in the way of data, where it does not belong
-        self.filled = Signal()  # a queue has completed commands; may be high a clock longer
-        self.is_data = Signal()  # the next TLP goes there
-        self.held = Signal()  # something else comes before the next TLP, or may
-        self.wanted = Signal()  # what the TLP, mark or sweep of `h.tick` makes is
-        self.epoch = Signal(16)  # moves on when bus data was lost
-        self.loss_seen = Signal()
-        self.loss_tick = Signal(64)
-        self.serial = Signal(16)  # generation of the next slot
-        self.mps = Signal(3)
-        self.in_page = Signal(4)  # which of the bits from 12 on of an address are of an offset in its page
-        m.d.comb += self.in_page.eq(Cat(self.mps > bit for bit in range(4)))
-        self.first = Signal(32)  # double word of the payload, from the clock after DISPATCH on
-        self.i = Signal(17)  # of loops over a table
-        self.word = self.read_data
-        read_held = Signal(14)
-        m.d.sync += read_held.eq(self.read_index)
-        m.d.comb += [self.read_index.eq(read_held), self.free_to.eq(self.h.end), self.free_up.eq(self.up)]
-        m.d.comb += self.lose_tick.eq(self.h.tick)
-
-        # --- subroutines ------------------------------------------------------------------------------------------
-        self.emit = Subroutine("EMIT")
-        self.find = Subroutine("FIND")
-        self.insert = Subroutine("INSERT")
-        self.span = Subroutine("SPAN")
-        self.reclaim = Subroutine("RECLAIM")
-        self.create = Subroutine("CREATE")
-        self.unmap = Subroutine("UNMAP")
-        self.reset = Subroutine("RESET")
-        self.own: dict[type, object] = {}  # of each file, by its class of them: registers that no other file uses
-        for file in (control, queues, fetch, pages, insert, completions, interrupts, heads, emit):
-            file.declare(m, self)
-
-        # --- data -----------------------------------------------------------------------------------------------------
-        m.submodules.heads = self.heads = HeadQueue()
-        wiring.connect(m, wiring.flipped(self.tlps), self.heads.i)
-        self.head = self.heads.ahead.payload.merged
-        m.submodules.way = way = self.way = DataWay(
-            self.TAG, slot_bits=sb, queue_bits=qb, entry_slot_bits=self.PAGE["slot"].width, ways=self.map.count
-        )
-        m.d.comb += [
-            way.header.eq(self.h), way.up.eq(self.up), way.tag.eq(self.tags.r["entry"]), way.epoch.eq(self.epoch),
-            *(getattr(looked_at, name).eq(getattr(entry, name)) for looked_at, entry in zip(way.ways, self.map.entries, strict=True)
-              for name in ("kind", "slot", "generation")),
-            way.hit.eq(self.hits.any()), way.choice.eq(self.map.best), way.several.eq((self.hits & (self.hits - 1)) != 0),
-            *(getattr(way.slot, name).eq(self.slots.r[name]) for name in ("state", "generation", "epoch", "qid")),
-            way.slot.first_known.eq(tables.known(self.slots.r["first_data"])),
-            self.is_data.eq(self.heads.ahead.payload.may_be_data & ~self.odd),
-        ]  # fmt: skip
-
-        # --- what is not a TLP, and where it belongs among them ------------------------------------------------------
-        # A mark comes behind the TLPs up to its tick, and a sweep at its boundary before those from then on: so what is made is a function
-        # of ticks. That no older TLP comes is known when the merge hands out one that is not, or when there has been none for `margin`.
-        ahead = self.heads.ahead
-        m.submodules.marks = marks = Marks()
-        mark = marks.mark
-        m.d.comb += [
-            marks.now.eq(self.now), marks.perst_n.eq(self.perst_n), marks.attach.eq(self.cfg.valid), marks.attached.eq(self.cfg.ready),
-            marks.snapshot.eq(self.snapshot),
-        ]  # fmt: skip
-        head = self.head.header
-        self.swept = Signal(64 - tables.SWEEP_BITS)  # the boundary of the last sweep, or where completed commands began to wait
-        some_filled, silent = Signal(), Signal()
-        head_crosses, mark_crosses, mark_due, sweep_due = Signal(), Signal(), Signal(), Signal()
-        boundary, long_ago = Signal(64), Signal(64)
-        m.d.sync += self.filled.eq(some_filled)
-        m.d.comb += [
-            some_filled.eq(self.cq_filled != 0), silent.eq(~self.heads.waits & ~self.tlps.valid & ~self.next_valid),
-            self.heads.swept.eq(self.swept),
-            boundary.eq((self.swept + 1) << tables.SWEEP_BITS), long_ago.eq(self.now - self.margin),
-            head_crosses.eq(self.filled & self.heads.crosses),
-            mark_crosses.eq(self.filled & (mark.tick[tables.SWEEP_BITS :] > self.swept)),
-            mark_due.eq(marks.valid & Mux(ahead.valid, head.tick > mark.tick, silent & (long_ago >= mark.tick))),
-            sweep_due.eq(
-                Mux(
-                    marks.valid,
-                    mark_crosses & (mark_due | (ahead.valid & head_crosses)),
-                    Mux(ahead.valid, head_crosses, silent & self.filled & (long_ago >= boundary)),
-                )
-            ),
-            self.held.eq(marks.valid | head_crosses),
-            self.deadline.eq(self.margin + Mux(self.filled & (~marks.valid | (boundary < mark.tick)), boundary, mark.tick)),
-            self.busy.eq(1),
-        ]  # fmt: skip
-        with m.If(~self.filled & ~marks.valid):
-            m.d.comb += self.deadline.eq(tables.UNKNOWN)
-        # What is due is decided a clock after it was looked at, if nothing changed in that clock: these sums and comparisons are long.
-        was_mark_due, was_sweep_due, resting, seen, sees = Signal(), Signal(), Signal(), Signal(2), Signal(2)
-        rests = Signal()  # IDLE stays, and what it looks at
-        m.d.comb += sees.eq(Cat(ahead.valid, marks.valid))
-        m.d.sync += [
-            was_mark_due.eq(mark_due), was_sweep_due.eq(sweep_due), resting.eq(rests & (self.filled == some_filled)), seen.eq(sees),
-        ]  # fmt: skip
-        looked = resting & (seen == sees)
-        marks_done = Signal(2)  # of the oldest ones, which are of one tick
-
-        # --- which ticks count ------------------------------------------------------------------------------------------
-        run_was, run_from, run_until = Signal(), Signal(64, init=tables.UNKNOWN), Signal(64)
-        begins, ends = self.run & ~run_was, ~self.run & run_was
-        m.d.sync += run_was.eq(self.run)
-        with m.If(begins):
-            m.d.sync += run_from.eq(self.now)
-        with m.If(ends):
-            m.d.sync += run_until.eq(self.now)
-        # A clock after `h`: no state makes anything before.
-        m.d.sync += self.wanted.eq(
-            (self.h.tick >= Mux(begins, self.now, run_from)) & (self.run | (self.h.tick < Mux(ends, self.now, run_until)))
-        )
-        m.d.comb += self.made_at.eq(self.h.tick)
+        slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick)
+        settings.connect(m)
+        tlp.connect(m, head_queue, tags, free_to=self.free_to, free_up=self.free_up)
+        for each in (control, identify, pages, insertion, completions, interrupts, records):
+            each.connect(m)
+        wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
+        self._connect_way(m, way, tlp, report, slots, tags, map_)
+        order.connect(
+            m, now=self.now, perst_n=self.perst_n, cfg=self.cfg, snapshot=self.snapshot, margin=self._margin,
+            comes=self.tlps.valid,
+            follows=self.next_valid,
+        )  # fmt: skip
+        report.connect(m, run=self.run, now=self.now)
+        m.d.comb += [self.deadline.eq(order.deadline), self.made_at.eq(tlp.header.tick), self.busy.eq(1)]
 
         # Where nothing else is looked up the ways read for the next header already: whether it will be taken is known too late to choose
         # their addresses. What is written most often needs no choice, or a narrow one.
-        self.map.look_up(m, self.page_key(head.address), self.page_offset(head.address))
+        address = tlp.ahead.header.address
+        map_.look_up(m, settings.page_key(address), settings.page_offset(address))
         m.d.comb += [
-            self.map.put_key.eq(self.ins.key),
-            self.map.put_offset.eq(self.ins.start),
-            self.map.put_entry.eq(self.ins),
-            self.map.clear_place.eq(self.i),
-            self.tags.w["entry"].eq(self.t),
-            self.event.payload.tick.eq(self.h.tick),
-            *(self.slots.w[name].eq(self.h.tick) for name in ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")),
+            map_.put_key.eq(insertion.entry.key),
+            map_.put_offset.eq(insertion.entry.start),
+            map_.put_entry.eq(insertion.entry),
+            map_.clear_place.eq(i),
+            tags.w["entry"].eq(tags.present),
         ]
         with m.FSM():
             # --- INIT, IDLE, DISPATCH: one TLP after the other. PCIe: Transaction Layer Protocol - Packet Definition ---
             with m.State("INIT"):
-                control.clear_step(m, self)
-                with m.If(self.i < self.slot_count):
-                    self.slots.write(m, self.i[:sb], state=tables.SlotState.FREE)
-                    m.d.comb += [self.free_slots.w_en.eq(1), self.free_slots.w_data.eq(self.i[:sb])]
-                m.d.sync += self.i.eq(self.i + 1)
-                with m.If(self.i == tables.ENTRIES - 1):
-                    m.next = "IDLE"
+                control.clear_step(m)
+                with m.If(i < slots.count):
+                    slots.release(m, i[: slots.bits])
+                m.d.sync += i.eq(i + 1)
+                with m.If(i == tables.ENTRIES - 1):
+                    m.next = Place.IDLE
 
-            with m.State("IDLE"):
-                self.may_finish(m)
-                m.d.comb += self.busy.eq(
-                    self.heads.waits | self.tlps.valid | mark_due | sweep_due | marks.stirs | (self.filled != some_filled)
-                )
-                with m.If(looked & was_sweep_due):
-                    m.d.sync += [self.i.eq(0), self.h.tick.eq(boundary)]
-                    m.next = "SWEEP"
-                with m.Elif(looked & was_mark_due):
-                    with m.If(mark.kinds[0] & ~marks_done[0]):
-                        m.d.sync += marks_done[0].eq(1)
-                        control.begin_reset(m, self, spec.ResetCause.PERST, mark.tick, "IDLE")
-                    with m.Elif(mark.kinds[1] & ~marks_done[1]):
-                        m.d.sync += [marks_done[1].eq(1), self.h.tick.eq(mark.tick)]
-                        m.next = "CONFIG"
-                    with m.Else():
-                        m.d.comb += [marks.ready.eq(1), self.marked.eq(mark.kinds[2])]
-                        m.d.sync += marks_done.eq(0)
-                with m.Elif(ahead.valid & (~self.held | looked)):
-                    self.accept(m)
-                with m.Else():
-                    m.d.comb += rests.eq(1)
+            with m.State(Place.IDLE):
+                order.idle(m, busy=self.busy, marked=self.marked)
 
-            with m.State("DATA"):
-                way = self.way
-                self.may_finish(m)
-                pages.compare(m, self)
-                m.d.comb += [self.slots.ra.eq(way.slot_at), self.slots.wa.eq(way.see_slot)]
-                m.d.comb += [self.tags.wa.eq(way.count_tag), self.tags.w["entry"].eq(way.counted), self.tags.we["entry"].eq(way.count)]
+            with m.State(Place.DATA):
+                tlp.may_finish(m)
+                pages.compare(m)
+                m.d.comb += [slots.ra.eq(way.slot_at), slots.wa.eq(way.see_slot)]
+                m.d.comb += [tags.wa.eq(way.count_tag), tags.w["entry"].eq(way.counted), tags.we["entry"].eq(way.count)]
                 with m.If(way.see):
-                    self.slots.write(m, way.see_slot, last_data=None)
+                    slots.write(m, way.see_slot, last_data=None)
                 with m.If(way.see_first):
-                    self.slots.write(m, way.see_slot, first_data=None)
-                m.d.comb += [self.slots.w[name].eq(way.see_tick) for name in ("first_data", "last_data")]
-                m.d.sync += self.t.eq(self.tags.r["entry"])
+                    slots.write(m, way.see_slot, first_data=None)
+                m.d.comb += [slots.w[name].eq(way.see_tick) for name in ("first_data", "last_data")]
+                m.d.sync += tags.present.eq(tags.r["entry"])
                 # Whether the next one is taken does not wait for what the tag says.
                 takes = Signal(name="data_takes")
-                m.d.comb += takes.eq(ahead.valid & ~self.held & (self.is_data | ~way.behind) & ~way.odd & ~way.may_be_other)
+                m.d.comb += takes.eq(head_queue.ahead.valid & ~tlp.held & (tlp.is_data | ~way.behind) & ~way.odd & ~way.may_be_other)
                 with m.If(way.may_be_other):
-                    m.d.comb += self.read_index.eq(self.h_start)
+                    m.d.comb += tlp.read_index.eq(tlp.start)
                 with m.If(way.other):
-                    m.d.comb += self.heads.retire.eq(1)
-                    m.next = "COMPLETION"
+                    m.d.comb += head_queue.retire.eq(1)
+                    m.next = Place.COMPLETION
                 with m.Elif(way.odd):
-                    m.d.comb += self.heads.rewind.eq(1)
-                    m.d.sync += self.odd.eq(1)
-                    m.next = "IDLE"
+                    m.d.comb += head_queue.rewind.eq(1)
+                    m.d.sync += tlp.odd.eq(1)
+                    m.next = Place.IDLE
                 with m.Elif(way.done):
-                    m.d.comb += [self.free.eq(1), self.free_up.eq(way.up_done), self.free_to.eq(way.end), self.heads.retire.eq(1)]
+                    m.d.comb += [
+                        self.free.eq(1), self.free_up.eq(way.up_done), self.free_to.eq(way.end), head_queue.retire.eq(1),
+                    ]  # fmt: skip
                 with m.If(takes):
-                    self.accept(m)
+                    tlp.accept(m)
                 with m.Elif(~way.behind):
-                    m.next = "IDLE"
+                    m.next = Place.IDLE
 
-            with m.State("DONE"):  # where it is known too late that nothing is to be done
-                self.may_finish(m)
-                self.finish(m)
+            with m.State(Place.DONE):  # where it is known too late that nothing is to be done
+                tlp.may_finish(m)
+                tlp.finish(m)
 
             with m.State("MALFORMED"):
-                self.make_event(m, spec.EventType.MALFORMED, arg8=self.up)
-                m.next = "DONE"
+                report.event(m, spec.EventType.MALFORMED, arg8=self.up)
+                m.next = Place.DONE
 
-            with m.State("DISPATCH"):
-                self.map.keep(m)
-                m.d.comb += self.read_index.eq(Mux(self.up, self.h_start + 2, self.h_start))  # double word 2, should it be a CQE
-                with m.If(self.h.lost):
-                    m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self.h.tick), self.loss_seen.eq(1)]
-                m.d.sync += [self.first.eq(self.word), self.t.eq(self.tags.r["entry"])]
-                pages.compare(m, self)
-                control.compare(m, self)
-                with m.Switch(Cat(self.up, self.h.kind)):
+            with m.State(Place.DISPATCH):
+                map_.keep(m)
+                # double word 2, should it be a CQE
+                m.d.comb += tlp.read_index.eq(Mux(tlp.up, tlp.start + 2, tlp.start))
+                with m.If(tlp.header.lost):
+                    report.lost_before(m)
+                m.d.sync += [tlp.first.eq(tlp.word), tags.present.eq(tags.r["entry"])]
+                pages.compare(m)
+                control.compare(m)
+                with m.Switch(Cat(tlp.up, tlp.header.kind)):
                     for up, kind, place in (
-                        (0, Tlp.CFGWR, "CFGWR"),
-                        (0, Tlp.MRD, "HOST_MRD"),
-                        (0, Tlp.MWR, "HOST_MWR"),
-                        (0, Tlp.CPL, "CPL"),
-                        (1, Tlp.MRD, "PAGE_SELECT"),
-                        (1, Tlp.MWR, "PAGE_SELECT"),
-                        (1, Tlp.CPLD, "DRIVE_CPLD"),
+                        (0, Tlp.CFGWR, Place.CFGWR),
+                        (0, Tlp.MRD, Place.HOST_MRD),
+                        (0, Tlp.MWR, Place.HOST_MWR),
+                        (0, Tlp.CPL, Place.CPL),
+                        (1, Tlp.MRD, Place.PAGE_SELECT),
+                        (1, Tlp.MWR, Place.PAGE_SELECT),
+                        (1, Tlp.CPLD, Place.DRIVE_CPLD),
                     ):
                         with m.Case(up | kind.value << 1):
                             m.next = place
                     with m.Case(0 | Tlp.CPLD.value << 1):
-                        m.next = "COMPLETION"
+                        m.next = Place.COMPLETION
                     with m.Default():
-                        m.next = "DONE"
-                        with m.If(self.h.bad):
+                        m.next = Place.DONE
+                        with m.If(tlp.header.bad):
                             m.next = "MALFORMED"
 
-            # Files whose subroutines are called by others come after them.
-            for file in (control, queues, fetch, completions, admin, interrupts, heads, pages, insert, emit):
-                file.states(m, self)
-            for subroutine in (self.create, self.unmap, self.reset, self.reclaim):
-                subroutine.return_state(m)
-        self._accept(m)
+            # Whose subroutines are called by others come after them.
+            for each in (
+                control,
+                creation,
+                doorbells,
+                fetch,
+                tags,
+                completions,
+                admin,
+                interrupts,
+                heads,
+                pages,
+                insertion,
+                records,
+                search,
+            ):
+                each.states(m)
+            for each in (creation, control, tags):
+                each.return_states(m)
+        tlp.take(m, way.begun, settings)
         return m
 
-    def ready_once(self, m: Module) -> Signal:
-        """High once the free list was filled."""
-        ready = Signal()
-        with m.If(self.free_slots.level == self.slot_count):
-            m.d.sync += ready.eq(1)
-        return ready
+    def _connect_way(self, m: Module, way: DataWay, tlp: Present, report: Report, slots: Slots, tags: Tags, map_: PageMap) -> None:
+        """The way of data looks at the TLP in hand, its tag, the page map and a slot."""
+        m.d.comb += [
+            way.header.eq(tlp.header), way.up.eq(tlp.up), way.tag.eq(tags.r["entry"]), way.epoch.eq(report.epoch),
+            *(getattr(looked_at, name).eq(getattr(entry, name)) for looked_at, entry in zip(way.ways, map_.entries, strict=True)
+              for name in ("kind", "slot", "generation")),
+            way.hit.eq(map_.hits.any()), way.choice.eq(map_.best), way.several.eq((map_.hits & (map_.hits - 1)) != 0),
+            *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid")),
+            way.slot.first_known.eq(tables.known(slots.r["first_data"])),
+        ]  # fmt: skip

@@ -4,107 +4,104 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Signal
 
-from . import emit, tables
-from .completions import save_cq
+from . import tables
+from .places import Place
+from .present import Present
+from .queues import Queues
+from .records import Records
+from .slots import Slots
+
+__all__ = ["Heads"]
 
 
-class Registers:
-    """What only the states of this file use."""
+class Heads:
+    """The states of both. `i`: the count of loops over a table."""
 
-    def __init__(self) -> None:
-        self.release_left = Signal(17)
-        self.old_until = Signal(65)  # completions up to this tick are released by their age
-        self.is_old = Signal()
-        self.behind = Signal(18)  # from the oldest completed command's place to the tail; modulo the queue's size a clock later
+    def __init__(self, *, i: Signal, tlp: Present, slots: Slots, queues: Queues, records: Records) -> None:
+        self.i, self.tlp, self.slots, self.queues, self.records = i, tlp, slots, queues, records
+        self._release_left = Signal(17)
+        self._old_until = Signal(65)  # completions up to this tick are released by their age
+        self._is_old = Signal()
+        self._behind = Signal(18)  # from the oldest completed command's place to the tail; modulo the queue's size a clock later
 
+    def states(self, m: Module) -> None:
+        tlp, slots, queues, records = self.tlp, self.slots, self.queues, self.records
 
-def declare(m: Module, e) -> None:
-    e.own[Registers] = Registers()
+        # --- CQ head doorbell: NVMe: CQyHDBL ----------------------------
+        # Its record is made on the way to knowing whether the oldest completed command is released.
+        with m.State(Place.CQ_DOORBELL):  # `slots` and `link` read it
+            tlp.may_finish(m)
+            m.d.sync += [
+                self._release_left.eq(queues.modulo(queues.cq.tail - tlp.first[:16])),
+                self._behind.eq(queues.cq.tail - slots.r["index"]),
+            ]
+            records.prepare(m, queues.cq.head, head=1)
+            with m.If((tlp.first >= queues.size) | (queues.cq.count == 0)):
+                tlp.finish(m)
+            with m.Else():
+                m.next = "CQ_LOAD"
 
-
-def states(m: Module, e) -> None:
-    own = e.own[Registers]
-    # --- CQ head doorbell: doorbell_qid, doorbell_value, `cq` is loaded. NVMe: CQyHDBL ----------------------------
-    # Its record is made on the way to knowing whether the oldest completed command is released.
-    with m.State("CQ_DOORBELL"):  # `slots` and `link` read it
-        e.may_finish(m)
-        m.d.sync += [
-            own.release_left.eq(e.modulo(e.cq.tail - e.first[:16], e.q_size)),
-            own.behind.eq(e.cq.tail - e.slots.r["index"]),
-        ]
-        emit.prepare(m, e, e.cq.head, head=1)
-        with m.If((e.first >= e.q_size) | (e.cq.count == 0)):
-            e.finish(m)
-        with m.Else():
+        with m.State("CQ_LOOK"):
+            m.d.sync += self._behind.eq(queues.cq.tail - slots.r["index"])
+            records.prepare(m, queues.cq.head, head=1)
             m.next = "CQ_LOAD"
 
-    with m.State("CQ_LOOK"):
-        m.d.sync += own.behind.eq(e.cq.tail - e.slots.r["index"])
-        emit.prepare(m, e, e.cq.head, head=1)
-        m.next = "CQ_LOAD"
+        with m.State("CQ_LOAD"):
+            m.d.sync += self._behind.eq(queues.modulo(self._behind.as_signed()))
+            records.load(m)
+            m.next = "CQ_RELEASE"
 
-    with m.State("CQ_LOAD"):
-        m.d.sync += own.behind.eq(e.modulo(own.behind.as_signed(), e.q_size))
-        emit.load(m, e)
-        m.next = "CQ_RELEASE"
+        with m.State("CQ_RELEASE"):
+            tlp.may_finish(m)
+            shorter = Signal(queues.CQ, name="shorter_cq")
+            m.d.comb += [shorter.eq(queues.cq), slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
+            with m.If((self._behind == 0) | (self._behind > self._release_left)):
+                m.d.comb += [shorter.count.eq(queues.cq.count - 1), shorter.head.eq(slots.link.r["next"])]
+                with m.If(queues.cq.waiting == queues.cq.head):
+                    m.d.comb += shorter.waiting.eq(slots.link.r["next"])
+                records.push(m, queues.cq.head)
+                m.next = "CQ_LOOK"
+                with m.If(queues.cq.count == 1):
+                    queues.emptied(m, queues.qid)
+                    queues.save_cq(m, queues.qid, shorter)
+                    tlp.finish(m)
+            with m.Else():
+                queues.save_cq(m, queues.qid, queues.cq)
+                tlp.finish(m)
+            m.d.sync += queues.cq.eq(shorter)
 
-    with m.State("CQ_RELEASE"):
-        e.may_finish(m)
-        shorter = Signal(e.CQ, name="shorter_cq")
-        m.d.comb += [shorter.eq(e.cq), e.slots.ra.eq(e.link.r["next"]), e.link.ra.eq(e.link.r["next"])]
-        with m.If((own.behind == 0) | (own.behind > own.release_left)):
-            m.d.comb += [shorter.count.eq(e.cq.count - 1), shorter.head.eq(e.link.r["next"])]
-            with m.If(e.cq.waiting == e.cq.head):
-                m.d.comb += shorter.waiting.eq(e.link.r["next"])
-            emit.push(m, e, e.cq.head)
-            m.next = "CQ_LOOK"
-            with m.If(e.cq.count == 1):
-                m.d.sync += [
-                    e.cq_filled.bit_select(e.doorbell_qid, 1).eq(0),
-                    e.cq_waiting.bit_select(e.doorbell_qid, 1).eq(0),
-                ]
-                save_cq(m, e, e.doorbell_qid, shorter)
-                e.finish(m)
-        with m.Else():
-            save_cq(m, e, e.doorbell_qid, e.cq)
-            e.finish(m)
-        m.d.sync += e.cq.eq(shorter)
+        # --- sweep: completed commands whose doorbell does not come: ours ---------------------------------------------
+        with m.State(Place.SWEEP):
+            m.d.comb += queues.cq_state.ra.eq(self.i)
+            m.d.sync += queues.qid.eq(self.i)
+            m.next = "SWEEP_LOAD"
+            with m.If(self.i == queues.count):
+                m.d.sync += queues.swept.eq(tlp.header.tick[tables.SWEEP_BITS :])
+                m.next = Place.IDLE
 
-    # --- sweep: completed commands whose doorbell does not come: ours ---------------------------------------------
-    with m.State("SWEEP"):
-        m.d.comb += e.cq_state.ra.eq(e.i)
-        m.d.sync += e.doorbell_qid.eq(e.i)
-        m.next = "SWEEP_LOAD"
-        with m.If(e.i == e.queues):
-            m.d.sync += e.swept.eq(e.h.tick[tables.SWEEP_BITS :])
-            m.next = "IDLE"
+        with m.State("SWEEP_LOAD"):
+            m.d.sync += [queues.cq.eq(queues.cq_state.r["entry"]), self.i.eq(self.i + 1)]
+            m.next = Place.SWEEP
+            with m.If(queues.cq_filled.bit_select(queues.qid, 1)):
+                m.next = "SWEEP_NEXT"
 
-    with m.State("SWEEP_LOAD"):
-        m.d.sync += [e.cq.eq(e.cq_state.r["entry"]), e.i.eq(e.i + 1)]
-        m.next = "SWEEP"
-        with m.If(e.cq_filled.bit_select(e.doorbell_qid, 1)):
-            m.next = "SWEEP_NEXT"
+        with m.State("SWEEP_NEXT"):
+            m.d.comb += [slots.ra.eq(queues.cq.head), slots.link.ra.eq(queues.cq.head)]
+            m.d.sync += self._old_until.eq(tlp.header.tick - tables.SWEEP_AGE)
+            m.next = "SWEEP_AGE"
 
-    with m.State("SWEEP_NEXT"):
-        m.d.comb += [e.slots.ra.eq(e.cq.head), e.link.ra.eq(e.cq.head)]
-        m.d.sync += own.old_until.eq(e.h.tick - tables.SWEEP_AGE)
-        m.next = "SWEEP_AGE"
+        with m.State("SWEEP_AGE"):
+            m.d.sync += self._is_old.eq(~self._old_until[64] & (slots.r["cqe"] <= self._old_until[:64]))
+            m.next = "SWEEP_ENTRY"
 
-    with m.State("SWEEP_AGE"):
-        m.d.sync += own.is_old.eq(~own.old_until[64] & (e.slots.r["cqe"] <= own.old_until[:64]))
-        m.next = "SWEEP_ENTRY"
-
-    with m.State("SWEEP_ENTRY"):
-        with m.If((e.cq.count != 0) & own.is_old):
-            m.d.sync += [e.cq.count.eq(e.cq.count - 1), e.cq.head.eq(e.link.r["next"])]
-            with m.If(e.cq.waiting == e.cq.head):
-                m.d.sync += e.cq.waiting.eq(e.link.r["next"])
-            emit.begin(m, e, e.cq.head, "SWEEP_NEXT")
-        with m.Else():
-            with m.If(e.cq.count == 0):
-                m.d.sync += [
-                    e.cq_filled.bit_select(e.doorbell_qid, 1).eq(0),
-                    e.cq_waiting.bit_select(e.doorbell_qid, 1).eq(0),
-                ]
-            save_cq(m, e, e.doorbell_qid, e.cq)
-            m.next = "SWEEP"
+        with m.State("SWEEP_ENTRY"):
+            with m.If((queues.cq.count != 0) & self._is_old):
+                m.d.sync += [queues.cq.count.eq(queues.cq.count - 1), queues.cq.head.eq(slots.link.r["next"])]
+                with m.If(queues.cq.waiting == queues.cq.head):
+                    m.d.sync += queues.cq.waiting.eq(slots.link.r["next"])
+                records.begin(m, queues.cq.head, "SWEEP_NEXT")
+            with m.Else():
+                with m.If(queues.cq.count == 0):
+                    queues.emptied(m, queues.qid)
+                queues.save_cq(m, queues.qid, queues.cq)
+                m.next = Place.SWEEP

@@ -46,8 +46,22 @@ class PageMap:
     A way of pages does not keep the lower bits of keys: its hash adds them, as they are, to the rest, so an entry's place tells them.
     """
 
-    def __init__(self, m: Module, entry: data.StructLayout, sizes: MapSizes) -> None:
+    def __init__(self, m: Module, sizes: MapSizes, *, of_bits: int) -> None:
+        """`of_bits`: of the number of a slot or a queue."""
         key_bits, offset_bits = sizes.key_bits, 14
+        self.key_bits = key_bits
+        self.layout = entry = data.StructLayout(
+            {
+                "valid": 1,
+                "key": key_bits,
+                "start": offset_bits,  # in double words
+                "kind": 3,
+                "slot": of_bits,
+                "generation": 16,
+                "index": 14,  # of the list entry (8 bytes) at `start`
+                "doubtful": 1,  # it may be that the command does not use this
+            }
+        )
         self.pages, self.count = sizes.pages, sizes.pages + sizes.pieces
         told = (sizes.sets - 1).bit_length()  # bits of a key that its place tells
         shorter = data.StructLayout({name: key_bits - told if name == "key" else field.shape for name, field in entry})
@@ -71,6 +85,9 @@ class PageMap:
                 *(whole[name].eq(kept[name]) for name in entry.members if name != "key"),
                 whole.key.eq(Cat(low, kept.key)),
             ]
+        self.hits = Signal(self.count)
+        """Which of them hold what is looked for, and one-hot which of these counts (both are made in ``pages``)."""
+        self.best = Signal(self.count)
         self.choice = Signal(self.count, name="map_choice")
         """Set by a state, one-hot: whose entry ``chosen`` is."""
         self.chosen = Signal(entry, name="map_chosen")

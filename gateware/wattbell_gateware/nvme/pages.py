@@ -17,323 +17,353 @@ from the host the first 8 bytes that are read tell (a page-aligned address below
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
 from ..tlp import Kind as Tlp
-from . import completions, fetch, interrupts, tables
-from .pagemap import GRANULE_BITS
+from . import tables
+from .completions import Completions
+from .fetch import Fetch
+from .insert import Insertion
+from .interrupts import Interrupts
+from .pagemap import GRANULE_BITS, PageMap
+from .places import Place
+from .present import Present
+from .queues import Queues
+from .report import Report
+from .settings import Settings
+from .slots import Slots
 from .tables import Kind
+from .tags import Tags
+
+__all__ = ["Pages"]
 
 
-class Registers:
-    """What only the states of this file use."""
+class Pages:
+    """What the reads and writes of the drive are of, and the completions of its reads."""
 
-    def __init__(self, e) -> None:
-        self.later: dict[tuple[int, int], Signal] = {}  # pairs of ways -> the second one's entry starts after the first one's
-        self.pe, self.pe_hit = Signal(e.PAGE), Signal()  # the entry that counts, if one does
-        self.pe_way = Signal(e.map.count)  # one-hot
-        self.pe_several = Signal()  # more ways hold the page
-        self.page_lives, self.page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
-        self.read_kind = Signal(tables.TagKind)
-        self.list_low = Signal(32)
-        self.list_high = Signal(32)
-        self.list_read = Signal(14)
-        self.list_left = Signal(11)
-        self.list_sum = Signal(32)
-        self.list_ranges = Signal(10)
-        self.list_lba = Signal(40)
-        self.raw_read = Signal(14)
-        self.raw_left = Signal(11)
+    def __init__(
+        self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, queues: Queues, tags: Tags, map_: PageMap,
+        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, raw: stream.Interface, raw_room: Signal,
+    ) -> None:  # fmt: skip
+        self.tlp, self.report, self.settings, self.slots, self.queues, self.tags = tlp, report, settings, slots, queues, tags
+        self.map, self.insertion, self.fetch, self.completions, self.interrupts = map_, insertion, fetch, completions, interrupts
+        self._raw, self._raw_room = raw, raw_room
+        self._later: dict[tuple[int, int], Signal] = {}  # pairs of ways -> the second one's entry starts after the first one's
+        self._pe, self._pe_hit = Signal(map_.layout), Signal()  # the entry that counts, if one does
+        self._pe_way = Signal(map_.count)  # one-hot
+        self._pe_several = Signal()  # more ways hold the page
+        self._page_lives, self._page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
+        self._read_kind = Signal(tables.TagKind)
+        self._list_low = Signal(32)
+        self._list_high = Signal(32)
+        self._list_read = Signal(14)
+        self._list_left = Signal(11)
+        self._list_sum = Signal(32)
+        self._list_ranges = Signal(10)
+        self._list_lba = Signal(40)
+        self._raw_read = Signal(14)
+        self._raw_left = Signal(11)
+        for a in range(map_.count):
+            for b in range(a + 1, map_.count):
+                self._later[a, b] = Signal(name=f"later_{a}_{b}")
 
+    def connect(self, m: Module) -> None:
+        pagemap = self.map
 
-def declare(m: Module, e) -> None:
-    own = e.own[Registers] = Registers(e)
-    ways = e.map.count
-    e.hits = Signal(ways)
-    for a in range(ways):
-        for b in range(a + 1, ways):
-            own.later[a, b] = Signal(name=f"later_{a}_{b}")
-    # Of the hits, the one with the largest start; of equal ones the first. Every way knows by itself whether it is that.
-    e.map.best = Signal(ways)
-    for i in range(ways):
-        beaten = [e.hits[j] & ~own.later[j, i] for j in range(i)] + [e.hits[j] & own.later[i, j] for j in range(i + 1, ways)]
-        m.d.comb += e.map.best[i].eq(e.hits[i] & ~Cat(beaten).any())
+        # Of the hits, the one with the largest start; of equal ones the first. Every way knows by itself whether it is that.
+        ways, hits = pagemap.count, pagemap.hits
+        for i in range(ways):
+            beaten = [hits[j] & ~self._later[j, i] for j in range(i)] + [hits[j] & self._later[i, j] for j in range(i + 1, ways)]
+            m.d.comb += pagemap.best[i].eq(hits[i] & ~Cat(beaten).any())
 
+    def compare(self, m: Module) -> None:
+        """A clock after it was looked up: which ways hold the page of ``tlp``, at or before its offset."""
+        pagemap = self.map
+        for number, entry in enumerate(pagemap.entries):
+            hit = pagemap.same[number] & (entry.start <= self.tlp.offset)
+            if number >= pagemap.pages:
+                hit &= entry.start[GRANULE_BITS:] == self.tlp.offset[GRANULE_BITS:]
+            m.d.sync += pagemap.hits[number].eq(hit)
+        starts = [entry.start for entry in pagemap.entries]
+        m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in self._later.items()]
 
-def compare(m: Module, e) -> None:
-    """A clock after it was looked up: which ways hold the page of `h`, at or before its offset."""
-    own = e.own[Registers]
-    for number, entry in enumerate(e.map.entries):
-        hit = e.map.same[number] & (entry.start <= e.h_offset)
-        if number >= e.map.pages:
-            hit &= entry.start[GRANULE_BITS:] == e.h_offset[GRANULE_BITS:]
-        m.d.sync += e.hits[number].eq(hit)
-    starts = [entry.start for entry in e.map.entries]
-    m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in own.later.items()]
+    def states(self, m: Module) -> None:
+        tlp, report, settings, slots, queues, tags, pagemap, completions = (
+            self.tlp,
+            self.report,
+            self.settings,
+            self.slots,
+            self.queues,
+            self.tags,
+            self.map,
+            self.completions,
+        )
+        state, kind = tables.SlotState, tables.TagKind
 
-
-def states(m: Module, e) -> None:
-    own = e.own[Registers]
-    state, kind = tables.SlotState, tables.TagKind
-
-    # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
-    with m.State("PAGE_SELECT"):
-        m.d.comb += [e.map.choice.eq(e.map.best), e.read_index.eq(e.h_start + 3)]
-        interrupts.look_up(m, e)
-        completions.take_queue(m, e)
-        m.d.sync += [
-            own.pe_hit.eq(e.hits.any()), own.pe_way.eq(e.map.choice), own.pe.eq(e.map.chosen),
-            own.pe_several.eq((e.hits & (e.hits - 1)) != 0),
-        ]  # fmt: skip
-        m.next = "PAGE_DECIDE"
-
-    with m.State("PAGE_DECIDE"):
-        tag = e.tags.r["entry"]
-        is_read = e.h.kind == Tlp.MRD
-        queue = own.pe.slot[: e.queue_bits]
-        m.d.comb += [
-            e.slots.ra.eq(own.pe.slot), e.shape.ra.eq(Cat(queue, own.pe.kind[0])), e.sq_state.ra.eq(queue), e.cq_state.ra.eq(queue),
-        ]  # fmt: skip
-        interrupts.compare(m, e)
-        completions.take_status(m, e)
-        m.d.sync += [e.doorbell_qid.eq(queue), e.cqe_qid.eq(queue)]
-        with m.If(is_read & tag.valid & (tag.kind != kind.UNKNOWN)):
-            # The tag is used again though its completions did not all come.
-            e.lost(m, spec.LossSource.TAGS)
-            e.reclaim.call(m, "PAGE_DECIDE")
-        with m.Elif(~own.pe_hit):
-            with m.If(is_read):
-                m.d.comb += e.unmatched.eq(1)
-                m.next = "TAG_UNKNOWN"
-            with m.Elif((e.h.length == 1) & e.h.kept):
-                m.next = "INTERRUPT"
-            with m.Else():
-                m.d.comb += e.unmatched.eq(1)
-                m.next = "DONE"
-        with m.Elif(own.pe.kind == int(Kind.SQ)):
-            m.next = "FETCH"
-            with m.If(~is_read | ~e.sq_valid.bit_select(queue, 1)):
-                m.d.comb += e.unmatched.eq(1)
-                m.next = "DONE"
-        with m.Elif(own.pe.kind == int(Kind.CQ)):
-            m.next = "CQE"
-            with m.If(is_read):
-                m.d.comb += e.unmatched.eq(1)
-                m.next = "TAG_UNKNOWN"
-        with m.Elif(own.pe.kind == int(Kind.IGNORE)):
-            m.next = "DONE"
-            with m.If(is_read):
-                m.next = "TAG_UNKNOWN"
-        with m.Else():
-            m.next = "PAGE_SLOT"
-
-    with m.State("PAGE_SLOT"):
-        slot, read_kind = e.slots.r, own.read_kind
-        m.d.comb += e.slots.ra.eq(own.pe.slot)
-        with m.Switch(own.pe.kind):
-            with m.Case(int(Kind.DATA)):
-                m.d.sync += read_kind.eq(kind.DATA)
-            with m.Case(int(Kind.EITHER)):
-                m.d.sync += read_kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
-            with m.Case(int(Kind.LIST)):
-                m.d.sync += read_kind.eq(kind.LIST)
-            with m.Case(int(Kind.RANGES)):
-                m.d.sync += read_kind.eq(kind.RANGES)
-        # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
-        left_over = (slot["epoch"] != e.epoch) & own.pe_several
-        m.d.sync += [
-            own.page_lives.eq((slot["state"] == state.IN_FLIGHT) & (slot["generation"] == own.pe.generation) & ~left_over),
-            own.page_identify.eq((slot["qid"] == 0) & (slot["opcode"] == tables.IDENTIFY)),
-        ]
-        m.next = "PAGE_USED"
-
-    with m.State("PAGE_USED"):
-        e.may_finish(m)
-        with m.If(~own.page_lives):
-            m.d.comb += [
-                e.map.put_ways.eq(own.pe_way), e.map.put_key.eq(e.h_key), e.map.put_offset.eq(e.h_offset), e.map.put_entry.valid.eq(0),
+        # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
+        with m.State(Place.PAGE_SELECT):
+            m.d.comb += [pagemap.choice.eq(pagemap.best), tlp.read_index.eq(tlp.start + 3)]
+            self.interrupts.look_up(m)
+            completions.take_queue(m)
+            m.d.sync += [
+                self._pe_hit.eq(pagemap.hits.any()), self._pe_way.eq(pagemap.choice), self._pe.eq(pagemap.chosen),
+                self._pe_several.eq((pagemap.hits & (pagemap.hits - 1)) != 0),
             ]  # fmt: skip
-            m.d.sync += e.hits.eq(e.hits & ~own.pe_way)
-            m.next = "PAGE_AGAIN"
-        with m.Elif(e.h.kind == Tlp.MRD):
-            e.write_tag(
-                m, e.h.tag, valid=1, kind=own.read_kind, slot=own.pe.slot, generation=own.pe.generation,
-                index=own.pe.index + ((e.h_offset - own.pe.start) >> 1), place=e.h_offset >> 1, remaining=e.h.length,
-            )  # fmt: skip
-            e.finish(m)
-        with m.Else():
-            _see_data(m, e, own.pe.slot)
-            m.d.sync += [own.raw_read.eq(e.h.base), own.raw_left.eq(e.h_total)]
-            m.next = "DONE"
-            with m.If(own.page_identify & e.wanted):
-                m.d.comb += e.read_index.eq(e.h.base)
-                m.next = "RAW"
-                with m.If(~e.h.kept | (e.raw_room < e.h_total)):
-                    e.lost(m, spec.LossSource.RAW)
-                    m.next = "DONE"
+            m.next = "PAGE_DECIDE"
 
-    with m.State("PAGE_AGAIN"):
-        m.d.comb += [e.tags.ra.eq(e.h.tag), e.read_index.eq(e.h_start + 2)]
-        e.map.look_up(m, e.h_key, e.h_offset)
-        m.next = "PAGE_SELECT"
+        with m.State("PAGE_DECIDE"):
+            tag = tags.r["entry"]
+            is_read = tlp.header.kind == Tlp.MRD
+            queue = self._pe.slot[: queues.bits]
+            m.d.comb += [
+                slots.ra.eq(self._pe.slot),
+                queues.shape.ra.eq(Cat(queue, self._pe.kind[0])),
+                queues.sq_state.ra.eq(queue),
+                queues.cq_state.ra.eq(queue),
+            ]
+            self.interrupts.compare(m)
+            completions.take_status(m)
+            m.d.sync += [queues.qid.eq(queue), completions.qid.eq(queue)]
+            with m.If(is_read & tag.valid & (tag.kind != kind.UNKNOWN)):
+                # The tag is used again though its completions did not all come.
+                report.lost(m, spec.LossSource.TAGS)
+                tags.reclaim(m, "PAGE_DECIDE")
+            with m.Elif(~self._pe_hit):
+                with m.If(is_read):
+                    m.d.comb += report.unmatched.eq(1)
+                    m.next = Place.TAG_UNKNOWN
+                with m.Elif((tlp.header.length == 1) & tlp.header.kept):
+                    m.next = Place.INTERRUPT
+                with m.Else():
+                    m.d.comb += report.unmatched.eq(1)
+                    m.next = Place.DONE
+            with m.Elif(self._pe.kind == int(Kind.SQ)):
+                m.next = Place.FETCH
+                with m.If(~is_read | ~queues.sq_valid.bit_select(queue, 1)):
+                    m.d.comb += report.unmatched.eq(1)
+                    m.next = Place.DONE
+            with m.Elif(self._pe.kind == int(Kind.CQ)):
+                m.next = Place.CQE
+                with m.If(is_read):
+                    m.d.comb += report.unmatched.eq(1)
+                    m.next = Place.TAG_UNKNOWN
+            with m.Elif(self._pe.kind == int(Kind.IGNORE)):
+                m.next = Place.DONE
+                with m.If(is_read):
+                    m.next = Place.TAG_UNKNOWN
+            with m.Else():
+                m.next = "PAGE_SLOT"
 
-    with m.State("RAW"):
-        p = e.raw.payload
-        m.d.comb += [
-            e.raw.valid.eq(1),
-            p.data.eq(e.word),
-            p.last.eq(own.raw_left == 1),
-            p.tick.eq(e.h.tick),
-            p.dws.eq(e.h_total),
-            e.read_index.eq(own.raw_read + 1),
-        ]
-        m.d.sync += [own.raw_read.eq(own.raw_read + 1), own.raw_left.eq(own.raw_left - 1)]
-        with m.If(own.raw_left == 1):
-            m.next = "DONE"
+        with m.State("PAGE_SLOT"):
+            slot, read_kind = slots.r, self._read_kind
+            m.d.comb += slots.ra.eq(self._pe.slot)
+            with m.Switch(self._pe.kind):
+                with m.Case(int(Kind.DATA)):
+                    m.d.sync += read_kind.eq(kind.DATA)
+                with m.Case(int(Kind.EITHER)):
+                    m.d.sync += read_kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
+                with m.Case(int(Kind.LIST)):
+                    m.d.sync += read_kind.eq(kind.LIST)
+                with m.Case(int(Kind.RANGES)):
+                    m.d.sync += read_kind.eq(kind.RANGES)
+            # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
+            left_over = (slot["epoch"] != report.epoch) & self._pe_several
+            m.d.sync += [
+                self._page_lives.eq((slot["state"] == state.IN_FLIGHT) & (slot["generation"] == self._pe.generation) & ~left_over),
+                self._page_identify.eq((slot["qid"] == 0) & (slot["opcode"] == tables.IDENTIFY)),
+            ]
+            m.next = "PAGE_USED"
 
-    # --- completions of the drive's reads; `t` is the tag's entry. PCIe: Completion Rules -------------------------
-    def count_completion() -> None:
-        e.write_tag(m, e.h.tag, remaining=e.t.remaining - e.h.length, valid=e.t.remaining > e.h.length)
+        with m.State("PAGE_USED"):
+            tlp.may_finish(m)
+            with m.If(~self._page_lives):
+                m.d.comb += [
+                    pagemap.put_ways.eq(self._pe_way),
+                    pagemap.put_key.eq(tlp.key),
+                    pagemap.put_offset.eq(tlp.offset),
+                    pagemap.put_entry.valid.eq(0),
+                ]
+                m.d.sync += pagemap.hits.eq(pagemap.hits & ~self._pe_way)
+                m.next = "PAGE_AGAIN"
+            with m.Elif(tlp.header.kind == Tlp.MRD):
+                tags.put(
+                    m, tlp.header.tag, valid=1, kind=self._read_kind, slot=self._pe.slot, generation=self._pe.generation,
+                    index=self._pe.index + ((tlp.offset - self._pe.start) >> 1), place=tlp.offset >> 1, remaining=tlp.header.length,
+                )  # fmt: skip
+                tlp.finish(m)
+            with m.Else():
+                slots.see_data(m, self._pe.slot)
+                m.d.sync += [self._raw_read.eq(tlp.header.base), self._raw_left.eq(tlp.total)]
+                m.next = Place.DONE
+                with m.If(self._page_identify & report.wanted):
+                    m.d.comb += tlp.read_index.eq(tlp.header.base)
+                    m.next = "RAW"
+                    with m.If(~tlp.header.kept | (self._raw_room < tlp.total)):
+                        report.lost(m, spec.LossSource.RAW)
+                        m.next = Place.DONE
 
-    # `word` is the first of the payload.
-    with m.State("COMPLETION"):
-        m.d.comb += [e.slots.ra.eq(e.t.slot), e.link.ra.eq(e.t.slot), e.shape.ra.eq(e.t.qid)]
-        fetch.begin_sqe(m, e)
-        with m.If(~e.t.valid):
-            e.lost(m, spec.LossSource.TAGS)
-            m.next = "DONE"
-        with m.Elif(e.t.kind == kind.UNKNOWN):
+        with m.State("PAGE_AGAIN"):
+            m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + 2)]
+            pagemap.look_up(m, tlp.key, tlp.offset)
+            m.next = Place.PAGE_SELECT
+
+        with m.State("RAW"):
+            p = self._raw.payload
+            m.d.comb += [
+                self._raw.valid.eq(1),
+                p.data.eq(tlp.word),
+                p.last.eq(self._raw_left == 1),
+                p.tick.eq(tlp.header.tick),
+                p.dws.eq(tlp.total),
+                tlp.read_index.eq(self._raw_read + 1),
+            ]
+            m.d.sync += [self._raw_read.eq(self._raw_read + 1), self._raw_left.eq(self._raw_left - 1)]
+            with m.If(self._raw_left == 1):
+                m.next = Place.DONE
+
+        # --- completions of the drive's reads; ``tags.present`` is the tag's entry. PCIe: Completion Rules -------------------------
+        def count_completion() -> None:
+            tags.put(
+                m, tlp.header.tag, remaining=tags.present.remaining - tlp.header.length, valid=tags.present.remaining > tlp.header.length
+            )
+
+        # ``tlp.word`` is the first of the payload.
+        with m.State(Place.COMPLETION):
+            m.d.comb += [slots.ra.eq(tags.present.slot), slots.link.ra.eq(tags.present.slot), queues.shape.ra.eq(tags.present.qid)]
+            self.fetch.begin_sqe(m)
+            with m.If(~tags.present.valid):
+                report.lost(m, spec.LossSource.TAGS)
+                m.next = Place.DONE
+            with m.Elif(tags.present.kind == kind.UNKNOWN):
+                m.next = "COMPLETION_COUNT"
+            with m.Elif(tags.present.kind == kind.SQE):
+                with m.If(tlp.header.length[0:4] != 0):
+                    report.lost(m, spec.LossSource.TAGS)  # not cut at the 64-byte read completion boundary
+                    m.next = Place.DONE
+            with m.Else():
+                m.next = "COMPLETION_DATA"
+
+        with m.State("COMPLETION_COUNT"):
+            tlp.may_finish(m)
+            count_completion()
+            tlp.finish(m)
+
+        with m.State(Place.CPL):  # no data: the request failed
+            with m.If(tags.present.valid):
+                tags.reclaim(m, Place.DONE)
+            with m.Else():
+                report.lost(m, spec.LossSource.TAGS)
+                m.next = Place.DONE
+
+        with m.State("COMPLETION_DATA"):
+            slot = slots.r
+            live = (slot["state"] == state.IN_FLIGHT) & (slot["generation"] == tags.present.generation)
+            whole = ~tlp.header.length[0] & tlp.header.kept
+            m.d.sync += [
+                self._list_read.eq(tlp.start),
+                self._list_left.eq(tlp.header.length),
+                self._list_sum.eq(slot["blocks"]),
+                self._list_ranges.eq(slot["ranges"]),
+                self._list_lba.eq(slot["lba"]),
+            ]
+            m.d.comb += tlp.read_index.eq(tlp.start)
             m.next = "COMPLETION_COUNT"
-        with m.Elif(e.t.kind == kind.SQE):
-            with m.If(e.h.length[0:4] != 0):
-                e.lost(m, spec.LossSource.TAGS)  # not cut at the 64-byte read completion boundary
-                m.next = "DONE"
-        with m.Else():
+            with m.If(live & (tags.present.kind == kind.DATA)):
+                slots.see_data(m, tags.present.slot)
+            with m.Elif(live & (tags.present.kind == kind.EITHER)):
+                m.next = "EITHER_LOW"
+                with m.If(~whole):
+                    m.d.sync += tags.present.kind.eq(kind.DATA)
+                    m.next = "COMPLETION_DATA"
+            with m.Elif(live & (tags.present.kind == kind.LIST) & whole):
+                m.next = "LIST_LOW"
+            with m.Elif(live & (tags.present.kind == kind.RANGES)):
+                slots.see_data(m, tags.present.slot)
+                with m.If((tlp.header.length[0:2] == 0) & ~tags.present.index[0] & tlp.header.kept):
+                    m.next = "RANGE_0"
+
+        with m.State("EITHER_LOW"):
+            m.d.comb += tlp.read_index.eq(self._list_read + 1)
+            m.d.sync += self._list_low.eq(tlp.word)
+            m.next = "EITHER_HIGH"
+
+        with m.State("EITHER_HIGH"):
+            like_a_page = (self._list_low[0:12] == 0) & (tlp.word[20:32] == 0) & ((self._list_low | tlp.word) != 0)
+            m.d.sync += tags.present.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
             m.next = "COMPLETION_DATA"
 
-    with m.State("COMPLETION_COUNT"):
-        e.may_finish(m)
-        count_completion()
-        e.finish(m)
+        # --- PRP list. NVMe: Physical Region Page Entry and List ------------------------------------------------------
+        with m.State("LIST_LOW"):
+            m.d.comb += [tlp.read_index.eq(self._list_read + 1), slots.ra.eq(tags.present.slot)]
+            m.d.sync += self._list_low.eq(tlp.word)
+            m.next = "LIST_HIGH"
 
-    with m.State("CPL"):  # no data: the request failed
-        with m.If(e.t.valid):
-            e.reclaim.call(m, "DONE")
-        with m.Else():
-            e.lost(m, spec.LossSource.TAGS)
-            m.next = "DONE"
+        with m.State("LIST_HIGH"):
+            m.d.sync += self._list_high.eq(tlp.word)
+            m.next = "LIST_ENTRY"
 
-    with m.State("COMPLETION_DATA"):
-        slot = e.slots.r
-        live = (slot["state"] == state.IN_FLIGHT) & (slot["generation"] == e.t.generation)
-        whole = ~e.h.length[0] & e.h.kept
-        m.d.sync += [
-            own.list_read.eq(e.h_start),
-            own.list_left.eq(e.h.length),
-            own.list_sum.eq(slot["blocks"]),
-            own.list_ranges.eq(slot["ranges"]),
-            own.list_lba.eq(slot["lba"]),
-        ]
-        m.d.comb += e.read_index.eq(e.h_start)
-        m.next = "COMPLETION_COUNT"
-        with m.If(live & (e.t.kind == kind.DATA)):
-            _see_data(m, e, e.t.slot)
-        with m.Elif(live & (e.t.kind == kind.EITHER)):
-            m.next = "EITHER_LOW"
-            with m.If(~whole):
-                m.d.sync += e.t.kind.eq(kind.DATA)
-                m.next = "COMPLETION_DATA"
-        with m.Elif(live & (e.t.kind == kind.LIST) & whole):
+        with m.State("LIST_ENTRY"):
+            address = Cat(self._list_low, self._list_high)
+            number = tags.present.index + 1  # of the page of the transfer, PRP1's being 0
+            sure = slots.r["pages_sure"]
+            ends_page = tags.present.place + 1 == settings.page_size() >> 1
+            chains = ends_page & (number + 1 < sure)
+            self.insertion.prepare(
+                m,
+                key=settings.page_key(address),
+                kind=Mux(chains, int(Kind.LIST), Mux(ends_page, int(Kind.EITHER), int(Kind.DATA))),
+                slot=tags.present.slot,
+                generation=tags.present.generation,
+                index=tags.present.index,
+                doubtful=number >= sure,
+            )
+            m.d.sync += [
+                tags.present.index.eq(tags.present.index + 1),
+                tags.present.place.eq(tags.present.place + 1),
+                self._list_read.eq(self._list_read + 2),
+                self._list_left.eq(self._list_left - 2),
+            ]
+            m.next = "LIST_NEXT"
+            with m.If((address[2:] != 0) & (settings.page_offset(address) == 0)):
+                self.insertion.insert(m, "LIST_NEXT")
+
+        with m.State("LIST_NEXT"):
+            m.d.comb += tlp.read_index.eq(self._list_read)
             m.next = "LIST_LOW"
-        with m.Elif(live & (e.t.kind == kind.RANGES)):
-            _see_data(m, e, e.t.slot)
-            with m.If((e.h.length[0:2] == 0) & ~e.t.index[0] & e.h.kept):
-                m.next = "RANGE_0"
+            with m.If(self._list_left == 0):
+                m.next = "COMPLETION_COUNT"
 
-    with m.State("EITHER_LOW"):
-        m.d.comb += e.read_index.eq(own.list_read + 1)
-        m.d.sync += own.list_low.eq(e.word)
-        m.next = "EITHER_HIGH"
+        # --- range list: attributes, length in blocks, SLBA; 16 bytes each. NVMe: Dataset Management - Range Definition ---
+        with m.State("RANGE_0"):
+            m.d.comb += tlp.read_index.eq(self._list_read + 1)
+            m.next = "RANGE_1"
 
-    with m.State("EITHER_HIGH"):
-        like_a_page = (own.list_low[0:12] == 0) & (e.word[20:32] == 0) & ((own.list_low | e.word) != 0)
-        m.d.sync += e.t.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
-        m.next = "COMPLETION_DATA"
+        with m.State("RANGE_1"):
+            m.d.comb += tlp.read_index.eq(self._list_read + 2)
+            with m.If((tags.present.index >> 1) < slots.r["ranges_expected"]):
+                m.d.sync += [self._list_sum.eq(self._list_sum + tlp.word), self._list_ranges.eq(self._list_ranges + 1)]
+            m.next = "RANGE_2"
 
-    # --- PRP list. NVMe: Physical Region Page Entry and List ------------------------------------------------------
-    with m.State("LIST_LOW"):
-        m.d.comb += [e.read_index.eq(own.list_read + 1), e.slots.ra.eq(e.t.slot)]
-        m.d.sync += own.list_low.eq(e.word)
-        m.next = "LIST_HIGH"
+        with m.State("RANGE_2"):
+            m.d.comb += tlp.read_index.eq(self._list_read + 3)
+            with m.If(tags.present.index == 0):
+                m.d.sync += self._list_lba[0:32].eq(tlp.word)
+            m.next = "RANGE_3"
 
-    with m.State("LIST_HIGH"):
-        m.d.sync += own.list_high.eq(e.word)
-        m.next = "LIST_ENTRY"
+        with m.State("RANGE_3"):
+            m.d.comb += tlp.read_index.eq(self._list_read + 4)
+            with m.If(tags.present.index == 0):
+                m.d.sync += self._list_lba[32:40].eq(tlp.word)
+            m.d.sync += [
+                tags.present.index.eq(tags.present.index + 2),
+                self._list_read.eq(self._list_read + 4),
+                self._list_left.eq(self._list_left - 4),
+            ]
+            m.next = "RANGE_0"
+            with m.If(self._list_left <= 4):
+                m.next = "RANGE_STORE"
 
-    with m.State("LIST_ENTRY"):
-        address = Cat(own.list_low, own.list_high)
-        number = e.t.index + 1  # of the page of the transfer, PRP1's being 0
-        sure = e.slots.r["pages_sure"]
-        ends_page = e.t.place + 1 == e.page_size() >> 1
-        chains = ends_page & (number + 1 < sure)
-        m.d.sync += [
-            e.ins.eq(0),
-            e.ins.valid.eq(1),
-            e.ins.key.eq(e.page_key(address)),
-            e.ins.kind.eq(Mux(chains, int(Kind.LIST), Mux(ends_page, int(Kind.EITHER), int(Kind.DATA)))),
-            e.ins.slot.eq(e.t.slot),
-            e.ins.generation.eq(e.t.generation),
-            e.ins.index.eq(e.t.index),
-            e.ins.doubtful.eq(number >= sure),
-            e.ins_piece.eq(0),
-            e.t.index.eq(e.t.index + 1),
-            e.t.place.eq(e.t.place + 1),
-            own.list_read.eq(own.list_read + 2),
-            own.list_left.eq(own.list_left - 2),
-        ]
-        m.next = "LIST_NEXT"
-        with m.If((address[2:] != 0) & (e.page_offset(address) == 0)):
-            e.insert.call(m, "LIST_NEXT")
-
-    with m.State("LIST_NEXT"):
-        m.d.comb += e.read_index.eq(own.list_read)
-        m.next = "LIST_LOW"
-        with m.If(own.list_left == 0):
+        with m.State("RANGE_STORE"):
+            slots.write(m, tags.present.slot, blocks=self._list_sum, lba=self._list_lba, ranges=self._list_ranges, flags=slots.r["flags"])
             m.next = "COMPLETION_COUNT"
-
-    # --- range list: attributes, length in blocks, SLBA; 16 bytes each. NVMe: Dataset Management - Range Definition ---
-    with m.State("RANGE_0"):
-        m.d.comb += e.read_index.eq(own.list_read + 1)
-        m.next = "RANGE_1"
-
-    with m.State("RANGE_1"):
-        m.d.comb += e.read_index.eq(own.list_read + 2)
-        with m.If((e.t.index >> 1) < e.slots.r["ranges_expected"]):
-            m.d.sync += [own.list_sum.eq(own.list_sum + e.word), own.list_ranges.eq(own.list_ranges + 1)]
-        m.next = "RANGE_2"
-
-    with m.State("RANGE_2"):
-        m.d.comb += e.read_index.eq(own.list_read + 3)
-        with m.If(e.t.index == 0):
-            m.d.sync += own.list_lba[0:32].eq(e.word)
-        m.next = "RANGE_3"
-
-    with m.State("RANGE_3"):
-        m.d.comb += e.read_index.eq(own.list_read + 4)
-        with m.If(e.t.index == 0):
-            m.d.sync += own.list_lba[32:40].eq(e.word)
-        m.d.sync += [e.t.index.eq(e.t.index + 2), own.list_read.eq(own.list_read + 4), own.list_left.eq(own.list_left - 4)]
-        m.next = "RANGE_0"
-        with m.If(own.list_left <= 4):
-            m.next = "RANGE_STORE"
-
-    with m.State("RANGE_STORE"):
-        e.slots.write(m, e.t.slot, blocks=own.list_sum, lba=own.list_lba, ranges=own.list_ranges, flags=e.slots.r["flags"])
-        m.next = "COMPLETION_COUNT"
-
-
-def _see_data(m: Module, e, slot) -> None:
-    """A data TLP of the command that `slots` reads."""
-    with m.If(~tables.known(e.slots.r["first_data"])):
-        e.slots.write(m, slot, first_data=None)
-    e.slots.write(m, slot, last_data=None)

@@ -1,0 +1,121 @@
+"""Command records: made of a slot, which they give back."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.lib import stream
+from wattbell_spec import wire as spec
+
+from ..layouts import COMMAND
+from . import tables
+from .present import Present
+from .report import Report
+from .slots import Slots
+from .store import Subroutine
+
+__all__ = ["Records"]
+
+Flag = spec.CommandFlag
+
+
+class Records:
+    """:meth:`begin` makes one of a slot, as a subroutine. Who has no clock to spare says :meth:`prepare`, :meth:`load` and :meth:`push` in
+    states of its own."""
+
+    def __init__(self, *, tlp: Present, report: Report, slots: Slots, port: stream.Interface) -> None:
+        self.tlp, self.report, self.slots, self._port = tlp, report, slots, port
+        self._slot = Signal(slots.bits)
+        self._aborted = Signal()
+        self._reused = Signal()
+        self._head = Signal()  # the TLP is the CQ head doorbell
+        self._record = Signal(COMMAND)
+        self._subroutine = Subroutine("EMIT")
+
+    def connect(self, m: Module) -> None:
+        m.d.comb += self._port.payload.eq(self._record)
+        self._ages = _Ages(m, self.slots, self.tlp.header.tick, aborted=self._aborted, head=self._head)
+        m.d.comb += [self._port.payload[field].eq(age) for field, age in self._ages.values.items()]
+
+    def prepare(self, m: Module, slot: Value, *, aborted=0, reused=0, head=0) -> None:
+        """What :meth:`load` and :meth:`push` need to be told. `aborted`: at the TLP's tick; `head`: that is its CQ head doorbell's."""
+        m.d.sync += [self._slot.eq(slot), self._aborted.eq(aborted), self._reused.eq(reused), self._head.eq(head)]
+
+    def begin(self, m: Module, slot: Value, back: str, *, aborted=0, reused=0, head=0) -> None:
+        """Make the record of `slot`, release the slot, go on at `back`. ``slots`` and its ``link`` must not be read meanwhile."""
+        m.d.comb += self.slots.ra.eq(slot)
+        self.prepare(m, slot, aborted=aborted, reused=reused, head=head)
+        self._subroutine.call(m, back)
+
+    def load(self, m: Module) -> None:
+        """In the present state: ``slots`` reads the command whose record is made; what :meth:`prepare` was told stands."""
+        slot, record, state = self.slots.r, self._record, tables.SlotState
+        no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
+        io = slot["qid"] != 0
+        missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
+        m.d.sync += [
+            *self._ages.first,
+            record.cqe_tick.eq(self._ages.cqe),
+            record.opcode.eq(slot["opcode"]),
+            record.qid.eq(slot["qid"]),
+            record.cid.eq(slot["cid"]),
+            record.status.eq(slot["status"]),
+            record.nsid.eq(slot["nsid"]),
+            record.blocks.eq(slot["blocks"]),
+            record.slba.eq(slot["lba"]),
+            record.flags.eq(
+                slot["flags"]
+                | Mux(self._aborted, int(Flag.ABORTED), 0)
+                | Mux(self._reused, int(Flag.CID_REUSED), 0)
+                | Mux(no_sqe, int(Flag.NO_SQE), 0)
+                | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
+                | Mux(slot["epoch"] != self.report.epoch, int(Flag.LOSS), 0)
+            ),
+        ]
+
+    def push(self, m: Module, slot: Value) -> None:
+        """In a later state, with the same TLP: the record goes, and `slot` back."""
+        m.d.comb += self._port.valid.eq(self.report.wanted)
+        self.slots.release(m, slot)
+
+    def states(self, m: Module) -> None:
+        # --- EMIT: the record of a command: ours ------------------------------------------------------------------
+        with m.State("EMIT"):
+            self.load(m)
+            m.next = "EMIT_PUSH"
+
+        with m.State("EMIT_PUSH"):
+            self.push(m, self._slot)
+            self._subroutine.leave(m)
+
+
+class _Ages:
+    """later - earlier for each age in a record, in two clocks, or the codes for unknown (and where `earlier` is not) and saturated."""
+
+    def __init__(self, m: Module, slots: Slots, now: Value, *, aborted: Signal, head: Signal) -> None:
+        slot = slots.r
+        cqe, cqe_upper, now_upper = Signal(64, name="em_cqe"), Signal(32, name="em_cqe_upper"), Signal(32, name="em_now_upper")
+        self.cqe, self.first, self.values = cqe, [cqe_upper.eq(cqe[32:]), now_upper.eq(now[32:])], {}
+        m.d.comb += cqe.eq(Mux(aborted, now, slot["cqe"]))
+        for name, field in (
+            ("doorbell", "doorbell_before"),
+            ("fetch", "fetch_before"),
+            ("first_data", "first_data_before"),
+            ("last_data", "last_data_before"),
+        ):
+            upper = Signal(32, name=f"em_{name}_upper")
+            self.first.append(upper.eq(slot[name][32:]))
+            self._age(m, field, cqe, cqe_upper, slot[name], upper, tables.known(slot[name]), 32)
+        msix_upper = Signal(32, name="em_msix_upper")
+        self.first.append(msix_upper.eq(slot["msix"][32:]))
+        msix_known = ~aborted & tables.known(slot["msix"])
+        self._age(m, "msix_after", slot["msix"], msix_upper, cqe, cqe_upper, msix_known, 24)
+        self._age(m, "cq_head_after", now, now_upper, cqe, cqe_upper, head, 24)
+
+    def _age(self, m: Module, field: str, later, later_upper, earlier, earlier_upper, known, bits: int) -> None:
+        unknown = (1 << bits) - 1
+        lower, is_known = Signal(33, name=f"age_{field}"), Signal(name=f"age_{field}_known")
+        self.first += [lower.eq(later[:32] - earlier[:32]), is_known.eq(known)]
+        upper = Signal(33, name=f"age_{field}_upper")
+        m.d.comb += upper.eq(later_upper - earlier_upper - lower[32])
+        saturated = (upper[:32] != 0) | (lower[bits:32] != 0) | (lower[1:bits] == (unknown >> 1))
+        self.values[field] = Mux(is_known & ~upper[32], Mux(saturated, Const(unknown - 1, bits), lower[:bits]), Const(unknown, bits))

@@ -1,0 +1,62 @@
+"""What the engine says besides command records: events, losses, TLPs that fitted nothing."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import stream
+from wattbell_spec import wire as spec
+
+from .present import Present
+from .tables import UNKNOWN
+
+__all__ = ["Report"]
+
+
+class Report:
+    """
+    wanted : what the TLP, mark or sweep in hand makes goes into a capture.
+    unmatched : pulse: the TLP fitted nothing.
+    epoch : moves on when bus data was lost: what an older one left may be wrong. loss_seen, loss_tick : it did, and when at last.
+    """
+
+    def __init__(self, tlp: Present, *, port: stream.Interface, lose: Signal, lose_tick: Signal, unmatched: Signal) -> None:
+        self._tlp, self._port, self._lose, self._lose_tick = tlp, port, lose, lose_tick
+        self.unmatched = unmatched
+        self.wanted = Signal()
+        self.epoch = Signal(16)
+        self.loss_seen = Signal()
+        self.loss_tick = Signal(64)
+
+    def connect(self, m: Module, *, run: Signal, now: Signal) -> None:
+        """`run`: a capture runs, of the ticks at which it does."""
+        run_was, run_from, run_until = Signal(), Signal(64, init=UNKNOWN), Signal(64)
+        begins, ends, tick = run & ~run_was, ~run & run_was, self._tlp.header.tick
+        m.d.sync += run_was.eq(run)
+        with m.If(begins):
+            m.d.sync += run_from.eq(now)
+        with m.If(ends):
+            m.d.sync += run_until.eq(now)
+        # A clock after the header: no state makes anything before.
+        m.d.sync += self.wanted.eq((tick >= Mux(begins, now, run_from)) & (run | (tick < Mux(ends, now, run_until))))
+        m.d.comb += [self._port.payload.tick.eq(tick), self._lose_tick.eq(tick)]
+
+    def lost_before(self, m: Module) -> None:
+        """In the present state: before the TLP in hand others were lost."""
+        m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self._tlp.header.tick), self.loss_seen.eq(1)]
+
+    def event(self, m: Module, type_: spec.EventType, *, tick: Value | None = None, arg8=0, arg16=0, arg32=0) -> None:
+        """In the present state. Without `tick` it is that of the TLP."""
+        p = self._port.payload
+        if tick is not None:
+            m.d.comb += p.tick.eq(tick)
+        m.d.comb += [
+            self._port.valid.eq(self.wanted),
+            p.type.eq(int(type_)),
+            p.arg8.eq(arg8),
+            p.arg16.eq(arg16),
+            p.arg32.eq(arg32),
+        ]
+
+    def lost(self, m: Module, source: spec.LossSource) -> None:
+        """In the present state, at the TLP's tick."""
+        m.d.comb += [self._lose[int(source)].eq(1), self._lose_tick.eq(self._tlp.header.tick)]

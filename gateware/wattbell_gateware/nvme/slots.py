@@ -1,0 +1,119 @@
+"""The store of commands: a slot of each in flight, lists of slots, and the slots that are free."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.lib.fifo import SyncFIFOBuffered
+
+from . import tables
+from .report import Report
+from .store import Table
+
+__all__ = ["Slots"]
+
+TICKS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")
+"""Of a slot; what is written to one is the TLP's, but for who says otherwise."""
+
+
+class Slots(Table):
+    """The table of slots; an entry is taken at the SQ doorbell (or the fetch), and given back with the record.
+
+    link : table, slot -> the next one of its list. A list's first and last slot, and how many it has, stand with who has it: an SQ's
+    announced commands, a CQ's completed ones, a fetch's.
+    free, any_free : the slot that :meth:`allocate` takes; if there is one.
+    count, bits : slots; bits of the number of one.
+    """
+
+    def __init__(self, m: Module, count: int, *, queue_bits: int, report: Report) -> None:
+        self.count, self.bits = count, (count - 1).bit_length()
+        tick = unsigned(64)
+        super().__init__(
+            m,
+            "slots",
+            count,
+            {
+                "state": tables.SlotState,
+                "generation": 16,
+                "epoch": 16,
+                "qid": unsigned(queue_bits),
+                "index": 16,
+                "flags": 8,
+                **dict.fromkeys(TICKS, tick),
+                "opcode": 8,
+                "cid": 16,
+                "status": 16,
+                "nsid": 16,
+                "lba": 40,
+                "blocks": 32,
+                "prp1": 64,
+                "ranges": 10,
+                "ranges_expected": 9,
+                "pages_sure": 17,
+            },
+            together=(
+                ("doorbell", "generation", "epoch", "qid"),
+                ("opcode", "cid", "nsid", "prp1", "ranges_expected", "pages_sure"),
+                ("lba", "blocks"),
+                ("flags", "ranges"),
+                ("cqe", "status", "index"),
+            ),
+        )
+        self.link = Table(m, "link", count, {"next": unsigned(self.bits)})
+        self._report = report
+        self._serial = Signal(16)  # generation of the next command
+        self._free_list = SyncFIFOBuffered(width=self.bits, depth=count)
+        self.free = Signal(self.bits)
+        self.any_free = Signal()
+
+    def connect(self, m: Module, *, in_flight: Signal, tick: Value) -> None:
+        """`in_flight`: a port of the engine. `tick`: that of the TLP."""
+        m.submodules.free_slots = free = self._free_list
+        filled = Signal()  # once
+        with m.If(free.level == self.count):
+            m.d.sync += filled.eq(1)
+        m.d.comb += [
+            self.free.eq(free.r_data),
+            self.any_free.eq(free.r_rdy),
+            in_flight.eq(Mux(filled, self.count - free.level, 0)),
+            *(self.w[name].eq(tick) for name in TICKS),
+        ]
+
+    def allocate(self, m: Module, *, state, qid, index, flags, **fields) -> None:
+        """Take `free` for a command (only if `any_free`). A tick is that of the TLP (None), or not known."""
+        values = {
+            "state": state,
+            "generation": self._serial,
+            "epoch": self._report.epoch,
+            "qid": qid,
+            "index": index,
+            "flags": flags,
+            **dict.fromkeys(TICKS, tables.UNKNOWN),
+            "opcode": 0,
+            "cid": 0,
+            "status": 0,
+            "nsid": 0,
+            "lba": 0,
+            "blocks": 0,
+            "prp1": 0,
+            "ranges": 0,
+            "ranges_expected": 0,
+            "pages_sure": 0,
+        }
+        self.write(m, self.free, **(values | fields))
+        m.d.comb += self._free_list.r_en.eq(1)
+        m.d.sync += self._serial.eq(self._serial + 1)
+
+    def release(self, m: Module, slot: Value) -> None:
+        """Give a slot back."""
+        self.write(m, slot, state=tables.SlotState.FREE)
+        m.d.comb += [self._free_list.w_en.eq(1), self._free_list.w_data.eq(slot)]
+
+    def flag(self, m: Module, slot: Value, flags: int) -> None:
+        """In a state in which `slot` is read: the command has these flags (:class:`spec.CommandFlag`) too."""
+        self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"])
+
+    def see_data(self, m: Module, slot: Value) -> None:
+        """In a state in which `slot` is read: the TLP is data of its command."""
+        with m.If(~tables.known(self.r["first_data"])):
+            self.write(m, slot, first_data=None)
+        self.write(m, slot, last_data=None)
