@@ -67,6 +67,6 @@ def test_faults_in_one_lut_are_noticed(library: Path, tmp_path: Path) -> None:
         if done.returncode == 0:
             unnoticed.append(number)
         else:
-            assert "differ" in done.stderr, done.stderr
+            assert "differ" in done.stderr or "is equal, but rtl sends" in done.stderr, done.stderr  # another byte, or another clock
     print(f"\nfaulty LUTs unnoticed: {len(unnoticed)} of {len(tried)}: {unnoticed}")
     assert 3 * len(unnoticed) <= 2 * len(tried)  # the others are in what a driver's first 60 commands do not use
