@@ -59,9 +59,9 @@ MAPPING = "-nowidelut -cmp2softlogic"
 
 _ROUND = "&synch2 -K 6 -C 500; &if -m {W} {D} {R} -v; &mfs; &save; &dch -C 500; &if -m {W} {D} {R} -v; &mfs; &save; &load; &st; "
 SCRIPT = f'scratchpad -set abc9.script "+&scorr; &sweep; {_ROUND}&sopb -R 10 -C 4; {4 * _ROUND}&load"'
-"""What ABC does. Its first two rounds are Yosys' own abc9.script.flow2, which needs the fewest LUTs for a receiver of the scripts that come with
-Yosys: 7 % less, for up to a tenth more of estimated delay. Three rounds more take 2.6 % off the tracker's engine and a level off its longest path,
-and nothing off the rest."""
+"""What ABC does. Two rounds are Yosys' own abc9.script.flow2, which needs the fewest LUTs for a receiver of the scripts it comes with: 7 %
+less, for up to a tenth more of estimated delay. Three rounds more take 2.6 % off the tracker's engine and a level off its longest path, and
+nothing off the rest."""
 
 
 def tool(name: str) -> str:
