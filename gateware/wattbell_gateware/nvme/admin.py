@@ -32,16 +32,8 @@ class Admin:
         self.queues, self.creation, self.insertion, self.completions = queues, creation, insertion, completions
 
     def states(self, m: Module) -> None:
-        report, settings, slots, queues, search, records, creation, completions = (
-            self.report,
-            self.settings,
-            self.slots,
-            self.queues,
-            self.search,
-            self.records,
-            self.creation,
-            self.completions,
-        )
+        report, settings, slots, queues = self.report, self.settings, self.slots, self.queues
+        search, records, creation, completions = self.search, self.records, self.creation, self.completions
         state = tables.SlotState
 
         # --- what the command was. NVMe: Create I/O .. Queue, Doorbell Buffer Config, Set Features (Power Management) ---

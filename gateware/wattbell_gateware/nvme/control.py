@@ -83,15 +83,8 @@ class Control:
         self._reset.call(m, back)
 
     def states(self, m: Module) -> None:
-        tlp, report, settings, slots, queues, doorbells, creation = (
-            self.tlp,
-            self.report,
-            self.settings,
-            self.slots,
-            self.queues,
-            self.doorbells,
-            self.creation,
-        )
+        tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
+        queues, doorbells, creation = self.queues, self.doorbells, self.creation
         state = tables.SlotState
 
         # --- configuration write of BAR0. PCIe: Type 0 Configuration Space Header -------------------------------------

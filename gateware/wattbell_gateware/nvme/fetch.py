@@ -92,17 +92,8 @@ class Fetch:
         m.next = "SQE_BEAT"
 
     def states(self, m: Module) -> None:
-        tlp, report, settings, identify, slots, queues, search, tags, insertion = (
-            self.tlp,
-            self.report,
-            self.settings,
-            self.identify,
-            self.slots,
-            self.queues,
-            self.search,
-            self.tags,
-            self.insertion,
-        )
+        tlp, report, settings, identify, slots = self.tlp, self.report, self.settings, self.identify, self.slots
+        queues, search, tags, insertion = self.queues, self.search, self.tags, self.insertion
         state = tables.SlotState
 
         # --- FETCH: a read in a page of SQ ``queues.qid``. NVMe: Command Submission and Completion Mechanism -----------------

@@ -89,16 +89,8 @@ class Pages:
         m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in self._later.items()]
 
     def states(self, m: Module) -> None:
-        tlp, report, settings, slots, queues, tags, pagemap, completions = (
-            self.tlp,
-            self.report,
-            self.settings,
-            self.slots,
-            self.queues,
-            self.tags,
-            self.map,
-            self.completions,
-        )
+        tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
+        queues, tags, pagemap, completions = self.queues, self.tags, self.map, self.completions
         state, kind = tables.SlotState, tables.TagKind
 
         # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
