@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal
 
+from ..deadlines import reached
 from . import tables
 from .places import Place
 from .present import Present
@@ -20,8 +21,7 @@ class Heads:
     def __init__(self, *, i: Signal, tlp: Present, slots: Slots, queues: Queues, records: Records) -> None:
         self.i, self.tlp, self.slots, self.queues, self.records = i, tlp, slots, queues, records
         self._release_left = Signal(17)
-        self._old_until = Signal(65)  # completions up to this tick are released by their age
-        self._is_old = Signal()
+        self._age = Signal(32)  # of the oldest completion
         self._behind = Signal(18)  # from the oldest completed command's place to the tail; modulo the queue's size a clock later
 
     def states(self, m: Module) -> None:
@@ -87,15 +87,14 @@ class Heads:
 
         with m.State("SWEEP_NEXT"):
             m.d.comb += [slots.ra.eq(queues.cq.head), slots.link.ra.eq(queues.cq.head)]
-            m.d.sync += self._old_until.eq(tlp.header.tick - tables.SWEEP_AGE)
             m.next = "SWEEP_AGE"
 
         with m.State("SWEEP_AGE"):
-            m.d.sync += self._is_old.eq(~self._old_until[64] & (slots.r["cqe"] <= self._old_until[:64]))
+            m.d.sync += self._age.eq(tlp.header.tick - slots.r["cqe"])
             m.next = "SWEEP_ENTRY"
 
         with m.State("SWEEP_ENTRY"):
-            with m.If((queues.cq.count != 0) & self._is_old):
+            with m.If((queues.cq.count != 0) & reached(self._age, Const(tables.SWEEP_AGE, 32))):
                 m.d.sync += [queues.cq.count.eq(queues.cq.count - 1), queues.cq.head.eq(slots.link.r["next"])]
                 with m.If(queues.cq.waiting == queues.cq.head):
                     m.d.sync += queues.cq.waiting.eq(slots.link.r["next"])

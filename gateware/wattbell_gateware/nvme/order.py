@@ -10,6 +10,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
+from ..deadlines import reached
 from . import tables
 from .control import Control
 from .headqueue import HeadQueue
@@ -59,20 +60,20 @@ class Order:
             head_queue.swept.eq(queues.swept),
             self._boundary.eq((queues.swept + 1) << tables.SWEEP_BITS), long_ago.eq(now - margin),
             head_crosses.eq(queues.filled & head_queue.crosses),
-            mark_crosses.eq(queues.filled & (mark.tick[tables.SWEEP_BITS :] > queues.swept)),
-            self._mark_due.eq(marks.valid & Mux(ahead.valid, head.tick > mark.tick, silent & (long_ago >= mark.tick))),
+            mark_crosses.eq(queues.filled & ~reached(queues.swept, mark.tick[tables.SWEEP_BITS :], 16)),
+            self._mark_due.eq(marks.valid & Mux(ahead.valid, ~reached(mark.tick, head.tick), silent & reached(long_ago, mark.tick))),
             self._sweep_due.eq(
                 Mux(
                     marks.valid,
                     mark_crosses & (self._mark_due | (ahead.valid & head_crosses)),
-                    Mux(ahead.valid, head_crosses, silent & queues.filled & (long_ago >= self._boundary)),
+                    Mux(ahead.valid, head_crosses, silent & queues.filled & reached(long_ago, self._boundary)),
                 )
             ),
             tlp.held.eq(marks.valid | head_crosses),
             self.deadline.eq(margin + Mux(queues.filled & (~marks.valid | (self._boundary < mark.tick)), self._boundary, mark.tick)),
         ]  # fmt: skip
         with m.If(~queues.filled & ~marks.valid):
-            m.d.comb += self.deadline.eq(tables.UNKNOWN)
+            m.d.comb += self.deadline.eq(tables.NEVER)
         resting, seen, sees = Signal(), Signal(2), Signal(2)
         m.d.comb += [sees.eq(Cat(ahead.valid, marks.valid)), self._looked.eq(resting & (seen == sees))]
         m.d.sync += [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
 from .present import Present
-from .tables import UNKNOWN
+from .tables import NEVER
 
 __all__ = ["Report"]
 
@@ -29,15 +29,14 @@ class Report:
 
     def connect(self, m: Module, *, run: Signal, now: Signal) -> None:
         """`run`: a capture runs, of the ticks at which it does."""
-        run_was, run_from, run_until = Signal(), Signal(64, init=UNKNOWN), Signal(64)
-        begins, ends, tick = run & ~run_was, ~run & run_was, self._tlp.header.tick
-        m.d.sync += run_was.eq(run)
-        with m.If(begins):
-            m.d.sync += run_from.eq(now)
-        with m.If(ends):
-            m.d.sync += run_until.eq(now)
-        # A clock after the header: no state makes anything before.
-        m.d.sync += self.wanted.eq((tick >= Mux(begins, now, run_from)) & (run | (tick < Mux(ends, now, run_until))))
+        was, begun, ended, tick = Signal(), Signal(64, init=NEVER), Signal(64), self._tlp.header.tick
+        m.d.sync += was.eq(run)
+        with m.If(run & ~was):
+            m.d.sync += begun.eq(now)
+        with m.If(~run & was):
+            m.d.sync += ended.eq(now)
+        # A clock after the header: no state makes anything before. What begins or ends in this clock is later than any header's tick.
+        m.d.sync += self.wanted.eq((tick >= begun) & (was | (tick < ended)))
         m.d.comb += [self._port.payload.tick.eq(tick), self._lose_tick.eq(tick)]
 
     def lost_before(self, m: Module) -> None:

@@ -79,7 +79,9 @@ class Slots(Table):
         ]
 
     def allocate(self, m: Module, *, state, qid, index, flags, **fields) -> None:
-        """Take `free` for a command (only if `any_free`). A tick is that of the TLP (None), or not known."""
+        """Take `free` for a command (only if `any_free`). A tick is that of the TLP (None), or not known, which its highest bit says alone
+        (:func:`tables.known`)."""
+        unknown = [name for name in TICKS if name not in fields]
         values = {
             "state": state,
             "generation": self._serial,
@@ -87,7 +89,7 @@ class Slots(Table):
             "qid": qid,
             "index": index,
             "flags": flags,
-            **dict.fromkeys(TICKS, tables.UNKNOWN),
+            **dict.fromkeys(TICKS),
             "opcode": 0,
             "cid": 0,
             "status": 0,
@@ -100,7 +102,7 @@ class Slots(Table):
             "pages_sure": 0,
         }
         self.write(m, self.free, **(values | fields))
-        m.d.comb += self._free_list.r_en.eq(1)
+        m.d.comb += [self._free_list.r_en.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
         m.d.sync += self._serial.eq(self._serial + 1)
 
     def release(self, m: Module, slot: Value) -> None:

@@ -56,12 +56,12 @@ class Kind(py_enum.IntEnum):
 
 PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
 """Kinds of entries of the page map that stay until they are taken out."""
-UNKNOWN = (1 << 64) - 1
-"""A tick that was not observed, in the slot table."""
+NEVER = (1 << 64) - 1
+"""A tick that does not come."""
 
 
 def known(tick: Value) -> Value:
-    """Of a tick in the slot table: no tick comes to 2**63 (292 years)."""
+    """Of a tick in the slot table, which was observed if this bit is not set: no tick comes to 2**63 (292 years)."""
     return ~tick[-1]
 
 

@@ -8,6 +8,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
+from ..deadlines import reached
 from ..layouts import COMMAND, EVENT, tlp_beat
 from ..tlp import TlpMerge, TlpParser
 from .engine import Engine
@@ -107,9 +108,27 @@ class NvmeTracker(wiring.Component):
         # The oldest header of each direction stands in a register: to compare two that come out of block RAM takes too long.
         # On its way is what stands before it, what the parser has of a TLP, else what the link layer still holds.
         stand = Signal(2)
-        for number, parser, beats, before, out, pending, pending_tick in (
-            (0, down, self.tlp_down, (self.pending_down, self.pending_tick_down), merge.down, merge.pending_down, merge.pending_tick_down),
-            (1, up, self.tlp_up, (self.pending_up, self.pending_tick_up), merge.up, merge.pending_up, merge.pending_tick_up),
+        for number, parser, beats, before, out, came, pending, pending_tick in (
+            (
+                0,
+                down,
+                self.tlp_down,
+                (self.pending_down, self.pending_tick_down),
+                merge.down,
+                merge.comes_down,
+                merge.pending_down,
+                merge.pending_tick_down,
+            ),
+            (
+                1,
+                up,
+                self.tlp_up,
+                (self.pending_up, self.pending_tick_up),
+                merge.up,
+                merge.comes_up,
+                merge.pending_up,
+                merge.pending_tick_up,
+            ),
         ):
             header, comes = Signal.like(parser.headers.payload, name=f"header{number}"), Signal(name=f"comes{number}")
             with m.If(parser.headers.ready):
@@ -121,8 +140,9 @@ class NvmeTracker(wiring.Component):
                 out.valid.eq(stand[number]),
                 out.payload.eq(header),
                 parser.headers.ready.eq(out.ready | ~stand[number]),
-                pending.eq(comes | parser.pending | before[0]),
-                pending_tick.eq(Mux(comes, 0, Mux(parser.pending, parser.pending_tick, before[1]))),
+                came.eq(comes),
+                pending.eq(parser.pending | before[0]),
+                pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
                 parser.free_to.eq(told.free_to),
@@ -190,7 +210,7 @@ class NvmeTracker(wiring.Component):
         m.d.sync += [lose.eq(told.lose), lose_tick.eq(told.lose_tick)]
         m.d.comb += [
             lost.tick.eq(lose_tick), lost_queue.w_data.eq(lost), lost_queue.w_en.eq(lose.any()),
-            at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & (self.now >= waits.tick + self.delay)),
+            at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & reached(self.now, waits.tick + self.delay)),
             lost_queue.r_en.eq(ripe & ~at_once),
         ]  # fmt: skip
         for number in range(SOURCES):

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import FLUSH_TICKS, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE, RailFlag
 
+from ..deadlines import reached
 from ..stream.buffer import fill_port
 
 __all__ = ["MAX_SAMPLES", "RailPacker"]
@@ -92,7 +93,7 @@ class RailPacker(wiring.Component):
 
         m.d.comb += [
             # As in ConversionTimer: the low bits tell.
-            self.due.eq(open_ & ~(self.now[: _FLUSH_BITS + 1] - close_at[: _FLUSH_BITS + 1])[_FLUSH_BITS]),
+            self.due.eq(open_ & reached(self.now, close_at, _FLUSH_BITS + 1)),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
             self.fill.words.eq(address),
             self.fill.first_tick.eq(first_tick),

@@ -6,6 +6,8 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..deadlines import reached
+
 __all__ = ["ConversionTimer"]
 
 _PERIOD_BITS = 32
@@ -57,7 +59,7 @@ class ConversionTimer(wiring.Component):
 
         m.d.comb += [
             # It is compared in every clock, and never further ahead than a period: the low bits tell.
-            self.due.eq(armed & ~(self.now[: _PERIOD_BITS + 1] - next_due[: _PERIOD_BITS + 1])[_PERIOD_BITS]),
+            self.due.eq(armed & reached(self.now, next_due, _PERIOD_BITS + 1)),
             self.deadline.eq(armed.replicate(64) & next_due | ~armed.replicate(64)),
             self.idle.eq(~armed & ~self.run),
             self.hand.eq(self.due & converting),

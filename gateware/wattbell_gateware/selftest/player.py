@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from wattbell_spec.controller_registers import BOARD, board_by_name
 
 from ..controller.bank import Bank
+from ..deadlines import reached
 from ..layouts import tlp_beat
 from .pattern import COMMAND, SETUP, beats
 
@@ -60,7 +61,7 @@ class PatternPlayer(wiring.Component):
         rows = setup + command
         at, n, repeated = Signal(range(len(rows))), Signal(8), Signal(range(max(row.times for row in rows)))
         row, ahead = self._row(m, rows, at, n), Signal()
-        due, next_command, low_again = Signal(64), Signal(64), Signal(64)
+        due, next_command, low_again = Signal(32), Signal(32), Signal(32)
         doorbell, step = Signal(64), Signal(64)
         stepped, high, in_high = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -72,7 +73,7 @@ class PatternPlayer(wiring.Component):
         tick, shown = Signal(64), Signal()
         last_row = at == len(rows) - 1
         arrived = Signal()
-        m.d.sync += arrived.eq(self.now >= due)
+        m.d.sync += arrived.eq(reached(self.now, due))
         m.d.comb += ahead.eq(~row["first"] | arrived)
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -108,7 +109,7 @@ class PatternPlayer(wiring.Component):
                     with m.If(n >= bank.test_control[:8]):
                         m.next = "IDLE"
             m.d.comb += [self.busy.eq(~fsm.ongoing("IDLE")), self.perst_n.eq(~fsm.ongoing("RESET"))]
-        with m.If(high & (self.now >= low_again)):
+        with m.If(high & reached(self.now, low_again)):
             m.d.sync += high.eq(0)
         for port, up in ((self.down, 0), (self.up, 1)):
             m.d.comb += [

@@ -6,6 +6,7 @@ from amaranth import Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import FLUSH_TICKS
 
+from ..deadlines import reached
 from .buffer import fill_port
 
 __all__ = ["OpenBlock", "block_ports"]
@@ -50,13 +51,13 @@ class OpenBlock:
         self.dropped, self.address = Signal(32, name="dropped"), Signal(address_bits, name="address")
         self.step, self.offset = Signal(range(steps), name="step"), Signal(64, name="offset")
         self.near = (self.offset[31:] == 0) | self.offset[31:].all()
-        reached, distance = builder.now >= self._close_at, tick - self._first_tick
+        late, distance = reached(builder.now, self._close_at), tick - self._first_tick
         if slow:
             was = Signal()
-            m.d.sync += [was.eq(self._open & reached), self.offset.eq(distance)]
+            m.d.sync += [was.eq(self._open & late), self.offset.eq(distance)]
             m.d.comb += self._due.eq(self._open & was)
         else:
-            m.d.comb += [self._due.eq(self._open & reached), self.offset.eq(distance)]
+            m.d.comb += [self._due.eq(self._open & late), self.offset.eq(distance)]
         self._idle = Signal(name="idle")
         fill = builder.fill
         m.d.comb += [

@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import STATUS_PERIOD_TICKS, EventType
 
+from ..deadlines import reached
 from ..layouts import EVENT
 from .events import event
 
@@ -82,11 +83,11 @@ class RunControl(wiring.Component):
 
         draining, released = Signal(), Signal()
         m.d.comb += released.eq((self.now - stop_tick)[:32] >= self._release)
-        reached = self.capturing & (self.now >= next_status)
+        late = self.capturing & reached(self.now, next_status)
         if self._ahead:
-            m.d.sync += due.eq(reached & ~due)
+            m.d.sync += due.eq(late & ~due)
         else:
-            m.d.comb += due.eq(reached)
+            m.d.comb += due.eq(late)
         m.d.comb += [
             self.deadline.eq(
                 Mux(

@@ -11,6 +11,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..deadlines import reached
 from .headers import HEADER
 
 MERGED = data.StructLayout({"header": HEADER, "up": 1})
@@ -27,7 +28,8 @@ class TlpMerge(wiring.Component):
     Ports
     -----
     down, up : headers of each direction.
-    pending_down, pending_tick_down, pending_up, pending_tick_up : a TLP of that direction, begun at that tick, is on its way.
+    comes_down, comes_up : a header of that direction is on its way, of whatever tick.
+    pending_down, pending_tick_down, pending_up, pending_tick_up : a TLP of that direction, begun at that tick, is.
     now : the tick counter.
     pace : see above.
     out : headers of both.
@@ -42,6 +44,8 @@ class TlpMerge(wiring.Component):
             {
                 "down": In(stream.Signature(HEADER)),
                 "up": In(stream.Signature(HEADER)),
+                "comes_down": In(1),
+                "comes_up": In(1),
                 "pending_down": In(1),
                 "pending_up": In(1),
                 "pending_tick_down": In(64),
@@ -60,19 +64,19 @@ class TlpMerge(wiring.Component):
         down_first = Signal()
         tick = Signal(64)
         alone, aged, very_aged, blocked = Signal(), Signal(), Signal(), Signal()
-        # Both ages of both headers, and only then which of them is meant: three sums of 64 bits in a row are too slow.
+        # Both ages of both headers, and only then which of them is meant: three sums in a row are too slow.
         old, very_old = self.now - self.holdoff, self.now - self.longest
         m.d.comb += [
-            down_first.eq(down.valid & (~up.valid | (down.payload.tick <= up.payload.tick))),
+            down_first.eq(down.valid & (~up.valid | reached(up.payload.tick, down.payload.tick))),
             tick.eq(Mux(down_first, down.payload.tick, up.payload.tick)),
             alone.eq(~(down.valid & up.valid)),
-            aged.eq(Mux(down_first, old >= down.payload.tick, old >= up.payload.tick)),
-            very_aged.eq(Mux(down_first, very_old >= down.payload.tick, very_old >= up.payload.tick)),
+            aged.eq(Mux(down_first, reached(old, down.payload.tick), reached(old, up.payload.tick))),
+            very_aged.eq(Mux(down_first, reached(very_old, down.payload.tick), reached(very_old, up.payload.tick))),
             blocked.eq(
                 Mux(
                     down_first,
-                    self.pending_up & (self.pending_tick_up < down.payload.tick),
-                    self.pending_down & (self.pending_tick_down <= up.payload.tick),
+                    self.comes_up | (self.pending_up & ~reached(self.pending_tick_up, down.payload.tick)),
+                    self.comes_down | (self.pending_down & reached(up.payload.tick, self.pending_tick_down)),
                 )
             ),
             self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),
