@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.controller_registers import BOARD, board_by_name
@@ -21,10 +21,12 @@ WORDS = tuple(register.name for register in BOARD if _FIRST <= register.address 
 _GATE, _TOTALS = _LATCHED - _FIRST, _LAST + 1 - _LATCHED
 _BANKS = 3
 _WORD = 32
+_TERM = data.StructLayout({"operand": _WORD, "carries": 1, "compares": 1, "greatest": 1, "puts": 1})
+"""What becomes of a word: the operand is added, with the carry of the word before; or the lesser or greater is kept; or it is put there."""
 
 
 class Meter(wiring.Component):
-    """A conversion is in the sums 31 clocks after ``converted``, and one clock later for every ``word`` read in between. They come at
+    """A conversion is in the sums 32 clocks after ``converted``, and one clock later for every ``word`` read in between. They come at
     least 40 clocks apart (ADC_PERIOD ends at 640 ns, and no clock is shorter than 16 ns). A gate takes conversions that began when it was
     started, or later. Its sums read 0 until it has one, and belong to several conversions until one is in all of them.
 
@@ -128,7 +130,6 @@ class Meter(wiring.Component):
         asked = Signal(range(_GATE + _TOTALS))
         m.d.comb += [
             asked.eq(self.addr - (_FIRST & 0x7F)), port.addr.eq(Mux(read, place(asked, latched), place(step, counting))),
-            write.addr.eq(place(step, free)), write.en.eq(goes),
         ]  # fmt: skip
         with m.If(done):
             m.d.sync += counting.eq(free)
@@ -138,7 +139,7 @@ class Meter(wiring.Component):
         with m.If(~self.summing):
             m.d.sync += free.eq(Mux((counting != 0) & (latched != 0), 0, Mux((counting != 1) & (latched != 1), 1, 2)))
 
-        operand, compares, greatest, puts, carries = Signal(_WORD), Signal(), Signal(), Signal(), Signal()
+        word = Signal(_TERM)
         clipped = c.flags.overload_i | c.flags.overload_v
         sources = {"V_SUM": c.v, "I_SUM": c.i, "P_SUM": power, "V_CODES": c.v_code, "I_CODES": c.i_code.as_signed(),
                    "F_CODES": c.f_code.as_signed(), "ENERGY": power, "CHARGE": c.i, "TOTAL_COUNT": Const(1, 1),
@@ -151,19 +152,27 @@ class Meter(wiring.Component):
                 m.d.comb += value.eq(sources[source])
                 with m.Case(k):
                     m.d.comb += [
-                        operand.eq(value[_WORD:] if part == "HI" else value[:_WORD]), carries.eq(part == "HI"),
-                        compares.eq(part in ("MIN", "MAX")), greatest.eq(part == "MAX"), puts.eq(name == "GATE_TICKS"),
+                        word.operand.eq(value[_WORD:] if part == "HI" else value[:_WORD]), word.carries.eq(part == "HI"),
+                        word.compares.eq(part in ("MIN", "MAX")), word.greatest.eq(part == "MAX"), word.puts.eq(name == "GATE_TICKS"),
                     ]  # fmt: skip
 
-        # Compares by subtracting; one word more gives the carry, or the sign.
-        carry, old, term, total = Signal(), Signal(_WORD), Signal(_WORD), Signal(_WORD + 1)
-        takes = Signal()
-        m.d.comb += [
-            old.eq(port.data & ~new.replicate(_WORD)), term.eq(operand ^ compares.replicate(_WORD)),
-            total.eq(Cat(old, compares & old[-1]) + Cat(term, compares & term[-1]) + (compares | (carries & carry))),
-            takes.eq(puts | new | (total[-1] == greatest)),
-            write.data.eq(Mux(compares | puts, Mux(takes, operand, old), total[:_WORD])),
-        ]  # fmt: skip
+        # The word that was read, and what is added to it, a clock later: memory and adder together take longer than a clock.
+        adds, place_of, now, old, is_new = Signal(), Signal.like(port.addr), Signal(_TERM), Signal(_WORD), Signal()
+        m.d.sync += adds.eq(goes)
         with m.If(goes):
+            m.d.sync += [place_of.eq(place(step, free)), now.eq(word), old.eq(port.data & ~new.replicate(_WORD)), is_new.eq(new)]
+
+        # Compares by subtracting; one word more gives the carry, or the sign.
+        carry, term, total, takes = Signal(), Signal(_WORD), Signal(_WORD + 1), Signal()
+        m.d.comb += [
+            term.eq(now.operand ^ now.compares.replicate(_WORD)),
+            total.eq(
+                Cat(old, now.compares & old[-1]) + Cat(term, now.compares & term[-1]) + (now.compares | (now.carries & carry))
+            ),
+            takes.eq(now.puts | is_new | (total[-1] == now.greatest)),
+            write.en.eq(adds), write.addr.eq(place_of),
+            write.data.eq(Mux(now.compares | now.puts, Mux(takes, now.operand, old), total[:_WORD])),
+        ]  # fmt: skip
+        with m.If(adds):
             m.d.sync += carry.eq(total[-1])
         return port.data
