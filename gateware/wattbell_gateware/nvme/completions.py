@@ -23,7 +23,8 @@ Flag = spec.CommandFlag
 
 
 class Completions:
-    """
+    """The states of a CQE.
+
     qid : the CQ. done : the command that has completed, of its slot, as the admin commands behind it want it.
     """
 
@@ -132,7 +133,7 @@ class Completions:
                 self.done.blocks.eq(slot["blocks"]),
                 self.done.prp1.eq(slot["prp1"]),
                 self._cqe_age.eq(tlp.header.tick - slot["doorbell"]),
-                self._cqe_age_known.eq(tables.known(slot["doorbell"])),  # as in emit
+                self._cqe_age_known.eq(tables.known(slot["doorbell"])),  # as in a record
             ]
             guess = Mux(self._cqe_guess, int(Flag.GUESS), 0)
             m.next = "CQE_APPEND"

@@ -8,7 +8,8 @@ __all__ = ["Identify"]
 
 
 class Identify:
-    """
+    """Counts of what may be an Identify.
+
     armed : an Identify may be on its way; a port of the engine.
     announced, known : strobes: an admin command was announced whose SQE is not known yet (so it may be Identify); that of one is known.
     count : Identify commands in flight.

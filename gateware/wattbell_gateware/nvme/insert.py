@@ -31,7 +31,8 @@ Flag = spec.CommandFlag
 
 
 class Insertion:
-    """
+    """SPAN and INSERT.
+
     entry, piece : what is put into the map; it is a piece.
     span_end, span_most : of a piece, in double words from the start of its page: behind what is surely used; behind what may be used.
     """

@@ -23,7 +23,8 @@ __all__ = ["Order"]
 
 
 class Order:
-    """
+    """Decides in IDLE what comes next.
+
     deadline : the tick at which something is due though no TLP comes.
     `i`: the count of loops over a table.
     """

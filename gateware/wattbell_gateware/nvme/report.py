@@ -13,7 +13,8 @@ __all__ = ["Report"]
 
 
 class Report:
-    """
+    """Events and losses, of the tick of the TLP in hand.
+
     wanted : what the TLP, mark or sweep in hand makes goes into a capture.
     unmatched : pulse: the TLP fitted nothing.
     epoch : moves on when bus data was lost: what an older one left may be wrong. loss_seen, loss_tick : it did, and when at last.

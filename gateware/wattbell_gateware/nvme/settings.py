@@ -8,7 +8,8 @@ __all__ = ["Settings"]
 
 
 class Settings:
-    """
+    """Registers that the host's writes, or late attach, fill.
+
     bar0, dstrd, enabled, shadow : as in the package's docstring; of ports of the engine.
     mps : CC.MPS. db_buffers : PRP1 and PRP2 of the last Doorbell Buffer Config. dirty : something is tracked that a reset would end.
     """
