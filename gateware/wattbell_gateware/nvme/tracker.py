@@ -20,7 +20,7 @@ from .tables import TAGS
 
 RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 4096, 512
 """Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: not held back, so less)."""
-LOST_QUEUE, SLOW_LOST = 256, 32
+LOST_QUEUE, SLOW_LOST = 256, 16
 LOST = data.StructLayout({"source": range(SOURCES), "tick": 64})
 MARGIN_CLOCKS = 512
 """A TLP is in the tracker at the latest so long after its first beat: the longest takes 256 clocks."""
@@ -298,12 +298,18 @@ class NvmeTracker(wiring.Component):
             port, out = getattr(engine, name), getattr(told, name)
             held = Signal(name=f"held_{name}")
             m.d.half += held.eq(port.valid)
+            busy.append(held)
+            if name != "raw":
+                with m.If(port.valid):
+                    m.d.half += getattr(told, f"{name}_done").eq(engine.made_at)
+            if name == "record":
+                # It is registers of the engine, which makes the next one three clocks of `half` after it at the earliest: so it stays for
+                # the four of `sync` from here, in which it is written.
+                m.d.comb += [out.payload.eq(port.payload), out.valid.eq(held & ~told.last)]
+                continue
             with m.If(port.valid):
                 m.d.half += out.payload.eq(port.payload)
-                if name != "raw":
-                    m.d.half += getattr(told, f"{name}_done").eq(engine.made_at)
             m.d.comb += out.valid.eq(held & told.last)
-            busy.append(held)
         m.d.comb += told.busy.eq(Cat(busy).any() | engine.next_valid | engine.tlps.valid)
         return told
 
