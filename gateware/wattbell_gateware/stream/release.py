@@ -32,7 +32,8 @@ class Release(wiring.Component):
         m = Module()
         age, was_ripe, reached = Signal(32), Signal(), Signal()
         m.d.comb += [
-            age.eq(self.now[:32] - self.done), reached.eq(was_ripe | (age >= self._delay)), self.ripe.eq(self.waits & reached),
+            age.eq(self.now[:32] - self.done), reached.eq(was_ripe | (age >= self._delay) if self._delay else 1),
+            self.ripe.eq(self.waits & reached),
             self.deadline.eq(Mux(self.waits & ~reached, self.now - age + self._delay, (1 << 64) - 1)),
         ]  # fmt: skip
         m.d.sync += was_ripe.eq(self.ripe & ~self.taken)
