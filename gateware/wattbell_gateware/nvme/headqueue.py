@@ -57,7 +57,8 @@ class HeadQueue(wiring.Component):
         ]  # fmt: skip
         m.d.sync += [
             come.eq(come + write.en), done.eq(done_next),
-            self.crosses.eq(Mux(moves, stored.header.tick, self.ahead.payload.merged.header.tick)[SWEEP_BITS:] > self.swept),
+            # Both are compared, and then chosen: that the oldest is taken is known last.
+            self.crosses.eq(Mux(moves, *(each.header.tick[SWEEP_BITS:] > self.swept for each in (stored, self.ahead.payload.merged)))),
         ]  # fmt: skip
         with m.If(self.rewind):
             m.d.sync += [next_.eq(done_next), self.ahead.valid.eq(0)]
