@@ -180,8 +180,9 @@ class Instrument(wiring.Component):
         # At half the speed a record takes its time, so it may be taken apart.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(_RECORD, RECORD_FIFO)
-        m.submodules.records_release = records_release = Release(delay)
-        m.submodules.events_release = events_release = Release(delay)
+        early = ticks if slow else 0
+        m.submodules.records_release = records_release = Release(delay, early=early)
+        m.submodules.events_release = events_release = Release(delay, early=early)
         m.submodules.raw_release = raw_release = Release(0 if slow else delay)
         releases = (records_release, events_release, raw_release)
         m.submodules.events = events = CountingFifo(EVENT, EVENT_FIFO)

@@ -123,6 +123,7 @@ class NothingGoesBeforeItsTick(Elaboratable):
 
     depth = 8
     delay = 40
+    early = 0
 
     def __init__(self, wrong=False):
         self.step, self.done, self.waits, self.taken, self.old = Signal(30), Signal(32), Signal(), Signal(), Signal(64)
@@ -131,7 +132,7 @@ class NothingGoesBeforeItsTick(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.release = release = Release(self.delay)
+        m.submodules.release = release = Release(self.delay, early=self.early)
         now, head, stays, first = Signal(64), Signal(64), Signal(), Signal(init=1)
         start = Signal(64)
         m.d.comb += now.eq(Mux(first, self.old, start))
@@ -140,16 +141,30 @@ class NothingGoesBeforeItsTick(Elaboratable):
         # The head is of a tick that was, less than a second ago; it stays until it is taken.
         m.d.comb += [
             done.eq(Mux(stays, head, now - self.done[:30])), Assume(~stays | self.waits), Assume(now >= 1 << 30), Assume(now < 1 << 62),
-            Assume(now - done < 1 << 31), Assume(~self.taken | release.ripe),
+            Assume(now - done < 1 << 31),
             release.now.eq(now), release.waits.eq(self.waits), release.done.eq(done), release.taken.eq(self.taken),
-            Assert(release.ripe == (self.waits & (now >= done + self.delay + (1 if self._wrong else 0)))),
+            *self.claims(m, release.ripe, self.waits & (now >= done + self.delay + (1 if self._wrong else 0)), stays),
             Assert(~self.waits | release.ripe | (release.deadline == done + self.delay)),
         ]  # fmt: skip
-        m.d.sync += [head.eq(done), stays.eq(self.waits & ~self.taken)]
+        m.d.sync += [head.eq(done), stays.eq(self.waits & ~(release.ripe & self.taken))]
         return m
 
+    def claims(self, _m, ripe, due, _stays):
+        return [Assert(ripe == due)]
 
-PROOFS = [SlotsAreFreeOrTaken, WhatIsLinkedIsFound, NothingGoesBeforeItsTick]
+
+class NothingGoesBeforeItsTickEarly(NothingGoesBeforeItsTick):
+    """The same, worked out a clock before where every clock is of as many ticks: what stood there in the clock before goes at its tick, and
+    what has come or moved up a clock later."""
+
+    early = 16
+
+    def claims(self, m, ripe, due, stays):
+        m.d.comb += Assume(self.step == self.early)
+        return [Assert(~ripe | due), Assert(~stays | (ripe == due))]
+
+
+PROOFS = [SlotsAreFreeOrTaken, WhatIsLinkedIsFound, NothingGoesBeforeItsTick, NothingGoesBeforeItsTickEarly]
 
 
 @pytest.mark.parametrize("claim", PROOFS)
