@@ -77,10 +77,11 @@ box: setup sim controller guest  ## quick by real Linux in one guest, over a rig
 bench-page: setup sim controller guest  ## docs/bench.md typed line by line on real Linux in one guest, with the virtual rig for a meter (minutes)
 	@$(PY) -m pytest -q -s tests/slow/test_bench_page.py
 
-compare: setup sim rtl  ## the demo's trace through the gateware and through the fast instrument: every byte (minutes)
+compare: setup sim rtl  ## the demo's trace, and ten drawn for the day, through the gateware and through the fast instrument: every byte (minutes)
 	@mkdir -p build
 	@sim/target/release/wattbell-ssd run --profile intel-660p-1tb --plan sim/plans/demo.toml --trace build/demo.wbt >/dev/null
 	@sim/target/release/wattbell-rig compare build/demo.wbt
+	@$(PY) -m pytest -q tests/sim/rig/test_day.py
 
 formal: setup  ## every proof, the long ones too (minutes)
 	@WATTBELL_FORMAL=all $(PY) -m pytest -q --timeout 3600 tests/gateware/formal
