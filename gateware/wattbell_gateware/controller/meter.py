@@ -47,7 +47,7 @@ class Meter(wiring.Component):
     the next comes.
     busy : a gate is under way.
     wanted : a conversion would be counted.
-    summing : one is not in all sums yet.
+    summing : words of one are to be read yet; the last is in its sum a clock after this falls.
     """
 
     def __init__(self):
