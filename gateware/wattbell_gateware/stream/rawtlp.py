@@ -43,14 +43,14 @@ class RawBuilder(wiring.Component):
         address, step = block.address, block.step
         reported = Signal(32)
         left = Signal(10)
-        fits, fitted = Signal(), Signal()  # fitted: a clock later, which is in time for LOOK
+        fits, fitted = Signal(), Signal()  # fitted: a clock later, which is in time for LOOK (`slow`: as is another, for its length)
         size = Signal(16)  # bytes kept
         needs = Signal(10)  # words, header included
         m.d.comb += [
             size.eq(Mux(raw.length > LONGEST, LONGEST, raw.length)),
-            needs.eq(HEADER_WORDS + ((size + 3) >> 2)),
             fits.eq((address + needs <= PAYLOAD_WORDS) & block.near),
         ]
+        m.d["sync" if self._slow else "comb"] += needs.eq(HEADER_WORDS + ((size + 3) >> 2))
         m.d.sync += fitted.eq(fits)
         header = Array(
             [
