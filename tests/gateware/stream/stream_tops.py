@@ -99,7 +99,7 @@ class RecordsTop(wiring.Component):
 
 
 class RawTop(wiring.Component):
-    """The raw TLP builder and the writer."""
+    """The raw TLP builder and the writer. `slow`: as on slow parts."""
 
     raw: In(stream.Signature(RAW))
     lost: In(32)
@@ -108,9 +108,13 @@ class RawTop(wiring.Component):
     now: Out(64)
     out: Out(stream.Signature(OUT_WORD))
 
+    def __init__(self, *, slow: bool = False):
+        self._slow = slow
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.builder = builder = RawBuilder()
+        m.submodules.builder = builder = RawBuilder(slow=self._slow)
         m.submodules.buffer = buffer = BlockBuffer()
         m.submodules.writer = writer = BlockWriter([Kind.TLP])
         wiring.connect(m, wiring.flipped(self.raw), builder.raw)

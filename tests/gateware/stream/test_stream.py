@@ -1,5 +1,6 @@
 """The block stream, part by part; blocks are read back by tests/gateware/blockparser.py (zlib is the witness of CRCs)."""
 
+import pytest
 from wattbell_gateware.stream.events import LossReporter, SidebandWatcher
 from wattbell_spec.wire import LossSource
 
@@ -37,8 +38,10 @@ def test_absolute_records():
     )
 
 
-def test_raw_tlps():
-    harness.run(stream_tops.RawTop(), name="raw_blocks", test_module="cocotb_raw", here=__file__)
+@pytest.mark.parametrize("slow", [False, True])
+def test_raw_tlps(slow):
+    name = "raw_blocks_slow" if slow else "raw_blocks"
+    harness.run(stream_tops.RawTop(slow=slow), name=name, test_module="cocotb_raw", here=__file__)
 
 
 def test_sidebands():
