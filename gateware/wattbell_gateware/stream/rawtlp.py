@@ -43,7 +43,7 @@ class RawBuilder(wiring.Component):
         address, step = block.address, block.step
         reported = Signal(32)
         left = Signal(10)
-        fits, fitted = Signal(), Signal()  # fitted: a clock later, which is in time for LOOK (`slow`: as is another, for its length)
+        fits, fitted = Signal(), Signal()  # fitted: a clock later, in time for LOOK; `slow`: two (`needs`), for LOOKED
         size = Signal(16)  # bytes kept
         needs = Signal(10)  # words, header included
         m.d.comb += [
