@@ -39,8 +39,8 @@ ADC_BITS = 18
 RECORD_FIFO, SLOW_RECORD_FIFO = 512, 256
 EVENT_FIFO = 64
 RELEASE_CLOCKS = 8192
-"""Of ``sync``: so long after the tick that completed them records, events and raw TLPs go on (twice as long where the engine is half as
-fast). Longer than the tracker takes but for an overload: a reset with many commands in flight takes 3000, a burst of 300 SQEs 7000."""
+"""Of ``sync``: so long after the tick that completed them records, events and raw TLPs go on. Longer than the tracker takes but for an
+overload: a reset with many commands in flight takes 3000, a burst of 300 SQEs 7000."""
 RELEASE_MARGIN_CLOCKS = 4
 """By which STATUS blocks and the end of a capture wait longer."""
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
@@ -56,8 +56,8 @@ class Options:
     need a domain ``fast`` of 125 MHz that rises with ``sync``.
     ``queues``, ``slots``, ``sizes``, ``tags`` : entries of the tracker's queue tables, commands in flight, its page map, tags of reads.
     ``beats``, ``beats_up`` : payload that the tracker keeps of each direction; of the drive's, if that is another number.
-    ``slow`` : for parts on which the rest is too fast: the tracker's engine runs in a domain ``half``, of half the frequency of ``sync``
-    and rising with it, and idle clocks cannot be left out.
+    ``slow`` : for parts on which the rest is too fast, and too large: blocks take a few clocks more to build, less waits on its way into
+    them, and idle clocks cannot be left out.
     ``lanes`` : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
     blocks, link events. Idle clocks cannot be left out then.
     ``fine`` : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high
@@ -158,7 +158,7 @@ class Instrument(wiring.Component):
         m.submodules.regs = regs = RegisterFile(
             {"ADC_PERIOD": DEFAULT_PERIOD_TICKS // ticks}, absent=() if options.fine else ("F_OFFSET", "F_GAIN", "RANGE")
         )
-        delay = RELEASE_CLOCKS * ticks * (2 if slow else 1)
+        delay = RELEASE_CLOCKS * ticks
         all_out = delay + RELEASE_MARGIN_CLOCKS * ticks
         m.submodules.run = run = RunControl(release=all_out, ahead=ticks if slow else 0)
         m.submodules.rail = rail = RailPath(ticks, options.fine)
@@ -171,13 +171,13 @@ class Instrument(wiring.Component):
                 beats=options.beats,
                 beats_up=options.beats_up,
                 at_once=True,
-                halved=slow,
+                small=slow,
                 delay=delay,
                 sizes=options.sizes,
                 tags=options.tags,
             )
         )
-        # At half the speed a record takes its time, so it may be taken apart.
+        # A record stays for as long as it takes to write it in quarters, where it does not wait in a register of its own (`small`).
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(_RECORD, RECORD_FIFO)
         early = ticks if slow else 0

@@ -1,7 +1,6 @@
 """The NVMe tracker: two TLP streams in, one record a command out, with no configuration.
 
-``NvmeTracker(width, ticks_per_clock, queues=64, slots=1024)`` is a ``wiring.Component``; one clock domain, ``sync``
-(and ``half``, see there, with `halved`).
+``NvmeTracker(width, ticks_per_clock, queues=64, slots=1024)`` is a ``wiring.Component``; one clock domain, ``sync``.
 
 =================== === ============================================================================================
 port                dir meaning

@@ -41,6 +41,10 @@ class Heads:
             with m.Else():
                 m.next = "CQ_LOAD"
 
+        with m.State("CQ_NEXT"):  # so that records are four clocks apart at the least, as `RecordQueue` needs
+            m.d.comb += [slots.ra.eq(queues.cq.head), slots.link.ra.eq(queues.cq.head)]
+            m.next = "CQ_LOOK"
+
         with m.State("CQ_LOOK"):
             m.d.sync += self._behind.eq(queues.cq.tail - slots.r["index"])
             records.prepare(m, queues.cq.head, head=1)
@@ -54,13 +58,13 @@ class Heads:
         with m.State("CQ_RELEASE"):
             tlp.may_finish(m)
             shorter = Signal(queues.CQ, name="shorter_cq")
-            m.d.comb += [shorter.eq(queues.cq), slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
+            m.d.comb += shorter.eq(queues.cq)
             with m.If((self._behind == 0) | (self._behind > self._release_left)):
                 m.d.comb += [shorter.count.eq(queues.cq.count - 1), shorter.head.eq(slots.link.r["next"])]
                 with m.If(queues.cq.waiting == queues.cq.head):
                     m.d.comb += shorter.waiting.eq(slots.link.r["next"])
                 records.push(m, queues.cq.head)
-                m.next = "CQ_LOOK"
+                m.next = "CQ_NEXT"
                 with m.If(queues.cq.count == 1):
                     queues.emptied(m, queues.qid)
                     queues.save_cq(m, queues.qid, shorter)

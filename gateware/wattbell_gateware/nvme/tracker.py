@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -18,9 +18,9 @@ from .pagemap import FULL_SIZE, MapSizes
 from .passthrough import PassThrough
 from .tables import TAGS
 
-RECORDS, EVENTS, RAW_WORDS, SLOW_RAW_WORDS = 512, 64, 4096, 512
-"""Depths of the output FIFOs: command records, events, words of raw TLPs (of an engine at half the frequency: not held back, so less)."""
-LOST_QUEUE, SLOW_LOST = 256, 16
+RECORDS, EVENTS, RAW_WORDS, SMALL_RAW_WORDS = 512, 64, 4096, 512
+"""Depths of the output FIFOs: command records, events, words of raw TLPs (`small`: they are not held back, so less)."""
+LOST_QUEUE, SMALL_LOST = 256, 16
 LOST = data.StructLayout({"source": range(SOURCES), "tick": 64})
 MARGIN_CLOCKS = 512
 """A TLP is in the tracker at the latest so long after its first beat: the longest takes 256 clocks."""
@@ -32,15 +32,14 @@ class NvmeTracker(wiring.Component):
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
     `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
-    `at_once`: whoever takes records is always ready; `halved`: for slow parts, the engine runs in a domain ``half`` of half the
-    frequency of ``sync``, which rises with it. A TLP then takes twice the clocks, and one that finds the engine idle is taken up to five
-    later; idle clocks cannot be left out; with `at_once` a record stays for three clocks after its ``valid``; `sizes` of the page map;
-    `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
+    `at_once`: whoever takes records is always ready; `small`: for parts with few block RAMs, less waits for whoever takes events and
+    raw TLPs, and with `at_once` a record is not in registers of its own: it stays for three clocks after its ``valid``; `sizes` of the
+    page map; `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
     """
 
     def __init__(
         self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, beats_up: int | None = None,
-        at_once: bool = False, halved: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        at_once: bool = False, small: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -51,7 +50,7 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
-        self.beats, self.beats_up, self.at_once, self.halved, self.delay = beats, beats_up or beats, at_once, halved, delay
+        self.beats, self.beats_up, self.at_once, self.small, self.delay = beats, beats_up or beats, at_once, small, delay
         self.sizes, self.tags = sizes, tags
         beat = tlp_beat(width)
         super().__init__(
@@ -87,19 +86,17 @@ class NvmeTracker(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        own, raw_words = ("half", SLOW_RAW_WORDS) if self.halved else ("sync", RAW_WORDS)
-        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats, reader=own)
-        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats_up, reader=own)
-        m.submodules.merge = merge = TlpMerge(self.ticks_per_clock, paced=self.halved)
+        raw_words = SMALL_RAW_WORDS if self.small else RAW_WORDS
+        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
+        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats_up)
+        m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
         engine = Engine(self.queues, self.slots, MARGIN_CLOCKS * self.ticks_per_clock, width=self.width, sizes=self.sizes, tags=self.tags)
-        m.submodules.engine = DomainRenamer(own)(engine)
-        told = self._halves(m, engine) if self.halved else engine
-        record_done, event_done = (told.record_done, told.event_done) if self.halved else (engine.made_at, engine.made_at)
+        m.submodules.engine = engine
         m.submodules.losses = losses = TrackerLosses()
-        m.submodules.lost_queue = lost_queue = SyncFIFOBuffered(width=LOST.size, depth=SLOW_LOST if self.halved else LOST_QUEUE)
+        m.submodules.lost_queue = lost_queue = SyncFIFOBuffered(width=LOST.size, depth=SMALL_LOST if self.small else LOST_QUEUE)
         width = COMMAND.size + DONE_BITS
         m.submodules.records = records = (
-            PassThrough(width, at_once=self.halved) if self.at_once else SyncFIFOBuffered(width=width, depth=RECORDS)
+            PassThrough(width, at_once=self.small) if self.at_once else SyncFIFOBuffered(width=width, depth=RECORDS)
         )
         m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size + DONE_BITS, depth=EVENTS)
         m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)
@@ -145,46 +142,40 @@ class NvmeTracker(wiring.Component):
                 pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
-                parser.free_to.eq(told.free_to),
+                parser.free_to.eq(engine.free_to),
             ]
         m.d.comb += [
-            down.free.eq(told.free & ~told.free_up),
-            up.free.eq(told.free & told.free_up),
+            down.free.eq(engine.free & ~engine.free_up),
+            up.free.eq(engine.free & engine.free_up),
             engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
             engine.read_down.eq(down.read_beat),
             merge.now.eq(self.now),
             engine.next_valid.eq(down.headers.valid | up.headers.valid | stand.any()),
             engine.cfg.valid.eq(self.cfg.valid),
             engine.cfg.payload.eq(self.cfg.payload),
-            self.cfg.ready.eq(engine.cfg.ready if not self.halved else engine.cfg.ready & told.last),
+            self.cfg.ready.eq(engine.cfg.ready),
             self.skip_down.eq(down.skip),
             self.skip_up.eq(up.skip),
         ]
 
         wiring.connect(m, merge.out, engine.tlps)
-        if self.halved:
-            m.d.comb += merge.pace.eq(told.last)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         m.d.comb += [
-            records.w_data.eq(Cat(told.record.payload, record_done)),
-            records.w_en.eq(told.record.valid & self.kept),
-            raw.w_data.eq(told.raw.payload),
-            raw.w_en.eq(told.raw.valid & self.kept),
-            events.w_en.eq(told.event.valid & self.kept),
-            events.w_data.eq(Cat(told.event.payload, event_done)),
+            records.w_data.eq(Cat(engine.record.payload, engine.made_at)),
+            records.w_en.eq(engine.record.valid & self.kept),
+            raw.w_data.eq(engine.raw.payload),
+            raw.w_en.eq(engine.raw.valid & self.kept),
+            events.w_en.eq(engine.event.valid & self.kept),
+            events.w_data.eq(Cat(engine.event.payload, engine.made_at)),
         ]
         m.d.comb += [
-            self.completed.eq(engine.completed & told.last if self.halved else engine.completed), self.completion.eq(engine.completion),
+            self.completed.eq(engine.completed), self.completion.eq(engine.completion),
         ]  # fmt: skip
         for name, value in (
             ("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("snapshot", self.snapshot),
             ("raw_room", raw_words - raw.level),
         ):  # fmt: skip
-            if self.halved:
-                held = Signal.like(getattr(engine, name), name=f"held_{name}", init=name == "perst_n")
-                m.d.half += held.eq(value)
-                value = held
             m.d.comb += getattr(engine, name).eq(value)
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
@@ -207,7 +198,7 @@ class NvmeTracker(wiring.Component):
         source = spec.LossSource
         lost, waits, at_once = Signal(LOST), data.View(LOST, lost_queue.r_data), Signal()
         ripe, lose, lose_tick = Signal(), Signal(SOURCES), Signal(64)
-        m.d.sync += [lose.eq(told.lose), lose_tick.eq(told.lose_tick)]
+        m.d.sync += [lose.eq(engine.lose), lose_tick.eq(engine.lose_tick)]
         m.d.comb += [
             lost.tick.eq(lose_tick), lost_queue.w_data.eq(lost), lost_queue.w_en.eq(lose.any()),
             at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & reached(self.now, waits.tick + self.delay)),
@@ -224,16 +215,16 @@ class NvmeTracker(wiring.Component):
         for number, pulse, tick in (
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
-            (source.RECORDS, told.record.valid & self.kept & ~records.w_rdy, told.record.payload.cqe_tick),
-            (source.EVENTS, told.event.valid & self.kept & ~events.w_rdy, told.event.payload.tick),
+            (source.RECORDS, engine.record.valid & self.kept & ~records.w_rdy, engine.record.payload.cqe_tick),
+            (source.EVENTS, engine.event.valid & self.kept & ~events.w_rdy, engine.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
 
         count = self.counters
         for pulse, counter in (
-            (told.record.valid, count.commands),
-            (told.unmatched, count.unmatched),
+            (engine.record.valid, count.commands),
+            (engine.unmatched, count.unmatched),
         ):
             with m.If(pulse):
                 m.d.sync += counter.eq(counter + 1)
@@ -259,7 +250,7 @@ class NvmeTracker(wiring.Component):
             count.enabled.eq(engine.enabled),
         ]
 
-        with m.If(told.marked):
+        with m.If(engine.marked):
             m.d.sync += [self.snapshot_counters[name].eq(count[name]) for name, _ in SNAPSHOT]
 
         # --- when time may be skipped -----------------------------------------------------------------------------
@@ -276,52 +267,6 @@ class NvmeTracker(wiring.Component):
                 | lose.any()
                 | (lost_queue.level != 0)
                 | latent
-                | (told.busy if self.halved else 0)
             ),
         ]
         return m
-
-    def _halves(self, m: Module, engine) -> _Told:
-        """What the engine says, for ``sync``: registers of ``half``, and what means something for a clock only in its last half."""
-        told = _Told(engine)
-        turn, seen = Signal(), Signal()
-        m.d.half += turn.eq(~turn)
-        m.d.sync += seen.eq(turn)
-        m.d.comb += told.last.eq(turn == seen)
-        for name in ("free", "unmatched", "lose", "marked"):
-            held = Signal.like(getattr(told, name), name=f"held_{name}")
-            m.d.half += held.eq(getattr(engine, name))
-            m.d.comb += getattr(told, name).eq(Mux(told.last, held, 0))
-        m.d.half += [getattr(told, name).eq(getattr(engine, name)) for name in ("free_up", "free_to", "lose_tick")]
-        busy = []
-        for name in ("record", "event", "raw"):
-            port, out = getattr(engine, name), getattr(told, name)
-            held = Signal(name=f"held_{name}")
-            m.d.half += held.eq(port.valid)
-            busy.append(held)
-            if name != "raw":
-                with m.If(port.valid):
-                    m.d.half += getattr(told, f"{name}_done").eq(engine.made_at)
-            if name == "record":
-                # It is registers of the engine, which makes the next one three clocks of `half` after it at the earliest: so it stays for
-                # the four of `sync` from here, in which it is written.
-                m.d.comb += [out.payload.eq(port.payload), out.valid.eq(held & ~told.last)]
-                continue
-            with m.If(port.valid):
-                m.d.half += out.payload.eq(port.payload)
-            m.d.comb += out.valid.eq(held & told.last)
-        m.d.comb += told.busy.eq(Cat(busy).any() | engine.next_valid | engine.tlps.valid)
-        return told
-
-
-class _Told:
-    """Copies of the engine's outputs. ``last``: the last clock of ``sync`` in one of ``half``."""
-
-    def __init__(self, engine) -> None:
-        self.last, self.busy = Signal(name="last"), Signal(name="told_busy")
-        self.free_up, self.free, self.unmatched, self.marked = (
-            Signal(name=f"told_{name}") for name in ("free_up", "free", "unmatched", "marked")
-        )
-        self.free_to, self.lose, self.lose_tick = (Signal.like(getattr(engine, name)) for name in ("free_to", "lose", "lose_tick"))
-        self.record_done, self.event_done = Signal(DONE_BITS), Signal(DONE_BITS)
-        self.record, self.event, self.raw = (getattr(engine, name).signature.create() for name in ("record", "event", "raw"))

@@ -22,22 +22,17 @@ LONGEST_CLOCKS = 1024
 class TlpMerge(wiring.Component):
     """At equal ticks down goes first. Combinational; a header a clock.
 
-    With `paced` headers go only in clocks in which ``pace`` is high, never two in a row, and by what was decided the clock before: which
-    is right, as whoever may go then may go for ever, and nothing else takes a header away.
-
     Ports
     -----
     down, up : headers of each direction.
     comes_down, comes_up : a header of that direction is on its way, of whatever tick.
     pending_down, pending_tick_down, pending_up, pending_tick_up : a TLP of that direction, begun at that tick, is.
     now : the tick counter.
-    pace : see above.
     out : headers of both.
     waiting, deadline : a header is held back until then.
     """
 
-    def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64, *, paced: bool = False) -> None:
-        self.paced = paced
+    def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:
         self.holdoff = holdoff_clocks * ticks_per_clock
         self.longest = (holdoff_clocks + LONGEST_CLOCKS) * ticks_per_clock
         super().__init__(
@@ -51,7 +46,6 @@ class TlpMerge(wiring.Component):
                 "pending_tick_down": In(64),
                 "pending_tick_up": In(64),
                 "now": In(64),
-                "pace": In(1),
                 "out": Out(stream.Signature(MERGED)),
                 "waiting": Out(1),
                 "deadline": Out(64),
@@ -82,16 +76,12 @@ class TlpMerge(wiring.Component):
             self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),
             self.deadline.eq(tick + Mux(aged, self.longest, self.holdoff)),
         ]
-        goes, takes_down = (down.valid | up.valid) & ~self.waiting, down_first
-        if self.paced:
-            may_go, may_go_down = Signal(), Signal()
-            m.d.sync += [may_go.eq(goes), may_go_down.eq(down_first)]
-            goes, takes_down = may_go & self.pace, may_go_down
+        goes = (down.valid | up.valid) & ~self.waiting
         m.d.comb += [
             self.out.valid.eq(goes),
-            self.out.payload.up.eq(~takes_down),
-            self.out.payload.header.eq(Mux(takes_down, down.payload, up.payload)),
-            down.ready.eq(goes & self.out.ready & takes_down),
-            up.ready.eq(goes & self.out.ready & ~takes_down),
+            self.out.payload.up.eq(~down_first),
+            self.out.payload.header.eq(Mux(down_first, down.payload, up.payload)),
+            down.ready.eq(goes & self.out.ready & down_first),
+            up.ready.eq(goes & self.out.ready & ~down_first),
         ]
         return m

@@ -52,7 +52,7 @@ class TlpParser(wiring.Component):
 
     Ports
     -----
-    read_index, read_data : a double word of the payload ring, one clock of the domain `reader` later. read_beat : the beat it is in.
+    read_index, read_data : a double word of the payload ring, one clock later. read_beat : the beat it is in.
     free, free_to : gives the ring's space back up to a header's ``end``.
     pending, pending_tick : a TLP that began at that tick is on its way to ``headers``.
     counted, malformed : how many TLPs in this clock (two where one began inside another and ended at once).
@@ -60,11 +60,10 @@ class TlpParser(wiring.Component):
 
     Parameters
     ----------
-    upstream : the direction is drive to host. beats, headers : depths of payload ring and header FIFO. reader : domain of ``read_data``.
+    upstream : the direction is drive to host. beats, headers : depths of payload ring and header FIFO.
     """
 
-    def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512, reader: str = "sync") -> None:
-        self.reader = reader
+    def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
         self.width = width
         self.upstream = upstream
         self.depth_beats = beats
@@ -105,7 +104,7 @@ class TlpParser(wiring.Component):
         beat, valid = self.beats.payload, self.beats.valid
 
         m.submodules.ring = ring = Memory(shape=self.width, depth=self.depth_beats, init=[])
-        write, read = ring.write_port(), ring.read_port(domain=self.reader)
+        write, read = ring.write_port(), ring.read_port()
         index_bits = ring_bits + 1
 
         def pack(of) -> Value:
@@ -158,7 +157,7 @@ class TlpParser(wiring.Component):
             write.en.eq(valid & storing_now & room),
         ]
         lane = Signal(lane_bits)
-        m.d[self.reader] += lane.eq(self.read_index[:lane_bits])
+        m.d.sync += lane.eq(self.read_index[:lane_bits])
         m.d.comb += [
             read.addr.eq(self.read_index[lane_bits : lane_bits + ring_bits]),
             self.read_data.eq(read.data.word_select(lane, 32)),

@@ -191,7 +191,6 @@ int main(int argc, char **argv) {
     dut.out_ready = out_ready;
     const bool bus = !gate || dut.bus_active;
     dut.clk = 1, dut.bus_clk = bus;
-    dut.half_clk = !(clocks & 1);  // rises with clk
     dut.eval();
     dut.clk = 0, dut.bus_clk = 0;
     dut.eval();

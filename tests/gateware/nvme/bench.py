@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
-from cocotb.utils import get_sim_time
 from wattbell_gateware.layouts import COMMAND, EVENT
 from wattbell_gateware.nvme.layouts import CONFIG, COUNTERS, RAW
 
@@ -53,11 +52,7 @@ class Bench:
 
     async def start(self) -> None:
         dut = self.dut
-        if hasattr(dut, "half_clk"):  # in step with an earlier bench of this test
-            await Timer(8 - int(get_sim_time("ns")) % 8, unit="ns")
         Clock(dut.clk, 4, unit="ns").start()
-        if hasattr(dut, "half_clk"):
-            Clock(dut.half_clk, 8, unit="ns").start()
         for name in ("tlp_down__valid", "tlp_up__valid", "tlp_down__payload", "tlp_up__payload", "cfg__valid"):
             getattr(dut, name).value = 0
         dut.perst_n.value = 1
@@ -67,13 +62,10 @@ class Bench:
         for out in ("commands", "events", "loss_events", "raw"):
             getattr(dut, f"{out}__ready").value = 1
         dut.now.value = 0
-        resets = [dut.rst, *([dut.half_rst] if hasattr(dut, "half_rst") else [])]
-        for reset in resets:
-            reset.value = 1
+        dut.rst.value = 1
         for _ in range(3):
             await RisingEdge(dut.clk)
-        for reset in resets:
-            reset.value = 0
+        dut.rst.value = 0
 
     def beats(self, sent: Sent) -> list[int]:
         """Payloads of the beats of a TLP."""

@@ -30,11 +30,10 @@ def test_tracker(module, seed):
 
 
 def test_tracker_of_the_ecp5():
-    """Small except for the queues, its engine at half the frequency, with four times the cycles for the same traffic. The page map is the
-    scarcest resource."""
+    """Small except for the queues, with four times the cycles for the same traffic. The page map is the scarcest resource."""
     sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_up", "sizes", "tags")}
     env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(sizes["tags"])}
-    dut = NvmeTracker(128, 1, halved=True, **sizes)
+    dut = NvmeTracker(128, 1, small=True, **sizes)
     for testcase in ("lists_from_a_pool_of_512_bytes", "sectors_of_shared_pages"):
         harness.run(dut, name="tracker_ecp5", test_module="cocotb_pages", here=__file__, env=env, testcase=testcase, seed=2)
 

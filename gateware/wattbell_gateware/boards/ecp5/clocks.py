@@ -10,7 +10,7 @@ __all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks", "clock_buffer"]
 CORE_HZ = 62_500_000
 """``sync``: the instrument, 16 ticks a clock: at 128 bits a clock it takes all that two lanes at 5 GT/s bring."""
 HALF_HZ = CORE_HZ // 2
-"""``half``: the tracker's engine. It goes from table to table and decides in between, which takes this part more than 20 ns."""
+"""``half``: the soft core and its memory."""
 FAST_HZ = 2 * CORE_HZ
 """``fast``: the serial ADCs, and the tick counter for the links' clocks."""
 WORD_HZ = 250_000_000
