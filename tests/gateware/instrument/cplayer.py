@@ -126,11 +126,10 @@ def build(variant: str) -> Path:
                 "fast",
                 "--no-assert",
                 "-CFLAGS",
-                f"-DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}{' -DSLOW' if variant in SLOW else ''}",
+                f"-DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}",
                 "-MAKEFLAGS",
                 "OPT_FAST=-O1 OPT_SLOW=-O0" + (" OBJCACHE=ccache" if shutil.which("ccache") else ""),
                 *(["+define+SERIAL"] if serial else []),
-                *(["+define+SLOW"] if variant in SLOW else []),
                 *map(str, sources),
             ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -2,10 +2,10 @@
 //
 // What is driven before an edge is what the instrument sees in the clock behind it; `step` and the clocks belong to the
 // edge itself. Verilator evaluates everything behind a plain top-level input at each evaluation; behind a register, once.
-// BEAT, INSTRUMENT, SERIAL and SLOW are defined on the command line.
+// BEAT, INSTRUMENT and SERIAL are defined on the command line.
 `default_nettype none
 module top (
-    input wire clk, bus_clk, half_clk,
+    input wire clk, bus_clk,
     input wire [15:0] step,
     input wire down_valid, up_valid,
     input wire [`BEAT-1:0] down, up,
@@ -37,9 +37,6 @@ module top (
 
     `INSTRUMENT instrument (
         .clk(clk), .rst(1'b0), .bus_clk(bus_clk), .bus_rst(1'b0), .step(step),
-`ifdef SLOW
-        .half_clk(half_clk), .half_rst(1'b0),
-`endif
         .tlp_down__valid(r_down_valid), .tlp_down__payload(r_down), .tlp_up__valid(r_up_valid), .tlp_up__payload(r_up),
         .perst_n(r_perst_n), .clkreq_n(r_clkreq_n), .link_state(r_link_state),
         .reg_addr(r_reg_addr), .reg_wdata(r_reg_wdata), .reg_we(r_reg_we), .reg_rdata(reg_rdata),

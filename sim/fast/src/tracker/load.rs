@@ -21,7 +21,7 @@ pub const FETCH: Clock = 2;
 pub const SQE: Clock = 20;
 pub const CQE: Clock = 9;
 pub const ENTRY: Clock = 9;
-pub const RECORD: Clock = 3;
+pub const RECORD: Clock = 4;
 /// Of a look at all slots (a reset, a deleted SQ).
 pub const WALK: Clock = 2048;
 
