@@ -1,5 +1,5 @@
-"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and the build for slow parts,
-with serial ADCs, every cycle."""
+"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and the
+build for slow parts, with serial ADCs, every cycle."""
 
 from __future__ import annotations
 
