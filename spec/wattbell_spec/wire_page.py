@@ -40,7 +40,7 @@ time base: ticks of two runs cannot be compared.
 **Order and loss.** `sequence` counts blocks of all kinds, modulo 2**32. `dropped` counts the records of the
 block's kind that the rig itself lost since the last block of that kind: nothing is lost silently. A block is
 closed when it is full or {flush_ms:g} ms after its first record, which bounds the latency at low rates. Command
-records, events of the bus and raw TLPs come 33 us (ECP5: 262 us) after the tick that completed them, each kind in the order of those
+records, events of the bus and raw TLPs come 33 us (ECP5: 131 us) after the tick that completed them, each kind in the order of those
 ticks; a record by its CQ head doorbell.
 
 ## How to read a damaged stream
