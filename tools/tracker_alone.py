@@ -2,9 +2,9 @@
 
     python -m tools.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
 
-The tracker has the sizes of the board's build as a whole. For the clock it is placed and
-routed between a shift register that feeds its inputs and one that takes its outputs: its own paths from register to register are the
-figure, not those of pins. What only a simulator reads (SIMULATED) is left out. The router is asked for the frequency that placement
+The tracker has the sizes of the board's build. For the clock it is placed and routed between a shift register that feeds its inputs and
+one that takes its outputs: its own paths from register to register are the figure, not those of pins. What only a simulator reads
+(SIMULATED) is left out. The router is asked for the frequency that placement
 estimates: it mends what is slower than it is asked for, and asked for more than there is it does not come to its end. `--place-only` ends
 with that estimate. Ends with status 1 when a step fails; a figure below an aim is a figure.
 """

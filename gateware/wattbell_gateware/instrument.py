@@ -177,7 +177,7 @@ class Instrument(wiring.Component):
                 tags=options.tags,
             )
         )
-        # A record stays for as long as it takes to write it in quarters, where it does not wait in a register of its own (`small`).
+        # A record of a small tracker stays for the four clocks that it takes to write it in quarters.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(_RECORD, RECORD_FIFO)
         early = ticks if slow else 0

@@ -32,9 +32,9 @@ class NvmeTracker(wiring.Component):
     Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
     (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
     `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
-    `at_once`: whoever takes records is always ready; `small`: for parts with few block RAMs, less waits for whoever takes events and
-    raw TLPs, and with `at_once` a record is not in registers of its own: it stays for three clocks after its ``valid``; `sizes` of the
-    page map; `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
+    `at_once`: whoever takes records is always ready; `small`: for parts with few block RAMs, raw TLPs and losses have less
+    room, and with `at_once` records have no registers of their own: each stays for three clocks after its ``valid``; `sizes` of the page
+    map; `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
     """
 
     def __init__(
@@ -170,13 +170,14 @@ class NvmeTracker(wiring.Component):
             events.w_data.eq(Cat(engine.event.payload, engine.made_at)),
         ]
         m.d.comb += [
-            self.completed.eq(engine.completed), self.completion.eq(engine.completion),
-        ]  # fmt: skip
-        for name, value in (
-            ("now", self.now), ("perst_n", self.perst_n), ("run", self.run), ("snapshot", self.snapshot),
-            ("raw_room", raw_words - raw.level),
-        ):  # fmt: skip
-            m.d.comb += getattr(engine, name).eq(value)
+            self.completed.eq(engine.completed),
+            self.completion.eq(engine.completion),
+            engine.now.eq(self.now),
+            engine.perst_n.eq(self.perst_n),
+            engine.run.eq(self.run),
+            engine.snapshot.eq(self.snapshot),
+            engine.raw_room.eq(raw_words - raw.level),
+        ]
         for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
             m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
         m.d.comb += [
