@@ -9,7 +9,7 @@ from cocotb.triggers import ReadOnly, RisingEdge
 
 from tests.gateware.nvme.bench import Bench
 from tests.gateware.nvme.expect import FLUSH, READ, WRITE
-from tests.gateware.nvme.link import UP, Sent
+from tests.gateware.nvme.link import DOWN, UP, Sent
 from tests.gateware.nvme.memory import Pool
 from tests.gateware.nvme.scenario import TICKS, WIDTH, boot, make
 
@@ -106,6 +106,59 @@ async def as_documented(dut):
     assert all(r[2] <= 34 for r in took["list"]), took["list"]
     lists = [sum(n for n in r[4:-3] if n > 7) for r in took["list"]]  # 31 entries
     assert all(7 * 31 <= n <= 10 * 31 + 20 for n in lists), lists
+
+
+@cocotb.test()
+async def several_at_once(dut):
+    """Commands without data that share a doorbell, a fetch, a completion, a write of CQEs, an interrupt, and a CQ head doorbell."""
+    clock, link, model = make(4)
+    boot(model, 1, sizes=(16, 16))
+    model.brief, model.coalesce, model.work = True, 51, (500, 501)
+    first: dict[int, int] = {}
+    for several in (1, 2, 4) * 4:
+        model.fetch_burst = model.cqes = several
+        first[len(link.sent)] = several
+        for _ in range(several):
+            model.io(1, FLUSH, 0)
+        model.ring(1)
+        clock.run()
+        link.drain()
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    for _ in range(1100):
+        await RisingEdge(dut.clk)
+    took: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    several, left, message = 0, 0, False
+    for number, sent in enumerate(sorted(link.sent, key=lambda s: s.tick)):
+        count = await clocks(dut, bench, sent) - 2  # as above
+        dws = int.from_bytes(sent.raw[2:4], "big") & 0x3FF
+        if number in first:
+            several = left = first[number]
+            took["doorbell"][several].add(count)
+        elif not several:  # boot
+            continue
+        elif sent.direction == DOWN and dws >= 16:
+            took["SQEs"][dws // 16].add(count)
+        elif sent.direction == DOWN:  # one that releases what an earlier one had left has fewer
+            if left == 0 and message:
+                took["CQ head doorbell"][several].add(count - 1)
+        elif dws >= 16 and len(sent.raw) == 16:  # 4 double words of header, and no data
+            took["fetch"][dws // 16].add(count)
+        elif dws >= 4:
+            took["CQEs"][dws // 4].add(count)
+            left, message = left - dws // 4, dws // 4 == several
+        elif message:
+            took["interrupt"][several].add(count)
+    expected = {
+        "doorbell": {n: {5 + n} for n in (1, 2, 4)},
+        "fetch": {n: {4 + 2 * n} for n in took["fetch"]},
+        "SQEs": {n: {1 + 6 * n} for n in (1, 2)},  # of 128 bytes at the most
+        "CQEs": {1: {8}, 2: {6 + 9 * 2}, 4: {6 + 9 * 4}},
+        "interrupt": {n: {6 + n} for n in (1, 2, 4)},
+        "CQ head doorbell": {n: {2 + 4 * n} for n in (1, 2, 4)},
+    }
+    assert {1, 2} <= took["fetch"].keys()
+    assert {name: dict(by) for name, by in took.items()} == expected
 
 
 @cocotb.test()
