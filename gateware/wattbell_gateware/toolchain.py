@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -51,11 +53,21 @@ def versions(packages: list[str]) -> str:
     return ", ".join(found)
 
 
-def run(command: list[str], log: Path, cwd: Path) -> None:
-    """Run a tool with its output in ``log``; raises BuildError with the end of it."""
-    with log.open("w") as out:
-        done = subprocess.run(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT, check=False)
-    if done.returncode != 0:
+def run(command: list[str], log: Path, cwd: Path, *, hopeless: Callable[[str], str] = lambda _said: "", look_s: float = 5) -> None:
+    """Run a tool with its output in ``log``; raises BuildError with the end of it.
+
+    `hopeless`: of what it has said, why it will not come to its end (or nothing); asked every `look_s`.
+    """
+    with log.open("w") as out, subprocess.Popen(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT) as tool:
+        try:
+            while tool.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    tool.wait(look_s)
+                if tool.returncode is None and (why := hopeless(log.read_text(errors="replace"))):
+                    raise BuildError(f"{Path(command[0]).name} was ended (all it said is in {log}): {why}")
+        finally:
+            tool.kill()
+    if tool.returncode != 0:
         text = log.read_text(errors="replace")
         errors = [line for line in text.splitlines() if line.startswith("ERROR")] or text.splitlines()[-10:]
         raise BuildError(f"{Path(command[0]).name} failed (all it said is in {log}):\n" + "\n".join(errors))

