@@ -10,7 +10,7 @@ __all__ = ["Identify"]
 class Identify:
     """Counts of what may be an Identify.
 
-    armed : an Identify may be on its way, as of the clock before; a port of the engine.
+    armed : an Identify may be on its way; a port of the engine.
     announced, known : strobes: an admin command was announced whose SQE is not known yet (so it may be Identify); that of one is known.
     count : Identify commands in flight.
     """
@@ -26,7 +26,7 @@ class Identify:
         m.d.sync += [self.arm.eq(0), self.count.eq(0)]
 
     def connect(self, m: Module) -> None:
-        m.d.sync += self._armed.eq((self.arm != 0) | (self.count != 0))
+        m.d.comb += self._armed.eq((self.arm != 0) | (self.count != 0))
         with m.If(self.announced & ~self.arm.all()):
             m.d.sync += self.arm.eq(self.arm + 1)
         with m.If(self.known & (self.arm != 0)):

@@ -54,11 +54,9 @@ class Insertion:
         self._crowded = Signal()
         self._crowded_key = Signal(52)
         self._crowded_tick = Signal(64)
-        self._long_ago = Signal()  # `_crowded_tick` was, in the clock before: looked at two clocks after the TLP came at the earliest
         self._insert, self._span = Subroutine("INSERT"), Subroutine("SPAN")
 
     def connect(self, m: Module) -> None:
-        m.d.sync += self._long_ago.eq((self.tlp.header.tick - self._crowded_tick)[tables.CROWDED_BITS :] != 0)
         for number in reversed(range(self.map.count)):
             with m.If(self._same[number]):
                 m.d.comb += self._same_way.eq(number)
@@ -130,7 +128,7 @@ class Insertion:
         with m.State("INSERT_CROWDED"):
             pagemap.keep(m)
             m.next = "INSERT_COMPARE"
-            with m.If(self._long_ago):
+            with m.If((self.tlp.header.tick - self._crowded_tick)[tables.CROWDED_BITS :] != 0):
                 m.d.sync += self._crowded.eq(0)
             with m.Else():
                 slots.flag(m, self.entry.slot, int(Flag.DATA_PARTIAL))

