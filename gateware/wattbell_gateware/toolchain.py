@@ -14,8 +14,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["END", "NAME", "ROOT", "BuildError", "check_packages", "digest", "fresh", "made", "plain_names", "prepare", "run", "sources",
-           "timed", "versions", "write_docs", "yosys"]  # fmt: skip
+__all__ = ["END", "NAME", "ROOT", "BuildError", "HopelessError", "check_packages", "digest", "fresh", "made", "plain_names", "prepare",
+           "run", "sources", "timed", "versions", "write_docs", "yosys"]  # fmt: skip
 
 ROOT = Path(__file__).parents[2]
 NAME = "tap"
@@ -33,6 +33,10 @@ for command in sys.argv[1:]:
 
 class BuildError(Exception):
     """Ends the build; the message says what to do."""
+
+
+class HopelessError(BuildError):
+    """A tool was ended that would not have come to its end."""
 
 
 def check_packages(needed: dict[str, str]) -> None:
@@ -56,7 +60,7 @@ def versions(packages: list[str]) -> str:
 def run(command: list[str], log: Path, cwd: Path, *, hopeless: Callable[[str], str] = lambda _said: "", look_s: float = 5) -> None:
     """Run a tool with its output in ``log``; raises BuildError with the end of it.
 
-    `hopeless`: of what it has said, why it will not come to its end (or nothing); asked every `look_s`.
+    `hopeless`: of what it has said, why it will not come to its end (or nothing); asked every `look_s`. Raises HopelessError then.
     """
     with log.open("w") as out, subprocess.Popen(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT) as tool:
         try:
@@ -64,7 +68,7 @@ def run(command: list[str], log: Path, cwd: Path, *, hopeless: Callable[[str], s
                 with suppress(subprocess.TimeoutExpired):
                     tool.wait(look_s)
                 if tool.returncode is None and (why := hopeless(log.read_text(errors="replace"))):
-                    raise BuildError(f"{Path(command[0]).name} was ended (all it said is in {log}): {why}")
+                    raise HopelessError(f"{Path(command[0]).name} was ended (all it said is in {log}): {why}")
         finally:
             tool.kill()
     if tool.returncode != 0:

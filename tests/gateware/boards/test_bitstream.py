@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+from functools import partial
 
 import pytest
 from wattbell_gateware import build, toolchain
@@ -45,13 +46,50 @@ def test_a_tool_that_fails_is_quoted(tmp_path):
     assert "much" in log.read_text()
 
 
+STUCK = "Info:     iter=535 wires=1206942 overused=0 overuse=0 tmgfail={} archfail=NA\n"
+"""Of a run that was asked for 65.6 MHz and tried some 42 connections for 300 passes."""
+
+
 def test_a_router_that_will_not_come_to_its_end_is_ended(tmp_path):
-    """Of a run that was asked for 65.6 MHz, and tried the same 42 connections for 300 passes."""
-    said = "Info:     iter=535 wires=1206942 overused=0 overuse=0 tmgfail=42 archfail=NA\n"
-    assert not bitstream.endless(said * bitstream.PASSES)
-    command = [sys.executable, "-c", f"import time; print({said!r} * {bitstream.PASSES + 1}, flush=True); time.sleep(600)"]
-    with pytest.raises(toolchain.BuildError, match="was ended.* 0 wires .* 42 connections .*another seed, or ask for less"):
+    falling = "".join(STUCK.format(n) for n in range(600, 42, -2))
+    assert not bitstream.endless(falling + STUCK.format(42) + bitstream.PASSES * STUCK.format(43))
+    said = falling + (bitstream.PASSES + 2) * STUCK.format(44)
+    command = [sys.executable, "-c", f"import time; print({said!r}, flush=True); time.sleep(600)"]
+    with pytest.raises(toolchain.HopelessError, match="was ended.* last 60 of the 341 passes .* 0 wires .* 44 connections .*another seed"):
         toolchain.run(command, tmp_path / "log", tmp_path, hopeless=bitstream.endless, look_s=0.05)
+
+
+def test_less_is_asked_for_where_the_router_does_not_come_to_its_end(tmp_path, monkeypatch, capsys):
+    """A stand-in for nextpnr that reaches 1.03 times the clocks, and tries for ever when asked for more."""
+    (tmp_path / "held.json").write_text(json.dumps(NETLIST))
+    (tmp_path / "tap.lpf").write_text('FREQUENCY NET "clocks.clock_sync" 125000000.0 HZ;\n')
+    program = tmp_path / "nextpnr"
+    program.write_text(
+        f"""#!{sys.executable}
+import sys, time
+option = dict(zip(sys.argv, sys.argv[1:]))
+if float(open(option["--lpf"]).read().split()[-2]) > 1.03 * 125e6 + 1:
+    print({STUCK.format(42) * (bitstream.PASSES + 2)!r}, flush=True)
+    time.sleep(600)
+open(option["--textcfg"], "w").write("placed")
+open(option["--report"], "w").write({json.dumps(nextpnr_report(129.0))!r})
+"""
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(bitstream, "versions", lambda _program: "")
+    monkeypatch.setattr(bitstream, "run", partial(toolchain.run, look_s=0.05))
+    asked = [bitstream.aim(tmp_path, times) for times in (1.05, 1.03)]
+    placed = bitstream.place(tmp_path, 3, str(program), asked)
+    assert placed.clocks["sync"].achieved == 129.0 and "seed 3: nextpnr was ended" in capsys.readouterr().err
+    program.unlink()  # what was placed is not placed again
+    assert bitstream.place(tmp_path, 3, str(program), asked) == placed
+    (tmp_path / "tap-3.report.json").unlink()
+    program.write_text(
+        f"#!{sys.executable}\nimport time; print({STUCK.format(42) * (bitstream.PASSES + 2)!r}, flush=True); time.sleep(600)"
+    )
+    program.chmod(0o755)
+    with pytest.raises(toolchain.HopelessError, match="another seed"):
+        bitstream.place(tmp_path, 3, str(program), asked)
 
 
 def test_what_nextpnr_does_not_call_an_error_is_one():
