@@ -86,9 +86,9 @@ compare: setup sim rtl  ## the demo's trace, and ten drawn for the day, through 
 formal: setup  ## every proof, the long ones too (minutes)
 	@WATTBELL_FORMAL=all $(PY) -m pytest -q --timeout 3600 tests/gateware/formal
 
-tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (an hour)
-	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q tests/slow/test_lanes.py
-	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q tests/slow/test_tap.py
+tap: setup  ## the tap of lanes over a million packets with bit errors, replays, retraining, at every width and speed (20 minutes)
+	@WATTBELL_TAP_TLPS=$${TLPS:-1000000} $(PY) -m pytest -q -n 2 tests/slow/test_lanes.py
+	@WATTBELL_TAP_TLPS=$${RANDOM_TLPS:-20000} $(PY) -m pytest -q -n 2 tests/slow/test_tap.py
 
 alignments: setup sim rtl  ## a hundred random offsets and drifts of a Joulescope-like recording against fio's JSON (minutes; ALIGNMENTS=100)
 	@WATTBELL_ALIGNMENTS=$${ALIGNMENTS:-100} $(PY) -m pytest -q -s tests/slow/test_alignments.py

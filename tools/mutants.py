@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = Path("tests/mutants")
 ARGUED = KEPT / "equivalent.toml"
 PAGE = ROOT / "docs" / "testing.md"
-BEGIN, END = "<!-- generated: tools/mutants.py --docs -->", "<!-- end of generated -->"
+BEGIN, END = "<!-- generated: tools/mutants.py --docs, {} -->", "<!-- end of generated -->"
 
 PACKAGES = ("analysis", "measure", "wire", "capture", "suites")
 _LONGEST_S = 1800
@@ -602,16 +602,19 @@ def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> lis
 
 
 def write_page(results: Results, current: set[str], kept: dict[str, int], made: dict[str, int]) -> None:
-    rows = [row for row in results.rows.values() if row["key"] in current]
-    dates = sorted({row["date"] for row in rows})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "never"
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    text = [BEGIN, f"Tried {when}, commits {commits}.", "", "Kept as data:", "", *table(rows, kept, True), ""]
-    text += ["Made by Cosmic Ray, a random sample (interval: 95 %):", "", *table(rows, made, False), END]
+    """The table of each kind that has results; that of the other stays, with its day and commits."""
     page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    PAGE.write_text(head + "\n".join(text) + tail, encoding="utf-8")
+    for kind, of in (("kept", kept), ("made", made)):
+        rows = [row for row in results.rows.values() if row["key"] in current and row["kept"] == (kind == "kept")]
+        if not rows:
+            continue
+        dates = sorted({row["date"] for row in rows})
+        when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        commits = ", ".join(sorted({row["commit"] for row in rows}))
+        head, begin, rest = page.partition(BEGIN.format(kind))
+        _, end, tail = rest.partition(END)
+        page = f"{head}{begin}\nTried {when}, commits {commits}.\n\n" + "\n".join(table(rows, of, kind == "kept")) + f"\n{end}{tail}"
+    PAGE.write_text(page, encoding="utf-8")
 
 
 # -- command -----------------------------------------------------------------------------------------------------------
