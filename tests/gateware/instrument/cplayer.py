@@ -6,13 +6,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from wattbell_gateware import generate
 from wattbell_gateware.instrument import Instrument, Options
@@ -32,7 +33,8 @@ VARIANTS = generate.VARIANTS | SLOW | LATE
 
 
 class RestingMerge(wiring.Component):
-    """A merge that hands out nothing for up to 63 clocks after every sixteenth header or so."""
+    """A merge that hands out nothing for up to 63 clocks after every sixteenth header or so, and for up to 2047 after one in 256: longer
+    than anything takes that is not a burst, shorter than ``RELEASE_CLOCKS``."""
 
     def __init__(self, *args, **options) -> None:
         self._inner = TlpMerge(*args, **options)
@@ -41,7 +43,7 @@ class RestingMerge(wiring.Component):
     def elaborate(self, _platform) -> Module:
         m = Module()
         m.submodules.inner = inner = self._inner
-        noise, rest = Signal(16, init=0xACE1), Signal(6)
+        noise, rest = Signal(16, init=0xACE1), Signal(11)
         m.d.sync += noise.eq(Cat(noise[15] ^ noise[13] ^ noise[12] ^ noise[10], noise[:15]))
         for name, member in self.signature.members.items():
             if name == "out":
@@ -59,15 +61,16 @@ class RestingMerge(wiring.Component):
         with m.If(rest != 0):
             m.d.sync += rest.eq(rest - 1)
         with m.Elif(self.out.valid & self.out.ready & (noise[:4] == 0)):
-            m.d.sync += rest.eq(noise[4:10])
+            m.d.sync += rest.eq(Mux(noise[4:8] == 0, noise[5:], noise[8:14]))
         return m
 
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a run: the stream, cycles evaluated, cycles of the tracker."""
+    """Result of a run: the stream, the tick at which each word of it was taken, cycles evaluated, cycles of the tracker."""
 
     stream: bytes
+    ticks: tuple[int, ...]
     clocks: int
     bus_clocks: int
 
@@ -144,4 +147,5 @@ def play(player: Path, script: Path, out: Path, *modes: str) -> Run:
     done = subprocess.run([str(player), str(script), str(out), *modes], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     clocks, bus_clocks, *_ = done.stdout.split()
-    return Run(out.read_bytes(), int(clocks), int(bus_clocks))
+    ticks = struct.iter_unpack("<Q", Path(f"{out}.ticks").read_bytes())
+    return Run(out.read_bytes(), tuple(tick for (tick,) in ticks), int(clocks), int(bus_clocks))

@@ -3,6 +3,7 @@
 //
 //   player SCRIPT OUT [skip] [gate]      skip: leave out idle clocks; gate: leave out idle edges of bus_clk
 //
+// OUT.ticks gets the tick at which each word of it was taken, in 8 bytes.
 // Script, one input a line, sorted by tick:
 //   jump TICK                 before anything: advance the counter in steps (the rig is idle)
 //   tlp TICK DIR HEX ERROR    a TLP (0 host to drive, 1 drive to host) whose first beat is in the first free clock at TICK
@@ -129,7 +130,7 @@ int main(int argc, char **argv) {
       lanes[dir].queue.push_back(tlp);
     } else { std::cerr << "bad line: " << line << "\n"; return 2; }
   }
-  std::FILE *out = std::fopen(argv[2], "wb");
+  std::FILE *out = std::fopen(argv[2], "wb"), *ticks = std::fopen((std::string(argv[2]) + ".ticks").c_str(), "wb");
   uint64_t clocks = 0, bus_clocks = 0, words = 0;
   int out_ready = 1, dut_ready = 0;
   dut.clkreq_n = 1;
@@ -165,6 +166,7 @@ int main(int argc, char **argv) {
     if (taken) {
       const uint32_t word = uint32_t(dut.out);
       std::fwrite(&word, 4, 1, out);
+      std::fwrite(&now, 8, 1, ticks);
       ++words;
     }
     if (then >= jump) {
@@ -199,6 +201,7 @@ int main(int argc, char **argv) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::fclose(out);
+  std::fclose(ticks);
   dut.final();
   std::printf("%llu %llu %llu %.6f\n", (unsigned long long)clocks, (unsigned long long)bus_clocks, (unsigned long long)words, seconds);
   return 0;

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -107,23 +108,25 @@ def test_skipping_changes_no_byte(played):
         return
     for mode, run in runs.items():
         assert run.stream == every.stream, f"{mode}: differs at byte {first_difference(run.stream, every.stream)}"
+        assert run.ticks == every.ticks, f"{mode}: word {first_difference(run.ticks, every.ticks)} comes in another cycle"
     assert runs["gate"].clocks == every.clocks and runs["gate"].bus_clocks < every.clocks / 3
     assert runs["skip"].clocks < every.clocks / 3
 
 
 def test_a_tracker_that_is_late_changes_no_byte(tmp_path):
-    """The stream is a function of ticks: with another latency for almost every TLP, the same blocks in the same order. At a quarter of the
+    """The stream is a function of ticks: with another latency for almost every TLP, the same words in the same cycles. At a quarter of the
     link's rate: at the full one, the queues before a tracker that rests so often overflow."""
     script, _ = scripted(tmp_path, "instrument_x4_word", "16")
-    every = cplayer.play(cplayer.build("instrument_x4_word"), script, tmp_path / "stream").stream
-    late = cplayer.play(cplayer.build("instrument_late"), script, tmp_path / "late").stream
-    assert late == every, f"differs at byte {first_difference(late, every)}"
-    found = blockparser.blocks(late)
+    every = cplayer.play(cplayer.build("instrument_x4_word"), script, tmp_path / "stream")
+    late = cplayer.play(cplayer.build("instrument_late"), script, tmp_path / "late")
+    assert late.stream == every.stream, f"differs at byte {first_difference(late.stream, every.stream)}"
+    assert late.ticks == every.ticks, f"word {first_difference(late.ticks, every.ticks)} comes in another cycle"
+    found = blockparser.blocks(late.stream)
     assert len(found) > 30 and sum(len(records(b)) for b in found if b.kind == blockparser.COMMANDS) > 100
     assert all(b.dropped == 0 for b in found if b.kind == blockparser.COMMANDS), "an overload shows nothing"
 
 
-def first_difference(a: bytes, b: bytes) -> int:
+def first_difference(a: Sequence[int], b: Sequence[int]) -> int:
     return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
