@@ -453,7 +453,7 @@ def made_faults(areas: Sequence[str]) -> list[Place]:
     """Every fault that can be made in the packages."""
     found = []
     for area in areas:
-        for path in sorted((Work.clone / "host" / "wattbell" / area).glob("*.py")):
+        for path in sorted((Work.clone / "host" / "wattbell" / area).rglob("*.py")):
             name, source = str(path.relative_to(Work.clone)), path.read_text(encoding="utf-8")
             for operator, _, occurrence, line, _ in places(source):
                 key = hashlib.sha256("\0".join((name, operator, str(occurrence), source)).encode()).hexdigest()[:16]
@@ -683,7 +683,7 @@ def campaign(arguments: argparse.Namespace) -> None:
     if unknown := set(arguments.area or []) - known:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
     of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
-    every = [] if arguments.kept and not arguments.docs else made_faults(PACKAGES)
+    every = [] if arguments.kept else made_faults(PACKAGES)
     arguments_kept = arguments_of(Work.clone)
     if every and (left := useless(arguments_kept, every)):
         raise Mistake("\n".join(f"{ARGUED.name}: about no fault: {argument.file}, {argument.line}" for argument in left))
