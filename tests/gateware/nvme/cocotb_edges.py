@@ -1,5 +1,5 @@
 """Rare cases: larger memory pages, SGLs, several CQEs in a TLP, too many starts in a page, a 65th queue, no capture, its ends,
-a late doorbell."""
+a late doorbell, and one that was not seen."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cocotb.triggers import RisingEdge
 
 from tests.gateware.nvme.bench import Bench, Pin
 from tests.gateware.nvme.cocotb_pages import keep_busy, start
-from tests.gateware.nvme.expect import FLUSH, PARTIAL, READ, WRITE
-from tests.gateware.nvme.link import Sent
+from tests.gateware.nvme.expect import FLUSH, GUESS, PARTIAL, READ, WRITE
+from tests.gateware.nvme.link import Link, Sent
 from tests.gateware.nvme.memory import Pool
+from tests.gateware.nvme.model import Model
 from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, make, run, workload
 
 EVENT_REQUEST = 0x0C
@@ -230,6 +231,13 @@ async def a_capture_is_from_a_tick_to_before_a_tick(dut):
     assert told_at == Counter((s.tick, s.direction) for s in refused if not stop <= s.tick < go)
 
 
+def bells_of_queue_1(model: Model, link: Link) -> list[int]:
+    """Which of the TLPs are its SQ doorbells."""
+    register = model.bar0 + 0x1000 + 2 * (4 << model.stride)
+    return [n for n, s in enumerate(link.sent) if s.direction == 0 and s.raw[0] & 0x5F == 0x40 and len(s.raw) in (16, 20)
+            and int.from_bytes(s.raw[8:-4], "big") == register]  # fmt: skip
+
+
 @cocotb.test()
 async def late_doorbell(dut):
     """A doorbell lost to the tap comes again after the next one: no lap of the queue, every command once."""
@@ -239,9 +247,7 @@ async def late_doorbell(dut):
         model.io(1, FLUSH)
         model.ring(1)
         clock.run()
-    register = model.bar0 + 0x1000 + 2 * (4 << model.stride)
-    bells = [n for n, s in enumerate(link.sent) if s.direction == 0 and s.raw[0] & 0x5F == 0x40 and len(s.raw) in (16, 20)
-             and int.from_bytes(s.raw[8:-4], "big") == register]  # fmt: skip
+    bells = bells_of_queue_1(model, link)
     late, following = bells[3], bells[4]
     again = dataclasses.replace(link.sent[late], tick=link.sent[following].tick + 48, lost=True)
     link.sent[following].lost = True
@@ -254,3 +260,24 @@ async def late_doorbell(dut):
     mine = [r for r in bench.records if r["qid"] == 1]
     assert len(mine) == 7 and len({r["cid"] for r in mine}) == 7, mine
     assert counters["in_flight"] == 0 and counters["lost_commands"] == 0
+
+
+@cocotb.test()
+async def doorbell_unseen(dut):
+    """One that the tap did not see, nor that it did not: what is read tells where the tail is, and so the next doorbell announces its
+    commands, though it is rung to where the tail was before."""
+    clock, link, model = make(SEED + 51)
+    boot(model, 1, sizes=(4, 4))
+    for commands in (1, 3):  # after that of boot
+        for _ in range(commands):
+            model.io(1, FLUSH)
+        model.ring(1)
+        clock.run()
+    bells = bells_of_queue_1(model, link)
+    assert [link.sent[n].raw[-4] for n in bells] == [1, 2, 1]
+    del link.sent[bells[1]]
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    assert [r["flags"] for r in bench.records if r["qid"] == 1] == [0, GUESS, 0, 0, 0]
+    assert (await bench.counters())["in_flight"] == 0
