@@ -9,7 +9,7 @@ from tests.gateware.lanes.lane_player import Delivered, Told
 from tests.gateware.lanes.sender import Sender
 
 REMEMBERED = 64
-"""How far behind the newest TLP a lost one is still accepted when replayed (docs/gateware.md)."""
+"""How far behind the newest TLP a lost one is still accepted when replayed (docs/phy.md)."""
 
 
 @dataclass
