@@ -12,10 +12,10 @@ say() { printf '\033[1msetup:\033[0m %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
 # --- Debian packages -------------------------------------------------------------------------------------------------
-packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
+packages=(ca-certificates git clang g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
   gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf)
 [ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs fio pciutils ngspice
-  chromium clang libclang-rt-14-dev)
+  chromium libclang-rt-14-dev)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.
 cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.88.0 ]; }
