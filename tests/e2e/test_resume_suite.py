@@ -49,7 +49,7 @@ def start(folder: Path, command: list[str]) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str], code: int = 0) -> str:
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate()
     assert process.returncode == code, err
     assert "Traceback" not in err
     return err
