@@ -5,6 +5,8 @@
     tools/bare.py --load 2                    the same beside two busy processes
     tools/bare.py --keep "make demo" "make lint"
                                               other commands; the root stays, and its path is printed
+    tools/bare.py --again /var/tmp/wattbell-bare-x/root "make lint"
+                                              in a root that stayed, with HEAD of now and all that was built there
 
 The root has Debian's packages of priority `important`, plus ca-certificates, git and make. HEAD is cloned into it. The root shares the
 kernel, the network and the configuration of the package sources with this machine, and ``../shared`` if that exists. Nothing else of this
@@ -134,6 +136,15 @@ def make_root(root: Path) -> None:
     say(f"Debian 12 with commit {commit[:8]} in {root}")
 
 
+def update_root(root: Path) -> None:
+    """Bring HEAD into the clone of a root that an earlier run kept."""
+    clone = root / HOME / "wattbell"
+    if not (clone / ".git").is_dir():
+        raise GuestError(f"{root} is no root of an earlier run: it has no {HOME}/wattbell")
+    subprocess.run(["git", "-C", str(clone), "fetch", "--quiet", str(CHECKOUT), "HEAD"], check=True)
+    subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"], check=True)
+
+
 def run_inside(root: Path, command: str) -> int:
     """Exit code of a shell command in the clone within ``root``."""
     environment = {name: os.environ[name] for name in VARIABLES if name in os.environ}
@@ -176,17 +187,20 @@ def main() -> int:
     parser.add_argument("commands", nargs="*", default=list(COMMANDS), metavar="COMMAND", help=f"default: {', '.join(COMMANDS)}")
     parser.add_argument("--dir", type=Path, default=Path("/var/tmp"), help="where the root is made (default %(default)s)")
     parser.add_argument("--keep", action="store_true", help="leave the root there")
+    parser.add_argument("--again", type=Path, metavar="ROOT", help="use the root that an earlier run kept")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="keep N processes busy meanwhile")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     check_machine()
-    folder = Path(tempfile.mkdtemp(prefix="wattbell-bare-", dir=options.dir))
-    root = folder / "root"
+    root: Path = options.again or Path(tempfile.mkdtemp(prefix="wattbell-bare-", dir=options.dir)) / "root"
     began = time.monotonic()
     taken: list[str] = []
     try:
-        make_root(root)
-        taken.append(f"root {minutes(time.monotonic() - began)}")
+        if options.again:
+            update_root(root)
+        else:
+            make_root(root)
+            taken.append(f"root {minutes(time.monotonic() - began)}")
         code = 0
         with load(options.load):
             for command in options.commands:
@@ -200,10 +214,10 @@ def main() -> int:
     except GuestError as error:
         die(str(error))
     finally:
-        if options.keep:
-            say(f"the root is in {root}; remove it with: rm -rf {folder}")
+        if options.keep or options.again:
+            say(f"the root is in {root}; remove it with: rm -rf {root.parent}")
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(root.parent, ignore_errors=True)
     say(f"{'; '.join(taken)}; in all {minutes(time.monotonic() - began)}")
     return code
 

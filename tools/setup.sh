@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 to where `make demo` and `make test` can run; does nothing where all is there already.
-#   tools/setup.sh [run|dev]    run: what the demo needs; dev (default): tests, lint and the Linux guest as well
+#   tools/setup.sh [run|dev]              run: what the demo needs; dev (default): tests, lint and the Linux guest as well
+#   tools/setup.sh [run|dev] --packages   only prints the Debian packages that this level needs on this machine
 # Needs root or sudo only while Debian packages are missing. Every failure names what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 level="${1:-dev}"
 stamp_dir=build/setup
-mkdir -p "$stamp_dir"
 
 say() { printf '\033[1msetup:\033[0m %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
@@ -25,6 +25,8 @@ if [ "$level" = dev ]; then
   command -v rustfmt >/dev/null || packages+=(rustfmt-web)
 fi
 
+[ "${2:-}" != --packages ] || { printf '%s\n' "${packages[@]}"; exit; }
+mkdir -p "$stamp_dir"
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
