@@ -68,7 +68,7 @@ test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
 test-python: setup sim rtl-tests guest
-	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
+	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
 lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
