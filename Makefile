@@ -59,7 +59,8 @@ demo: demo-takes  ## virtual rig, Intel 660p, short suite, report
 
 test:  ## everything CI runs
 	@$(MAKE) --no-print-directory -j2 sim rtl-tests guest
-	@$(MAKE) --no-print-directory lint test-rust test-python
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
+	@$(MAKE) --no-print-directory test-python
 
 bare:  ## demo, test and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (45 minutes; root; BARE="--load 2")
 	@python3 tools/bare.py $(BARE)
