@@ -10,7 +10,7 @@ import typer
 
 from ..errors import ResultsError
 from ..jsondata import JsonObject
-from . import output
+from . import applies, output
 from .record import Json
 from .results import StoreOption
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     references: Annotated[
         list[str], typer.Argument(metavar="A B...", help="Results directories, capture directories, or ids in the store.")
     ],
@@ -69,7 +70,7 @@ def compare(
     hard = [reason for reason in found if "scaled" in reason or "different versions" in reason]
     if hard and not mixed:
         raise ResultsError(f"{' '.join(hard)} With --mixed they go on one page, which says so.")
-    if not opened and (store or default_path()).is_file():
+    if not opened and (applies.is_given(context, "store") or (store or default_path()).is_file()):
         get()
     with output.spinner("drawing"):
         written = write_suite_page(runs, out, opened[0] if opened else None, plots)
