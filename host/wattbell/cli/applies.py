@@ -114,7 +114,7 @@ RUN: dict[str, tuple[Box, ...]] = {
     "--discard-captures": OF_A_SUITE,
     "--resume": OF_A_SUITE,
     "--page/--no-page": OF_A_SUITE,
-    "--plots": OF_A_SUITE,
+    "--plots/--no-plots": OF_A_SUITE,
     "--store": OF_A_SUITE,
     "--no-store": OF_A_SUITE,
     "--force": EVERYWHERE,
@@ -201,7 +201,7 @@ def why_not(option: str, kinds: Kinds, given: Iterable[str] = (), shown: str = "
     more = [
         words
         for (name, where), (other, words) in _INSTEAD.items()
-        if name == option and (kinds.work in where or kinds.bench in where) and other not in given
+        if name == option and (kinds.work in where or kinds.bench in where) and (other is None or other not in given)
     ]
     return f"{shown or option} is for {places}; {is_}. Leave it out{''.join(f': {words}' for words in more)}."
 
