@@ -1,6 +1,6 @@
-"""Which option applies to what: the tables from which every refusal comes, and the table of the user's guide.
+"""Which option applies to what: the tables from which every refusal comes, and those of the user's guide (``tools/options_guide.py``).
 
-``python -m wattbell.cli.applies`` prints that table. This module imports nothing heavy.
+This module imports nothing heavy.
 
 An option is *given* if it stands on the command line, whatever its value. An option that does not apply is refused if it is given; a value
 of the user's own defaults (:mod:`.config`) that does not apply is left out.
@@ -60,7 +60,7 @@ MODEL: Benches = frozenset({BenchKind.model})
 REAL: Benches = ANY_BENCH - MODEL
 RIG: Benches = frozenset({BenchKind.rig})
 RIGS: Benches = ANY_BENCH - {BenchKind.meter}
-_BENCH_WORDS: dict[Benches, tuple[str, str]] = {
+BENCH_WORDS: dict[Benches, tuple[str, str]] = {
     MODEL: ("a drive model", " (--virtual)"),
     REAL: ("a real drive", " (--drive)"),
     REAL - RIG: ("a real drive", " (--drive)"),
@@ -136,6 +136,18 @@ _INSTEAD = {
 """What does an option's work where it does not apply: an option (not told to whoever gives it already), or no option; and the words."""
 
 
+def panel(label: str) -> str | None:
+    """The panel of the help for an option; None for an option that stands among all others."""
+    boxes = next(boxes for option, boxes in RUN.items() if _plain(option) == _plain(label))
+    works, benches = (
+        frozenset[WorkKind]().union(*(box.works for box in boxes)),
+        frozenset[BenchKind]().union(*(box.benches for box in boxes)),
+    )
+    if works == SUITE:
+        return "Suites"
+    return "On a drive model" if benches == MODEL else "On a real drive" if benches <= REAL else None
+
+
 @dataclass(frozen=True)
 class Kinds:
     """Of one call of ``wattbell run``. ``name``: of the work, as the user gave it."""
@@ -149,24 +161,26 @@ class Kinds:
         return self.work in box.works and self.bench in box.benches
 
 
-def _any_of(names: Iterable[str]) -> str:
+def any_of(names: Iterable[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _works(works: Works) -> str:
-    return _any_of(kind.value for kind in WorkKind if kind in works)
+def works_words(works: Works) -> str:
+    """Kinds of work in a sentence."""
+    return any_of(kind.value for kind in WorkKind if kind in works)
 
 
 def _benches(benches: Benches, here: BenchKind | None = None) -> str:
     """``here``: where the user is already, so that nobody needs to say how to get there."""
-    text, way = _BENCH_WORDS[benches]
+    text, way = BENCH_WORDS[benches]
     return text if here in benches else f"{text}{way}"
 
 
 def _place(box: Box, kinds: Kinds | None = None) -> str:
     """A box in words; with ``kinds`` only as far as they lie outside of it."""
-    work = "" if box.works == ANY_WORK or (kinds is not None and kinds.work in box.works) else _works(box.works)
+    work = "" if box.works == ANY_WORK or (kinds is not None and kinds.work in box.works) else works_words(box.works)
     bench = "" if box.benches == ANY_BENCH or (kinds is not None and kinds.bench in box.benches) else _benches(box.benches)
     return f"{work} on {bench}" if work and bench else work or bench
 
@@ -187,7 +201,7 @@ def why_not(option: str, kinds: Kinds, given: Iterable[str] = (), shown: str = "
         return None
     what = "this" if kinds.work is WorkKind.command else kinds.name
     if len(boxes) > 1:
-        places = _any_of(f"{_works(box.works)} on {_benches(box.benches, kinds.bench)}" if box.works != ANY_WORK else
+        places = any_of(f"{works_words(box.works)} on {_benches(box.benches, kinds.bench)}" if box.works != ANY_WORK else
                          _benches(box.benches, kinds.bench) for box in boxes)  # fmt: skip
         is_ = f"{what} is {kinds.work}, on {kinds.bench}"
     else:
@@ -400,6 +414,10 @@ def settle(context: Any, kinds_of: Callable[[Any], Kinds] | None = None) -> None
     if kinds_of is not None:
         _refuse_elsewhere(context, kinds_of(context))
     _refuse_alone(context)
+    for rule in _rules(context, APART):
+        if {_source(context, rule.one), _source(context, rule.other)} == {"DEFAULT_MAP"}:
+            text = rule.words.format(one=rule.one, other=rule.other)
+            raise UsageError(f"Your own defaults (`wattbell config`) contradict each other. {text}")
 
 
 def settle_traits(context: Any, kinds: Kinds, traits: Mapping[Trait, bool]) -> None:
@@ -436,49 +454,3 @@ class Checked(TyperCommand):
         """As in Click, with options that apply."""
         settle(ctx, None if type(self).kinds_of is Checked.kinds_of else self.kinds_of)
         return super().invoke(ctx)
-
-
-# -- the user's guide -------------------------------------------------------------------------------------------------
-
-
-_HAS = {
-    Trait.writes: "that writes",
-    Trait.rounds: "with tests in rounds to a steady state",
-    Trait.generated: "with generated traces",
-    Trait.set_at_once: "with tests that a model is set up for at once",
-}
-
-
-def guide() -> str:
-    """The tables of docs/users-guide.md, in Markdown."""
-    lines = ["| option of `wattbell run` | work | bench |", "|---|---|---|"]
-    rows: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for option, boxes in RUN.items():
-        places = []
-        for box in boxes:
-            works = "any" if box.works == ANY_WORK else _works(box.works)
-            benches = "any" if box.benches == ANY_BENCH else _benches(box.benches)
-            places.append((f"{works} {_HAS[box.trait]}" if box.trait is not None else works, benches))
-        if option.startswith("-"):
-            rows.setdefault(tuple(places), []).append(f"`{option}`")
-    for place, options in rows.items():
-        works, benches = ("; ".join(part) for part in zip(*place, strict=True))
-        lines.append(f"| {', '.join(options)} | {works} | {benches} |")
-    lines += ["", "| command | options that exclude each other |", "|---|---|"]
-    pairs: dict[str, list[str]] = {}
-    for rule in APART:
-        pairs.setdefault(f"`{rule.command}`" if rule.command else "any", []).append(f"`{rule.one}` and `{rule.other}`")
-    lines += [f"| {command} | {'; '.join(texts)} |" for command, texts in pairs.items()]
-    lines += ["", "| command | option | only with |", "|---|---|---|"]
-    needs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for need in NEEDS:
-        needs.setdefault((need.command, need.others), []).append(f"`{need.option}`")
-    lines += [
-        f"| `{command}` | {', '.join(options)} | {_any_of(f'`{other}`' for other in others)} |"
-        for (command, others), options in needs.items()
-    ]
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(guide(), end="")

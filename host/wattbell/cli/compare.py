@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ResultsError
+from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
 from . import applies, output
 from .record import Json
@@ -70,7 +70,9 @@ def compare(
     hard = [reason for reason in found if "scaled" in reason or "different versions" in reason]
     if hard and not mixed:
         raise ResultsError(f"{' '.join(hard)} With --mixed they go on one page, which says so.")
-    if not opened and (applies.is_given(context, "store") or (store or default_path()).is_file()):
+    if store is not None and applies.is_given(context, "store") and not store.is_file():
+        raise UsageError(f"{store}: there is no store; `wattbell results import DIR --store {store}` makes one. Or leave --store out.")
+    if not opened and (store or default_path()).is_file():
         get()
     with output.spinner("drawing"):
         written = write_suite_page(runs, out, opened[0] if opened else None, plots)

@@ -33,7 +33,7 @@ LbaSize = Annotated[
     ),
 ]
 FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, cycle by cycle. fast: its functional model.")]
-KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
+KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the rig's raw stream (stream.wbs) in the capture.")]
 
 
 def record(

@@ -61,12 +61,16 @@ class Aspm(StrEnum):
 
 _COMMAND, _KINDS = "wattbell.command", "wattbell.kinds"
 """Keys of the context's ``meta``."""
-_SUITE = "Suites"
-_REAL = "On a real drive"
 
 
 class RunCommand(applies.Checked):
-    """Keeps what stands behind the first ``--`` as it is: a command with its arguments."""
+    """Keeps what stands behind the first ``--`` as it is: a command with its arguments. Its help has a panel for suites and for each kind
+    of drive."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for param in self.params:
+            param.rich_help_panel = applies.panel(applies.label(param)) or param.rich_help_panel
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Click's own, on what stands before."""
@@ -124,61 +128,60 @@ def run(
     virtual: Annotated[
         str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
     ] = None,
-    drive: Annotated[
-        str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.", rich_help_panel=_REAL)
-    ] = None,
+    drive: Annotated[str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.")] = None,
     serial: Annotated[
         str | None,
-        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written.", rich_help_panel=_REAL),
+        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written.", rich_help_panel=_REAL)] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written. (A command is not asked about.)")
+    ] = False,
     rig: Annotated[
         str | None,
-        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL),
+        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL."),
     ] = None,
     meter: Annotated[
         str | None,
-        typer.Option(
-            "--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`).", rich_help_panel=_REAL
-        ),
+        typer.Option("--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`)."),
     ] = None,
     commands: Annotated[
         Commands,
         typer.Option(
             metavar="WHOSE",
-            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio.",
+            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio (that we start).",
             show_choices=False,
-            rich_help_panel=_REAL,
         ),
     ] = Commands.auto,
     link_speed: Annotated[
         float | None,
-        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile.", rich_help_panel=_REAL),
+        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile."),
     ] = None,
-    governor: Annotated[
-        str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.", rich_help_panel=_REAL)
-    ] = None,
+    governor: Annotated[str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.")] = None,
     apst: Annotated[
         bool | None,
-        typer.Option("--apst/--no-apst", help="APST on or off. Without it: off, and under a command as it was.", rich_help_panel=_REAL),
+        typer.Option(
+            "--apst/--no-apst", help="APST of a job file, a trace or a command: on or off. Without it: off, and under a command as it was."
+        ),
     ] = None,
     aspm: Annotated[
         Aspm | None,
-        typer.Option(
-            "--aspm", metavar="STATE", help="ASPM: off, l1 or l1.2. Without it likewise.", show_choices=False, rich_help_panel=_REAL
-        ),
+        typer.Option("--aspm", metavar="STATE", help="ASPM of these: off, l1 or l1.2. Without it likewise.", show_choices=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
     fidelity: FidelityOption = Fidelity.rtl,
-    seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(callback=numbers.seed, help="Seed of the drive model and its rig; on a real drive, of a suite's generated traces."),
+    ] = 1,
     interval: Annotated[
-        float | None, typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions, or 1us.")
+        float | None,
+        typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions of a rig, or 1us."),
     ] = None,
-    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
+    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample of a rig.")] = None,
     keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
     scale: Annotated[
         float,
-        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so.", rich_help_panel=_SUITE),
+        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so."),
     ] = 1.0,
     condition: Annotated[
         Condition,
@@ -186,34 +189,30 @@ def run(
             metavar="WHAT",
             help="What the drive holds before each test: test-data, full, empty or both.",
             show_choices=False,
-            rich_help_panel=_SUITE,
         ),
     ] = Condition.both,
-    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
+    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.")] = "",
     written: Annotated[
         bool,
-        typer.Option("--written", help="Purge and fill by writing instead of setting the model's state.", rich_help_panel=_SUITE),
+        typer.Option("--written", help="On a model: purge and fill by writing instead of setting its state."),
     ] = False,
     rounds: Annotated[
         int | None,
-        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in steady-state tests.", rich_help_panel=_SUITE),
+        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in tests to a steady state."),
     ] = None,
-    discard: Annotated[
-        bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.", rich_help_panel=_SUITE)
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.", rich_help_panel=_SUITE)] = False,
-    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.", rich_help_panel=_SUITE)] = True,
-    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.", rich_help_panel=_SUITE)] = False,
+    discard: Annotated[bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
+    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.")] = True,
+    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.")] = False,
     store: Annotated[
         Path | None,
         typer.Option(
             "--store",
             help="Store that keeps the results.",
             show_default="wattbell/results.sqlite in your data directory",
-            rich_help_panel=_SUITE,
         ),
     ] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.", rich_help_panel=_SUITE)] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.")] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
     wide: output.Wide = False,

@@ -7,10 +7,10 @@ scoring, and the store.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import io
-import json
 import os
 import shutil
 import sys
@@ -30,11 +30,13 @@ from wattbell.cli import run as run_module
 from wattbell.cli.app import app
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
-from wattbell.errors import DriveError, UsageError
+from wattbell.errors import DriveError, UsageError, WattbellError
 from wattbell.suites import session
 from wattbell.suites.drive import Drive
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results
+
+from tools import options_guide
 
 # Of each kind of work the benches: v a model behind the gateware, f a model behind the functional rig, r a real drive with a rig, m with a
 # rig as its meter, o with another meter.
@@ -44,7 +46,7 @@ MATRIX = """
                                  vfrmo  vfrmo  vfrmo  vfrmo  vfrmo
 --out other                      +++++  +++++  +++++  +++++  xx+++
 --virtual toshiba-xg6             ++...  ++...  ++...  ++...  xx...
---drive /dev/nvme8n1             ..+++  ..+++  ..+++  ..+++  ..+++
+--drive /dev/nvme8n1             ..+++  ..+++  ..+++  ..+++  xx+++
 --serial S                       ..+++  ..+++  ..+++  ..+++  xx+++
 --yes                            ..+++  ..+++  ..+++  ..+++  xx...
 --rig WB7                        ..+..  ..+..  ..+..  ..+..  xx+..
@@ -127,7 +129,8 @@ FILES = {
     "suite/manifest.toml": SUITE, "suite/r.fio": JOB,
     "j.fio": JOB, "reads.fio": JOB.replace("randwrite", "randread"),
     "p.toml": "[[step]]\nname = 'w'\nfill = { span = 0.1 }\n", "still.toml": "[[step]]\nname = 's'\nidle_s = 1\n",
-    "t.iolog": "fio version 3 iolog\n0 x add\n0 x open\n1 x write 0 4096\n", "reads.iolog": "fio version 3 iolog\n0 x add\n1 x read 0 4096\n",
+    "t.iolog": "fio version 3 iolog\n0 x add\n0 x open\n1 x write 0 4096\n",
+    "reads.iolog": "fio version 3 iolog\n0 x add\n1 x read 0 4096\n",
 }  # fmt: skip
 
 
@@ -319,7 +322,7 @@ def disagreements(world: World, option: list[str], groups: list[str], more: tupl
             elif seen[:-1]:
                 found.append(f"{here}: refused, but {seen} was done")
             elif expected == "x":
-                assert text == "A command runs on a real drive (--drive); there is no computer with a virtual one."
+                assert text.startswith("A command runs on a real drive (--drive)") or option[0] in ("--drive", "--virtual")
             elif option[0] not in text or "\n" in text or not ("eave" in text or "ive one of" in text):
                 found.append(f"{here}: {text}")
     return found
@@ -334,7 +337,9 @@ def test_an_option_changes_something_or_is_refused(world: World, option: list[st
                          ids=lambda part: " ".join(part) if part[0].startswith("-") else "")  # fmt: skip
 def test_a_dry_run_refuses_the_same_and_tells_of_the_rest(world: World, option: list[str], groups: list[str]) -> None:
     stands = "f" if option == ["--fidelity", "fast"] else ""
-    told = ["".join("+" if each == "=" and bench != stands else each for bench, each in zip(BENCHES, group, strict=True)) for group in groups]
+    told = [
+        "".join("+" if each == "=" and bench != stands else each for bench, each in zip(BENCHES, group, strict=True)) for group in groups
+    ]
     assert disagreements(world, option, told, ("--dry-run",)) == []
 
 
@@ -359,3 +364,214 @@ def test_a_wrong_table_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setitem(applies.RUN, name, boxes)
     ((option, groups),) = [each for each in ROWS if " ".join(each[0]) == row]
     assert any(words in found for found in disagreements(world, option, groups))
+
+
+# -- what only the work itself tells ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    ("j.fio --drive d --yes", None), ("reads.fio --drive d --yes", "--yes has no effect: reads.fio only reads"),
+    ("reads.iolog --drive d --yes", "--yes has no effect: reads.iolog only reads"),
+    ("still.toml --drive d --yes", "--yes has no effect: still.toml only reads"),
+    ("suite --drive d --rounds 3 --tests rounds", None),
+    ("suite --drive d --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
+    ("suite --virtual intel-660p-1tb --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
+    ("suite --virtual intel-660p-1tb --rounds 6", "--rounds 6: the tests to run have 5 rounds at most. Give a number up to 5."),
+    ("suite --drive d --seed 3 --tests replay", None),
+    ("suite --drive d --seed 3 --tests still,rounds", "--seed has no effect: suite has no test with a generated trace"),
+    ("suite --virtual intel-660p-1tb --seed 3 --tests still", None),
+    ("suite --virtual intel-660p-1tb --written --tests rounds", "--written has no effect: suite has only tests that write"),
+    ("suite --virtual intel-660p-1tb --written --tests still", None),
+    ("suite --virtual intel-660p-1tb --tests ,", "--tests names no test"),
+    ("suite --virtual intel-660p-1tb --tests still,rounds --condition full", "--condition full: the test rounds has only empty"),
+])  # fmt: skip
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "dry-run"])
+def test_an_option_that_has_nothing_to_act_on_is_refused(world: World, words: str, told: str | None, dry: tuple[str, ...]) -> None:
+    seen, ended = world.call(["run", *words.split(), "--out", "out", *dry])
+    if told is None:
+        assert ended is None
+    else:
+        assert isinstance(ended, UsageError) and told in str(ended)
+        assert not any(what.startswith(("('model'", "('session'", "('rig'", "('agree'")) for what in seen)
+
+
+def test_what_stands_elsewhere_is_named_unless_it_stands_there_already(world: World) -> None:
+    words = ["run", "j.fio", "--drive", "d", "--out", "out", "--keep-trace"]
+    assert "--keep-stream keeps the data that the rig sent" in str(world.call(words)[1])
+    assert str(world.call([*words, "--keep-stream"])[1]).endswith("this run is on a real drive with a rig. Leave it out.")
+    assert "each test says that itself" in str(world.call(["run", "suite", "--drive", "d", "--out", "out", "--no-apst"])[1])
+
+
+def test_captures_that_are_removed_keep_nothing(world: World) -> None:
+    for option in ("--keep-trace", "--keep-stream"):
+        _, ended = world.call(["run", "suite", "--virtual", "intel-660p-1tb", "--out", "out", "--discard-captures", option])
+        assert str(ended) == f"{option} keeps data in the captures that --discard-captures removes. Leave one of them out."
+
+
+def test_a_dry_run_says_what_is_in_the_way(world: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "refuse_existing", run_module.refuse_existing)
+        for words in (["suite", "--virtual", "intel-660p-1tb"], ["suite", "--drive", "d"]):
+            (world.root / "there").mkdir(exist_ok=True)
+            (world.root / "there/x").write_text("")
+            seen, ended = world.call(["run", *words, "--out", "there", "--dry-run"])
+            assert ended is None and "It would be refused now: there exists already" in seen[-1]
+            seen, ended = world.call(["run", *words, "--out", "there", "--dry-run", "--force"])
+            assert ended is None and "It would be refused now: there holds no results.json; --force replaces only" in seen[-1]
+            seen, ended = world.call(["run", *words, "--out", "there", "--dry-run", "--resume"])
+            assert ended is None and "It would be refused now: there holds no results.json: there is nothing to resume" in seen[-1]
+    assert (world.root / "there/x").is_file()
+
+
+# -- the user's own defaults ------------------------------------------------------------------------------------------
+
+
+EVERY_DEFAULT = {
+    "plots": True, "page": False, "no_store": True, "scale": "0.5", "condition": "full", "tests": "still", "rounds": "3", "discard": True,
+    "governor": "performance", "link_speed": "5", "commands": "trace", "apst": True, "aspm": "l1", "meter": "ppk2:/dev/p,volts=3.3",
+}  # fmt: skip
+
+
+def test_a_default_that_does_not_apply_is_left_out(world: World) -> None:
+    plan = ["run", "p.toml", "--virtual", "intel-660p-1tb", "--out", "out"]
+    assert world.call(plan, {"run": EVERY_DEFAULT}) == world.call(plan)
+    of_a_model = {"fidelity": "fast", "keep_trace": True, "written": True, "seed": "5", "virtual": "intel-660p-1tb"}
+    command = ["run", "--drive", "d", "--out", "out", "--", "sh"]
+    assert world.call(command, {"run": of_a_model}) == world.call(command)
+    with_meter = ["run", "j.fio", "--drive", "d", "--meter", "ppk2:/dev/p,volts=3.3", "--out", "out"]
+    assert world.call(with_meter, {"run": {"rig": "WB7", "keep_stream": True, "interval": "2us"}}) == world.call(with_meter)
+
+
+@pytest.mark.parametrize(("defaults", "given"), [
+    ({"meter": "ppk2:/dev/p,volts=3.3"}, ["--rig", "WB7"]), ({"rig": "WB7"}, ["--meter", "ppk2:/dev/p,volts=3.3"]),
+    ({"page": False}, ["--plots"]), ({"plots": True}, ["--no-page"]), ({"no_store": True}, ["--store", "s.sqlite"]),
+    ({"store": "s.sqlite"}, ["--no-store"]), ({"wide": True}, ["--no-store", "--json"]),
+    ({"discard": True}, ["--keep-stream", "--rig", "WB7"]),
+])  # fmt: skip
+def test_the_command_line_wins_against_a_default(world: World, defaults: dict[str, Any], given: list[str]) -> None:
+    words = ["run", "suite", "--drive", "d", "--out", "out", *given]
+    (seen, ended), (without, _) = world.call(words, {"run": defaults}), world.call(words)
+    assert ended is None and seen[:-1] == without[:-1]
+
+
+def test_defaults_that_contradict_each_other_are_told_where_they_apply(world: World) -> None:
+    both = {"run": {"store": "s.sqlite", "no_store": True}}
+    suite, plan = (["run", what, "--virtual", "intel-660p-1tb", "--out", "out"] for what in ("suite", "p.toml"))
+    assert (
+        str(world.call(suite, both)[1])
+        == "Your own defaults (`wattbell config`) contradict each other. Give one of --store and --no-store."
+    )
+    assert world.call(plan, both)[1] is None
+    assert world.call([*suite, "--no-store"], both)[1] is None
+
+
+# -- the other commands -----------------------------------------------------------------------------------------------
+
+
+def commands(tree: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its names."""
+    for name, command in tree.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*names, name))
+        else:
+            yield (*names, name), command
+
+
+def test_every_command_refuses_options_that_do_not_apply() -> None:
+    found = dict(commands(typer.main.get_command(app)))
+    assert len(found) > 30 and all(isinstance(command, applies.Checked) for command in found.values())
+
+
+def test_every_command_refuses_a_width_for_json(world: World) -> None:
+    both = [
+        (names, command.params) for names, command in commands(world.tree) if {"wide", "json"} <= {param.name for param in command.params}
+    ]
+    assert {names[0] for names, _ in both} >= {"run", "rigs", "meters", "info", "analyze", "compare", "results", "suites", "check"}
+    for names, params in both:
+        required = [param for param in params if param.required]
+        words = [word for param in required for word in ([param.opts[0], "x"] if param.param_type_name == "option" else ["x"])]
+        assert "--wide is for tables" in str(world.call([*names, *words, "--wide", "--json"])[1]), names
+
+
+OTHERS = """
+record --out c --meter ppk2:x --rig W                      | --rig is for a rig that taps the bus
+record --out c --meter ppk2:x --until-marker 1             | --until-marker is for a rig that taps the bus
+record --out c --meter ppk2:x --decimation 2               | --decimation is for a rig
+record --out c --meter ppk2:x --lba-size 512               | --lba-size is for a rig
+record --out c --meter ppk2:x --attach f                   | --attach is for a rig
+record --out c --meter ppk2:x --keep-stream                | --keep-stream is for a rig
+record --out c --statistics-out s.csv                      | --statistics-out needs a period
+import w.csv --out c --align edges                         | --align is of the clocks of the work, and none is imported
+import w.csv --out c --align-u 0.1                         | --align-u is of the clocks of the work
+import w.csv --out c --offset 1,0.1                        | --offset is of the clocks of the work
+import w.csv --out c --fio f --align-u 0.1                 | --align-u is for --align utc
+import w.csv --out c --fio f --align edges --align-u 0.1   | --align-u is for --align utc
+import w.csv --out c --fio f --offset 1,0.1 --align edges  | --offset is a way to align of its own
+import w.csv --out c --fio f --offset 1,0.1 --align-u 0.1  | --offset has its own uncertainty
+analyze a b --scheduler tcp://x:1 --workers 0              | give --scheduler or --workers
+check c --repair --seal                                    | give one of them
+info c --rig W                                             | --rig asks a rig about itself
+view c --align x                                           | --align is for several captures
+view c --out o                                             | --out is for a rig
+calibrate --prompt --dwell 2                               | --dwell has a source step by itself
+calibrate --point 1,0 --source-ppm 1,1 --reference-uncertainty 1ppm,1ppm | give one of them
+calibrate --delay --keep --no-store                        | --store is the former name of --keep
+calibrate --delay --no-keep --store                        | --store is the former name of --keep
+calibrate --delay --seconds 1                              | --seconds is of the points
+calibrate --delay --settle 0                               | --settle is of the points
+calibrate --delay --dwell 1                                | --dwell is of the points
+calibrate --delay --source-ppm 10,33.3                     | --source-ppm is of the points
+calibrate --delay --source-offset 0                        | --source-offset is of the points
+calibrate --delay --reference-uncertainty 1ppm,1ppm        | --reference-uncertainty is of the points
+calibrate --delay --zero                                   | --zero is of the points
+sim start --trace t --rig A --serial B                     | --serial is the former name of --rig
+sim replay --out o --qemu-log a --bus-trace b              | Give one of --qemu-log LOG and --bus-trace FILE
+compare suite --store none.sqlite                          | none.sqlite: there is no store
+results show c --store s.sqlite                            | --store is for a run by its id
+"""
+LINES_OF_OTHERS = [[part.strip() for part in line.split("|")] for line in OTHERS.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("line", "told"), LINES_OF_OTHERS, ids=[line for line, _ in LINES_OF_OTHERS])
+def test_other_commands_refuse_what_has_no_effect(world: World, monkeypatch: pytest.MonkeyPatch, line: str, told: str) -> None:
+    from wattbell.results import load
+
+    monkeypatch.setattr(load, "resolve", lambda *_: SimpleNamespace(content_hash=""))
+    _, ended = world.call(line.split())
+    assert isinstance(ended, UsageError) and told in str(ended) and "\n" not in str(ended)
+
+
+def test_each_rule_of_two_options_is_tried() -> None:
+    """A rule that nobody tries may be wrong."""
+    tried = {tuple(line.split()) for line, _ in LINES_OF_OTHERS}
+    rules = [(rule.command, (rule.one, rule.other)) for rule in applies.APART] + [(rule.command, (rule.option,)) for rule in applies.NEEDS]
+    for command, options in rules:
+        if command in (None, "run"):
+            continue
+        names = [option.partition("/")[0] for option in options if option.startswith("-")]
+        assert any(" ".join(words).startswith(command) and all(name in words for name in names) for words in tried), (command, options)
+
+
+def test_a_default_of_another_command_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = {"calibrate": {"seconds": "3", "settle": "1"}, "info": {"rig": "W"}, "import": {"align_u": "0.1"}}
+    for words, told in (("calibrate", "Nothing to calibrate"), ("info none", "none"), ("import none.csv --out c", "none.csv")):
+        with pytest.raises(WattbellError, match=told) as error:
+            world.tree(args=words.split(), standalone_mode=False, default_map=defaults)
+        assert "--" not in str(error.value) or "Nothing to calibrate" in str(error.value)
+
+
+# -- the user's guide -------------------------------------------------------------------------------------------------
+
+
+def test_the_guide_has_the_tables() -> None:
+    guide = options_guide.GUIDE.read_text(encoding="utf-8")
+    found = guide.partition(options_guide.BEGIN)[2].partition(options_guide.END)[0]
+    assert found == options_guide.tables(), "run python tools/options_guide.py --write"
+
+
+def test_the_table_is_light() -> None:
+    """Whoever mistypes an option does not wait for Polars. (What the package itself imports is another test's.)"""
+    found = ast.walk(ast.parse(Path(str(applies.__file__)).read_text(encoding="utf-8")))
+    names = {name for node in found if isinstance(node, ast.Import | ast.ImportFrom) for name in (
+        [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])}  # fmt: skip
+    assert names == {"__future__", "collections.abc", "dataclasses", "enum", "typing", "typer.core", "errors"}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from wattbell import clock
 from wattbell.capture import Capture, CaptureWriter, open_capture
-from wattbell.cli import output, record
+from wattbell.cli import output
 from wattbell.cli.meters import meters as list_meters
 from wattbell.errors import RigError, UsageError
 from wattbell.meters import meter as meters
@@ -194,11 +194,6 @@ def test_a_meter_that_is_not_there_leaves_no_capture(tmp_path: Path) -> None:
     run = wattbell("record", "--out", str(tmp_path / "c"), "--meter", "powersensor3:/dev/nowhere")
     said = " ".join(run.communicate()[1].split())
     assert run.returncode == 1 and "/dev/nowhere cannot be opened" in said and "Traceback" not in said and not (tmp_path / "c").exists()
-
-
-def test_options_of_a_rig_are_refused_with_a_meter(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--until-marker is for a rig that taps the bus"):
-        record.record(tmp_path / "c", meter="powersensor3:/dev/x", until_marker="1")
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
