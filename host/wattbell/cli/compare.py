@@ -50,6 +50,8 @@ def compare(
     from ..results import default_path
     from ..results.load import resolve
 
+    if store is not None and applies.is_given(context, "store") and not store.is_file():
+        raise UsageError(f"{store}: there is no store; `wattbell results import DIR --store {store}` makes one. Or leave --store out.")
     opened: list[Store] = []
 
     def get() -> Store:
@@ -70,8 +72,6 @@ def compare(
     hard = [reason for reason in found if "scaled" in reason or "different versions" in reason]
     if hard and not mixed:
         raise ResultsError(f"{' '.join(hard)} With --mixed they go on one page, which says so.")
-    if store is not None and applies.is_given(context, "store") and not store.is_file():
-        raise UsageError(f"{store}: there is no store; `wattbell results import DIR --store {store}` makes one. Or leave --store out.")
     if not opened and (store or default_path()).is_file():
         get()
     with output.spinner("drawing"):

@@ -70,7 +70,8 @@ class RunCommand(applies.Checked):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for param in self.params:
-            param.rich_help_panel = applies.panel(applies.label(param)) or param.rich_help_panel
+            if (panel := applies.panel(applies.label(param))) is not None:
+                setattr(param, "rich_help_panel", panel)  # noqa: B010 - Typer's own, which Click's class does not declare
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Click's own, on what stands before."""
