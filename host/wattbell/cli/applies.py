@@ -8,7 +8,7 @@ of the user's own defaults (:mod:`.config`) that does not apply is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -193,12 +193,15 @@ def _merged(boxes: Iterable[Box]) -> list[Box]:
     return [Box(of, benches) for benches, of in works.items()]
 
 
-def why_not(option: str, kinds: Kinds, given: Iterable[str] = (), shown: str = "") -> str | None:
-    """Why an option (a key of :data:`RUN`) does not apply, and what to do; None where it does. ``given``: all options that are;
-    ``shown``: how this one was spelled."""
+def fits(option: str, kinds: Kinds) -> bool:
+    """Whether an option (a key of :data:`RUN`) applies to these kinds."""
+    return any(kinds.within(box) for box in RUN[option])
+
+
+def why_not(option: str, kinds: Kinds, shown: Sequence[str], given: Iterable[str] = ()) -> str:
+    """Why an option does not apply, and what to do. ``shown``: how it was spelled, with those that apply to the same and so do not, either;
+    ``given``: all options that are."""
     boxes = _merged(RUN[option])
-    if any(kinds.within(box) for box in boxes):
-        return None
     what = "this" if kinds.work is WorkKind.command else kinds.name
     if len(boxes) > 1:
         places = any_of(f"{works_words(box.works)} on {_benches(box.benches, kinds.bench)}" if box.works != ANY_WORK else
@@ -217,7 +220,9 @@ def why_not(option: str, kinds: Kinds, given: Iterable[str] = (), shown: str = "
         for (name, where), (other, words) in _INSTEAD.items()
         if name == option and (kinds.work in where or kinds.bench in where) and (other is None or other not in given)
     ]
-    return f"{shown or option} is for {places}; {is_}. Leave it out{''.join(f': {words}' for words in more)}."
+    *first, last = shown
+    named, it = (f"{', '.join(first)} and {last} are", "them") if first else (f"{last} is", "it")
+    return f"{named} for {places}; {is_}. Leave {it} out{''.join(f': {words}' for words in more)}."
 
 
 # -- pairs of options, of every command -------------------------------------------------------------------------------
@@ -244,6 +249,8 @@ class Needs:
     words: str
 
 
+_BENCH = ("--virtual", "--drive", "--rig", "--meter")
+"""Options that say on which bench ``wattbell run`` works."""
 _RIG_ALONE = "{one} is for a rig that taps the bus, and --meter records the rail alone. Leave one of them out."
 _REMOVED = "{one} keeps data in the captures that {other} removes. Leave one of them out."
 APART = (
@@ -367,9 +374,9 @@ def _rules(context: Any, rules: Iterable[Any]) -> Iterable[Any]:
     return (rule for rule in rules if rule.command is None or rule.command == name)
 
 
-def _keep_apart(context: Any) -> None:
-    """Refuse what excludes each other on the command line, which wins against the user's own defaults."""
-    for rule in _rules(context, APART):
+def _keep_apart(context: Any, among: Callable[[Apart], bool] = lambda _: True) -> None:
+    """Refuse what excludes each other on the command line, which wins against the user's own defaults. ``among``: which rules to go by."""
+    for rule in filter(among, _rules(context, APART)):
         sources = {spelled: _source(context, spelled) for spelled in (rule.one, rule.other)}
         if not all(sources.values()):
             continue
@@ -393,26 +400,26 @@ def _refuse_alone(context: Any) -> None:
 def _refuse_elsewhere(context: Any, kinds: Kinds) -> None:
     """Refuse an option of ``wattbell run`` that these kinds of work and bench have no use for."""
     given = [label(param) for param in context.command.params if is_given(context, param.name)]
-    for option in RUN:
-        source = _source(context, option)
-        shown = option if " " in option else shown_as(context, _param(context, option))
-        why = why_not(option, kinds, given, shown) if source else None
-        if why is None:
-            continue
-        if source == "COMMANDLINE":
-            raise UsageError(why)
+    strange = {option: source for option in RUN if (source := _source(context, option)) and not fits(option, kinds)}
+    refused = [option for option, source in strange.items() if source == "COMMANDLINE"]
+    if refused:
+        alike = [option for option in refused if RUN[option] == RUN[refused[0]]]
+        shown = [option if " " in option else shown_as(context, _param(context, option)) for option in alike]
+        raise UsageError(why_not(refused[0], kinds, shown, given))
+    for option in strange:
         _forget(context, option)
 
 
 def settle(context: Any, kinds_of: Callable[[Any], Kinds] | None = None) -> None:
     """Refuse what does not apply, of a command line that is read; leave out what the user's own defaults say and does not apply.
 
-    ``kinds_of``: asked for the kinds of work and bench of ``wattbell run``, once options that exclude each other are out of the way.
-    UsageError with one line.
+    ``kinds_of``: asked for the kinds of work and bench of ``wattbell run``, once it is settled which bench is meant. UsageError with one
+    line.
     """
-    _keep_apart(context)
     if kinds_of is not None:
+        _keep_apart(context, lambda rule: rule.one in _BENCH and rule.other in _BENCH)
         _refuse_elsewhere(context, kinds_of(context))
+    _keep_apart(context)
     _refuse_alone(context)
     for rule in _rules(context, APART):
         if {_source(context, rule.one), _source(context, rule.other)} == {"DEFAULT_MAP"}:

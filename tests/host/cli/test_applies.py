@@ -403,6 +403,11 @@ def test_what_stands_elsewhere_is_named_unless_it_stands_there_already(world: Wo
     assert "each test says that itself" in str(world.call(["run", "suite", "--drive", "d", "--out", "out", "--no-apst"])[1])
 
 
+def test_options_that_apply_to_the_same_are_refused_in_one_line(world: World) -> None:
+    words = ["run", "p.toml", "--virtual", "intel-660p-1tb", "--plots", "--no-page", "--no-store", "--dry-run", "--out", "out"]
+    assert str(world.call(words)[1]) == "--no-page, --plots and --no-store are for a suite; p.toml is a plan. Leave them out."
+
+
 def test_captures_that_are_removed_keep_nothing(world: World) -> None:
     for option in ("--keep-trace", "--keep-stream"):
         _, ended = world.call(["run", "suite", "--virtual", "intel-660p-1tb", "--out", "out", "--discard-captures", option])
@@ -491,7 +496,8 @@ def test_every_command_refuses_a_width_for_json(world: World) -> None:
     for names, params in both:
         required = [param for param in params if param.required]
         words = [word for param in required for word in ([param.opts[0], "x"] if param.param_type_name == "option" else ["x"])]
-        assert "--wide is for tables" in str(world.call([*names, *words, "--wide", "--json"])[1]), names
+        more = ["p.toml", "--virtual", "intel-660p-1tb"] if names == ("run",) else []
+        assert "--wide is for tables" in str(world.call([*names, *words, *more, "--wide", "--json"])[1]), names
 
 
 OTHERS = """
