@@ -52,6 +52,7 @@ Works = frozenset[WorkKind]
 Benches = frozenset[BenchKind]
 ANY_WORK: Works = frozenset(WorkKind)
 SUITE: Works = frozenset({WorkKind.suite})
+PLAN: Works = frozenset({WorkKind.plan})
 FILES: Works = frozenset({WorkKind.plan, WorkKind.job, WorkKind.trace})
 WITHOUT_POWER: Works = frozenset({WorkKind.job, WorkKind.trace, WorkKind.command})
 """Work that says nothing of power management itself."""
@@ -126,11 +127,11 @@ RUN: dict[str, tuple[Box, ...]] = {
 its name in the help. A dry run tells of every option that its run would take, and so takes them all."""
 
 _INSTEAD = {
-    ("--keep-trace", REAL): ("--keep-stream", "--keep-stream keeps the data that the rig sent"),
+    ("--keep-trace", REAL & RIGS): ("--keep-stream", "--keep-stream keeps the data that the rig sent"),
     ("--apst/--no-apst", SUITE): (None, "each test says that itself"),
     ("--aspm", SUITE): (None, "each test says that itself"),
-    ("--apst/--no-apst", FILES): (None, "each step says that itself"),
-    ("--aspm", FILES): (None, "each step says that itself"),
+    ("--apst/--no-apst", PLAN): (None, "each step says that itself"),
+    ("--aspm", PLAN): (None, "each step says that itself"),
     ("--written", REAL): (None, "a real drive is always purged and filled by writing"),
 }
 """What does an option's work where it does not apply: an option (not told to whoever gives it already), or no option; and the words."""
@@ -139,12 +140,9 @@ _INSTEAD = {
 def panel(label: str) -> str | None:
     """The panel of the help for an option; None for an option that stands among all others."""
     boxes = next(boxes for option, boxes in RUN.items() if _plain(option) == _plain(label))
-    works, benches = (
-        frozenset[WorkKind]().union(*(box.works for box in boxes)),
-        frozenset[BenchKind]().union(*(box.benches for box in boxes)),
-    )
-    if works == SUITE:
+    if all(box.works == SUITE for box in boxes):
         return "Suites"
+    benches = frozenset(bench for box in boxes for bench in box.benches)
     return "On a drive model" if benches == MODEL else "On a real drive" if benches <= REAL else None
 
 

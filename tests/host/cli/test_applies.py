@@ -400,7 +400,10 @@ def test_what_stands_elsewhere_is_named_unless_it_stands_there_already(world: Wo
     words = ["run", "j.fio", "--drive", "d", "--out", "out", "--keep-trace"]
     assert "--keep-stream keeps the data that the rig sent" in str(world.call(words)[1])
     assert str(world.call([*words, "--keep-stream"])[1]).endswith("this run is on a real drive with a rig. Leave it out.")
-    assert "each test says that itself" in str(world.call(["run", "suite", "--drive", "d", "--out", "out", "--no-apst"])[1])
+    assert "--keep-stream" not in str(world.call([*words, "--meter", "ppk2:/dev/p,volts=3.3"])[1]), "there it does not apply, either"
+    for work, told in (("suite", ": each test says that itself."), ("p.toml", ": each step says that itself."), ("j.fio", "out.")):
+        bench = ["--virtual", "intel-660p-1tb"] if work == "j.fio" else ["--drive", "d"]
+        assert str(world.call(["run", work, *bench, "--out", "out", "--no-apst"])[1]).endswith(told)
 
 
 def test_options_that_apply_to_the_same_are_refused_in_one_line(world: World) -> None:
