@@ -155,6 +155,10 @@ seeds-check: setup sim controller  ## every quantitative statement of the seed r
 reference: setup sim controller  ## the suite `quick` on every modelled drive: what a page of one drive is drawn among (minutes)
 	@$(PY) tools/reference.py
 
+.PHONY: picture
+picture: setup  ## README's picture of power against rate, out of the reference set; fails where its names overlap
+	@$(PY) -m tools.power_picture
+
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (20 minutes of a core; WORKLOADS=20): docs/energy.md
 	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
 	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check

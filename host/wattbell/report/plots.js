@@ -152,7 +152,8 @@ class PanelPlot {
     }
     c.restore();
     c.save(); c.font = `${11 * r}px ${FAMILY}`; c.textBaseline = "middle";
-    const taken = [];
+    const taken = this.of.lines.flatMap((line) => !line.points || line.many ? [] // no text on a point, its own or another
+      : line.x.flatMap((x, i) => line.y[i] === null ? [] : [[X(x) - 3 * r, Y(line.y[i]) - 3 * r, 6 * r, 6 * r]]));
     for (const line of [...this.of.lines].reverse()) for (const [i, t] of (line.texts || []).entries()) {
       if (!t || line.y[i] === null) continue;
       const x = X(line.x[i]), y = Y(line.y[i]);
