@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .api import open as open
     from .errors import WattbellError as WattbellError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["OpenCapture", "WattbellError", "__version__", "open"]
 
 
