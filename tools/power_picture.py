@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -26,6 +27,7 @@ SHOWN = (
     "intel-660p-1tb", "intel-600p", "wd-sn550", "sm2262en-ref-2tb", "samsung-960", "toshiba-rc100", "wd-sn750", "samsung-970-evo-plus"
 )  # fmt: skip
 """Profiles, as many as there are colours: one name for each curve can be read."""
+STAMP = f"computed by {len(SHOWN)} drive MODELS on the virtual rig; not measured on any drive"
 INCHES = (8.3, 4.4)
 DPI = 200
 
@@ -45,6 +47,11 @@ def chart() -> Chart:
     ends = max(max(line.x) for line in lines), max(max(line.y) for line in lines)
     x, y = Axis("rate, MB/s", span=(0, 1.28 * ends[0]), grid=True), Axis("mean power, W", span=(0, 1.08 * ends[1]))
     return Chart("power-rate", "Power against rate: 4 KiB random writes at queue depths 1, 2 and 4", [Panel(x, y, lines)], 1, inches=INCHES)
+
+
+def digest() -> str:
+    """Hash of all that is drawn; the picture has it in its metadata, so that a picture of old data is found."""
+    return sha256(f"{chart()} {STAMP} {INCHES} {DPI}".encode()).hexdigest()
 
 
 def boxes(figure: Figure) -> Iterator[tuple[str, Bbox]]:
@@ -81,13 +88,12 @@ def faults(figure: Figure) -> list[str]:
 
 def main() -> None:
     """Draw, look for overlaps, write."""
-    stamp = f"computed by {len(SHOWN)} drive MODELS on the virtual rig; not measured on any drive"
     with rc_context(STYLE):
-        [(_, figure)] = figures([Section("", blocks=[chart()])], stamp)
+        [(_, figure)] = figures([Section("", blocks=[chart()])], STAMP)
         figure.set_dpi(DPI)
         if wrong := faults(figure):
             sys.exit("power_picture: error: " + "; ".join(wrong))
-        figure.savefig(OUT, dpi=DPI, facecolor="white", metadata={"Software": None})
+        figure.savefig(OUT, dpi=DPI, facecolor="white", metadata={"Software": None, "Comment": digest()})
     print(f"{OUT.relative_to(ROOT)}: {OUT.stat().st_size / 1000:.0f} kB")
 
 
