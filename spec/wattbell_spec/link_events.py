@@ -13,7 +13,7 @@ class LinkEvent(IntEnum):
     SPEED = 2  # 7:0 rates offered by the training sequences that request the change (bit 1: 2.5 GT/s, 2: 5, 3: 8)
     ACK = 3  # 11:0 sequence number
     NAK = 4  # 11:0 sequence number
-    POWER = 5  # 7:0 type of the PM DLLP (Base 2.1, table 3-1)
+    POWER = 5  # 7:0 type of the PM DLLP (PCIe Base 2.1, table 3-1)
     FLOW_CONTROL_INIT = 6  # the DLLP's bytes, type in 7:0: InitFC1 or InitFC2
     DUPLICATE = 7  # 11:0 sequence number of a replayed TLP that had already been delivered
     LOST = 8  # 11:0 sequence number of a TLP before which 22:12 are missing

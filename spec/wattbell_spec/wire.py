@@ -195,7 +195,7 @@ class EventType(IntEnum):
     LINK_SPEED = 18  # a speed change is requested; arg16 rates offered: bit 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
     LINK_RATE = 19  # arg16 rate received from here on: 1 2.5 GT/s, 2 5 GT/s, 3 8 GT/s
     LINK_LOCK = 20  # arg16 3:0 wires with symbol or block lock, 4 lanes deskewed
-    DLLP = 21  # arg16 its type (Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
+    DLLP = 21  # arg16 its type (PCIe Base 2.1, table 3-1); arg32 Ack, Nak: sequence number; InitFC: the DLLP's four bytes
     LINK_TLP = 22  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
     LINK_FAULTS = 23  # errors at 2.5 and 5 GT/s; arg32 how many (docs/phy.md, FAULTS)
     BLOCK_FAULTS = 24  # errors at 8 GT/s; arg32 which (docs/phy.md, BLOCK_EVENTS)

@@ -76,8 +76,9 @@ def test_there_is_one_version() -> None:
 
 
 CFF = {
-    "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords", "license", "license-url",
-    "message", "preferred-citation", "references", "repository", "repository-artifact", "repository-code", "title", "type", "url", "version",
+    "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords", "license",
+    "license-url", "message",
+    "preferred-citation", "references", "repository", "repository-artifact", "repository-code", "title", "type", "url", "version",
 }  # fmt: skip
 """Keys of the Citation File Format 1.2.0."""
 BOTH = {"address", "alias", "city", "country", "email", "fax", "orcid", "post-code", "region", "tel", "website"}

@@ -18,7 +18,7 @@ class SpeedSearch(wiring.Component):
     """Sets the rate of the receivers of both directions.
 
     - As agreed: when a direction goes into electrical idle from RECOVERY and a change of speed was asked for, the rate becomes the
-      highest one that both directions advertise (Base 3.0, 4.2.6.4.1), of those this board has.
+      highest one that both directions advertise (PCIe Base 3.0, 4.2.6.4.1), of those this board has.
     - By trying: when receivers are up and nothing is locked for ``patience_s``, the rate before the last change is tried, then the others
       in turn. A lane that is locked, but in which no training sequence and no packet is found, may be locked by chance: that counts as a
       64th of the time.

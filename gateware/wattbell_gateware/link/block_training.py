@@ -22,8 +22,8 @@ class BlockSetReader(wiring.Component):
     """Reads descrambled words of one lane; a word a clock, strobes in the next clock (:data:`LATENCY`).
 
     A training sequence counts if its first symbol and symbols 10 to 13 are right (the last two may be sent for DC balance), which
-    they are not while the descrambler's register is unknown or wrong; symbols 6 to 9 are of equalisation and are not looked at. (Base 3.0,
-    4.2.4.1.) An EIOS counts by its first four symbols (4.2.4.3).
+    they are not while the descrambler's register is unknown or wrong; symbols 6 to 9 are of equalisation and are not looked at.
+    (PCIe Base 3.0, 4.2.4.1.) An EIOS counts by its first four symbols (4.2.4.3).
 
     Ports
     -----

@@ -18,7 +18,7 @@ LATENCY = 2
 class LcrcChecker(wiring.Component):
     """Packed beats in, the same with a verdict out; one a clock, latency 2 clocks.
 
-    The LCRC covers the two bytes with the sequence number and the TLP (Base 2.1, 3.6.3). Nullified is what ends with EDB and
+    The LCRC covers the two bytes with the sequence number and the TLP (PCIe Base 2.1, 3.6.3). Nullified is what ends with EDB and
     the complement of its LCRC (3.6.2.1).
 
     One set of parities, of a whole beat, does for every number of double words. Where the last beat has room the LCRC is in it, and

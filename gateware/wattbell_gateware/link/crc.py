@@ -32,9 +32,9 @@ class CrcPolynomial(NamedTuple):
 
 
 LCRC = CrcPolynomial(32, 0xEDB88320, 0xDEBB20E3)
-"""Of a TLP: over sequence number and TLP (Base 2.1, 3.6.3)."""
+"""Of a TLP: over sequence number and TLP (PCIe Base 2.1, 3.6.3)."""
 DLLP_CRC = CrcPolynomial(16, 0xD008, 0x556F)
-"""Of a DLLP: over its four bytes (Base 2.1, 3.5.1); polynomial 100Bh."""
+"""Of a DLLP: over its four bytes (PCIe Base 2.1, 3.5.1); polynomial 100Bh."""
 
 
 class CrcStep(wiring.Component):

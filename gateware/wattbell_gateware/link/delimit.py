@@ -68,7 +68,7 @@ def quads_of(lanes: int, symbols: int) -> data.StructLayout:
 
 
 class FrameDelimiter(wiring.Component):
-    """Finds STP, SDP, END and EDB (Base 2.1, 4.2.2.3); latency 4 clocks.
+    """Finds STP, SDP, END and EDB (PCIe Base 2.1, 4.2.2.3); latency 4 clocks.
 
     STP and SDP stand on lane 0, END and EDB on the last lane in use, four symbols or a multiple behind. A start begins a frame
     whatever was before, so that a frame that is whole is found behind any damage. Any other control symbol in a frame, an

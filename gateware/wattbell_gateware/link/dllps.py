@@ -18,7 +18,7 @@ _RAW = data.StructLayout({"valid": 1, "symbols": 48, "tick": 64})
 
 
 class DllpReceiver(wiring.Component):
-    """A DLLP is two quads: SDP and three bytes; the fourth, the CRC of all four, END (Base 2.1, 3.5.1).
+    """A DLLP is two quads: SDP and three bytes; the fourth, the CRC of all four, END (PCIe Base 2.1, 3.5.1).
 
     One a clock comes out. Where four quads come a clock two DLLPs may end in one; up to eight such clocks in a row (of
     nothing but DLLPs) are kept back.

@@ -31,7 +31,7 @@ _DISABLE_SCRAMBLING, _GOES_DOWN = 1 << 3, 0b11
 
 
 class State(Enum, shape=4):
-    """States of the LTSSM (Base 2.1, 4.2.5) as far as a listener can tell them apart."""
+    """States of the LTSSM (PCIe Base 2.1, 4.2.5) as far as a listener can tell them apart."""
 
     UNKNOWN = 0
     DETECT = 1

@@ -185,7 +185,7 @@ class Receiver(wiring.Component):
 
     @staticmethod
     def _begins(dllps):
-        """InitFC1 of VC 0, which is sent before the first TLP only: sequence numbers start at 0 after it (Base 2.1, 3.2.1, 3.3)."""
+        """InitFC1 of VC 0, which is sent before the first TLP only: sequence numbers start at 0 after it (PCIe Base 2.1, 3.2.1, 3.3)."""
         kind = dllps.payload.body[:8]
         return dllps.valid & kind.matches("01000000", "01010000", "01100000")
 

@@ -129,7 +129,7 @@ def _places(rows):
 class SequenceFilter(wiring.Component):
     """Judges the sequence number of a TLP that came whole; one a clock, the verdict comes a clock later.
 
-    Numbers count modulo 4096, and at most 2048 TLPs are under way (Base 2.1, 3.5.2.2), so that a number up to 2048 after the
+    Numbers count modulo 4096, and at most 2048 TLPs are under way (PCIe Base 2.1, 3.5.2.2), so that a number up to 2048 after the
     expected one is of a replay, and any other is ahead. Numbers passed over count as lost: they were damaged on the way. The
     receiver of the link had them whole (then they stay lost), or not: then it has them sent again, with all after them. So a
     lost number that comes again is passed on then, late, if it is one of the last :data:`WINDOW` before the expected one; what

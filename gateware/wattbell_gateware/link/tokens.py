@@ -10,7 +10,7 @@ __all__ = ["EDB", "EDS", "LONGEST", "SHORTEST", "TokenDecoder"]
 
 EDS, EDB, _SDP = 0x0090801F, 0xC0C0C0C0, 0xACF0
 SHORTEST, LONGEST = 5, 1151
-"""Double words of a TLP with token and LCRC: a header of three at least; greater lengths are reserved (Base 3.0, 4.2.2.3.3)."""
+"""Double words of a TLP with token and LCRC: a header of three at least; greater lengths are reserved (PCIe Base 3.0, 4.2.2.3.3)."""
 _LENGTH = 11
 
 

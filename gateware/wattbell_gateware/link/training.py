@@ -16,7 +16,7 @@ _PLACES = 16
 TRAINING_SET = data.StructLayout({
     "link": 8, "link_pad": 1, "lane": 8, "lane_pad": 1, "n_fts": 8, "rates": 8, "control": 8, "ts2": 1,
 })  # fmt: skip
-"""A TS1 or TS2 (Base 2.1, tables 4-2 and 4-3; Base 3.0, 4.2.4.1).
+"""A TS1 or TS2 (PCIe Base 2.1, tables 4-2 and 4-3; PCIe Base 3.0, 4.2.4.1).
 
 ``link``, ``lane``: numbers, of no meaning with ``link_pad``, ``lane_pad``. ``rates``: bit 1: 2.5 GT/s, 2: 5, 3: 8; bit 7: speed change.
 ``control``: bit 0 hot reset, 1 disable link, 2 loopback, 3 disable scrambling. ``n_fts``: FTS ordered sets it wants.

@@ -12,7 +12,7 @@ LATENCY = 1
 _BITS = 23
 _POLYNOMIAL = 1 << 23 | 1 << 21 | 1 << 16 | 1 << 8 | 1 << 5 | 1 << 2 | 1
 SEEDS = (0x1DBFBC, 0x0607BB, 0x1EC760, 0x18C0DB)
-"""Of lanes 0 to 3 (Base 3.0, 4.2.2.4)."""
+"""Of lanes 0 to 3 (PCIe Base 3.0, 4.2.2.4)."""
 _WORD = 32
 _SKP_END = 0xE1
 _SAME = 3
@@ -36,7 +36,7 @@ class BlockDescrambleStep(wiring.Component):
 
     Data is combined with the key, and TS1 and TS2 but for their first symbol. (Their last two may be sent plain for DC balance; these
     come out wrong then.) Every other ordered set is sent plain. The register takes 32 shifts for every word but those of SKP ordered
-    sets, and starts from ``seed`` after an EIEOS. (Base 3.0, 4.2.2.4.)
+    sets, and starts from ``seed`` after an EIEOS. (PCIe Base 3.0, 4.2.2.4.)
     """
 
     before: In(_BITS)

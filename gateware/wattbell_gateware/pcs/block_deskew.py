@@ -12,7 +12,7 @@ from .blocks import BLOCK_WORD, BlockKind, block_link_word
 __all__ = ["MAX_SKEW_BITS", "BlockDeskew"]
 
 MAX_SKEW_BITS = 48
-"""Between the first and the last lane: 6 ns at 8 GT/s (Base 3.0, L_RX-SKEW). What the tests hold it to."""
+"""Between the first and the last lane: 6 ns at 8 GT/s (PCIe Base 3.0, L_RX-SKEW). What the tests hold it to."""
 _WAIT = 4
 """Clocks that the marks of the lanes may be apart: 48 bits are less than two words, and blocks begin anywhere in their words."""
 _DEPTH = 32

@@ -12,7 +12,7 @@ TIME_BITS = 12
 
 
 class BlockKind(enum.Enum, shape=4):
-    """Of a block, from its sync header and its first symbol (Base 3.0, 4.2.2 and 4.2.4)."""
+    """Of a block, from its sync header and its first symbol (PCIe Base 3.0, 4.2.2 and 4.2.4)."""
 
     DATA = 0
     SOS = 1

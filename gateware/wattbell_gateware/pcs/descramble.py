@@ -166,7 +166,7 @@ class DescrambleStep(wiring.Component):
 
     COM sets the register to FFFFh, SKP holds it, any other symbol takes it on by eight shifts. Data symbols are combined
     with the key, but for the 15 symbols after the COM of a training sequence (which is one if a data symbol or PAD follows)
-    or of an EIEOS (EIE follows): these get ``plain``. (Base 2.1, 4.2.3.) A symbol with an error counts as any other.
+    or of an EIEOS (EIE follows): these get ``plain``. (PCIe Base 2.1, 4.2.3.) A symbol with an error counts as any other.
 
     :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`, one after the other; :class:`Descrambler` has registers between them,
     which this component does not have, so that it can be compared with the serial register.

@@ -13,7 +13,7 @@ __all__ = ["LATENCY", "MAX_SKEW", "Deskew", "link_word"]
 LATENCY = 5
 """Clocks from a word to the word that ends with the same symbol, for the lane that comes last."""
 MAX_SKEW = 5
-"""Symbol times between the first and the last lane (Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
+"""Symbol times between the first and the last lane (PCIe Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
 _OLD = 31
 _CONFIRM = 2
 

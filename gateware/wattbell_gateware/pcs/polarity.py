@@ -13,7 +13,7 @@ __all__ = ["PolarityDetector"]
 _HOLD = 15
 """Words to wait after a change: more than are under way between the complement and here."""
 _SWAPPED = (0xB5, 0xBA)
-"""D21.5 and D26.5: the identifiers of TS1 (D10.2) and TS2 (D5.2), bits complemented (Base 2.1, 4.2.4.4)."""
+"""D21.5 and D26.5: the identifiers of TS1 (D10.2) and TS2 (D5.2), bits complemented (PCIe Base 2.1, 4.2.4.4)."""
 
 
 class PolarityDetector(wiring.Component):

@@ -10,7 +10,7 @@ __all__ = ["SYMBOL", "K", "symbol_word"]
 
 
 class K(enum.IntEnum):
-    """Control symbols of PCI Express, 2.5 and 5 GT/s (Base 2.1, table 4-1): the byte with ``k`` set."""
+    """Control symbols of PCI Express, 2.5 and 5 GT/s (PCIe Base 2.1, table 4-1): the byte with ``k`` set."""
 
     COM = 0xBC
     STP = 0xFB

@@ -4,7 +4,7 @@ The rig marks memory writes that carry Identify data (TLP flag bit 1). The Ident
 they hold: its record has CNS (CDW10 7:0), NSID and the ticks of its first and last data TLP. Only when that record is
 missing is a structure recognised by its content.
 
-Field offsets: NVM Express Base Specification 1.4, figures 247 (controller), 249 (power states), 245 (namespace).
+Field offsets: NVM Express, Identify Controller, Power State Descriptor and Identify Namespace data structures.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def parse_power_state(number: int, psd: bytes) -> PowerState:
 
 
 def parse_controller(data: bytes) -> Drive:
-    """Identify Controller (4096 bytes; NVMe Base 2.0, figure 276): identity, thermal thresholds in degC, host controlled thermal management
+    """Identify Controller (4096 bytes): identity, thermal thresholds in degC, host controlled thermal management
     (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size of the host memory buffer (HMPRE),
     runtime D3 latencies (RTD3R, RTD3E), power states. Raises CaptureError for another length."""
     _whole(data, IDENTIFY_BYTES, "Identify Controller")

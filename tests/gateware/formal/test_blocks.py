@@ -21,7 +21,7 @@ LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 class BlockDescramblerIsSerial(Elaboratable):
     """From any register, for any word of any kind of block, anywhere in it: the same symbols and the same register.
 
-    The serial form is the figure of Base 3.0, 4.2.2.4, one shift per bit. With `claim`, asserted for registers of at most one set bit;
+    The serial form is the figure of PCIe Base 3.0, 4.2.2.4, one shift per bit. With `claim`, asserted for registers of at most one set bit;
     without, both forms are outputs.
     """
 

@@ -72,7 +72,7 @@ def test_parallel_crc_is_the_bit_serial_crc(kind, tmp_path):
 
 
 class SerialDescrambler:
-    """One symbol after the other, one shift after the other (Base 2.1, 4.2.3)."""
+    """One symbol after the other, one shift after the other (PCIe Base 2.1, 4.2.3)."""
 
     def __init__(self, m, before):
         self.m, self.register, self.training, self.after_com = m, before.lfsr, before.place.training, before.place.after_com

@@ -67,7 +67,7 @@ def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], cou
 
 
 def _dllps_came(sender: Sender, events: Iterable[Told]) -> None:
-    """Base 2.1, table 3-1 and figure 3-7: type in the first byte; the 12 bits of the sequence number at the end of an Ack or Nak."""
+    """PCIe Base 2.1, table 3-1 and figure 3-7: type in the first byte; the 12 bits of the sequence number at the end of an Ack or Nak."""
     kinds = {0x00: "ACK", 0x10: "NAK"}
     sent = [(tick, kinds[body[0]], body[2] % 16 * 256 + body[3]) for tick, body in sender.dllps if body[0] in kinds]
     assert [(told.tick, told.kind, told.argument) for told in events if told.kind in kinds.values()] == sent

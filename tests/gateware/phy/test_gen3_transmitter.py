@@ -18,8 +18,8 @@ ff00ff00 ff00ff00 ff00ff00 ff00ff00   aaaaaaaa aaaaaaaa aaaaaaaa bcbf9de1
 6794221e cef8c65d 8b3fea78 4d89054e   f9c6b91e ab94b0ad 1d86912d 39082304
 fcb7901e 5e9a45ee 099d6b18 9abf1766   7176de1e 57f19dcd eb3c7fe5 082e0630
 """
-# Frame CRC: the equations of Base 3.0, 4.2.2.3.1, as quoted by every implementation: which bits of the length make C[0] .. C[3] and (in
-# reduced form) the parity.
+# Frame CRC: the equations of PCIe Base 3.0, 4.2.2.3.1, as quoted by every implementation: which bits of the length make C[0] .. C[3]
+# and (in reduced form) the parity.
 FRAME_CRC = ((10, 7, 6, 4, 2, 1, 0), (10, 9, 7, 5, 4, 3, 2), (9, 8, 6, 4, 3, 2, 1), (8, 7, 5, 3, 2, 1, 0))
 FRAME_PARITY = (10, 9, 8, 6, 5, 2, 0)
 

@@ -207,7 +207,7 @@ class Traffic:
 
 
 def ack_of(sequence: int, *, nak: bool = False) -> bytes:
-    """An Ack or Nak DLLP (Base 2.1, figure 3-7)."""
+    """An Ack or Nak DLLP (PCIe Base 2.1, figure 3-7)."""
     return bytes([0x10 if nak else 0, 0, sequence >> 8, sequence & 255])
 
 

@@ -144,7 +144,7 @@ async def pattern(dut):
         assert r[0x14] & 1 == 1 and r[0x14] >> 16 & 15 == 6 and r[0x14] >> 20 & 15 == 4
         assert (r[0x1000], r[0x1004]) == (2, 2)
 
-        # Queue creation (NVM Express Base Specification, 5.4 and 5.5): both of 256 entries, contiguous, queue 1 to queue 1, vector 1.
+        # Queue creation (NVM Express, Create I/O .. Queue): both of 256 entries, contiguous, queue 1 to queue 1, vector 1.
         (address, admin), *answers = host.answers
         assert address == 0x100000 and len(admin) == 128
         opcode, cid, _, cq, _, cdw10, cdw11, _ = entry(admin)

@@ -17,7 +17,7 @@ pub fn controller(survey: &Survey) -> Vec<u8> {
     text(24, 40, "QEMU NVMe Ctrl (rebuilt from trace log)");
     text(64, 8, "log");
     d[0..2].copy_from_slice(&0x1B36u16.to_le_bytes()); // PCI vendor: Red Hat, as QEMU's device
-    d[80..84].copy_from_slice(&0x0001_0400u32.to_le_bytes()); // version 1.4
+    d[80..84].copy_from_slice(&0x0001_0400u32.to_le_bytes()); // VER, as QEMU has it: NVMe 1.4
     d[512] = 0x66; // SQES: 64 bytes
     d[513] = 0x44; // CQES: 16 bytes
     let count = survey.namespaces.keys().next_back().copied().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Submission and completion queue entries (NVM Express Base 2.0, figures 87 and 90; NVM Command Set 1.0).
+//! Submission and completion queue entries (NVM Express, Submission Queue Entry and Completion Queue Entry; NVM Command Set).
 
 /// A 64-byte submission queue entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Asynchronous Event Requests (NVM Express 1.4, section 5.2): requests that wait for an event, events that wait for a request,
+//! Asynchronous Event Requests (NVM Express, command of this name): requests that wait for an event, events that wait for a request,
 //! and types that stay quiet until the host has read their log page.
 
 use super::identify::AER_LIMIT;

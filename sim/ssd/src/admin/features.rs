@@ -1,4 +1,4 @@
-//! Features that are a dword, or a dword for each of a few things (NVM Express 1.4, section 5.21): current, saved and
+//! Features that are a dword, or a dword for each of a few things (NVM Express, Set Features command): current, saved and
 //! default values.
 
 use crate::nvme::{feature as id, Status};

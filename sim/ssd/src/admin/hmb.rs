@@ -1,4 +1,4 @@
-//! Host Memory Buffer (NVM Express 1.4, sections 5.21.1.13 and 8.9): memory the host lends the controller.
+//! Host Memory Buffer (NVM Express, feature and section of this name): memory the host lends the controller.
 
 use crate::nvme::prp::PAGE;
 use crate::nvme::{number, Sqe, Status};

@@ -1,4 +1,4 @@
-//! Identify data structures (NVM Express 1.4, section 5.15).
+//! Identify data structures (NVM Express, Identify command).
 
 use super::hmb;
 use super::namespaces::{Namespace, Namespaces};

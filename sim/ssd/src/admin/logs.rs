@@ -1,4 +1,4 @@
-//! Log pages (NVM Express 1.4, section 5.14), and the counters behind them.
+//! Log pages (NVM Express, Get Log Page command), and the counters behind them.
 
 use super::identify::{put, text, ERROR_LOG_ENTRIES};
 use crate::nvme::commands::Command;

@@ -1,4 +1,4 @@
-//! Format NVM and Sanitize (NVM Express 1.4, sections 5.23, 5.24 and 8.15): work that takes seconds, and what is refused
+//! Format NVM and Sanitize (NVM Express, commands of these names and Sanitize Operations): work that takes seconds, and what is refused
 //! while it runs. Both go on through a controller reset.
 
 use super::namespaces::Namespaces;

@@ -117,7 +117,7 @@ impl Admin {
         Ok(Next::Return(0, data))
     }
 
-    /// Get Log Page (NVM Express 1.4, section 5.14).
+    /// Get Log Page (NVM Express, command of this name).
     pub fn log_page(&mut self, sqe: &Sqe, profile: &Profile, data_kept: bool, now: Ps, warmth: &Warmth) -> Outcome {
         let len = 4 * (u64::from(sqe.cdw(10) >> 16) | u64::from(sqe.cdw(11) & 0xFFFF) << 16) + 4;
         let offset = u64::from(sqe.cdw(12)) | u64::from(sqe.cdw(13)) << 32;
@@ -192,7 +192,7 @@ impl Admin {
         Ok(gone)
     }
 
-    /// Namespace Management, create, from its structure: NSZE, NCAP, FLBAS, DPS, NMIC (figure 245).
+    /// Namespace Management, create, from its structure: NSZE, NCAP, FLBAS, DPS, NMIC (Identify Namespace).
     pub fn create_namespace(&mut self, d: &[u8]) -> Outcome {
         let (size, capacity, format) = (number(&d[0..8]), number(&d[8..16]), d[26] & 0xF);
         if d[29] != 0 {

@@ -1,4 +1,4 @@
-//! Device Self-test (NVM Express 1.4, sections 5.8 and 8.11): a test that runs behind I/O, and the log of the last 20.
+//! Device Self-test (NVM Express, command of this name and Device Self-test Operations): a test that runs behind I/O, and the log of the last 20.
 
 use super::identify::put;
 use super::namespaces::Namespaces;

@@ -1,4 +1,4 @@
-//! Feature 0Eh, Timestamp (NVM Express 1.4, section 5.21.1.14).
+//! Feature 0Eh, Timestamp (NVM Express, Timestamp feature).
 
 use crate::nvme::number;
 use crate::profile::{Ps, MS};

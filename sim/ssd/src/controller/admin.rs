@@ -1,4 +1,4 @@
-//! Admin commands (NVM Express 1.4, section 5): which is which, and what those do that reach beyond the room `admin`.
+//! Admin commands (NVM Express, Admin Command Set): which is which, and what those do that reach beyond the room `admin`.
 
 use super::agenda::Event;
 use super::Controller;

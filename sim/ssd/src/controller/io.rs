@@ -1,4 +1,4 @@
-//! NVM command set (NVM Express 1.4, section 6).
+//! NVM command set (NVM Express, NVM Command Set).
 
 use super::agenda::Event;
 use super::Controller;

@@ -1,4 +1,4 @@
-//! Asynchronous events as DW0 shows them (NVM Express 1.4, section 5.2).
+//! Asynchronous events as DW0 shows them (NVM Express, Asynchronous Event Request command).
 
 use super::log_page;
 

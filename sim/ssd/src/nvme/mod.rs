@@ -1,4 +1,4 @@
-//! What NVM Express defines for every command: entries (NVM Express 1.4, figures 104-128), queues, PRPs, registers.
+//! What NVM Express defines for every command: entries (Submission Queue Entry, Completion Queue Entry), queues, PRPs, registers.
 
 mod async_event;
 pub mod commands;

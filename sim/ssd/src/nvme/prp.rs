@@ -1,4 +1,4 @@
-//! Physical region pages: which host addresses a transfer goes to (NVM Express 1.4, section 4.3).
+//! Physical region pages: which host addresses a transfer goes to (NVM Express, Physical Region Page Entry and List).
 
 use super::{number, Status};
 

@@ -1,4 +1,4 @@
-//! All queues: creating and deleting them (NVM Express 1.4, sections 5.3 to 5.6), whose turn it is, doorbells, completions.
+//! All queues: creating and deleting them (NVM Express, the Create and Delete commands of I/O queues), whose turn it is, doorbells, completions.
 
 use super::queue::{Cq, Sq};
 use super::registers::AdminQueue;

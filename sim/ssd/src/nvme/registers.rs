@@ -1,4 +1,4 @@
-//! Controller registers (NVM Express 1.4, section 3.1).
+//! Controller registers (NVM Express, Controller Properties).
 
 use crate::profile::Profile;
 

@@ -5,7 +5,7 @@
 
 use crate::profile::{Ps, S};
 
-/// How far host controlled thermal management holds the drive back (NVM Express 1.4, section 8.4.5).
+/// How far host controlled thermal management holds the drive back (NVM Express, Host Controlled Thermal Management).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Throttle {
     /// Not at all.

@@ -4,7 +4,7 @@
 use super::fact::{Fact, Int};
 use serde::{Deserialize, Serialize};
 
-/// Ways to sanitize (NVM Express 1.4, section 5.24).
+/// Ways to sanitize (NVM Express, Sanitize command).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {

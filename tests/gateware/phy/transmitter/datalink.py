@@ -14,7 +14,7 @@ def lcrc(body: bytes) -> bytes:
 
 
 def dllp_crc(body: bytes) -> bytes:
-    """CRC-16 of a DLLP's four bytes as sent (Base 2.1, 3.5.1): polynomial 100Bh, one bit at a time, low bit of a byte first."""
+    """CRC-16 of a DLLP's four bytes as sent (PCIe Base 2.1, 3.5.1): polynomial 100Bh, one bit at a time, low bit of a byte first."""
     register = [1] * 16
     for bit in (byte >> n & 1 for byte in body for n in range(8)):
         feedback = register[15] ^ bit

@@ -75,7 +75,7 @@ class Gen3Link:
                 sent += 1
 
     def fast_training(self, count: int) -> None:
-        """The exit from L0s: EIEOS, FTS, EIEOS, SDS (Base 3.0, 4.2.6.6.2)."""
+        """The exit from L0s: EIEOS, FTS, EIEOS, SDS (PCIe Base 3.0, 4.2.6.6.2)."""
         self.ordered(fixed("EIEOS"), *[fixed("FTS")] * count, fixed("EIEOS"))
         self.start_stream()
 

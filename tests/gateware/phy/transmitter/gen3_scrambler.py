@@ -1,4 +1,4 @@
-"""The scrambler of 8 GT/s, one bit at a time as the specification draws it (Base 3.0, 4.2.2.4)."""
+"""The scrambler of 8 GT/s, one bit at a time as the specification draws it (PCIe Base 3.0, 4.2.2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of one lane at 8 GT/s: sync headers, ordered sets, scrambling (Base 3.0, 4.2.2 and 4.2.4)."""
+"""Blocks of one lane at 8 GT/s: sync headers, ordered sets, scrambling (PCIe Base 3.0, 4.2.2 and 4.2.4)."""
 
 from __future__ import annotations
 

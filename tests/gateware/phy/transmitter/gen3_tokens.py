@@ -1,4 +1,4 @@
-"""Framing tokens of 8 GT/s (Base 3.0, 4.2.2.3.1), and packets in their frames."""
+"""Framing tokens of 8 GT/s (PCIe Base 3.0, 4.2.2.3.1), and packets in their frames."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Link:
 
     Parameters
     ----------
-    lanes : 1, 2 or 4. A packet starts on lane 0 (its length is a multiple of four symbols, Base 2.1 4.2.2).
+    lanes : 1, 2 or 4. A packet starts on lane 0 (its length is a multiple of four symbols, PCIe Base 2.1 4.2.2).
     skp_interval : symbol times between SKP ordered sets (1180 to 1538 by the specification); 0 for none.
     skp_count : SKP symbols of each set, cyclically: 3 as transmitted, 1 to 5 after elastic buffers. The same on all lanes.
     """

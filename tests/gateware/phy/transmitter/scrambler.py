@@ -1,4 +1,4 @@
-"""The scrambler of 2.5 and 5 GT/s, one bit at a time as the specification draws it (Base 2.1, 4.2.3)."""
+"""The scrambler of 2.5 and 5 GT/s, one bit at a time as the specification draws it (PCIe Base 2.1, 4.2.3)."""
 
 from __future__ import annotations
 
