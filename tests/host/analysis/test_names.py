@@ -1,4 +1,4 @@
-"""Names of opcodes and status codes as the NVMe specifications number them (NVM Express Base 2.0, figures of opcodes and of status values)."""
+"""Names of opcodes and status codes by number (NVM Express Base 2.0, figures of opcodes and of status values)."""
 
 from __future__ import annotations
 
