@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
+from wattbell import __version__
 from wattbell.cli.app import app
 from wattbell.errors import RigError, WattbellError
 from wattbell.probes import PROBES
@@ -88,7 +89,7 @@ def test_any_bytes_and_five_resets_leave_it_in_step(alone: Client, pieces: list[
     for piece in pieces:
         alone.send(piece)
     alone.send(RESET + ID + b"\x04")
-    expected = IDENTITY + metadata("0.1.0", len(PROBES))
+    expected = IDENTITY + metadata(__version__, len(PROBES))
     got, deadline = b"", time.monotonic() + PATIENCE_S
     while not got.endswith(expected):
         assert time.monotonic() < deadline, got

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wattbell import __version__
 from wattbell.errors import RigError
 from wattbell.probes import PROBES
 from wattbell.sump import Options, Server, open_pty
@@ -115,7 +116,7 @@ def test_a_client_that_does_not_read_does_not_fill_the_memory() -> None:
         if select.select([served.line], [], [], 1)[0]:
             got += os.read(served.line, 1 << 16)
     served.close()
-    assert got.startswith(metadata("0.1.0", len(PROBES)))
+    assert got.startswith(metadata(__version__, len(PROBES)))
     assert len(got) < 1 << 17, "of three megabytes of answers it kept a few"
 
 
@@ -135,7 +136,7 @@ def test_any_bytes_and_five_resets_leave_it_in_step(served: Served, pieces: list
         served.send(piece)
         assert captures() <= 1
     served.send(RESET + ID + METADATA)
-    served.read_until(IDENTITY + metadata("0.1.0", len(PROBES)))
+    served.read_until(IDENTITY + metadata(__version__, len(PROBES)))
 
 
 @examples(300)
