@@ -85,6 +85,11 @@ def test_there_is_one_version() -> None:
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "wattbell.__version__"}
 
 
+def test_wheels_that_pages_name_are_of_this_version() -> None:
+    named = [(each.name, version) for each in pages() for version in re.findall(r"wattbell(?:_sim)?-(\d+(?:\.\d+)+)-py3", each.text)]
+    assert [(name, version) for name, version in named if version != __version__] == []
+
+
 CFF = {
     "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords", "license",
     "license-url", "message",
