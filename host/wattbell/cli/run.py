@@ -32,11 +32,12 @@ from ..suites.outlook import Outlook, look_ahead
 from ..suites.session import Choice
 from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
 from ..virtual.play import check_whole, refuse_existing, scratch
+from ..virtual.simulator import find_plan
 from ..virtual.tracefile import is_trace, replay_plan
 from . import captures, numbers, output
 from .ahead import agree, progress, show_plan
 from .quantities import TIME
-from .record import FidelityOption, Force, Json, KeepStream
+from .record import FIDELITY_HELP, Force, Json, KeepStream
 
 
 class Condition(StrEnum):
@@ -76,13 +77,18 @@ class RunCommand(TyperCommand):
 
 def run(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write: a capture, or a suite's results.")],
     what: Annotated[
         str | None,
         typer.Argument(
             metavar="SUITE|FILE|-- COMMAND",
             help="Suite (`wattbell suites`), plan (.toml), fio job file, fio iolog, text of blkparse; or, on a real drive, any command.",
             show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder to write: a capture, or a suite's results.", show_default="named after the work and the drive, here"
         ),
     ] = None,
     virtual: Annotated[
@@ -133,7 +139,10 @@ def run(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
-    fidelity: FidelityOption = Fidelity.rtl,
+    fidelity: Annotated[
+        Fidelity | None,
+        typer.Option(help=FIDELITY_HELP, show_default="fast for a suite, rtl for anything else"),
+    ] = None,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
     interval: Annotated[
         float | None, typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions, or 1us.")
@@ -193,12 +202,12 @@ def run(
     and the instrument sees them at its pins. The model's own truth is kept,
     and the analysis is compared with it.
 
-      wattbell run quick --virtual intel-660p-1tb --out results
+      wattbell run quick --virtual intel-660p-1tb
 
-      wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
+      wattbell run demo.toml --virtual intel-660p-1tb --out capture
 
       wattbell run anandtech-2018 --virtual intel-660p-1tb \\
-        --fidelity fast --out results --resume
+        --out results --resume
 
     [bold]On a real drive[/] fio and nvme-cli do the work. What writes needs the
     drive's serial number, refuses a drive that is mounted, says how much it
@@ -223,12 +232,16 @@ def run(
         raise UsageError("--resume goes on with what is in --out, --force removes it; give one of them.")
     if no_store and store is not None:
         raise UsageError("Give one of --store and --no-store.")
-    file = None if what is None else Path(what)
+    file = None if what is None else find_plan(what)
     single = file is None or file.is_file()
+    if out is None:
+        out = _named_after(what or (command or [""])[0], drive or virtual or "")
+    if fidelity is None:
+        fidelity = Fidelity.rtl if single else Fidelity.fast
     if single and (scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store):
         raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
     if file is not None and not single and file.suffix in (".fio", ".toml"):
-        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
+        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
     if (apst is not None or aspm is not None) and (drive is None or not single or (file is not None and file.suffix == ".toml")):
         raise UsageError("--apst and --aspm are for a job file, a trace or a command on a real drive; suites and plans say it themselves.")
     only = None if condition is Condition.both else condition.value
@@ -294,6 +307,11 @@ def run(
         show_plan(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None, json)
         return
     _run_suite(order, model, _ending(store, no_store, page, plots), audience)
+
+
+def _named_after(what: str, drive: str) -> Path:
+    """Folder for the results where none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
+    return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
 def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
