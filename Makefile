@@ -11,7 +11,7 @@ LEVEL ?= dev
 demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels guest demo test test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -37,6 +37,9 @@ rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmar
 
 rtl-tests: rtl  ## the same, built soon rather than fast, for the tests
 	@sim/rig/build-rtl.sh --quick x4_serial
+
+wheels: setup sim rtl  ## the wheels wattbell and wattbell_sim in build/wheels: what docs/install.md installs; tools/try-wheels.sh tries them
+	@$(PY) -m tools.wheels
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh

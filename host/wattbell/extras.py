@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -24,22 +24,21 @@ def install_command(extra: str) -> str:
     It names the checkout or the wheel that this package was installed from; where that is not there any more, the libraries themselves
     with their version ranges. For ``pip`` in front, see :func:`_pip`.
     """
-    try:
-        installed = distribution(_PACKAGE)
-    except PackageNotFoundError:  # run from its sources, as by PYTHONPATH
+    records = list(distributions(name=_PACKAGE))
+    for record in records:  # in a checkout its egg-info stands before the record of the installation
+        if (source := _source(record)) is not None:
+            return " ".join([_pip(), "install", *source[:-1], shlex.quote(f"{source[-1]}[{extra}]")])
+    if not records:  # run from its sources, as by PYTHONPATH
         return f"{_pip()} install -e {shlex.quote(f'{Path(__file__).resolve().parents[2]}[{extra}]')}"
-    source = _source(installed)
-    what = _libraries(installed, extra) if source is None else [f"{source[1]}[{extra}]"]
-    return " ".join([_pip(), "install", *(["-e"] if source and source[0] else []), *map(shlex.quote, what)])
+    return " ".join([_pip(), "install", *map(shlex.quote, _libraries(records[0], extra))])
 
 
-def _source(installed: Distribution) -> tuple[bool, Path] | None:
-    """Whether it is editable, and the checkout or the wheel's file; None where it came over a network or is not there any more.
-
-    Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed distributions").
+def _source(record: Distribution) -> list[str] | None:
+    """What pip was given: a checkout's folder, behind ``-e`` if it is editable, or a wheel's file; None where it came over a network or
+    is not there any more. Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed distributions").
     """
     try:
-        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        origin = json.loads(record.read_text("direct_url.json") or "{}")
         url = urlsplit(origin["url"])
         editable = bool(origin.get("dir_info", {}).get("editable"))
     except (ValueError, LookupError, AttributeError, TypeError):
@@ -47,13 +46,13 @@ def _source(installed: Distribution) -> tuple[bool, Path] | None:
     path = Path(unquote(url.path))
     if url.scheme != "file" or not (path.is_file() or (path / "pyproject.toml").is_file()):
         return None
-    return editable, path
+    return ["-e", str(path)] if editable else [str(path)]
 
 
-def _libraries(installed: Distribution, extra: str) -> list[str]:
+def _libraries(record: Distribution, extra: str) -> list[str]:
     """Requirements of an extra by the package's metadata, such as ``ppk2-api<1,>=0.9.2``."""
     found = []
-    for requirement in installed.requires or []:
+    for requirement in record.requires or []:
         library, _, marker = requirement.partition(";")
         if re.search(rf"""extra == (["']){re.escape(extra)}\1""", marker):
             found.append(library.strip())
