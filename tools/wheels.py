@@ -18,6 +18,8 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools.wheel_notices import notices
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
 """What the wheel ``wattbell`` is built from."""
@@ -63,6 +65,7 @@ def _stage(source: Path) -> None:
     """The package's folder with all that goes into it; programs and libraries without their symbols."""
     shutil.copytree(ROOT / "sim" / "wheel", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
     shutil.copy(ROOT / "LICENSE", source)
+    (source / "THIRD-PARTY-LICENSES.txt").write_text(notices(ROOT / "sim"), encoding="utf-8")
     (source / "VERSION").write_text(version())
     package = source / "wattbell_sim"
     for name in PROGRAMS:

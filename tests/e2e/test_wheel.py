@@ -190,6 +190,22 @@ class TestSimulator:
         for name in listed:
             assert (package(simulated) / Path(name).parent.name / Path(name).name).read_bytes() == (ROOT / name).read_bytes()
 
+    def test_it_has_the_licences_of_what_others_wrote(self, simulated: Installed) -> None:
+        (file,) = package(simulated).parent.glob("wattbell_sim-*.dist-info/licenses/THIRD-PARTY-LICENSES.txt")
+        text = file.read_text()
+        crates = subprocess.run(["strings", ROOT / "sim/target/release/wattbell-rig"], capture_output=True, text=True, check=True).stdout
+        linked = set(re.findall(r"registry/src/[^/]+/([a-z0-9_-]+)-[0-9.]+[^/]*/src", crates))
+        assert len(linked) > 5
+        for work in (*linked, "verilator", "VexRiscv", "picolibc", "libstdc++", "GNU LESSER GENERAL PUBLIC LICENSE"):
+            assert work in text, work
+
+    def test_no_wheel_has_pip_look_for_the_other(self, simulated: Installed) -> None:
+        site = package(simulated).parent
+        (theirs,), (ours,) = site.glob("wattbell_sim-*.dist-info/METADATA"), site.glob("wattbell-*.dist-info/METADATA")
+        assert "Requires-Dist" not in theirs.read_text()
+        names = re.findall(r"(?m)^Requires-Dist: (wattbell\S*)(.*)$", ours.read_text())
+        assert all('extra == "dev"' in marker for _, marker in names), names
+
     def test_programs_and_libraries_run_on_every_machine_of_the_wheels_tag(self, simulated: Installed) -> None:
         (wheel,) = simulated.folder.parent.glob("wattbell_sim-*.whl")
         tag = re.fullmatch(r"wattbell_sim-[0-9.]+-py3-none-manylinux_2_(\d+)_x86_64", wheel.stem)
