@@ -8,18 +8,21 @@ CARGO := cargo --config net.retry=5
 OUT ?= build/demo
 # what is set up and built: `dev` all that tests need, `run` what the demo needs
 LEVEL ?= dev
-demo: LEVEL = run
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels guest demo test test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-setup:  ## Debian packages, Python packages, Verilator
+.PHONY: debian
+debian:
+	@tools/setup.sh $(LEVEL) debian
+
+setup: debian  ## Debian packages, Python packages, Verilator
 	@tools/setup.sh $(LEVEL)
 
-sim: setup  ## SSD model, virtual rig and guest tools (Rust, release)
+sim: debian  ## SSD model, virtual rig and guest tools (Rust, release)
 	@cd sim && $(CARGO) build --release --quiet $(call only_run,-p wattbell-ssd -p wattbell-rig)
 
 controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
@@ -35,8 +38,9 @@ rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual
 rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
 	@sim/rig/build-rtl.sh all
 
-rtl-tests: rtl  ## the same, built soon rather than fast, for the tests
-	@sim/rig/build-rtl.sh --quick x4_serial
+rtl-tests: setup controller  ## the same, built soon rather than fast, for the tests
+	@$(PY) -m wattbell_gateware.generate --out build/rtl
+	@sim/rig/build-rtl.sh --quick x4_word x4_serial
 
 wheels: setup sim rtl  ## the wheels wattbell and wattbell_sim in build/wheels: what docs/install.md installs; tools/try-wheels.sh tries them
 	@$(PY) -m tools.wheels
@@ -50,17 +54,25 @@ demo-takes:
 	  echo "demo: about 2 minutes on two cores (more where something is to be built again)"; \
 	else echo "demo: about 5 minutes on two cores: packages and builds take 3, once; the measurement takes 2"; fi
 
-demo: demo-takes setup sim rtl  ## virtual rig, Intel 660p, short suite, report
+# Cargo builds while pip downloads.
+demo: demo-takes  ## virtual rig, Intel 660p, short suite, report
+	@$(MAKE) --no-print-directory -j2 LEVEL=run sim rtl
 	@.venv/bin/wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out $(OUT)/capture --force
 	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 
-test: setup sim rtl-tests guest lint test-rust test-python  ## everything CI runs
+test:  ## everything CI runs
+	@$(MAKE) --no-print-directory -j2 sim rtl-tests guest
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
+	@$(MAKE) --no-print-directory test-python
+
+bare:  ## demo, test and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (45 minutes; root; BARE="--load 2")
+	@python3 tools/bare.py $(BARE)
 
 test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
 test-python: setup sim rtl-tests guest
-	@$(PY) -m pytest -n 2 --dist loadgroup --durations 40 --durations-min 10
+	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
 lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .

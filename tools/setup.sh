@@ -1,21 +1,33 @@
 #!/usr/bin/env bash
 # Brings a fresh Debian 12 to where `make demo` and `make test` can run; does nothing where all is there already.
-#   tools/setup.sh [run|dev]    run: what the demo needs; dev (default): tests, lint and the Linux guest as well
+#   tools/setup.sh [run|dev]            run: what the demo needs; dev (default): tests, lint and the Linux guest as well
+#   tools/setup.sh [run|dev] debian     only the Debian packages
+#   tools/setup.sh [run|dev] list       only prints the Debian packages that this level needs on this machine
 # Needs root or sudo only while Debian packages are missing. Every failure names what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 level="${1:-dev}"
+part="${2:-all}"
 stamp_dir=build/setup
-mkdir -p "$stamp_dir"
 
 say() { printf '\033[1msetup:\033[0m %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
+case "$level" in
+run) extras=gateware,rig ;;
+dev) extras=gateware,rig,dev ;;
+*) die "'$level' is neither run nor dev" ;;
+esac
+case "$part" in
+all | debian | list) ;;
+*) die "'$part' is none of debian, list and all" ;;
+esac
+
 # --- Debian packages -------------------------------------------------------------------------------------------------
-packages=(ca-certificates git g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
+packages=(ca-certificates git clang g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
   gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf)
 [ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs fio pciutils ngspice
-  chromium clang libclang-rt-14-dev)
+  chromium libclang-rt-14-dev)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.
 cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.88.0 ]; }
@@ -25,6 +37,8 @@ if [ "$level" = dev ]; then
   command -v rustfmt >/dev/null || packages+=(rustfmt-web)
 fi
 
+[ "$part" != list ] || { printf '%s\n' "${packages[@]}"; exit; }
+mkdir -p "$stamp_dir"
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
@@ -45,16 +59,12 @@ if [ ${#missing[@]} -gt 0 ]; then
     >"$stamp_dir/apt.log" 2>&1 || { tail -n 20 "$stamp_dir/apt.log" >&2; die "apt-get could not install: ${missing[*]}"; }
 fi
 cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and rustc-web did not bring it"
+[ "$part" != debian ] || exit 0
 
 # --- Python ----------------------------------------------------------------------------------------------------------
 python="${PYTHON:-python3}"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is missing ($python is $("$python" --version))"
 made_of="$(cat pyproject.toml constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
-case "$level" in
-run) extras=gateware,rig ;;
-dev) extras=gateware,rig,dev ;;
-*) die "'$level' is neither run nor dev" ;;
-esac
 want="$made_of $extras"
 has="$(cat "$stamp_dir/venv" 2>/dev/null)" || has=""
 if [ ! -x .venv/bin/python ] || { [ "$has" != "$want" ] && [ "$has" != "$made_of gateware,rig,dev" ]; }; then

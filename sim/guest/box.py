@@ -29,11 +29,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from run import guest_binary, memory, qemu_command, start_vfio, stop_server, tail
+from run import QUIET_HELP, QUIET_S, START_S, SignsOfLife, guest_binary, memory, qemu_command, start_vfio, stop_server, tail
 from stack import CHECKOUT, GuestError, Stack, die, stack_dir
 
 SERIAL = "BOX1"
-FIND_S = 20.0
 
 
 def started(stack: ExitStack, command: list[str], log: Path, **options: object) -> subprocess.Popen[bytes]:
@@ -61,15 +60,17 @@ def ends_with(stack: ExitStack, process: subprocess.Popen[bytes]) -> None:
 
 def wait_for(path: Path, process: subprocess.Popen[bytes], log: Path, what: str) -> None:
     """Until ``path`` is there. GuestError with the program's words when it is not."""
-    deadline = time.monotonic() + FIND_S
+    deadline = time.monotonic() + START_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise GuestError(f"{what} did not start:\n{tail(log)}")
         time.sleep(0.05)
 
 
-def share(stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *, read_only: bool) -> list[str]:
-    """Serve ``folder`` to the guest under ``tag``; QEMU's words for it."""
+def share(
+    stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *, read_only: bool
+) -> tuple[subprocess.Popen[bytes], list[str]]:
+    """Serve ``folder`` to the guest under ``tag``: the server, and QEMU's words for the folder."""
     socket = work / f"{tag}.sock"
     program = [*guest.run_prefix("x")[:-1], str(guest.tree / "usr/libexec/virtiofsd")]
     # overlayfs takes no file system with automounts below it
@@ -79,7 +80,7 @@ def share(stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *,
         words.append("--readonly")
     server = started(stack, [*program, *words], work / f"{tag}.log")
     wait_for(socket, server, work / f"{tag}.log", "virtiofsd")
-    return ["-chardev", f"socket,id={tag},path={socket}", "-device", f"vhost-user-fs-pci,chardev={tag},tag={tag}"]
+    return server, ["-chardev", f"socket,id={tag},path={socket}", "-device", f"vhost-user-fs-pci,chardev={tag},tag={tag}"]
 
 
 def slot(text: str) -> list[str]:
@@ -130,10 +131,10 @@ def run(options: argparse.Namespace) -> int:
             ends_with(stack, server)
             rig = start_rig(stack, work, out / "trace.wbt", options.rig_arg, options.rail_only)
             ports = [rig["data"], rig["control"], *ports]
-        extra = [
-            *share(stack, guest, work, "host", Path("/"), read_only=True),
-            *share(stack, guest, work, "box", out, read_only=False),
-        ]
+        machine, machine_words = share(stack, guest, work, "host", Path("/"), read_only=True)
+        folder, folder_words = share(stack, guest, work, "box", out, read_only=False)
+        servers = [machine, folder, *([server] if server else [])]
+        extra = [*machine_words, *folder_words]
         if options.virtio:
             extra += ["-device", "virtio-serial-pci"]
         for number, path in enumerate(ports, start=1):
@@ -148,14 +149,16 @@ def run(options: argparse.Namespace) -> int:
         words[kernel] = words[kernel].replace("tsc=reliable", "tsc=unstable clocksource=hpet")
         qemu = started(stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(),
                        stdin=subprocess.DEVNULL)  # fmt: skip
+        signs = SignsOfLife([out / "console.log", work / "console.txt"], servers)
         try:
-            qemu.wait(options.timeout)
-        except subprocess.TimeoutExpired:
-            qemu.kill()
-            raise GuestError(
-                f"the box did not finish within {options.timeout:.0f} s (--timeout). The script said:\n"
-                f"{tail(out / 'console.log')}\nThe console:\n{tail(work / 'console.txt')}"
-            ) from None
+            while qemu.poll() is None:
+                if signs.quiet_s() > options.quiet:
+                    qemu.kill()
+                    raise GuestError(
+                        f"the box hangs: no sign of life for {options.quiet:.0f} s (--quiet). The script said:\n"
+                        f"{tail(out / 'console.log')}\nThe console:\n{tail(work / 'console.txt')}"
+                    )
+                time.sleep(0.1)
         finally:
             for log in ("console.txt", "rig.log", "host.log", "box.log"):
                 if (work / log).is_file():
@@ -183,7 +186,7 @@ def main() -> int:
     parser.add_argument("--rail-only", action="store_true", help="the rig has no tap")
     parser.add_argument("--rig-arg", action="append", default=[], metavar="ARG", help="another word for wattbell-rig play")
     parser.add_argument("--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU")
-    parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="(default %(default)s)")
+    parser.add_argument("--quiet", type=float, default=QUIET_S, metavar="SECONDS", help=QUIET_HELP)
     options = parser.parse_args()
     try:
         code = run(options)

@@ -9,6 +9,8 @@ import select
 import subprocess
 import time
 
+from tests.patience import PATIENCE_S
+
 
 class Screen:
     """picocom on a terminal of its own."""
@@ -23,7 +25,7 @@ class Screen:
 
     def until(self, pattern: str) -> re.Match[str]:
         """Waits until the screen matches; returns what it shows."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not (found := re.search(pattern, self.text)):
             assert time.monotonic() < deadline, self.text
             if select.select([self.keyboard], [], [], 0.1)[0]:
@@ -37,5 +39,5 @@ class Screen:
     def leave(self) -> None:
         """C-a C-x."""
         self.type("\x01\x18")
-        assert self.process.wait(20) == 0
+        assert self.process.wait(PATIENCE_S) == 0
         os.close(self.keyboard)

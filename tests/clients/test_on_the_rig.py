@@ -17,6 +17,7 @@ import pytest
 
 from tests.clients.screen import Screen
 from tests.clients.terminal import Bridged
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_process import Rig, find, run
 from tests.sim.rig.rig_trace import RAIL, records
 
@@ -68,7 +69,7 @@ def control(drive: Drive) -> str:
 def bridged(control: str) -> Iterator[Bridged]:
     one = Bridged(control)
     yield one
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE_S
     while one.said and not one.said[-1].endswith("is gone"):  # or answers still to come would reach the next test
         assert time.monotonic() < until, one.said
         time.sleep(0.01)
@@ -129,13 +130,13 @@ def test_sigrok_takes_it_for_the_multimeter_that_it_says_it_is(drive: Drive, bri
         assert b"34405A" in client.recv(100)
     command = ["sigrok-cli", "-d", f"scpi-dmm:conn=tcp-raw/{host}/{port}", "--scan"]
     for _ in range(20):  # sigrok waits a second for *IDN?, and a busy machine may simulate the core more slowly than that
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.stdout:
             break
     assert re.search(r"scpi-dmm - Agilent Technologies 34405A .*S/N: CLIENTS", done.stdout), done.stderr
     for _ in range(20):
         before = drive.now_ns()
-        done = subprocess.run([*command[:-1], "--samples", "3", "-O", "analog"], capture_output=True, text=True, timeout=100)
+        done = subprocess.run([*command[:-1], "--samples", "3", "-O", "analog"], capture_output=True, text=True)
         readings = re.findall(r"P1: ([0-9.]+) (m?)A DC", done.stdout)
         if len(readings) == 3:
             break

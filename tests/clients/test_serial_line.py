@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 from tests.clients.trace_samples import BIT, PIN_MASK, Truth, Words, aligned, rises
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_process import ORIGIN_TICK, Rig, find, run
 from tests.sim.rig.rig_trace import CLKREQ_N, PERST_N
 
@@ -28,7 +29,7 @@ from wattbell.capture import open_capture  # noqa: E402
 from wattbell.probes import PROBES  # noqa: E402
 from wattbell.sigrok import DECODERS  # noqa: E402
 
-pytestmark = [pytest.mark.xdist_group("real-linux"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("real-linux")]
 
 JOB = "[reads]\nrw=randread\nbs=4k\niodepth=2\nsize=1m\nio_size=128k\ndirect=1\n"
 PLAN = """
@@ -50,7 +51,7 @@ SCRIPT = rf"""
 ols() {{
     out=$1; shift
     for n in 1 2 3 4 5 6 7 8; do  # it waits 20 ms for its first answer, which a busy machine may not give
-        timeout 150 sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; code=$?
+        sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; code=$?
         grep -q 'No devices found' $out.txt $out.err || break
     done
     echo "$out $code" >> codes
@@ -67,7 +68,7 @@ with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
         print(port.readline().decode().strip())
 END
 for n in $(seq 40); do  # it waits a second for *IDN?, in which a busy machine may not simulate the core as far
-    timeout 60 sigrok-cli -d scpi-dmm:conn=/dev/ttyS3 --samples 3 -O analog > dmm.txt 2> dmm.err
+    sigrok-cli -d scpi-dmm:conn=/dev/ttyS3 --samples 3 -O analog > dmm.txt 2> dmm.err
     test $(grep -c P1: dmm.txt) = 3 && break
 done
 python - > after.txt 2>&1 <<'END'
@@ -86,7 +87,7 @@ never() {{
 }}
 never &  # waits until it is killed: while the other rig plays all of the same trace, over a slower line
 date +%s.%N > times
-timeout 250 wattbell record --rig /dev/ttyS2,/dev/ttyS3 --out capture --decimation 500 --keep-stream --json > record.json 2> record.err
+wattbell record --rig /dev/ttyS2,/dev/ttyS3 --out capture --decimation 500 --keep-stream --json > record.json 2> record.err
 echo "record $?" >> codes
 date +%s.%N >> times
 n=0  # on a busy machine the other rig may not have played its trace yet
@@ -138,12 +139,12 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Guest:
         told = json.loads(server.stdout.readline())
         assert told["channels"] == [*PROBES, f"current>{LEVEL_A}A"]
         ports = [told["port"], rigs[1].entry["data"], rigs[1].entry["control"]]
-        command = [sys.executable, ROOT / "sim/guest/box.py", "--no-drive", "--out", folder / "box", "--timeout", "500", "--script", SCRIPT]
+        command = [sys.executable, ROOT / "sim/guest/box.py", "--no-drive", "--out", folder / "box", "--script", SCRIPT]
         command += [word for port in ports for word in ("--port", port)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=540, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(PATIENCE_S)
         for rig in rigs:
             rig.close()
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

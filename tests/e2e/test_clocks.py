@@ -17,7 +17,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     folder = tmp_path_factory.mktemp("pattern")
     words = [sys.executable, "-m", "wattbell", "run", write_plan(folder), "--virtual", "intel-660p-1tb", "--fidelity", "fast",
              "--interval", "1e-4", "--out", folder / "capture"]  # fmt: skip
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return Recording.of(open_capture(folder / "capture"))
 

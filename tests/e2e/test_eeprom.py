@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import serial
 
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_trace import encode, end, rail
 
 DWELL_US = 20_000
@@ -49,7 +50,7 @@ def started(trace: Path, env: dict[str, str], *options: object) -> Iterator[list
         yield listed
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def wattbell(env: dict[str, str], *words: object) -> list[dict[str, str]]:
@@ -89,7 +90,7 @@ def test_a_file_that_is_no_chip_is_refused(trace: Path, env: dict[str, str], tmp
     chip = tmp_path / "notes.txt"
     chip.write_text("not an EEPROM")
     command = [sys.executable, "-m", "wattbell", "sim", "start", "--trace", str(trace), "--eeprom", str(chip)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "notes.txt has 13 bytes, the EEPROM 8192" in done.stderr
     assert chip.read_text() == "not an EEPROM"

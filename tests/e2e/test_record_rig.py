@@ -79,7 +79,7 @@ def test_what_is_to_be_replaced_stays_when_the_rig_does_not_start(bench: Bench, 
     bench.end()
     bench.feeder(STREAM, "--refuse", serial="NOSTART")
     again = bench.wattbell("record", "--out", str(path), "--rig", "NOSTART", "--force")
-    _, err = again.communicate(timeout=60)
+    _, err = again.communicate()
     assert again.returncode == 1
     assert "-200" in err
     capture = open_capture(path)
@@ -95,7 +95,7 @@ def test_a_capture_that_is_being_recorded_is_not_replaced(bench: Bench, tmp_path
     first = bench.wattbell("record", "--out", str(path), "--rig", "ONE", "--json")
     wait_for(lambda: (path / "stream.wbs").exists() and (path / "stream.wbs").stat().st_size > 50_000, "the first recorder")
     second = bench.wattbell("record", "--out", str(path), "--rig", "TWO", "--force")
-    _, err = second.communicate(timeout=60)
+    _, err = second.communicate()
     assert second.returncode == 1
     assert "being recorded" in err
     feeder.send_signal(signal.SIGUSR1)  # the rest at once: until here the first must not have ended, however slow the second was

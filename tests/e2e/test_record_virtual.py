@@ -61,7 +61,7 @@ def sigrok(*words: object) -> list[tuple[int, int, str]]:
     """(first sample, last sample, text) of the annotations that sigrok-cli prints."""
     command = ["sigrok-cli", *map(str, words), "--protocol-decoder-samplenum"]
     environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     found = re.findall(r"^(\d+)-(\d+) \w+-1: (.*)$", done.stdout, flags=re.MULTILINE)
     return [(int(first), int(last), text) for first, last, text in found]
@@ -174,7 +174,7 @@ def test_a_rig_that_waits_is_listed_recorded_and_then_spent(recorded: tuple[Path
         assert "start it again" in err
     finally:
         rig.send_signal(signal.SIGINT)
-        rig.communicate(timeout=30)
+        rig.communicate()
     assert not (folder / "runtime" / "rigs" / "BENCH1.json").exists(), "it leaves the list when it is stopped"
 
 
@@ -196,7 +196,7 @@ def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(recorded: tup
         time.sleep(0.05)
     rig.send_signal(number)
     try:
-        rig.communicate(timeout=30)
+        rig.communicate()
     finally:
         rig.kill()
     assert not entry.exists()

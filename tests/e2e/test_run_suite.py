@@ -38,7 +38,6 @@ def wattbell(folder: Path, *arguments: object, code: int = 0) -> tuple[str, str]
         env={**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime"), "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert told.returncode == code, told.stderr
     assert "Traceback" not in told.stderr

@@ -42,7 +42,7 @@ def test_a_rig_is_recorded_and_shown(bench: Bench, tmp_path: Path) -> None:
     wait_for(lambda: ask(url, "latest").get("samples"), "samples")
     assert ask(url, "rail?points=10")["power"]["mean"]
     view.send_signal(signal.SIGINT)
-    _, err = view.communicate(timeout=120)
+    _, err = view.communicate()
     assert view.returncode == 0 and "Traceback" not in err, err
     capture = open_capture(tmp_path / "cap")
     assert capture.state in ("complete", "incomplete") and capture.rail is not None
@@ -57,7 +57,7 @@ def test_a_rig_that_stops_is_shown_to_the_end(bench: Bench, tmp_path: Path) -> N
     wait_for(lambda: ask(url, "capture")["state"] == "complete", "the end")
     assert ask(url, "capture")["commands"] == 500 * maker.COMMANDS_A_BLOCK
     view.send_signal(signal.SIGINT)
-    view.communicate(timeout=60)
+    view.communicate()
     assert view.returncode == 0
 
 
@@ -66,7 +66,7 @@ def test_a_rig_that_cannot_be_recorded_is_told_of(bench: Bench, tmp_path: Path) 
     (tmp_path / "cap").mkdir()
     (tmp_path / "cap" / "something").touch()
     view = bench.wattbell("view", "FEED1", "--out", str(tmp_path / "cap"), "--no-browser")
-    out, err = view.communicate(timeout=60)
+    out, err = view.communicate()
     assert view.returncode == 1 and out == ""
     lines = err.strip().splitlines()
     assert len(lines) == 2 and "choose another" in lines[0] and "the reason stands above" in lines[1]

@@ -37,7 +37,7 @@ def wattbell(folder: Path, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate()
     assert process.returncode == code, err
     assert "Traceback" not in err
     return out, err

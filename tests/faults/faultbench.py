@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.faultline import CUT, Pieces
+from tests.patience import PATIENCE_S
 
 FEEDER = Path(__file__).parents[1] / "e2e" / "feeder.py"
-PATIENCE_S = 120.0
 _SERIAL = "FAULT"
 
 

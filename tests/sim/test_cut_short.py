@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.rig.rig_process import PATIENCE_S
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_trace import encode, end, rail
 
 pytestmark = pytest.mark.xdist_group("virtual-rig")

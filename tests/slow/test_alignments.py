@@ -6,13 +6,11 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.e2e.virtual import finished, wattbell
 from tests.host.importer import alignments
 
 
-@pytest.mark.timeout(3600)
 def test_energies_are_within_their_stated_uncertainty_in_95_of_100_alignments(tmp_path: Path) -> None:
     count = int(os.environ.get("WATTBELL_ALIGNMENTS", "100"))
     original = tmp_path / "capture"

@@ -14,7 +14,7 @@ from wattbell_spec.boards import board_of
 from ..drive import Device, Settings, Tools
 from ..drive.bench import Wanted
 from ..drive.link import Link, rate, read_link, unseen
-from ..errors import DriveError, UsageError, WattbellError
+from ..errors import DriveError, WattbellError
 from ..hostlog.log import CommandLog, open_log
 from ..meters.meter import ERRORS, KINDS, Meter, open_meter, options
 from ..rig import Rig
@@ -46,13 +46,6 @@ class How:
     commands: Commands = Commands.auto
     wanted: Wanted = field(default_factory=Wanted)
     ask: Callable[[str], bool] | None = None
-
-    def check(self, rig: str | None) -> None:
-        """UsageError for options that contradict each other."""
-        if self.meter is not None and rig is not None:
-            raise UsageError("Give one of --rig and --meter: one of them records the rail.")
-        if self.meter is not None and self.commands is Commands.tap:
-            raise UsageError("--meter has no tap: leave --commands out, or give trace, blktrace or fio.")
 
     def asked(self) -> dict[str, object]:
         """The options given, as they stand in ``conditions`` of results.json."""

@@ -43,12 +43,11 @@ def begin(fresh: Results, out: Path, resume: bool, force: bool) -> set[tuple[str
     ``fresh`` has everything that is known before the first session; with ``resume`` it takes over the tests that were done.
     UsageError when ``out`` was begun in another way, SimError when something is in the way.
     """
+    in_the_way(out, resume, force)
     if not resume:
-        make_room(out, force)
+        make_room(out)
         fresh.write()
         return set()
-    if not (out / RESULTS).is_file():
-        raise UsageError(f"{out} holds no {RESULTS}: there is nothing to resume. Leave out --resume.")
     begun = read_results(out)
     difference = _difference(begun, fresh.data)
     if difference:
@@ -90,14 +89,23 @@ def _shown(value: Any) -> str:
     return "the default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def make_room(out: Path, force: bool) -> None:
-    """The folder for the results; what is in the way is only removed when it is such a folder, and asked for."""
+def in_the_way(out: Path, resume: bool, force: bool) -> None:
+    """UsageError or SimError when a run cannot begin in ``out``, or go on there. Nothing is changed."""
+    if resume:
+        if not (out / RESULTS).is_file():
+            raise UsageError(f"{out} holds no {RESULTS}: there is nothing to resume. Leave out --resume.")
+        return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not force:
             hint = " (or --resume, if that run was interrupted)" if (out / RESULTS).is_file() else ""
             raise SimError(f"{out} exists already; choose another name, or add --force to replace it{hint}.")
         if not (out / RESULTS).is_file():
             raise UsageError(f"{out} holds no {RESULTS}; --force replaces only the results of a suite.")
+
+
+def make_room(out: Path) -> None:
+    """An empty folder for the results, in place of those of another run, where :func:`in_the_way` found nothing to object to."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         shutil.rmtree(out)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -108,7 +108,6 @@ class RealBench:
             self._refuse(refuse_in_use, self.device)
         for name in programs:
             self._refuse(self._tools.find, name)
-        self._refuse(self._setup.how.check, self._setup.rig)
         self._refuse(check_host, self._setup.how, self.device, self._tools)
         if self._setup.restore and not self._setup.dry and restore_left_over(self._setup.journal, self.device, self._tools):
             self._voice.say("The settings that the interrupted run left changed are put back.")

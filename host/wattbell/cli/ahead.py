@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,12 +98,16 @@ def progress(eta: Eta, folder: Path) -> Iterator[None]:
         yield
 
 
-def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool) -> None:
-    """The whole plan on stdout. ``bench``: where the drive is a real one."""
+def show_plan(
+    title: str, outlook: Outlook, bench: RealBench | None, json: bool, options: Mapping[str, Any], refusals: Sequence[str]
+) -> None:
+    """The whole plan on stdout. ``bench``: where the drive is a real one; ``options``: of the run, by their names; ``refusals``: what the
+    run would be refused for, those of the bench among them."""
     changes = {} if bench is None else bench.rehearse([step for part in outlook.parts for step, _ in part.runs])
-    refusals = [] if bench is None else bench.refusals
+    given = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in options.items()}
+    given.pop("--dry-run", None)
     if json:
-        output.print_json(_json(title, outlook, changes, refusals))
+        output.print_json(_json(title, outlook, changes, given, refusals))
         return
     output.out.print(Text(title, "bold"), soft_wrap=True)
     for number, part in enumerate(outlook.parts, start=1):
@@ -127,6 +132,8 @@ def show_plan(title: str, outlook: Outlook, bench: RealBench | None, json: bool)
     else:
         text = lost(outlook, bench.device) if outlook.writes else "Nothing of ours is written to the drive."
         output.out.print(f"{text} It takes {about(outlook.seconds())}{_up_to(outlook)}.", soft_wrap=True)
+    words = [shlex.join([name] if value is True else [name, str(value)]) for name, value in given.items()]
+    output.out.print(f"The run would have: {' '.join(words)}", soft_wrap=True)
     for refusal in refusals:
         output.out.print(Text.assemble(("It would be refused now:", "bold"), f" {refusal}"), soft_wrap=True)
 
@@ -171,7 +178,7 @@ def _power(step: Step) -> tuple[str, str, str]:
     return apst, step.aspm or "as it is", "" if step.ps is None else str(step.ps)
 
 
-def _json(title: str, outlook: Outlook, changes: Any, refusals: list[str]) -> Any:
+def _json(title: str, outlook: Outlook, changes: Any, options: Mapping[str, Any], refusals: Sequence[str]) -> Any:
     return {
         "work": title,
         "written_bytes": outlook.written_bytes(),
@@ -195,5 +202,6 @@ def _json(title: str, outlook: Outlook, changes: Any, refusals: list[str]) -> An
             for part in outlook.parts
         ],
         "settings": [{"where": where, "now": now, "values": values} for where, (now, values) in changes.items()],
+        "options": options,
         "refusals": refusals,
     }

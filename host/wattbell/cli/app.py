@@ -17,6 +17,7 @@ from rich.text import Text
 from .. import __version__
 from ..errors import WattbellError
 from . import (
+    applies,
     bridge,
     calibrate,
     captures,
@@ -113,6 +114,19 @@ app.add_typer(trace.app, name="trace", rich_help_panel=FILES)
 app.command("sigrok-decoders", rich_help_panel=FILES)(captures.sigrok_decoders)
 app.command("check", rich_help_panel=MAINTENANCE)(check.check)
 app.command("config", rich_help_panel=MAINTENANCE)(config.config)
+
+
+def _check_options(tree: typer.Typer) -> None:
+    """Have every command refuse options that do not apply (:mod:`.applies`)."""
+    for command in tree.registered_commands:
+        if command.cls is None or not issubclass(command.cls, applies.Checked):
+            command.cls = applies.Checked
+    for group in tree.registered_groups:
+        if group.typer_instance is not None:
+            _check_options(group.typer_instance)
+
+
+_check_options(app)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -98,8 +98,6 @@ def calibrate(
     store = keep if store is None else store
     if not point and not prompt and not delay:
         raise UsageError("Nothing to calibrate: give two or more --point VOLTS,AMPERES, --prompt to be led through them, or --delay.")
-    if prompt and dwell is not None:
-        raise UsageError("--prompt asks before each point, --dwell has a source step by itself: give one of them.")
     settle = settle if settle is not None else _PROMPTED_SETTLE_S if prompt else _SETTLE_S
     source = _source(source_ppm, source_offset, reference_uncertainty)
     plan = Plan([_point(text) for text in point or []], seconds, settle, dwell, source, zero)

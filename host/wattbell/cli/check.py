@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
 from . import output
 from .record import Json
 
@@ -38,8 +37,6 @@ def check(
     """
     from ..capture import check as checks
 
-    if repair and seal:
-        raise UsageError("--repair mends what is damaged, --seal accepts it as it is; give one of them.")
     with output.bar("checking") as progress:
         found = checks.check(capture, progress)
     done: dict[str, str] = {}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ResultsError
+from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
-from . import output
+from . import applies, output
 from .record import Json
 from .results import StoreOption
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     references: Annotated[
         list[str], typer.Argument(metavar="A B...", help="Results directories, capture directories, or ids in the store.")
     ],
@@ -49,6 +50,8 @@ def compare(
     from ..results import default_path
     from ..results.load import resolve
 
+    if store is not None and applies.is_given(context, "store") and not store.is_file():
+        raise UsageError(f"{store}: there is no store; `wattbell results import DIR --store {store}` makes one. Or leave --store out.")
     opened: list[Store] = []
 
     def get() -> Store:

@@ -11,7 +11,7 @@ import typer
 from ..errors import UsageError
 from ..importer.accuracy import parse_accuracy
 from ..importer.align import Align, Way
-from . import numbers, output
+from . import applies, numbers, output
 from .quantities import TIME, VOLTAGE, Quantity
 from .record import Force, Json, LbaSize, Out, finish
 
@@ -23,6 +23,7 @@ _ROLES = ("time", "current", "voltage", "power")
 
 
 def import_(
+    context: typer.Context,
     files: Annotated[list[Path], typer.Argument(help="Waveform: one file, or one a channel.", metavar="FILE...", show_default=False)],
     out: Out,
     fio: Annotated[list[Path] | None, typer.Option("--fio", help="fio's JSON (--output-format=json): the phases. May be repeated.")] = None,
@@ -86,7 +87,9 @@ def import_(
     from ..formats import Options
     from ..importer.build import Order, import_files
 
-    options = Options(rail, _volts(volts), _columns(column or []), interval)
+    fields = {"rail": "rail", "volts": "volts", "column": "columns", "interval": "interval_s"}
+    defaults = frozenset(field for name, field in fields.items() if not applies.is_given(context, name))
+    options = Options(rail, _volts(volts), _columns(column or []), interval, defaults)
     order = Order(
         files, options, format, fio or [], trace or [], identify or [], _align(align, align_u, offset),
         parse_accuracy(accuracy) if accuracy else {}, lba_size,
@@ -136,14 +139,10 @@ def _columns(texts: list[str]) -> dict[str, Column]:
 
 def _align(way: str, u_s: float | None, offset: str | None) -> Align:
     if offset is not None:
-        if way != "edges" or u_s is not None:
-            raise UsageError("--offset is a way to align of its own; leave out --align and --align-u.")
         value, u = _pair("--offset", offset, TIME)
         return Align("offset", u, value)
     known: tuple[Way, ...] = get_args(Way)
     for name in known[:2]:
         if way == name:
-            if name == "edges" and u_s is not None:
-                raise UsageError("--align-u is for --align utc; the edges of the power tell their own bound.")
             return Align(name, u_s)
     raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from . import output
+from .record import Json
 
 
 def meters(
     wide: output.Wide = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List the power meters that [bold]--meter[/] knows, how each is named there, and whether what it needs is installed.
 

@@ -34,7 +34,7 @@ LbaSize = Annotated[
 ]
 FIDELITY_HELP = "rtl: the Verilated gateware, cycle by cycle. fast: its functional model."
 FidelityOption = Annotated[Fidelity, typer.Option(help=FIDELITY_HELP)]
-KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the raw stream (stream.wbs) in the capture.")]
+KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the rig's raw stream (stream.wbs) in the capture.")]
 
 
 def record(
@@ -96,10 +96,6 @@ def record(
     period_s = _period(statistics, statistics_out, json)
     log = livefigures.statistics(period_s, statistics_out)
     if meter is not None:
-        only_rigs = {"--rig": rig, "--until-marker": until_marker, "--decimation": decimation, "--lba-size": lba_size, "--attach": attach}
-        for name, value in {**only_rigs, "--keep-stream": keep_stream or None}.items():
-            if value is not None:
-                raise UsageError(f"{name} is for a rig that taps the bus; leave it out with --meter.")
         _record_meter(out, meter, duration, force, json, log)
         return
 
@@ -132,8 +128,6 @@ def _period(statistics: float | None, file: Path | None, json: bool) -> float | 
     from ..capture.statistics import check_period
 
     if statistics is None:
-        if file is not None:
-            raise UsageError("--statistics-out needs a period: add --statistics 1s.")
         return None
     if json and file is None:
         raise UsageError("--json and --statistics both print on stdout: write the statistics to a file, with --statistics-out FILE.")

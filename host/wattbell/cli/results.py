@@ -10,8 +10,9 @@ import typer
 from rich.text import Text
 
 from ..analysis.text import NOTHING, concise
+from ..errors import UsageError
 from ..jsondata import JsonObject
-from . import output
+from . import applies, output
 from .record import Json
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def import_runs(
 
 @app.command("show")
 def show(
+    context: typer.Context,
     run: Annotated[str, typer.Argument(help="Id (or its beginning), or a results directory.")],
     store: StoreOption = None,
     json: Json = False,
@@ -116,6 +118,8 @@ def show(
         return opened[0]
 
     found = resolve(run, get)
+    if not opened and applies.is_given(context, "store"):
+        raise UsageError(f"--store is for a run by its id; {run} is a directory, and is read itself. Leave --store out.")
     rests_on = opened[0].provenance(found.id) if opened else None
     if json:
         output.print_json({"provenance": rests_on, "results": dict(found.document)})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from . import output
+from .record import Json
 
 
 def rigs(
     wide: output.Wide = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List the rigs that are plugged in, and the virtual ones that run.
 

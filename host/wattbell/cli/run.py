@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
-from typer.core import TyperCommand
 
 from ..campaign.bench import Bench
 from ..campaign.ending import Ending
 from ..campaign.equipment import RIG_METER, Commands, How
 from ..campaign.eta import Eta
+from ..campaign.folder import in_the_way
 from ..campaign.real import JOURNAL, RealBench, Setup
 from ..campaign.runner import Order, plan_suite, run_suite
 from ..campaign.single import check_command, check_log, outlook_of, run_work
@@ -27,14 +28,16 @@ from ..drive.bench import Wanted
 from ..errors import Interrupted, UsageError, WattbellError
 from ..present.suite.terminal import header, show_test, summary
 from ..results import default_path
-from ..suites.drive import from_profile
+from ..suites.drive import Drive, from_profile
+from ..suites.manifest import load_suite
 from ..suites.outlook import Outlook, look_ahead
+from ..suites.plan import choose_tests, plan_sessions
 from ..suites.session import Choice
 from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
 from ..virtual.play import check_whole, refuse_existing, scratch
 from ..virtual.simulator import find_plan
 from ..virtual.tracefile import is_trace, replay_plan
-from . import captures, numbers, output
+from . import applies, captures, numbers, output
 from .ahead import agree, progress, show_plan
 from .quantities import TIME
 from .record import FIDELITY_HELP, Force, Json, KeepStream
@@ -57,14 +60,19 @@ class Aspm(StrEnum):
     l1_2 = "l1.2"
 
 
-_COMMAND = "wattbell.command"
-"""Key of the context's ``meta``."""
-_SUITE = "Suites"
-_REAL = "On a real drive"
+_COMMAND, _KINDS = "wattbell.command", "wattbell.kinds"
+"""Keys of the context's ``meta``."""
 
 
-class RunCommand(TyperCommand):
-    """Keeps what stands behind the first ``--`` as it is: a command with its arguments."""
+class RunCommand(applies.Checked):
+    """Keeps what stands behind the first ``--`` as it is: a command with its arguments. Its help has a panel for suites and for each kind
+    of drive."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for param in self.params:
+            if (panel := applies.panel(applies.label(param))) is not None:
+                setattr(param, "rich_help_panel", panel)  # noqa: B010 - Typer's own, which Click's class does not declare
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Click's own, on what stands before."""
@@ -73,6 +81,39 @@ class RunCommand(TyperCommand):
             ctx.meta[_COMMAND] = args[at + 1 :]
             args = args[:at]
         return super().parse_args(ctx, args)
+
+    def kinds_of(self, context: Any) -> applies.Kinds:
+        """Kept in the context's ``meta``. UsageError when there is nothing to run, or nothing to run it on."""
+        what, meter, model = context.params["what"], context.params["meter"], context.params["virtual"]
+        command = context.meta.get(_COMMAND)
+        if model is None and context.params["drive"] is None:
+            raise UsageError("Give one of --virtual PROFILE and --drive /dev/nvmeXnY.")
+        if (what is None) == (command is None):
+            raise UsageError("Give one thing to run: a suite, a file, or `--` and a command.")
+        if command is not None and model is not None:
+            raise UsageError("A command runs on a real drive (--drive); there is no computer with a virtual one.")
+        bench = applies.BenchKind.model
+        if model is None:
+            bench = applies.BenchKind.rig if meter is None else applies.BenchKind.meter
+            if meter is not None and meter.partition(":")[0] == RIG_METER:
+                bench = applies.BenchKind.rig_as_meter
+        kinds = applies.Kinds(_work_kind(what), bench, what or "")
+        context.meta[_KINDS] = kinds
+        return kinds
+
+
+def _work_kind(what: str | None) -> applies.WorkKind:
+    """UsageError for a file that is not there, or cannot be read."""
+    if what is None:
+        return applies.WorkKind.command
+    file = find_plan(what)
+    if not file.is_file():
+        if file.suffix in (".fio", ".toml"):
+            raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
+        return applies.WorkKind.suite
+    if is_trace(file):
+        return applies.WorkKind.trace
+    return applies.WorkKind.plan if file.suffix == ".toml" else applies.WorkKind.job
 
 
 def run(
@@ -94,64 +135,63 @@ def run(
     virtual: Annotated[
         str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
     ] = None,
-    drive: Annotated[
-        str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.", rich_help_panel=_REAL)
-    ] = None,
+    drive: Annotated[str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.")] = None,
     serial: Annotated[
         str | None,
-        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written.", rich_help_panel=_REAL),
+        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written.", rich_help_panel=_REAL)] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written. (A command is not asked about.)")
+    ] = False,
     rig: Annotated[
         str | None,
-        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL.", rich_help_panel=_REAL),
+        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL."),
     ] = None,
     meter: Annotated[
         str | None,
-        typer.Option(
-            "--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`).", rich_help_panel=_REAL
-        ),
+        typer.Option("--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`)."),
     ] = None,
     commands: Annotated[
         Commands,
         typer.Option(
             metavar="WHOSE",
-            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio.",
+            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio (that we start).",
             show_choices=False,
-            rich_help_panel=_REAL,
         ),
     ] = Commands.auto,
     link_speed: Annotated[
         float | None,
-        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile.", rich_help_panel=_REAL),
+        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile."),
     ] = None,
-    governor: Annotated[
-        str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.", rich_help_panel=_REAL)
-    ] = None,
+    governor: Annotated[str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.")] = None,
     apst: Annotated[
         bool | None,
-        typer.Option("--apst/--no-apst", help="APST on or off. Without it: off, and under a command as it was.", rich_help_panel=_REAL),
+        typer.Option(
+            "--apst/--no-apst", help="APST of a job file, a trace or a command: on or off. Without it: off, and under a command as it was."
+        ),
     ] = None,
     aspm: Annotated[
         Aspm | None,
-        typer.Option(
-            "--aspm", metavar="STATE", help="ASPM: off, l1 or l1.2. Without it likewise.", show_choices=False, rich_help_panel=_REAL
-        ),
+        typer.Option("--aspm", metavar="STATE", help="ASPM of these: off, l1 or l1.2. Without it likewise.", show_choices=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
     fidelity: Annotated[
         Fidelity | None,
         typer.Option(help=FIDELITY_HELP, show_default="fast for a suite, rtl for anything else"),
     ] = None,
-    seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the drive model and of the rig's board.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(callback=numbers.seed, help="Seed of the drive model and its rig; on a real drive, of a suite's generated traces."),
+    ] = 1,
     interval: Annotated[
-        float | None, typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions, or 1us.")
+        float | None,
+        typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions of a rig, or 1us."),
     ] = None,
-    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample.")] = None,
+    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample of a rig.")] = None,
     keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
     scale: Annotated[
         float,
-        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so.", rich_help_panel=_SUITE),
+        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so."),
     ] = 1.0,
     condition: Annotated[
         Condition,
@@ -159,34 +199,30 @@ def run(
             metavar="WHAT",
             help="What the drive holds before each test: test-data, full, empty or both.",
             show_choices=False,
-            rich_help_panel=_SUITE,
         ),
     ] = Condition.both,
-    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
+    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.")] = "",
     written: Annotated[
         bool,
-        typer.Option("--written", help="Purge and fill by writing instead of setting the model's state.", rich_help_panel=_SUITE),
+        typer.Option("--written", help="On a model: purge and fill by writing instead of setting its state."),
     ] = False,
     rounds: Annotated[
         int | None,
-        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in steady-state tests.", rich_help_panel=_SUITE),
+        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in tests to a steady state."),
     ] = None,
-    discard: Annotated[
-        bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.", rich_help_panel=_SUITE)
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.", rich_help_panel=_SUITE)] = False,
-    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.", rich_help_panel=_SUITE)] = True,
-    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.", rich_help_panel=_SUITE)] = False,
+    discard: Annotated[bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
+    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.")] = True,
+    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.")] = False,
     store: Annotated[
         Path | None,
         typer.Option(
             "--store",
             help="Store that keeps the results.",
             show_default="wattbell/results.sqlite in your data directory",
-            rich_help_panel=_SUITE,
         ),
     ] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.", rich_help_panel=_SUITE)] = False,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.")] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
     wide: output.Wide = False,
@@ -222,70 +258,57 @@ def run(
 
       wattbell run anandtech-2018 --drive /dev/nvme0n1 --out r --dry-run
     """
-    command = context.meta.get(_COMMAND)
-    if (virtual is None) == (drive is None):
-        raise UsageError("Give one of --virtual PROFILE and --drive /dev/nvmeXnY.")
-    if (what is None) == (command is None):
-        raise UsageError("Give one thing to run: a suite, a file, or `--` and a command.")
-    names = tuple(t.strip() for t in tests.split(",") if t.strip())
-    if resume and force:
-        raise UsageError("--resume goes on with what is in --out, --force removes it; give one of them.")
-    if no_store and store is not None:
-        raise UsageError("Give one of --store and --no-store.")
+    command, kinds = context.meta.get(_COMMAND), context.meta[_KINDS]
+    names = tuple(dict.fromkeys(t.strip() for t in tests.split(",") if t.strip()))
+    if applies.is_given(context, "tests") and not names:
+        raise UsageError("--tests names no test; `wattbell suites SUITE` lists them.")
     file = None if what is None else find_plan(what)
-    single = file is None or file.is_file()
+    single = kinds.work is not applies.WorkKind.suite
     if out is None:
         out = _named_after(what or (command or [""])[0], drive or virtual or "")
     if fidelity is None:
         fidelity = Fidelity.rtl if single else Fidelity.fast
-    if single and (scale != 1 or tests or written or rounds is not None or discard or condition is not Condition.both or resume or store):
-        raise UsageError("--scale, --tests, --condition, --written, --rounds, --discard-captures, --resume and --store are for suites.")
-    if file is not None and not single and file.suffix in (".fio", ".toml"):
-        raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
-    if (apst is not None or aspm is not None) and (drive is None or not single or (file is not None and file.suffix == ".toml")):
-        raise UsageError("--apst and --aspm are for a job file, a trace or a command on a real drive; suites and plans say it themselves.")
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
     audience = _Audience(json, yes, out)
+    dry = _Dry(context, order, single, json)
+    if not single:
+        _has_what_options_need(context, order, rounds)
     if drive is not None:
         choice = Choice(scale, True, rounds, seed, real=True)
         journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
         restore = single or resume
         how = How(meter, commands, Wanted(link_speed, governor), _asked if sys.stdin.isatty() else None)
-        if keep_trace:
-            raise UsageError(
-                "--keep-trace keeps what a drive model wrote (--virtual); of a real drive --keep-stream keeps what the rig sent."
-            )
-        if keep_stream and meter is not None and meter.partition(":")[0] != RIG_METER:
-            raise UsageError("--keep-stream keeps what a rig sent: this --meter is none.")
         out_fd = sys.stderr.fileno() if json else None
         setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, out_fd, how, keep_stream)
         bench = RealBench(setup, choice, output)
         if single:
             with ExitStack() as stack:
                 work = _work(file, command, bench.device.path, stack)
-                _run_on_drive(with_power(work, apst, None if aspm is None else aspm.value), bench, out, force, audience, dry_run)
+                applies.settle_traits(context, kinds, {applies.Trait.writes: work.writes})
+                work = with_power(work, apst, None if aspm is None else aspm.value)
+                if dry_run:
+                    bench.take(work)
+                    dry.show(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench)
+                else:
+                    _run_on_drive(work, bench, out, force, audience)
         elif dry_run:
-            show_plan(f"{what} on {bench.device.path}", plan_suite(order, bench).outlook, bench, json)
+            dry.show(f"{what} on {bench.device.path}", plan_suite(order, bench).outlook, bench)
         else:
             _run_suite(order, bench, _ending(store, no_store, page, plots), audience)
         return
-    if serial or rig or yes or meter or commands is not Commands.auto or link_speed is not None or governor:
-        raise UsageError("--serial, --rig, --yes, --meter, --commands, --link-speed and --governor belong to a real drive (--drive).")
-    if command is not None:
-        raise UsageError("A command runs on a real drive (--drive); there is no computer with a virtual one.")
     assert virtual is not None and what is not None and file is not None
     profile = find_profile(virtual)
     if single and dry_run:
         with ExitStack() as stack:
             work = _work(file, None, None, stack)
-            show_plan(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None, json)
+            dry.show(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None)
         return
     if single:
         refuse_existing(out, force)
         with ExitStack() as stack:
             run = ModelRun(
-                replay_plan(file, scratch(stack), output) if is_trace(file) else file,
+                replay_plan(file, scratch(stack), output) if kinds.work is applies.WorkKind.trace else file,
                 profile,
                 out,
                 fidelity=fidelity,
@@ -302,9 +325,11 @@ def run(
         check_whole(out, reason)
         return
     choice = Choice(scale, written, rounds, seed)
+    if applies.is_given(context, "written"):
+        applies.settle_traits(context, kinds, {applies.Trait.set_at_once: _set_at_once(order, from_profile(profile), choice)})
     model = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
     if dry_run:
-        show_plan(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None, json)
+        dry.show(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None)
         return
     _run_suite(order, model, _ending(store, no_store, page, plots), audience)
 
@@ -314,17 +339,53 @@ def _named_after(what: str, drive: str) -> Path:
     return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
+def _has_what_options_need(context: typer.Context, order: Order, rounds: int | None) -> None:
+    """UsageError for an option that has nothing to act on in the tests that are to run, and for more rounds than any of them may have."""
+    tests = [test for test, _ in choose_tests(load_suite(order.suite), order.tests, order.condition)]
+    most = max(test.rounds_max for test in tests)
+    found = {applies.Trait.rounds: most > 0, applies.Trait.generated: any(test.trace for test in tests)}
+    applies.settle_traits(context, context.meta[_KINDS], found)
+    if rounds is not None and most and rounds > most and applies.is_given(context, "rounds"):
+        raise UsageError(f"--rounds {rounds}: the tests to run have {most} rounds at most. Give a number up to {most}.")
+
+
+def _set_at_once(order: Order, drive: Drive, choice: Choice) -> bool:
+    """Whether a model is set to the condition of any test to run that would be written otherwise."""
+    suite = load_suite(order.suite)
+    pairs = choose_tests(suite, order.tests, order.condition)
+    written, set_ = (plan_sessions(suite, pairs, drive, replace(choice, written=how)) for how in (True, False))
+    return [session.plan for session in written] != [session.plan for session in set_]
+
+
+@dataclass(frozen=True)
+class _Dry:
+    """Tells what a run would do, in place of it. ``single``: leaves a capture in ``order.out``, not a suite's results."""
+
+    context: typer.Context
+    order: Order
+    single: bool
+    json: bool
+
+    def show(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
+        """The plan, the options, and what the run would be refused for. ``bench``: a real drive's, None for a model's."""
+        order, refusals = self.order, [] if bench is None else bench.refusals
+        try:
+            if self.single:
+                refuse_existing(order.out, order.force)
+            else:
+                in_the_way(order.out, order.resume, order.force)
+        except WattbellError as error:
+            refusals.append(str(error))
+        show_plan(title, outlook, bench, self.json, applies.told(self.context), refusals)
+
+
 def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
     """``drive``: path of a real drive, which a job file has to name; None for a model."""
     return command_work(command or ()) if file is None else read_work(file, drive, scratch(stack), output)
 
 
-def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience: _Audience, dry_run: bool) -> None:
+def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience: _Audience) -> None:
     """Work that is no suite: recorded, analysed, and ended with a command's own exit code."""
-    if dry_run:
-        bench.take(work)
-        show_plan(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench, audience.json)
-        return
     refuse_existing(out, force)
     before = _stamp(out)
     try:

@@ -113,7 +113,7 @@ def replay(
 
       wattbell sim replay --bus-trace run.wbt --phases phases.json --workload run/ --out capture
     """
-    if (qemu_log is None) == (bus_trace is None):
+    if qemu_log is None and bus_trace is None:
         raise UsageError("Give one of --qemu-log LOG and --bus-trace FILE.")
     refuse_existing(out, force)
     order = Replay(

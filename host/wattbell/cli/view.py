@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CommandEnded, UsageError
-from . import output
+from . import applies, output
 
 if TYPE_CHECKING:
     from ..view.shown import Shown
@@ -27,6 +27,7 @@ _STARTS_S = 60.0
 
 
 def view(
+    context: typer.Context,
     what: Annotated[list[str], typer.Argument(help="Capture directories, or one rig by its serial number.", metavar="CAPTURE|RIG")],
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any that is free.")] = 0,
@@ -49,16 +50,16 @@ def view(
 
     captures = [Path(text) for text in what]
     rig = _rig(what)
-    if rig is None and out is not None:
-        raise UsageError("--out is for a rig, which is recorded; a capture is only read.")
+    if rig is None and applies.is_given(context, "out"):
+        raise UsageError("--out is for a rig, which is recorded; a capture is only read. Leave --out out.")
+    if len(what) == 1 and applies.is_given(context, "align"):
+        raise UsageError("--align is for several captures. Leave it out, or name another capture.")
     if rig is not None:
-        if align is not None:
-            raise UsageError("--align is for several captures.")
         with _recorder(rig, out or Path(f"capture-{time.strftime('%Y%m%d-%H%M%S')}")) as place:
             _serve([_opened(place)], port, browser)
         return
     shown = [_opened(path) for path in captures]
-    if align is not None:
+    if align is not None and len(shown) > 1:
         lay_over(shown, align)
     _serve(shown, port, browser)
 

@@ -14,18 +14,20 @@ from .waveform import Options, Waveform
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what ``--format`` calls it, whether a file looks like it, and what opens files of it. ``several``: one file a channel."""
+    """A format: what ``--format`` calls it, whether a file looks like it, and what opens files of it. ``several``: one file a channel;
+    ``takes``: fields of :class:`Options` that it has a use for, besides the voltage."""
 
     name: str
     title: str
     matches: Callable[[Head], bool]
     open_files: Callable[[Sequence[Path], Options], Waveform]
     several: bool = False
+    takes: frozenset[str] = frozenset()
 
 
 _MODULES = (jls, sigrok, joulescope, quarch, ppk2, powersensor3, otii, plain)
 """The plain CSV comes last: some of the others look like one."""
-FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii) for m in _MODULES}
+FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m.TAKES) for m in _MODULES}
 
 
 def detect(path: Path) -> Format:
@@ -47,7 +49,7 @@ def open_files(paths: Sequence[Path], options: Options, name: str | None = None)
     """The waveform of one file (or of one a channel) and its format; `name` forces one.
 
     Raises CaptureError where it is not understood, with the line, and UsageError for an unknown `name` or several files that are not
-    channels of one.
+    channels of one, and for options that this format or this file has no use for.
     """
     if name is not None and name not in FORMATS:
         raise UsageError(f"--format {name}: there is no such format; give one of {', '.join(FORMATS)}.")
@@ -59,4 +61,10 @@ def open_files(paths: Sequence[Path], options: Options, name: str | None = None)
     kind = next(iter(kinds.values()))
     if len(paths) > 1 and not kind.several:
         raise UsageError(f"{kind.title} has all channels in one file: give one, not {len(paths)}.")
-    return kind, kind.open_files(paths, options)
+    unused = {"rail": "has one rail", "columns": "says itself which column is which", "interval_s": "has times of its own"}
+    for field in unused.keys() - kind.takes:
+        options.refuse_unused(paths[0], **{field: f"({kind.title}) {unused[field]}"})
+    waveform = kind.open_files(paths, options)
+    if waveform.about.volts is None:
+        options.refuse_unused(paths[0], volts=f"({kind.title}) has a voltage of its own")
+    return kind, waveform

@@ -23,6 +23,7 @@ from .units import factor
 from .waveform import F64, About, Options, Piece, Utc, Waveform, choose_rail, no_volts, ticks, with_power
 
 NAME, TITLE = "jls", "JLS v2"
+TAKES = frozenset({"rail"})
 _MAGIC = bytes.fromhex("6a6c73666d740d0a200a201a2020b21c")
 _MAGIC_V1 = b"\xd3tagfmt"
 _PIECE = 1 << 20

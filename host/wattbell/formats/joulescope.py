@@ -17,6 +17,7 @@ from .text import F64, Head, Rows, Table, fields, header, read_head
 from .waveform import About, Options, Waveform, with_power
 
 NAME, TITLE = "joulescope-csv", "Joulescope statistics CSV"
+TAKES = frozenset[str]()
 _COLUMNS = ("current", "voltage", "power")
 _UTC = re.compile(r"^\d{8}T\d{6}")
 

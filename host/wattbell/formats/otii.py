@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CaptureError
+from ..errors import CaptureError, UsageError
 from .grid import Grid, Placer, Stamps, fit
 from .text import F64, Head, Table, header, names
 from .waveform import About, Options, Piece, Waveform, no_volts, ticks, with_power
 
 NAME, TITLE = "otii", "Otii CSV"
+TAKES = frozenset({"columns"})
 _COLUMNS = ["Timestamp", "Value"]
 _ROUNDING = 1e-3
 """Share of an interval by which time stamps are rounded."""
@@ -65,6 +66,9 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
             raise CaptureError(f"{path}, line 1: the columns are {', '.join(found)[:80]}, not Timestamp and Value as in the other files.")
         table = Table(path, (0, 1), 2)
         channels[role] = _Channel(table, fit(path, (Stamps(rows.line, rows.columns[0]) for rows in table.rows())))
+    strange = [column.name for column in options.columns.values() if Path(column.name).name not in {path.name for path in paths}]
+    if strange and "columns" not in options.for_others:
+        raise UsageError(f"--column {strange[0]}: there is no such file among those to import; give the name of one.")
     return _together(channels, options)
 
 

@@ -20,6 +20,7 @@ from .units import factor
 from .waveform import About, Options, Utc, Waveform, no_volts, with_power
 
 NAME, TITLE = "csv", "plain CSV"
+TAKES = frozenset({"columns"})
 _ROLES = {
     "time": ("t", "time", "timestamp", "elapsed", "x"),
     "current": ("i", "current", "amps"),

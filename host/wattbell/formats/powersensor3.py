@@ -22,6 +22,7 @@ from .text import F64, Head, Rows, Table, header
 from .waveform import About, Options, Utc, Waveform, choose_rail
 
 NAME, TITLE = "powersensor3", "PowerSensor3 dump"
+TAKES = frozenset({"rail"})
 _BEGIN = ["marker", "time", "dt_micro", "device_timestamp"]
 _TURN_US = 1024
 _LOSS_US = 900.0

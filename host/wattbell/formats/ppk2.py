@@ -18,6 +18,7 @@ from .text import F64, Head, Rows, Table, header, names
 from .waveform import About, Options, Waveform, no_volts
 
 NAME, TITLE = "ppk2", "PPK2 CSV"
+TAKES = frozenset[str]()
 _TIME, _CURRENT = "Timestamp(ms)", "Current(uA)"
 
 

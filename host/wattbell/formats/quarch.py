@@ -21,6 +21,7 @@ from .units import factor
 from .waveform import About, Options, Waveform, choose_rail, no_volts
 
 NAME, TITLE = "quarch", "Quarch CSV"
+TAKES = frozenset({"rail", "interval_s"})
 _TIME = re.compile(r"^time\s*(?P<unit>[num]?s)$", re.IGNORECASE)
 _NEW = re.compile(r"^(?P<rail>.+?)[ _]+(?P<what>voltage|current)[ _]+(?P<unit>\S+)$", re.IGNORECASE)
 _OLD = re.compile(r"^(?P<rail>\S+)_(?P<what>[VI])$")
@@ -44,6 +45,8 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise UsageError(
             f"{path} numbers its rows and gives no times: give the time between two as --interval, in seconds (4e-6 x averaging)."
         )
+    if not numbered:
+        options.refuse_unused(path, interval_s="has times of its own")
     rails = _old_rails(found) if numbered else rails_of(path, found)
     rail = choose_rail(path, [name for name, parts in rails.items() if "current" in parts], options.rail)
     parts = rails[rail]

@@ -22,6 +22,7 @@ from .units import factor
 from .waveform import F64, About, Options, Piece, Waveform, no_volts, ticks, with_power
 
 NAME, TITLE = "sigrok", "sigrok session"
+TAKES = frozenset({"columns"})
 _SI = {"current": "A", "voltage": "V", "power": "W"}
 _CHUNK = re.compile(r"^analog-1-(\d+)(?:-(\d+))?$")
 _RATE = re.compile(r"^(\d+(?:\.\d+)?)\s*([GMk]?)Hz$")

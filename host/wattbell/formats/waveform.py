@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..capture.rail import F32
 from ..capture.source import Samples
-from ..errors import CaptureError
+from ..errors import CaptureError, UsageError
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -53,15 +53,26 @@ class Column:
     unit: str | None = None
 
 
+_OPTION = {"rail": "--rail", "volts": "--volts", "columns": "--column", "interval_s": "--interval"}
+
+
 @dataclass(frozen=True)
 class Options:
     """What the user says about a file. ``rail``: which of several. ``columns``: by role (``time``, ``current``, ``voltage``, ``power``),
-    for formats that do not say which is which. ``interval_s``: between rows, for a file that only counts them."""
+    for formats that do not say which is which. ``interval_s``: between rows, for a file that only counts them. ``for_others``: names of
+    those that stand for files of another kind, too, and need not be of use for this one."""
 
     rail: str | None = None
     volts: Volts | None = None
     columns: Mapping[str, Column] = field(default_factory=dict)
     interval_s: float | None = None
+    for_others: frozenset[str] = frozenset()
+
+    def refuse_unused(self, path: Path, **unused: str) -> None:
+        """UsageError for an option that is stated and that a file has no use for. ``unused``: why not, by the name of the field."""
+        for name, why in unused.items():
+            if getattr(self, name) and name not in self.for_others:
+                raise UsageError(f"{_OPTION[name]} has no effect: {path} {why}. Leave it out.")
 
 
 @dataclass(frozen=True)

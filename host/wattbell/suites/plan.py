@@ -19,14 +19,19 @@ MIN_SPAN_BLOCKS = 256
 
 def choose_tests(suite: Suite, only: Sequence[str], condition: str | None) -> list[tuple[Test, str]]:
     """(test, condition) pairs to run. ``only``: ids of tests (empty: all that run by default). ``condition``:
-    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all."""
+    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all. UsageError when none runs in that
+    condition, or one that is asked for by name does not."""
     wanted = [suite.test(test_id) for test_id in only] or [t for t in suite.tests if t.default]
-    pairs = []
+    pairs: list[tuple[Test, str]] = []
     for test in wanted:
+        before = len(pairs)
         for has in test.conditions:
             if condition is None or has == condition or (condition == "test-data" and has != "full"):
                 pairs.append((test, has))
         pairs += [(test, has) for has in test.more_conditions if has == condition]
+        if only and len(only) > 1 and len(pairs) == before:
+            known = ", ".join((*test.conditions, *test.more_conditions))
+            raise UsageError(f"--condition {condition}: the test {test.id} has only {known}. Leave it out of --tests, or run it by itself.")
     if not pairs:
         raise UsageError(f"No test of {suite.name} runs in condition {condition}.")
     return pairs

@@ -13,7 +13,7 @@ from wattbell.campaign.equipment import Commands, Equipment, How, check_host, eq
 from wattbell.drive import bench
 from wattbell.drive.bench import Wanted
 from wattbell.drive.settings import Settings
-from wattbell.errors import DriveError, UsageError
+from wattbell.errors import DriveError
 
 from tests.host.drive.lab import Lab
 from tests.host.drive.slot import DRIVE, PORT, Slot
@@ -83,13 +83,6 @@ def test_the_best_log_that_works_is_taken(tmp_path: Path, rig: Any, monkeypatch:
     assert found.log == "fio" and said[-1] == "commands: from fio's own logs"
     with pytest.raises(DriveError, match="no trace here"):
         chosen(Slot(tmp_path / "b", width=2), How(commands=Commands.trace))
-
-
-def test_options_that_contradict_each_other() -> None:
-    with pytest.raises(UsageError, match="one of --rig and --meter"):
-        How(meter="ppk2:/dev/ttyACM0").check("WB0007")
-    with pytest.raises(UsageError, match="has no tap"):
-        How(meter="ppk2:/dev/ttyACM0", commands=Commands.tap).check(None)
 
 
 def test_what_the_host_cannot_do_is_said_before_anything_is_written(tmp_path: Path) -> None:

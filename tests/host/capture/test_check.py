@@ -323,7 +323,7 @@ def wattbell(tmp_path: Path) -> Any:
         env = {**os.environ, "COLUMNS": "160"}
         env.pop("WATTBELL_DEBUG", None)
         command = [sys.executable, "-m", "wattbell", "check", *map(str, arguments)]
-        return subprocess.run(command, env=env, text=True, capture_output=True, timeout=120, check=False)
+        return subprocess.run(command, env=env, text=True, capture_output=True, check=False)
 
     return run
 

@@ -268,12 +268,12 @@ def test_a_job_file_that_names_nothing_or_runs_programs_is_refused(lab: Lab, run
     ((), ["./reads.fio"], 126, "./reads.fio cannot be executed"),
     (("suite",), ["true"], 2, "Give one thing to run"),
     ((), None, 2, "Give one thing to run"),
-    (("--resume",), ["true"], 2, "are for suites"),
-    (("reads.fio", "--scale", "0.5"), None, 2, "are for suites"),
-    (("suite", "--apst"), None, 2, "--apst and --aspm are for a job file"),
+    (("--resume",), ["true"], 2, "--resume is for a suite; this is a command. Leave it out."),
+    (("reads.fio", "--scale", "0.5"), None, 2, "--scale is for a suite; reads.fio is a fio job file. Leave it out."),
+    (("suite", "--apst"), None, 2, "--apst is for a fio job file, a trace or a command; suite is a suite. Leave it out"),
     (("mine.toml",), None, 2, "mine.toml is not a file"),
-    (("reads.fio", "--keep-trace"), None, 2, "--keep-trace keeps what a drive model wrote"),
-    (("reads.fio", "--keep-stream", "--meter", "ppk2:/dev/null,volts=3.3"), None, 2, "--keep-stream keeps what a rig sent"),
+    (("reads.fio", "--keep-trace"), None, 2, "--keep-trace is for a drive model (--virtual); this run is on a real drive with a rig"),
+    (("reads.fio", "--keep-stream", "--meter", "ppk2:/dev/null,volts=3.3"), None, 2, "--keep-stream is for a rig"),
 ])  # fmt: skip
 def test_calls_that_make_no_sense(lab: Lab, run: Any, arguments: Any, command: Any, code: int, words: str) -> None:
     done = run(*arguments, command=command)

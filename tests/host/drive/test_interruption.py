@@ -14,6 +14,8 @@ import pytest
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError
 
+from tests.patience import PATIENCE_S
+
 # A session whose drive is a folder: sysfs files, a slow `nvme` that keeps its features in a file, no rig.
 CHILD = r"""
 import signal, sys, threading, time
@@ -102,7 +104,7 @@ class Bench:
     @staticmethod
     def until(process: subprocess.Popen[str], there: object) -> None:
         assert callable(there)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not there():
             assert process.poll() is None and time.monotonic() < deadline, process.communicate()
             time.sleep(0.005)
@@ -144,7 +146,7 @@ def test_a_signal_after_the_last_step_waits_for_the_settings(bench: Bench) -> No
     for _ in range(4):
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode != 0
     assert bench.now() == bench.settings
     assert [phase["name"] for phase in json.loads((bench.root / "capture/workload/phases.json").read_text())] == ["rest"]

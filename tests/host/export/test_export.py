@@ -39,7 +39,7 @@ def capture(builder):
 
 
 def sigrok(*arguments):
-    done = subprocess.run(["sigrok-cli", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(["sigrok-cli", *map(str, arguments)], capture_output=True, text=True, check=True)
     return done.stdout
 
 

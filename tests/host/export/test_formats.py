@@ -232,7 +232,7 @@ def test_vcd_as_wellen_reads_it(capture, tmp_path):
 def test_vcd_as_sigrok_reads_its_pins(capture, tmp_path):
     path = written(capture, "vcd", tmp_path)
     command = ["sigrok-cli", "-i", path, "-I", "vcd:downsample=1000", "-O", "csv"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     lines = [line.split(",") for line in done.stdout.splitlines() if line[:1] in "01"]
     head = next(line for line in done.stdout.splitlines() if ("CLKREQ#" in line and "logic" in line) or "Channels" in line)
     column = [name.strip() for name in head.split(":", 1)[1].split(",")].index("CLKREQ#")

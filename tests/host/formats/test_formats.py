@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_jls_signals_are_laid_over_each_other_and_gaps_stay_gaps(tmp_path: Path)
 def test_jls_power_counts_more_than_the_product_of_means(tmp_path: Path) -> None:
     current, voltage = np.full(5000, 0.5), np.full(5000, 3.0)
     path = files.jls(tmp_path / "x.jls", 1000, {"current": ("A", current), "voltage": ("V", voltage), "power": ("W", np.full(5000, 1.8))})
-    v, i = samples(opened(path)[1])
+    v, i = samples(opened(path, options=Options())[1])
     assert (v * i)[100] == pytest.approx(1.8)
 
 
@@ -173,6 +174,26 @@ def test_otii_channels_of_two_rates(tmp_path: Path) -> None:
     short = files.otii(tmp_path / "Main voltage.csv", 1e-3, voltage[:900].tolist())
     with pytest.raises(CaptureError, match=r"differ in length: 900 and 4000 rows"):
         opened(a, short)
+
+
+def test_an_option_that_a_file_has_no_use_for_is_refused(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.csv"
+    plain.write_text("time_s,voltage_v,current_a\n" + "".join(f"{n * 1e-3:.3f},3.3,0.5\n" for n in range(50)))
+    dump = files.powersensor3(tmp_path / "dump", np.full(100, 3.3), np.ones(100))
+    quarch = files.quarch(tmp_path / "q.csv", [3300] * 50, [100] * 50)
+    ppk2, otii = files.ppk2(tmp_path / "p.csv", [5.0] * 50), files.otii(tmp_path / "Main current.csv", 1e-3, [0.5] * 10)
+    volts, column = VOLTS.volts, {"current": Column("x.csv")}
+    for path, options, told in (
+        (plain, Options(volts=volts), "--volts"), (plain, Options(rail="3V3"), "--rail"), (plain, Options(interval_s=1e-3), "--interval"),
+        (dump, Options(volts=volts, rail="2"), "--volts"), (dump, Options(rail="2", columns=column), "--column"),
+        (quarch, Options(interval_s=4e-6), "--interval"), (quarch, Options(columns=column), "--column"),
+        (ppk2, Options(volts=volts, rail="1"), "--rail"), (ppk2, Options(volts=volts, columns=column), "--column"),
+        (otii, Options(volts=volts, columns=column), "--column x.csv: there is no such file"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=told) as error:
+            opened(path, options=options)
+        assert "\n" not in str(error.value)
+        opened(path, options=replace(options, for_others=frozenset({"rail", "volts", "columns", "interval_s"})))
 
 
 def test_otii_names(tmp_path: Path) -> None:

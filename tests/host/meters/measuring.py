@@ -10,11 +10,13 @@ from wattbell.capture import RailSource
 from wattbell.errors import RigError
 from wattbell.meters.meter import Meter
 
+from tests.patience import PATIENCE_S
+
 Samples = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Ticks, V, A."""
 
 
-def measured(meter: Meter, count: int, limit_s: float = 60.0, started: Callable[[], object] = bool) -> Samples:
+def measured(meter: Meter, count: int, limit_s: float = PATIENCE_S, started: Callable[[], object] = bool) -> Samples:
     """At least `count` samples, and what came behind the stop. `started` is called behind the start."""
     meter.start()
     started()
@@ -29,7 +31,7 @@ def measured(meter: Meter, count: int, limit_s: float = 60.0, started: Callable[
     return joined(found)
 
 
-def until_lost(meter: Meter, limit_s: float = 60.0, started: Callable[[], object] = bool) -> tuple[list[RailSource], RigError]:
+def until_lost(meter: Meter, limit_s: float = PATIENCE_S, started: Callable[[], object] = bool) -> tuple[list[RailSource], RigError]:
     """All that comes before the error."""
     meter.start()
     started()
@@ -43,7 +45,7 @@ def until_lost(meter: Meter, limit_s: float = 60.0, started: Callable[[], object
     raise AssertionError("it goes on")
 
 
-def wait_for(condition: Callable[[], bool], limit_s: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
     """Until an emulator has seen what was sent to it."""
     end = time.monotonic() + limit_s
     while not condition():

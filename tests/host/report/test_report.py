@@ -111,7 +111,7 @@ def browsed(tmp_path_factory):
         file.write(f"<script>{PROBE.replace('RANGES', json.dumps(RANGES))}</script>")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=8000", "--dump-dom", html.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)[1])), done.stdout
 
 

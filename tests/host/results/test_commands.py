@@ -19,7 +19,7 @@ def wattbell(tmp_path: Path) -> Any:
         for name in ("WATTBELL_DEBUG", "WATTBELL_STORE"):
             env.pop(name, None)
         command = [sys.executable, "-m", "wattbell", *map(str, arguments)]
-        done = subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, check=False)
         assert done.returncode == code, (done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
         return done

@@ -36,7 +36,7 @@ class Decoded:
         """(first sample, last sample, text) of the annotations of a class, in order of their ends."""
         command = ["sigrok-cli", *self.words, "-A", f"{self.decoder}={kind}", "--protocol-decoder-samplenum"]
         environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert (done.returncode, done.stderr) == (0, "")
         rows = re.findall(r"^(\d+)-(\d+) \w+-1: (.*)$", done.stdout, flags=re.MULTILINE)
         assert len(rows) == len(done.stdout.splitlines()), done.stdout

@@ -18,8 +18,8 @@ from wattbell.sump import Options, Server, open_pty
 from wattbell.sump.protocol import IDENTITY, Parser, Settings, metadata
 
 from tests.host.fuzzing import examples
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 60.0
 RESET, ARM, ID, METADATA = bytes(5), b"\x01", b"\x02", b"\x04"
 
 

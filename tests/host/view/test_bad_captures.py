@@ -172,6 +172,6 @@ def test_captures_are_laid_over_one_another(tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "wattbell", "view", str(tmp_path / "nothing"), "--no-browser"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1 and "not a directory" in done.stderr

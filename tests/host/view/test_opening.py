@@ -48,6 +48,6 @@ def test_the_browser_is_led_to_the_page_by_a_private_file(tmp_path: Path, how: s
             assert answer.status == 200
     finally:
         process.send_signal(how)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
     assert process.returncode == 0, said
     assert not page.exists() and list((tmp_path / "tmp").iterdir()) == []

@@ -31,7 +31,7 @@ def convert(guest_binary: Path) -> Callable[..., subprocess.CompletedProcess[str
 
     def run(log: Path, out: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
         command = [guest_binary, "qemu2bus", log, "--out", out, *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     return run
 

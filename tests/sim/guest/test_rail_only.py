@@ -25,7 +25,7 @@ TLPS = [record(kind, 2000 + kind, body) for kind, body in BODIES.items()]
 
 
 def run(data: bytes) -> bytes:
-    return subprocess.run([sys.executable, str(PROGRAM)], input=data, capture_output=True, check=True, timeout=60).stdout
+    return subprocess.run([sys.executable, str(PROGRAM)], input=data, capture_output=True, check=True).stdout
 
 
 def test_tlps_bursts_and_summaries_are_left_out() -> None:
@@ -43,10 +43,10 @@ def test_a_trace_that_is_still_written_goes_through_as_it_comes() -> None:
     for at in range(len(HEAD + RAIL) + 5, len(HEAD + RAIL + TLPS[1]) + 30, 700):
         process.stdin.write(whole[at : at + 700])
         process.stdin.flush()
-    assert process.communicate(timeout=60)[0] == SIDEBAND + END
+    assert process.communicate()[0] == SIDEBAND + END
 
 
 @pytest.mark.parametrize("data", (b"", b"WBBX" + HEAD[4:], HEAD[:4] + struct.pack("<II", 2, 2) + b"{}"))
 def test_anything_else_is_refused(data: bytes) -> None:
-    done = subprocess.run([sys.executable, str(PROGRAM)], input=data, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, str(PROGRAM)], input=data, capture_output=True, check=False)
     assert done.returncode != 0 and done.stdout == b""

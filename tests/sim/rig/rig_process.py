@@ -14,10 +14,11 @@ from typing import Any
 import serial
 from wattbell.wire.decode import Batch, Decoder
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[3]
 ORIGIN_TICK = 1_000_000_000
 """Tick of the trace's beginning (docs/virtual-rig.md)."""
-PATIENCE_S = 120.0
 """The longest time a test waits for something that must happen; generous, for busy machines."""
 
 

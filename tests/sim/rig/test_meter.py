@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.rig.rig_process import PATIENCE_S, ROOT, Rig
+from tests.patience import PATIENCE_S
+from tests.sim.rig.rig_process import ROOT, Rig
 from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000

@@ -257,5 +257,5 @@ def test_the_folder_of_registrations_is_its_users_alone(quiet_trace: Path, rig: 
     (runtime / "rigs").chmod(0o777)
     command = [str(find("wattbell-rig")), "play", str(quiet_trace), "--serial", "B"]
     environment = {**os.environ, "WATTBELL_RUNTIME": str(runtime)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode != 0 and "can be written by others; set WATTBELL_RUNTIME" in done.stderr
