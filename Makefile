@@ -10,7 +10,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -41,6 +41,9 @@ rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmar
 rtl-tests: setup controller  ## the same, built soon rather than fast, for the tests
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh --quick x4_word x4_serial
+
+wheels: setup sim rtl  ## the wheels wattbell and wattbell_sim in build/wheels: what docs/install.md installs; tools/try-wheels.sh tries them
+	@$(PY) -m tools.wheels
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from wattbell.seeds.statements import Book, Reference, load_statements
 from wattbell.suites import load_suite
-from wattbell.virtual import programs
+from wattbell.virtual import simulator
 
 ROOT = Path(__file__).resolve().parents[1]
 EVERYTHING = {("660p", "anandtech-2018")}
@@ -67,10 +67,10 @@ def _condition(reference: Reference) -> str:
 
 
 def _profile(book: Book, drive: str) -> str:
-    names = sorted(path.stem for path in programs.profiles_dir().glob("*.toml"))
+    names = sorted(path.stem for path in simulator.profiles_dir().glob("*.toml"))
     found = [name for pattern in book.drives[drive].profiles for name in names if fnmatch(name, pattern)]
     if not found:
-        raise SystemExit(f"seeds-check: there is no profile for {drive} in {programs.profiles_dir()}.")
+        raise SystemExit(f"seeds-check: there is no profile for {drive} in {simulator.profiles_dir()}.")
     return found[0]
 
 
@@ -78,8 +78,8 @@ def stamp(job: Job) -> str:
     """What the run depends on: both programs, the host package, the specification, the profile and the suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
-    files = [programs.find_program("wattbell-ssd"), programs.find_program("wattbell-rig")]
-    files += [programs.profiles_dir() / f"{job.profile}.toml"]
+    files = [simulator.find_program("wattbell-ssd"), simulator.find_program("wattbell-rig")]
+    files += [simulator.profiles_dir() / f"{job.profile}.toml"]
     folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "measure", package / "analysis", package / "capture")
     files += sorted(path for folder in folders for path in folder.rglob("*.py"))
     files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())

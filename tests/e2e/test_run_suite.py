@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import SimError, WattbellError
-from wattbell.virtual import programs
+from wattbell.virtual import simulator
 
 
 def built() -> bool:
     try:
-        return all(programs.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
+        return all(simulator.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
     except SimError:
         return False
 
@@ -48,7 +48,9 @@ def wattbell(folder: Path, *arguments: object, code: int = 0) -> tuple[str, str]
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("suite")
     common = ("run", "quick", "--virtual", "intel-660p-1tb", "--scale", SCALE, "--tests", TESTS)
-    out, _ = wattbell(folder, *common, "--interval", 2e-5, "--out", folder / "results", "--store", folder / "store.sqlite")
+    out, _ = wattbell(
+        folder, *common, "--fidelity", "rtl", "--interval", 2e-5, "--out", folder / "results", "--store", folder / "store.sqlite"
+    )
     return folder, out
 
 

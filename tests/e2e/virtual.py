@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from wattbell.errors import SimError
-from wattbell.virtual import programs
+from wattbell.virtual import simulator
 
 
 def built() -> bool:
     try:
-        return all(programs.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
+        return all(simulator.find_program(name) for name in ("wattbell-rig", "wattbell-ssd"))
     except SimError:
         return False
 

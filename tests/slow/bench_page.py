@@ -37,8 +37,7 @@ class Act:
 
 NOT_TYPED = {
     "apt-get install ": "the guest has no network; fio and nvme-cli are its own, pciutils the machine's",
-    "wattbell run quick --virtual": "the virtual rig is built for this machine's processor (-march=native), and the guest's "
-    "emulated one has not all of it; tests/e2e/test_run_suite.py runs it on this machine",
+    "wattbell run quick --virtual": "it takes the guest's emulated processor too long; tests/e2e/test_wheel.py runs it on this machine",
 }
 ACTS = {
     "an instrument that saves files": Act(

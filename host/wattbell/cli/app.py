@@ -55,7 +55,7 @@ app = typer.Typer(
 
     [bold]Try it with nothing but this computer:[/]
 
-      wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
+      wattbell run demo.toml --virtual intel-660p-1tb --out capture
 
       wattbell report capture --out report.html
 

@@ -84,8 +84,8 @@ def analyze(
     Every figure comes with its uncertainty and with the count of what was lost while it was measured. A capture whose
     recorder died is rebuilt from its journal first.
 
-    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side (pip install
-    'wattbell\\[cluster]'); one that fails is a line, too, the others go on, and the exit code is 1.
+    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side (which needs
+    the extra [bold]cluster[/]); one that fails is a line, too, the others go on, and the exit code is 1.
 
       wattbell analyze capture
 
@@ -280,9 +280,9 @@ def export_perfetto(
     stop: ToTime = None,
     json: Json = False,
 ) -> None:
-    r"""Write a Perfetto trace: commands as slices by queue, the rail as counters, phases, events, link state, what is missing.
+    """Write a Perfetto trace: commands as slices by queue, the rail as counters, phases, events, link state, what is missing.
 
-    Open it at ui.perfetto.dev (the file stays on this computer) or with trace_processor. Needs pip install 'wattbell\[perfetto]'.
+    Open it at ui.perfetto.dev (the file stays on this computer) or with trace_processor. Needs the extra [bold]perfetto[/].
 
       wattbell export perfetto capture --out capture.pftrace --from 1.0 --to 1.2
     """

@@ -26,7 +26,7 @@ def meters(
         output.print_json([{name: getattr(kind, name) for name in names} for kind in KINDS.values()])
         return
     for name, kind in KINDS.items():
-        state = ("installed", "green") if kind.installed else (f"pip install 'wattbell[{kind.extra}]'", "yellow")
+        state = ("installed", "green") if kind.lacks is None else (kind.lacks, "yellow")
         output.out.print(Text.assemble((name, "bold"), f"  {kind.what}  ", state), soft_wrap=True)
         for line in _lines(kind.usage, output.out.width):
             output.out.print(Text(line), soft_wrap=True)

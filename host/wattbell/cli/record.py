@@ -32,7 +32,8 @@ LbaSize = Annotated[
         help="Bytes of a logical block, if Identify is not seen.",
     ),
 ]
-FidelityOption = Annotated[Fidelity, typer.Option(help="rtl: the Verilated gateware, cycle by cycle. fast: its functional model.")]
+FIDELITY_HELP = "rtl: the Verilated gateware, cycle by cycle. fast: its functional model."
+FidelityOption = Annotated[Fidelity, typer.Option(help=FIDELITY_HELP)]
 KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the rig's raw stream (stream.wbs) in the capture.")]
 
 

@@ -35,11 +35,12 @@ from ..suites.plan import choose_tests, plan_sessions
 from ..suites.session import Choice
 from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
 from ..virtual.play import check_whole, refuse_existing, scratch
+from ..virtual.simulator import find_plan
 from ..virtual.tracefile import is_trace, replay_plan
 from . import applies, captures, numbers, output
 from .ahead import agree, progress, show_plan
 from .quantities import TIME
-from .record import FidelityOption, Force, Json, KeepStream
+from .record import FIDELITY_HELP, Force, Json, KeepStream
 
 
 class Condition(StrEnum):
@@ -105,10 +106,10 @@ def _work_kind(what: str | None) -> applies.WorkKind:
     """UsageError for a file that is not there, or cannot be read."""
     if what is None:
         return applies.WorkKind.command
-    file = Path(what)
+    file = find_plan(what)
     if not file.is_file():
         if file.suffix in (".fio", ".toml"):
-            raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
+            raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
         return applies.WorkKind.suite
     if is_trace(file):
         return applies.WorkKind.trace
@@ -117,13 +118,18 @@ def _work_kind(what: str | None) -> applies.WorkKind:
 
 def run(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write: a capture, or a suite's results.")],
     what: Annotated[
         str | None,
         typer.Argument(
             metavar="SUITE|FILE|-- COMMAND",
             help="Suite (`wattbell suites`), plan (.toml), fio job file, fio iolog, text of blkparse; or, on a real drive, any command.",
             show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder to write: a capture, or a suite's results.", show_default="named after the work and the drive, here"
         ),
     ] = None,
     virtual: Annotated[
@@ -169,7 +175,10 @@ def run(
         typer.Option("--aspm", metavar="STATE", help="ASPM of these: off, l1 or l1.2. Without it likewise.", show_choices=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
-    fidelity: FidelityOption = Fidelity.rtl,
+    fidelity: Annotated[
+        Fidelity | None,
+        typer.Option(help=FIDELITY_HELP, show_default="fast for a suite, rtl for anything else"),
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(callback=numbers.seed, help="Seed of the drive model and its rig; on a real drive, of a suite's generated traces."),
@@ -229,12 +238,12 @@ def run(
     and the instrument sees them at its pins. The model's own truth is kept,
     and the analysis is compared with it.
 
-      wattbell run quick --virtual intel-660p-1tb --out results
+      wattbell run quick --virtual intel-660p-1tb
 
-      wattbell run sim/plans/demo.toml --virtual intel-660p-1tb --out capture
+      wattbell run demo.toml --virtual intel-660p-1tb --out capture
 
       wattbell run anandtech-2018 --virtual intel-660p-1tb \\
-        --fidelity fast --out results --resume
+        --out results --resume
 
     [bold]On a real drive[/] fio and nvme-cli do the work. What writes needs the
     drive's serial number, refuses a drive that is mounted, says how much it
@@ -253,8 +262,12 @@ def run(
     names = tuple(dict.fromkeys(t.strip() for t in tests.split(",") if t.strip()))
     if applies.is_given(context, "tests") and not names:
         raise UsageError("--tests names no test; `wattbell suites SUITE` lists them.")
-    file = None if what is None else Path(what)
+    file = None if what is None else find_plan(what)
     single = kinds.work is not applies.WorkKind.suite
+    if out is None:
+        out = _named_after(what or (command or [""])[0], drive or virtual or "")
+    if fidelity is None:
+        fidelity = Fidelity.rtl if single else Fidelity.fast
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
     audience = _Audience(json, yes, out)
@@ -319,6 +332,11 @@ def run(
         dry.show(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None)
         return
     _run_suite(order, model, _ending(store, no_store, page, plots), audience)
+
+
+def _named_after(what: str, drive: str) -> Path:
+    """Folder for the results where none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
+    return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
 def _has_what_options_need(context: typer.Context, order: Order, rounds: int | None) -> None:

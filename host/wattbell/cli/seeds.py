@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ResultsError
-from ..virtual import programs
+from ..virtual import simulator
 from . import output
 from .record import Json
 from .results import StoreOption, open_store
@@ -38,7 +38,7 @@ def seeds_check(
     if results is not None or not runs:
         runs += open_store(results).runs()
     with output.spinner("checking the statements"):
-        outcomes = check(load_statements(), runs, programs.profiles_dir())
+        outcomes = check(load_statements(), runs, simulator.profiles_dir())
     if out is not None:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from ..virtual import programs
+from ..virtual import simulator
 from ..virtual.model import Fidelity, known_profiles
 from ..virtual.play import check_whole, refuse_existing
 from ..virtual.replay import Replay, playable_header, rig_options
@@ -76,7 +76,7 @@ def start(
     serial = rig or serial
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
     options += [*(["--eeprom", str(eeprom)] if eeprom else []), *rig_options(fidelity, longest_gap)]
-    command = [str(programs.find_program("wattbell-rig")), "play", str(trace), *options]
+    command = [str(simulator.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
     # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
     # which then takes its entry from the list of rigs. A parent that only waits would have to pass every signal on.

@@ -18,6 +18,7 @@ from wattbell.analysis.names import admin_name, io_name, status_name
 from wattbell.capture import Capture
 from wattbell.capture.eventtext import LINK_STATES, event_text
 from wattbell.errors import CaptureError, UsageError
+from wattbell.extras import install_command
 from wattbell.measure.depth import depth_steps
 from wattbell.measure.table import INSTANTS, NONE
 
@@ -72,7 +73,7 @@ def _library() -> Any:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
         from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
     except ImportError:
-        raise UsageError("Perfetto traces need the package perfetto: pip install 'wattbell[perfetto]'.") from None
+        raise UsageError(f"Perfetto traces need the package perfetto, which is not installed: {install_command('perfetto')}") from None
     return SimpleNamespace(perfetto_trace_pb2=perfetto_trace_pb2, StreamingTraceProtoBuilder=StreamingTraceProtoBuilder)
 
 

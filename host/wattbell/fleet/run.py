@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wattbell.capture.meta import software
 from wattbell.errors import UsageError
+from wattbell.extras import install_command
 
 from .outcome import Outcome, analyse
 
@@ -103,7 +104,7 @@ def _connected(workers: int, scheduler: str | None) -> Iterator[Client]:
         from distributed import Client, LocalCluster
     except ImportError:
         raise UsageError(
-            "Many captures are analysed with dask, which is not installed: pip install 'wattbell[cluster]'; "
+            f"Many captures are analysed with dask, which is not installed: {install_command('cluster')}; "
             "or give --workers 0 to analyse them one after the other."
         ) from None
     settings = {

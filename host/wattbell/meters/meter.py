@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ..capture.source import RailSource
 from ..errors import UsageError
+from ..extras import install_command
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,14 @@ class Kind:
     @property
     def installed(self) -> bool:
         """Whether all that it needs is."""
-        return all(find_spec(name) is not None for name in self.needs)
+        return self.lacks is None
+
+    @property
+    def lacks(self) -> str | None:
+        """Command that installs what it needs; None where all of that is installed."""
+        if self.extra is None or all(find_spec(name) is not None for name in self.needs):
+            return None
+        return install_command(self.extra)
 
 
 KINDS: dict[str, Kind] = {
@@ -175,8 +183,8 @@ def open_meter(text: str) -> Meter:
     if kind is None:
         known = ", ".join(known.usage for known in KINDS.values())
         raise UsageError(f"--meter {text}: there is no meter of that name. Give one of {known}; `wattbell meters` explains them.")
-    if not kind.installed:
-        raise UsageError(f"--meter {name} needs a library that is not installed: pip install 'wattbell[{kind.extra}]'")
+    if kind.lacks is not None:
+        raise UsageError(f"--meter {name} needs a library that is not installed: {kind.lacks}")
     opener = cast("Callable[[str], Meter]", import_module(f".{kind.module}", __package__).open_meter)
     return opener(rest)
 

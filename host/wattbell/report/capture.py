@@ -45,7 +45,7 @@ def _conditions(result: Analysis) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = [
         ("drive", " ".join(str(drive[k]) for k in ("model", "serial", "firmware") if drive.get(k)) or NOTHING),
         ("rig", ("virtual" if conditions.get("virtual") else "hardware") + _rig(rig)),
-        ("source", ", ".join(f"{k}: {conditions[k]}" for k in ("profile", "timing", "source") if conditions.get(k))),
+        ("source", ", ".join(f"{k}: {conditions[k]}" for k in ("profile", "timing", "fidelity", "source") if conditions.get(k))),
     ]
     if "absent" in rail:
         rows.append(("power", f"absent: {rail['absent']}"))

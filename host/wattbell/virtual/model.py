@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import SimError, UsageError
 from ..jsondata import JsonObject
-from . import programs
+from . import programs, simulator
 from .play import VirtualRun, play, scratch
 from .voice import Voice
 from .workload import Workload, read_phases
@@ -59,11 +59,11 @@ def find_profile(name: str) -> Path:
     path = Path(name)
     if path.suffix == ".toml" and path.is_file():
         return path
-    path = programs.profiles_dir() / f"{name}.toml"
+    path = simulator.profiles_dir() / f"{name}.toml"
     if not path.is_file():
-        if not programs.profile_files() and (why := programs.without_simulator()):
+        if not simulator.profile_files() and (why := simulator.without_simulator()):
             raise SimError(why)
-        known = ", ".join(p.stem for p in programs.profile_files()) or "none"
+        known = ", ".join(p.stem for p in simulator.profile_files()) or "none"
         raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
     return path
 
@@ -71,7 +71,7 @@ def find_profile(name: str) -> Path:
 def known_profiles() -> list[dict[str, str]]:
     """``profile``, ``path`` and, where they are told, ``model`` and ``firmware`` of every drive. SimError when there is none."""
     found = []
-    for path in programs.profile_files():
+    for path in simulator.profile_files():
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as error:
@@ -79,8 +79,8 @@ def known_profiles() -> list[dict[str, str]]:
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})
     if not found:
         raise SimError(
-            programs.without_simulator()
-            or f"There is no profile in {programs.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them."
+            simulator.without_simulator()
+            or f"There is no profile in {simulator.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them."
         )
     return found
 
@@ -123,7 +123,7 @@ def run_model(run: ModelRun, voice: Voice) -> str:
         if run.fidelity is Fidelity.fast:
             arguments.append("--summaries")
             rig_options += ["--fidelity", "fast"]
-        programs.find_program("wattbell-rig")
+        simulator.find_program("wattbell-rig")
         producer: programs.Program | None = None
         if run.keep_trace:
             with voice.spinner("running the drive model"):

@@ -20,51 +20,11 @@ from typing import IO
 
 from ..errors import RigError, SimError
 from ..rig import RigPort, discovery
+from .simulator import find_program
 
 _LOG = logging.getLogger(__name__)
 
 _START_TIMEOUT_S = 60.0
-_CHECKOUT = Path(__file__).resolve().parents[3]
-
-
-def find_program(name: str) -> Path:
-    """Path of a simulation program: ``WATTBELL_SIM_BIN``, the checkout's ``sim/target/release``, then ``PATH``."""
-    given = os.environ.get("WATTBELL_SIM_BIN")
-    if given:
-        path = Path(given) / name
-        if not path.is_file():
-            raise SimError(f"{name} is not in {given} (WATTBELL_SIM_BIN); build it with `make sim`, or unset that.")
-        return path
-    path = _CHECKOUT / "sim" / "target" / "release" / name
-    if path.is_file():
-        return path
-    found = shutil.which(name)
-    if found is None:
-        raise SimError(
-            without_simulator() or f"The simulation program {name} is not built; run `make sim` in the checkout (and `make rtl`)."
-        )
-    return Path(found)
-
-
-def without_simulator() -> str:
-    """What to do where the package was installed without the checkout that the simulator is built in; "" in a checkout."""
-    if (_CHECKOUT / "sim" / "Cargo.toml").is_file():
-        return ""
-    return (
-        "This installation has no simulator (virtual rigs and drives): build it in a checkout of Wattbell with `make sim rtl`, then run "
-        "`wattbell` there, or set WATTBELL_SIM_BIN to its sim/target/release and WATTBELL_PROFILES to its sim/profiles."
-    )
-
-
-def profiles_dir() -> Path:
-    """Folder of the SSD profiles: ``WATTBELL_PROFILES``, else ``sim/profiles`` of the checkout."""
-    given = os.environ.get("WATTBELL_PROFILES")
-    return Path(given) if given else _CHECKOUT / "sim" / "profiles"
-
-
-def profile_files() -> list[Path]:
-    """Files of the profiles in :func:`profiles_dir`; ``common.toml`` is no drive, but what all of them rest on."""
-    return sorted(path for path in profiles_dir().glob("*.toml") if path.stem != "common")
 
 
 @dataclass

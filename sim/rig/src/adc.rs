@@ -102,7 +102,12 @@ impl Channel {
             gain_error: drawn.gain.0,
             offset_lsb: drawn.offset_lsb.0,
             source_error: drawn.source_error,
-            noise_lsb: if signed { drawn.noise_lsb.0 } else { drawn.noise_lsb.0.hypot(drawn.noise_lsb.1) },
+            // not hypot(), which glibc has anew since 2.35: the wheel is for 2.34 too
+            noise_lsb: if signed {
+                drawn.noise_lsb.0
+            } else {
+                (drawn.noise_lsb.0.powi(2) + drawn.noise_lsb.1.powi(2)).sqrt()
+            },
             shared_lsb: if signed { drawn.noise_lsb.1 } else { 0.0 },
             noise,
             heating: drawn.heating,

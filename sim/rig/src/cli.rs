@@ -3,7 +3,7 @@
 use crate::adc::BoardOptions;
 use crate::afe::{FrontEnd, REFERENCE_C};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The Wattbell instrument, Verilated, behind two pseudo-terminals: data (the block stream) and control (SCPI).
 #[derive(Debug, Parser)]
@@ -154,15 +154,17 @@ impl Model {
     }
 }
 
-/// A file made by `make rtl`.
+/// A file made by `make rtl`, or packed into the wheel with this program.
 fn built(name: &str) -> PathBuf {
     if let Some(dir) = std::env::var_os("WATTBELL_RTL_DIR") {
         return PathBuf::from(dir).join(name);
     }
-    // This program lies in <checkout>/sim/target/<profile>.
+    // This program lies in <checkout>/sim/target/<profile>, or in wattbell_sim/bin of an installed wheel, beside wattbell_sim/rtl.
     let exe = std::env::current_exe().unwrap_or_default();
-    let beside = exe.ancestors().skip(1).map(|dir| dir.join("build/rtl").join(name)).find(|path| path.exists());
-    beside.unwrap_or_else(|| PathBuf::from("build/rtl").join(name))
+    let wheel = exe.parent().and_then(Path::parent).map(|package| package.join("rtl"));
+    let checkout = exe.ancestors().skip(1).map(|dir| dir.join("build/rtl"));
+    let found = wheel.into_iter().chain(checkout).map(|dir| dir.join(name)).find(|path| path.exists());
+    found.unwrap_or_else(|| PathBuf::from("build/rtl").join(name))
 }
 
 /// Options of `play`.

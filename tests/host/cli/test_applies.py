@@ -38,8 +38,8 @@ from wattbell.suites.results import Results
 
 from tools import options_guide
 
-# Of each kind of work the benches: v a model behind the gateware, f a model behind the functional rig, r a real drive with a rig, m with a
-# rig as its meter, o with another meter.
+# Of each kind of work the benches: v a model with the fidelity by default (a suite: functional, else the gateware), f a model with the
+# functional rig, r a real drive with a rig, m with a rig as its meter, o with another meter.
 # + changes what is done   = applies, and is the default there   . is refused   x there is no such run
 MATRIX = """
                                  suite  plan   job    trace  command
@@ -61,8 +61,8 @@ MATRIX = """
 --no-apst                        .....  .....  ..===  ..===  xx+++
 --aspm l1                        .....  .....  ..+++  ..+++  xx+++
 --dry-run                        +++++  +++++  +++++  +++++  xx+++
---fidelity fast                  +=...  +=...  +=...  +=...  xx...
---fidelity rtl                   =+...  =+...  =+...  =+...  xx...
+--fidelity fast                  ==...  +=...  +=...  +=...  xx...
+--fidelity rtl                   ++...  =+...  =+...  =+...  xx...
 --seed 7                         +++++  ++...  ++...  ++...  xx...
 --seed 1                         =====  ==...  ==...  ==...  xx...
 --interval 3us                   ++++.  ++++.  ++++.  ++++.  xx++.

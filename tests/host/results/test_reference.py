@@ -15,7 +15,7 @@ from wattbell.report.suite import sections, write_suite_page
 from wattbell.results import read_run
 from wattbell.results.reference import SOURCE, reference_set, references
 from wattbell.suites.manifest import load_suite
-from wattbell.virtual import programs
+from wattbell.virtual import simulator
 from wattbell.virtual.model import known_profiles
 
 
@@ -27,7 +27,7 @@ def test_it_is_of_this_version() -> None:
     for run in reference_set():
         assert run.virtual and not run.scaled and not run.lost and run.title.endswith(" (model)") and not run.missing
     for name, known in hashes.items():
-        content = (programs.profiles_dir() / f"{name}.toml").read_bytes()
+        content = (simulator.profiles_dir() / f"{name}.toml").read_bytes()
         assert known == f"sha256:{sha256(content).hexdigest()}", f"the profile {name} was changed: make reference"
 
 

@@ -21,7 +21,7 @@ from wattbell.seeds.check import Profiles, counts
 from wattbell.seeds.markdown import markdown, to_json
 from wattbell.seeds.reduce import POINTS, SERIES, WHOLE_SERIES
 from wattbell.seeds.statements import Book, parse_book
-from wattbell.virtual.programs import profiles_dir
+from wattbell.virtual.simulator import profiles_dir
 
 from tests.host.conftest import Builder
 from tests.host.results import samples as maker

@@ -13,7 +13,7 @@ from wattbell.suites import load_suite, suite_names
 from wattbell.suites.jobs import scaled, sections
 from wattbell.suites.manifest import DATA, parse_manifest
 from wattbell.suites.units import size_bytes
-from wattbell.virtual import programs
+from wattbell.virtual import simulator
 
 GIB = 1 << 30
 # The published table (docs/methodology.md): block, depths, write shares, span, sections, amount each, run time.
@@ -113,7 +113,7 @@ def test_fio_itself_takes_every_job_file(tmp_path: Path) -> None:
 
 def test_the_drive_model_takes_every_job_file() -> None:
     try:
-        program = programs.find_program("wattbell-ssd")
+        program = simulator.find_program("wattbell-ssd")
     except SimError:
         if os.environ.get("CI"):
             raise

@@ -17,7 +17,7 @@ from wattbell.suites.jobs import scaled, sections
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.session import Choice, Session
 from wattbell.suites.units import size_bytes, time_s
-from wattbell.virtual.programs import profiles_dir
+from wattbell.virtual.simulator import profiles_dir
 
 TB = 1_000_000_000_000
 DRIVE = Drive("test", TB, (0, 1), (2, 3))

@@ -27,7 +27,7 @@ def _header(result: Analysis) -> list[Text]:
     real = str(about["rig"].get("model")) if conditions.get("imported") else "real rig"
     facts.append("virtual rig" if conditions.get("virtual") else real)
     facts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
-    facts += [f"timing: {conditions['timing']}"] if conditions.get("timing") else []
+    facts += [f"{name}: {conditions[name]}" for name in ("timing", "fidelity") if conditions.get(name)]
     lines = [" · ".join(facts), *(f"{side['direction']}: {describe(side)}" for side in result["link"])]
     lines += [f"{name}: {text}" for name, text in around_rows(conditions)]
     lost = lost_parts(result["loss"])

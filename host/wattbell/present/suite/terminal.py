@@ -43,10 +43,16 @@ def header(results: Mapping[str, Any]) -> Text:
     text.append(f"  {drive.get('model') or drive.get('profile')}", style="not bold")
     text.append(f"  {si(drive['capacity_bytes'], 'B')}", style=f"not bold {DIM}")
     if results.get("virtual"):
-        text.append("  virtual drive and rig", style="not bold yellow")
+        text.append(f"  virtual drive and rig{_fidelity(results)}", style="not bold yellow")
     if results["scale"] != 1:
         text.append(f"  SCALED x {results['scale']:g}: not the published test", style="bold yellow")
     return text
+
+
+def _fidelity(results: Mapping[str, Any]) -> str:
+    """How the rig was simulated, where the results say it."""
+    fidelity = (results.get("conditions") or {}).get("fidelity")
+    return f", {fidelity} fidelity" if fidelity else ""
 
 
 def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Console) -> None:

@@ -1,0 +1,67 @@
+"""How the libraries of an extra come to this installation.
+
+The package index has no ``wattbell`` of ours: whoever registers that name there would run code on our users' machines. So what is
+installed is a file or a checkout, or the libraries by their own names; never the package by its bare name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_PACKAGE = "wattbell"
+
+
+def install_command(extra: str) -> str:
+    """Shell command that installs the libraries of an extra, such as ``pip install -e '/home/me/wattbell[ppk2]'``.
+
+    It names the checkout or the wheel that this package was installed from; where that is not there any more, the libraries themselves
+    with their version ranges. For ``pip`` in front, see :func:`_pip`.
+    """
+    records = list(distributions(name=_PACKAGE))
+    for record in records:  # in a checkout its egg-info stands before the record of the installation
+        if (source := _source(record)) is not None:
+            return " ".join([_pip(), "install", *source[:-1], shlex.quote(f"{source[-1]}[{extra}]")])
+    if not records:  # run from its sources, as by PYTHONPATH
+        return f"{_pip()} install -e {shlex.quote(f'{Path(__file__).resolve().parents[2]}[{extra}]')}"
+    return " ".join([_pip(), "install", *map(shlex.quote, _libraries(records[0], extra))])
+
+
+def _source(record: Distribution) -> list[str] | None:
+    """What pip was given: a checkout's folder, behind ``-e`` if it is editable, or a wheel's file; None where it came over a network or
+    is not there any more. Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed distributions").
+    """
+    try:
+        origin = json.loads(record.read_text("direct_url.json") or "{}")
+        url = urlsplit(origin["url"])
+        editable = bool(origin.get("dir_info", {}).get("editable"))
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return None
+    path = Path(unquote(url.path))
+    if url.scheme != "file" or not (path.is_file() or (path / "pyproject.toml").is_file()):
+        return None
+    return ["-e", str(path)] if editable else [str(path)]
+
+
+def _libraries(record: Distribution, extra: str) -> list[str]:
+    """Requirements of an extra by the package's metadata, such as ``ppk2-api<1,>=0.9.2``."""
+    found = []
+    for requirement in record.requires or []:
+        library, _, marker = requirement.partition(";")
+        if re.search(rf"""extra == (["']){re.escape(extra)}\1""", marker):
+            found.append(library.strip())
+    return found
+
+
+def _pip() -> str:
+    """``pip`` where the shell finds that of this Python; else this Python's own, by its path."""
+    found = shutil.which("pip")
+    if found is not None and Path(found).parent == Path(sys.executable).parent:
+        return "pip"
+    return f"{shlex.quote(sys.executable)} -m pip"

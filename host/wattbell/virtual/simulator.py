@@ -1,0 +1,102 @@
+"""Where the simulator's parts are: in a folder that the environment names, in the checkout, or in the wheel ``wattbell_sim``.
+
+The host package never imports ``wattbell_sim``: it starts the programs in there and reads the files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from .. import __version__
+from ..errors import SimError
+
+PACKAGE = "wattbell_sim"
+"""Import name of the wheel with the simulator's programs, libraries, profiles and plans."""
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def find_program(name: str) -> Path:
+    """Path of a simulation program. Raises SimError with what to do where there is none.
+
+    It is looked for in ``WATTBELL_SIM_BIN``, in ``sim/target/release`` of the checkout, in the wheel ``wattbell_sim``, and in ``PATH``.
+    """
+    given = os.environ.get("WATTBELL_SIM_BIN")
+    if given:
+        path = Path(given) / name
+        if not path.is_file():
+            raise SimError(f"{name} is not in {given} (WATTBELL_SIM_BIN); build it with `make sim`, or unset that.")
+        return path
+    path = _CHECKOUT / "sim" / "target" / "release" / name
+    if path.is_file():
+        return path
+    wheel = _wheel()
+    if wheel is not None and (wheel / "bin" / name).is_file():
+        return wheel / "bin" / name
+    found = shutil.which(name)
+    if found is None:
+        raise SimError(
+            without_simulator() or f"The simulation program {name} is not built; run `make sim` in the checkout (and `make rtl`)."
+        )
+    return Path(found)
+
+
+def profiles_dir() -> Path:
+    """Folder of the SSD profiles: ``WATTBELL_PROFILES``, else that of the checkout or of the wheel."""
+    given = os.environ.get("WATTBELL_PROFILES")
+    return Path(given) if given else _folder("profiles")
+
+
+def profile_files() -> list[Path]:
+    """Files of the profiles in :func:`profiles_dir`; ``common.toml`` is no drive, but what all of them rest on."""
+    return sorted(path for path in profiles_dir().glob("*.toml") if path.stem != "common")
+
+
+def find_plan(name: str) -> Path:
+    """Path of a plan or a fio job file: `name` itself, or the file of that name among the simulator's plans where `name` has no folder."""
+    path = Path(name)
+    if path.name != name or path.is_file() or path.suffix not in (".fio", ".toml"):
+        return path
+    ours = _folder("plans") / name
+    return ours if ours.is_file() else path
+
+
+def without_simulator() -> str:
+    """What to do where neither the checkout nor the wheel ``wattbell_sim`` is there; "" where one of them is."""
+    if _in_checkout() or _wheel() is not None:
+        return ""
+    return (
+        f"This installation has no simulator (virtual rigs and drives): `pip install` the file {PACKAGE}-{__version__}-....whl, which "
+        "`make wheels` makes beside that of wattbell, or run `wattbell` in a checkout after `make sim rtl`."
+    )
+
+
+def _folder(name: str) -> Path:
+    """A folder of the simulator's files: of the checkout, else of the wheel; the checkout's path, which is not there, without both."""
+    wheel = None if _in_checkout() else _wheel()
+    return _CHECKOUT / "sim" / name if wheel is None else wheel / name
+
+
+def _in_checkout() -> bool:
+    return (_CHECKOUT / "sim" / "Cargo.toml").is_file()
+
+
+@cache
+def _wheel() -> Path | None:
+    """Folder of the installed package ``wattbell_sim``; None without one. SimError where it is of another version than this package."""
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:  # a folder of that name in the working directory is no package
+        return None
+    try:
+        theirs = version(PACKAGE)
+    except PackageNotFoundError:
+        return None
+    if theirs != __version__:
+        raise SimError(
+            f"The simulator is of version {theirs} ({PACKAGE}), and wattbell of {__version__}: `pip install` the two wheels of one version."
+        )
+    return Path(spec.origin).parent
