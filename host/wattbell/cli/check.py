@@ -9,7 +9,7 @@ import typer
 
 from ..errors import UsageError
 from . import output
-from .record import Json
+from .options import Json, Wide
 
 if TYPE_CHECKING:
     from ..capture.check import Checkup
@@ -23,7 +23,7 @@ def check(
         bool, typer.Option("--repair", help="Rebuild what is damaged from the journal; without one, set it aside and mark the figures.")
     ] = False,
     seal: Annotated[bool, typer.Option("--seal", help="Accept the capture as it is now, after you edited it: new hashes.")] = False,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Tell whether a capture is as it was recorded: every file is compared with its hash in meta.json.

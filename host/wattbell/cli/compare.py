@@ -11,8 +11,7 @@ import typer
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from . import output
-from .record import Json
-from .results import StoreOption
+from .options import Json, StoreOption, Wide
 
 if TYPE_CHECKING:
     from ..results import Run, Store
@@ -28,7 +27,7 @@ def compare(
         bool, typer.Option("--mixed", help="Put runs of different scales or suite versions on one page, which says so.")
     ] = False,
     store: StoreOption = None,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Write one page for several runs: scores, queue depths, mixes, power, fill, consistency, power states.

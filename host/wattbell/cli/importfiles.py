@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import UsageError
-from ..importer.accuracy import parse_accuracy
-from ..importer.align import Align, Way
 from . import numbers, output
+from .options import Force, Json, LbaSize, Out
 from .quantities import TIME, VOLTAGE, Quantity
-from .record import Force, Json, LbaSize, Out, finish
+from .record import finish
 
 if TYPE_CHECKING:
     from ..formats import Volts
     from ..formats.waveform import Column
+    from ..importer.align import Align
 
 _ROLES = ("time", "current", "voltage", "power")
 
@@ -84,6 +84,7 @@ def import_(
         --column current=I:mA --column voltage=U:V
     """
     from ..formats import Options
+    from ..importer.accuracy import parse_accuracy
     from ..importer.build import Order, import_files
 
     options = Options(rail, _volts(volts), _columns(column or []), interval)
@@ -135,6 +136,8 @@ def _columns(texts: list[str]) -> dict[str, Column]:
 
 
 def _align(way: str, u_s: float | None, offset: str | None) -> Align:
+    from ..importer.align import Align, Way
+
     if offset is not None:
         if way != "edges" or u_s is not None:
             raise UsageError("--offset is a way to align of its own; leave out --align and --align-u.")

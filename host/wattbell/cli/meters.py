@@ -6,13 +6,13 @@ import re
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from . import output
+from .options import Wide
 
 
 def meters(
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the power meters that [bold]--meter[/] knows, how each is named there, and whether what it needs is installed.
@@ -20,6 +20,8 @@ def meters(
     All take [bold]gain=[/], [bold]offset=[/] (A) and [bold]timebase=[/] besides: limits (k = 2) that you have from a calibration of your
     own. docs/meters.md has the wiring, rate and accuracy of each.
     """
+    from rich.text import Text
+
     from ..meters.meter import KINDS
 
     if json:

@@ -7,20 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from ..analysis.text import NOTHING, concise
 from ..jsondata import JsonObject
+from ..text import NOTHING, concise
 from . import output
-from .record import Json
+from .options import Json, StoreOption, Wide
 
 if TYPE_CHECKING:
     from ..results import Run, Store
-
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", help="Store file.", show_default="wattbell/results.sqlite in your data directory"),
-]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +43,7 @@ def stamps(run: Run) -> str:
 
 
 @app.command("list")
-def list_runs(store: StoreOption = None, wide: output.Wide = False, json: Json = False) -> None:
+def list_runs(store: StoreOption = None, wide: Wide = False, json: Json = False) -> None:
     """List the runs in the store.
 
     wattbell results list
@@ -107,6 +101,8 @@ def show(
 
     wattbell results show 3f2a
     """
+    from rich.text import Text
+
     from ..results.load import resolve
 
     opened: list[Store] = []

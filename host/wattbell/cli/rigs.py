@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from . import output
+from .options import Wide
 
 
 def rigs(
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the rigs that are plugged in, and the virtual ones that run.

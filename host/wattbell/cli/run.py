@@ -7,36 +7,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 from typer.core import TyperCommand
 
-from ..campaign.bench import Bench
-from ..campaign.ending import Ending
-from ..campaign.equipment import RIG_METER, Commands, How
-from ..campaign.eta import Eta
-from ..campaign.real import JOURNAL, RealBench, Setup
-from ..campaign.runner import Order, plan_suite, run_suite
-from ..campaign.single import check_command, check_log, outlook_of, run_work
-from ..campaign.virtual import VirtualBench
-from ..campaign.work import Work, command_work, read_work, with_power
-from ..capture.meta import NAME as META
-from ..drive.bench import Wanted
+from ..campaign.commands import Commands
 from ..errors import Interrupted, UsageError, WattbellError
-from ..present.suite.terminal import header, show_test, summary
-from ..results import default_path
-from ..suites.drive import from_profile
-from ..suites.outlook import Outlook, look_ahead
-from ..suites.session import Choice
-from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
-from ..virtual.play import check_whole, refuse_existing, scratch
-from ..virtual.tracefile import is_trace, replay_plan
-from . import captures, numbers, output
-from .ahead import agree, progress, show_plan
+from ..virtual.fidelity import Fidelity
+from . import numbers, output
+from .options import FidelityOption, Force, Json, KeepStream, Wide
 from .quantities import TIME
-from .record import FidelityOption, Force, Json, KeepStream
+
+if TYPE_CHECKING:
+    from ..campaign.bench import Bench
+    from ..campaign.ending import Ending
+    from ..campaign.eta import Eta
+    from ..campaign.real import RealBench
+    from ..campaign.runner import Order
+    from ..campaign.work import Work
+    from ..suites.outlook import Outlook
 
 
 class Condition(StrEnum):
@@ -180,7 +170,7 @@ def run(
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.", rich_help_panel=_SUITE)] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Run a suite, a file of work or any command on a drive, record it, and print the figures.
@@ -231,6 +221,23 @@ def run(
         raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as sim/plans/demo.toml.")
     if (apst is not None or aspm is not None) and (drive is None or not single or (file is not None and file.suffix == ".toml")):
         raise UsageError("--apst and --aspm are for a job file, a trace or a command on a real drive; suites and plans say it themselves.")
+
+    from ..campaign.equipment import RIG_METER, How
+    from ..campaign.real import JOURNAL, RealBench, Setup
+    from ..campaign.runner import Order, plan_suite
+    from ..campaign.virtual import VirtualBench
+    from ..campaign.work import with_power
+    from ..drive.bench import Wanted
+    from ..suites.drive import from_profile
+    from ..suites.outlook import look_ahead
+    from ..suites.session import Choice
+    from ..virtual.model import ModelRun, run_model
+    from ..virtual.play import check_whole, refuse_existing, scratch
+    from ..virtual.profiles import find_profile
+    from ..virtual.tracefile import is_trace, replay_plan
+    from .ahead import show_plan
+    from .captures import show_analysis
+
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
     audience = _Audience(json, yes, out)
@@ -285,7 +292,7 @@ def run(
             )
             reason = run_model(run, output)
         output.say(f"{out}: {reason}.")
-        captures.show_analysis(out, json)
+        show_analysis(out, json)
         check_whole(out, reason)
         return
     choice = Choice(scale, written, rounds, seed)
@@ -298,11 +305,19 @@ def run(
 
 def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
     """``drive``: path of a real drive, which a job file has to name; None for a model."""
+    from ..campaign.work import command_work, read_work
+    from ..virtual.play import scratch
+
     return command_work(command or ()) if file is None else read_work(file, drive, scratch(stack), output)
 
 
 def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience: _Audience, dry_run: bool) -> None:
     """Work that is no suite: recorded, analysed, and ended with a command's own exit code."""
+    from ..campaign.single import check_command, check_log, outlook_of, run_work
+    from ..virtual.play import refuse_existing
+    from .ahead import show_plan
+    from .captures import show_analysis
+
     if dry_run:
         bench.take(work)
         show_plan(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench, audience.json)
@@ -314,19 +329,21 @@ def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience
     except KeyboardInterrupt:
         if _stamp(out) == before:
             raise
-        captures.show_analysis(out, audience.json)
+        show_analysis(out, audience.json)
         raise Interrupted(f"the run was cut short: {out} holds what was recorded until then.") from None
     except WattbellError:
         if _stamp(out) != before:
             output.say(f"{out} holds what was recorded until the error.")
         raise
-    captures.show_analysis(out, audience.json)
+    show_analysis(out, audience.json)
     check_command(bench, out)
     check_log(out)
 
 
 def _stamp(out: Path) -> tuple[int, int] | None:
     """Tells captures of one name apart."""
+    from ..capture.meta import NAME as META
+
     try:
         about = (out / META).stat()
     except OSError:
@@ -336,6 +353,8 @@ def _stamp(out: Path) -> tuple[int, int] | None:
 
 def _asked(question: str) -> bool:
     """Put to whoever sits at the terminal."""
+    from rich.text import Text
+
     output.err.print(Text(f"{question} [y/N] "), end="")
     try:
         return input().strip().lower() in ("y", "yes")
@@ -344,6 +363,9 @@ def _asked(question: str) -> bool:
 
 
 def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
+    from ..campaign.ending import Ending
+    from ..results import default_path
+
     return Ending(None if no_store else store or default_path(), page, plots)
 
 
@@ -358,22 +380,36 @@ class _Audience:
     recording = staticmethod(output.recording)
 
     def progress(self, eta: Eta) -> AbstractContextManager[None]:
+        from .ahead import progress
+
         return progress(eta, self._out)
 
     def ahead(self, outlook: Outlook, bench: Bench) -> None:
+        from ..campaign.real import RealBench
+        from .ahead import agree
+
         if isinstance(bench, RealBench) and outlook.writes:
             agree(outlook, bench.device, self._yes)
 
     def begun(self, results: Mapping[str, Any]) -> None:
+        from ..present.suite.terminal import header
+
         if not self.json:
             output.out.print(header(results))
 
     def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        from ..present.suite.terminal import show_test
+
         if not self.json:
             show_test(test, results, output.out)
 
 
 def _run_suite(order: Order, bench: Bench, ending: Ending, audience: _Audience) -> None:
+    from rich.text import Text
+
+    from ..campaign.runner import run_suite
+    from ..present.suite.terminal import summary
+
     kept = run_suite(order, bench, ending, audience)
     if audience.json:
         output.print_json(kept.results)

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from ..errors import ResultsError
-from ..virtual import programs
 from . import output
-from .record import Json
-from .results import StoreOption, open_store
+from .options import Json, StoreOption
+from .results import open_store
 
 
 def seeds_check(
@@ -33,6 +32,7 @@ def seeds_check(
     from ..seeds import check, load_statements
     from ..seeds.check import VERDICTS, counts
     from ..seeds.markdown import GROUPS, markdown, to_json
+    from ..virtual import programs
 
     runs: list[Run] = [read_run(directory) for directory in directories or []]
     if results is not None or not runs:
