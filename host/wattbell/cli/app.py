@@ -110,7 +110,7 @@ def main() -> None:
     except Exception as error:
         text = f"{type(error).__name__}: {error} (run again with `wattbell --debug ...` and report the traceback)"
         _fail("bug:", text, 70, debug)
-    sys.exit(code)
+    sys.exit(code or 0)
 
 
 _WHAT_TO_DO = {

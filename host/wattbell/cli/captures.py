@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import numbers, output
+from . import complete, numbers, output
 from .options import CaptureArgument, FromTime, Json, ToTime, Wide
 from .quantities import RATE
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ..analysis.result import Analysis
     from ..capture import Capture
 
-ReportArgument = Annotated[Path, typer.Argument(help="Capture directory, or directory of a suite's results.")]
+ReportArgument = Annotated[
+    Path, typer.Argument(help="Capture directory, or directory of a suite's results.", autocompletion=complete.captures_and_results)
+]
 export_app = typer.Typer(
     no_args_is_help=True,
     help="""Write a capture for other programs.
@@ -54,7 +56,10 @@ def show_analysis(path: Path, json: bool) -> None:
 
 
 def analyze(
-    captures: Annotated[list[Path], typer.Argument(metavar="CAPTURE", help="Capture, or several, or folders that hold some.")],
+    captures: Annotated[
+        list[Path],
+        typer.Argument(metavar="CAPTURE", help="Capture, or several, or folders that hold some.", autocompletion=complete.captures),
+    ],
     workers: Annotated[
         int | None,
         typer.Option(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from . import output
-from .options import Json, Wide
+from .options import CaptureArgument, Json, Wide
 
 if TYPE_CHECKING:
     from ..capture.check import Checkup
@@ -18,7 +17,7 @@ _COLOURS = {"whole": "green", "damaged": "bold red", "missing": "bold red", "no 
 
 
 def check(
-    capture: Annotated[Path, typer.Argument(help="Capture directory.")],
+    capture: CaptureArgument,
     repair: Annotated[
         bool, typer.Option("--repair", help="Rebuild what is damaged from the journal; without one, set it aside and mark the figures.")
     ] = False,

@@ -10,8 +10,9 @@ import typer
 
 from ..errors import ResultsError
 from ..jsondata import JsonObject
-from . import output
+from . import complete, output
 from .options import Json, StoreOption, Wide
+from .results import open_store
 
 if TYPE_CHECKING:
     from ..results import Run, Store
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 def compare(
     references: Annotated[
-        list[str], typer.Argument(metavar="A B...", help="Results directories, capture directories, or ids in the store.")
+        list[str],
+        typer.Argument(
+            metavar="A B...",
+            help="Results directories, capture directories, or ids in the store.",
+            autocompletion=complete.captures_and_results,
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("compare.html"),
     plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
@@ -51,10 +57,8 @@ def compare(
     opened: list[Store] = []
 
     def get() -> Store:
-        from ..results import Store
-
         if not opened:
-            opened.append(Store(store or default_path(), create=False))
+            opened.append(open_store(store))
         return opened[0]
 
     runs: list[Run] = []

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.segment import Segment
 from rich.text import Text
 
-from ..present.terminal import WIDEST, WholeTable
+from ..present.terminal import WholeTable
 from ..text import printable
 
 _LOG = logging.getLogger(__name__)
@@ -56,11 +56,6 @@ err = PlainConsole(stderr=True)
 def marked(text: str) -> Text:
     """Our own words with Rich markup; never use it for text that contains data."""
     return Text.from_markup(text)
-
-
-def widen() -> None:
-    """Leave no column out from now on."""
-    out.width = WIDEST
 
 
 def say(text: str | Text) -> None:

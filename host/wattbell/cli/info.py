@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from ..jsondata import JsonObject
-from . import output
+from . import complete, output
 from .options import Json, RigOption, Wide
 from .record import summary
 
 
 def info(
-    capture: Annotated[Path | None, typer.Argument(help="Capture directory; the rig itself when left out.")] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Argument(help="Capture directory; the rig itself when left out.", autocompletion=complete.captures),
+    ] = None,
     rig: RigOption = None,
     wide: Wide = False,
     json: Json = False,

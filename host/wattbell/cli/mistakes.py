@@ -40,7 +40,7 @@ def _no_such_option(error: Any, context: Any, path: str) -> str:
         [] if context is None else [option for param in context.command.get_params(context) if _shown(param) for option in _names(param)]
     )
     hint = did_you_mean(error.option_name, [option for option in known if option.startswith("--")])
-    return f"No such option: {path} {error.option_name}.{hint or f' `{path} --help` lists them.'}"
+    return f"No such option: {error.option_name} of `{path}`.{hint or f' `{path} --help` lists them.'}"
 
 
 def _bad_option(error: Any, context: Any) -> str:

@@ -11,19 +11,20 @@ from typing import Annotated
 import typer
 
 from ..virtual.fidelity import Fidelity
-from . import numbers
+from . import complete, numbers
 from .quantities import SIZE, TIME
 
 
 def _widen(wide: bool) -> bool:
     if wide:
+        from ..present.terminal import WIDEST
         from . import output
 
-        output.widen()
+        output.out.width = WIDEST
     return wide
 
 
-CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
+CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.", autocompletion=complete.captures)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Capture directory to write.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the capture that is there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from .console import say as say
     from .console import spinner as spinner
     from .console import table as table
-    from .console import widen as widen
 
-_OF_THE_CONSOLE = ("PlainConsole", "bar", "err", "marked", "out", "say", "spinner", "table", "widen")
+_OF_THE_CONSOLE = ("PlainConsole", "bar", "err", "marked", "out", "say", "spinner", "table")
 
 
 def __getattr__(name: str) -> Any:  # PEP 562

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from ..campaign.commands import Commands
 from ..errors import Interrupted, UsageError, WattbellError
 from ..virtual.fidelity import Fidelity
-from . import numbers, output
+from . import complete, numbers, output
 from .options import FidelityOption, Force, Json, KeepStream, Wide
 from .quantities import TIME
 
@@ -61,6 +61,8 @@ class RunCommand(TyperCommand):
             at = args.index("--")
             ctx.meta[_COMMAND] = args[at + 1 :]
             args = args[:at]
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]  # the option that a shell completes has no value yet; with it click would not see the suite either
         return super().parse_args(ctx, args)
 
 
@@ -73,10 +75,17 @@ def run(
             metavar="SUITE|FILE|-- COMMAND",
             help="Suite (`wattbell suites`), plan (.toml), fio job file, fio iolog, text of blkparse; or, on a real drive, any command.",
             show_default=False,
+            autocompletion=complete.work,
         ),
     ] = None,
     virtual: Annotated[
-        str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
+        str | None,
+        typer.Option(
+            "--virtual",
+            metavar="PROFILE",
+            help="Run on a model of this drive (`wattbell sim profiles`).",
+            autocompletion=complete.profiles,
+        ),
     ] = None,
     drive: Annotated[
         str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.", rich_help_panel=_REAL)
@@ -143,7 +152,10 @@ def run(
             rich_help_panel=_SUITE,
         ),
     ] = Condition.both,
-    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE)] = "",
+    tests: Annotated[
+        str,
+        typer.Option(help="Only these tests, separated by commas.", rich_help_panel=_SUITE, autocompletion=complete.tests),
+    ] = "",
     written: Annotated[
         bool,
         typer.Option("--written", help="Purge and fill by writing instead of setting the model's state.", rich_help_panel=_SUITE),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import ResultsError
-from . import output
+from . import complete, output
 from .options import Json, StoreOption
 from .results import open_store
 
@@ -16,7 +16,12 @@ from .results import open_store
 def seeds_check(
     results: StoreOption = None,
     directories: Annotated[
-        list[Path] | None, typer.Option("--run", help="A results directory to use besides the store; may be repeated.")
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            help="A results directory to use besides the store; may be repeated.",
+            autocompletion=complete.results,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Markdown file to write.")] = None,
     json: Json = False,

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from . import output
+from . import complete, output
 from .options import Json, Wide
 
 
 def suites(
-    name: Annotated[str | None, typer.Argument(metavar="SUITE", help="Show the tests of this one.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="SUITE", help="Show the tests of this one.", autocompletion=complete.suites)] = None,
     wide: Wide = False,
     json: Json = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from ..errors import SimError
 from ..suites.traces.composition import COMPOSITIONS
 from ..text import count, si
-from . import numbers, output
+from . import complete, numbers, output
 from .options import Json
 
 app = typer.Typer(no_args_is_help=True, help="I/O traces: generate, convert, describe.")
@@ -25,7 +25,7 @@ def _refuse(out: Path, force: bool) -> None:
 
 @app.command("make")
 def make(
-    name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(COMPOSITIONS) + ".")],
+    name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(COMPOSITIONS) + ".", autocompletion=complete.traces)],
     out: _Out,
     scale: Annotated[float, typer.Option(callback=numbers.share, help="Fraction of the I/Os, bytes and address range.")] = 1.0,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the generator.")] = 1,
