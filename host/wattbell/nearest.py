@@ -7,9 +7,12 @@ from collections.abc import Iterable
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that is most like ``given``, whatever the case and the dashes before it; None where none is near."""
+    """The one of ``known`` that is most like ``given``, whatever the case and the dashes before it: the only one that begins with it, or
+    else the one that has most of its letters. None where none is near."""
     by_letters = {_letters(name): name for name in known}
-    found = difflib.get_close_matches(_letters(given), by_letters, 1)
+    meant = _letters(given)
+    begun = [letters for letters in by_letters if meant and letters.startswith(meant)]
+    found = begun if len(begun) == 1 else difflib.get_close_matches(meant, by_letters, 1)
     return by_letters[found[0]] if found else None
 
 

@@ -5,6 +5,7 @@ Typer checks values with Pydantic. The words of Pydantic and the names of Python
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from ..nearest import did_you_mean
 
 _WHOLE, _ANY = "a whole number", "a number"
+_TOO_MUCH = re.compile(r"unexpected extra argument\S* \((.*)\)")
 
 
 def nothing_given(error: typer.TyperException) -> bool:
@@ -32,7 +34,9 @@ def sentence(error: typer.TyperException) -> str:
         return _bad_value(error, param)
     if kind == "BadOptionUsage":
         return _bad_option(error, context)
-    return f"{error.format_message().rstrip('.')}; `{path} --help` says what {path} takes."
+    more = _TOO_MUCH.search(error.message)
+    said = f"`{path}` takes nothing more: {more[1]}" if more else error.format_message().rstrip(".")
+    return f"{said}. `{path} --help` says what it takes."
 
 
 def _no_such_option(error: Any, context: Any, path: str) -> str:
