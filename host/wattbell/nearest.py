@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
@@ -24,3 +25,13 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """`` Did you mean NAME?``, to stand behind a sentence; empty where no known name is near."""
     name = nearest(given, known)
     return "" if name is None else f" Did you mean {name}?"
+
+
+def did_you_mean_folder(given: Path, *marks: str) -> str:
+    """The same for a folder that is not there: the one beside it that holds a file of one of these names and is called most like it."""
+    try:
+        beside = [folder.name for folder in given.parent.iterdir() if any((folder / mark).is_file() for mark in marks)]
+    except OSError:
+        return ""
+    name = nearest(given.name, beside)
+    return "" if name is None else f" Did you mean {given.with_name(name)}?"
