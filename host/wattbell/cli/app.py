@@ -97,7 +97,7 @@ def main() -> None:
             sys.exit(error.exit_code)  # the help was printed
         _fail("error:", mistakes.sentence(error), error.exit_code, debug)
     except typer.Abort:
-        _fail("error:", "Nobody confirmed; nothing was done.", 1, debug)
+        _fail("error:", "Stopped, because that was not confirmed.", 1, debug)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)

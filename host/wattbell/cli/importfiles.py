@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import UsageError
+from ..nearest import did_you_mean
 from . import numbers, output
 from .options import Force, Json, LbaSize, Out
 from .quantities import TIME, VOLTAGE, Quantity
@@ -149,4 +150,4 @@ def _align(way: str, u_s: float | None, offset: str | None) -> Align:
             if name == "edges" and u_s is not None:
                 raise UsageError("--align-u is for --align utc; the edges of the power tell their own bound.")
             return Align(name, u_s)
-    raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).")
+    raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).{did_you_mean(way, known[:2])}")
