@@ -1,21 +1,16 @@
 """What the shell offers for an argument or an option whose values Typer does not know: suites, tests, drive models, captures.
 
-A shell calls the program at each press of the key, so nothing here imports what a command works with. Names that a shell would have to
-quote are left out. Where nothing fits, the shell offers its own names of files.
+A shell calls the program at each press of the key, so nothing here imports what a command works with, and no more than is asked for. Names
+that a shell would have to quote are left out. Where nothing fits, the shell offers its own names of files.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 
 import typer
-
-from ..suites.listing import DATA, MANIFEST, suite_names, test_names
-from ..suites.traces.composition import COMPOSITIONS
-from ..virtual.programs import profile_files
 
 Offers = list[tuple[str, str]]
 """Each value with a few words about it, which some shells show; Typer leaves out those that do not begin with what was typed."""
@@ -29,7 +24,9 @@ _WORK = (".toml", ".fio", ".iolog")
 
 def suites(incomplete: str) -> Offers:
     """The suites of the package."""
-    return [(name, _title(name)) for name in suite_names() if name.startswith(incomplete)]
+    from ..suites.listing import suite_names, title
+
+    return [(name, title(name)) for name in suite_names() if name.startswith(incomplete)]
 
 
 def work(incomplete: str) -> Offers:
@@ -45,11 +42,15 @@ def work(incomplete: str) -> Offers:
 
 def profiles(incomplete: str) -> Offers:
     """The drives that have a model."""
+    from ..virtual.programs import profile_files
+
     return [(file.stem, "drive model") for file in profile_files() if file.stem.startswith(incomplete)]
 
 
 def tests(ctx: typer.Context, incomplete: str) -> Offers:
     """Tests of the suite that stands on the command line, each once; several are separated by commas."""
+    from ..suites.listing import test_names
+
     suite = ctx.params.get("what")
     before, comma, start = incomplete.rpartition(",")
     given = set(before.split(","))
@@ -59,6 +60,8 @@ def tests(ctx: typer.Context, incomplete: str) -> Offers:
 
 def traces(incomplete: str) -> Offers:
     """The traces of which there are statistics."""
+    from ..suites.traces.composition import COMPOSITIONS
+
     return [(name, "statistics of this trace") for name in COMPOSITIONS if name.startswith(incomplete)]
 
 
@@ -76,13 +79,6 @@ def captures_and_results(incomplete: str) -> Offers:
     """Folders that hold one or the other."""
     about = {_CAPTURE: "capture", _RESULTS: "suite's results"}
     return [(path, about[mark]) for path, mark in _folders(incomplete, tuple(about))]
-
-
-def _title(suite: str) -> str:
-    try:
-        return str(tomllib.loads((DATA / suite / MANIFEST).read_text(encoding="utf-8")).get("title", ""))
-    except (OSError, ValueError):
-        return ""
 
 
 def _folders(incomplete: str, marks: tuple[str, ...]) -> Iterator[tuple[str, str]]:
