@@ -33,7 +33,9 @@ from wattbell.analysis import alone, figures_of, idle, powerstates, transitions,
 from wattbell.analysis.context import Context, load  # noqa: E402
 from wattbell.analysis.result import Analysis  # noqa: E402
 from wattbell.capture import Capture, open_capture  # noqa: E402
-from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model  # noqa: E402
+from wattbell.virtual.fidelity import Fidelity  # noqa: E402
+from wattbell.virtual.model import ModelRun, run_model  # noqa: E402
+from wattbell.virtual.profiles import find_profile, known_profiles  # noqa: E402
 
 from tools.energy_boards import Board, board  # noqa: E402
 from tools.energy_coverage import Silence, steadfast  # noqa: E402

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.capture import Capture
-from wattbell.virtual.model import find_profile
+from wattbell.virtual.profiles import find_profile
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "hw/afe/model.toml"

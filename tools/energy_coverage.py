@@ -38,7 +38,9 @@ from wattbell.capture.record import Progress
 from wattbell.errors import RigError
 from wattbell.jsondata import JsonObject
 from wattbell.measure.table import Commands
-from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model
+from wattbell.virtual.fidelity import Fidelity
+from wattbell.virtual.model import ModelRun, run_model
+from wattbell.virtual.profiles import find_profile, known_profiles
 
 from tools.energy_boards import Board, board
 from tools.energy_variants import as_host_sees, with_coarse_rail

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wattbell.virtual.model import known_profiles
+from wattbell.virtual.profiles import known_profiles
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "reference"

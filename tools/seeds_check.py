@@ -19,7 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from wattbell.seeds.statements import Book, Reference, load_statements
-from wattbell.suites import load_suite
+from wattbell.suites.manifest import load_suite
 from wattbell.virtual import simulator
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -32,7 +32,9 @@ from wattbell.analysis.context import AER, IDLE_MIN_S, Context, idle_times, load
 from wattbell.analysis.result import PowerStates
 from wattbell.capture import open_capture
 from wattbell.measure.table import NONE, Commands
-from wattbell.virtual.model import Fidelity, ModelRun, find_profile, known_profiles, run_model
+from wattbell.virtual.fidelity import Fidelity
+from wattbell.virtual.model import ModelRun, run_model
+from wattbell.virtual.profiles import find_profile, known_profiles
 from wattbell_spec.wire import EventType
 
 from tools.energy_coverage import Silence, steadfast

@@ -120,7 +120,9 @@ def chained(*command: object) -> tuple[float, float]:
 def run_chain(path: Path, capture: Path) -> None:
     """One run of model, instrument and recorder, as a suite does it."""
     from wattbell.cli import output
-    from wattbell.virtual.model import Fidelity, ModelRun, find_profile, run_model
+    from wattbell.virtual.fidelity import Fidelity
+    from wattbell.virtual.model import ModelRun, run_model
+    from wattbell.virtual.profiles import find_profile
 
     few = {"interval_s": float(INTERVAL_S), "decimation": 100, "overwrite": True, "truth": False}
     reason = run_model(ModelRun(path, find_profile(PROFILE), capture, fidelity=Fidelity.fast, **few), output)

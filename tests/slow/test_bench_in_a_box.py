@@ -30,7 +30,7 @@ from wattbell.hostlog.derived import command_log
 from wattbell.suites.drive import Drive, from_profile
 from wattbell.suites.session import Choice, Session
 from wattbell.suites.step import Step
-from wattbell.virtual.model import Fidelity
+from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.replay import Replay, replay
 
 ROOT = Path(__file__).resolve().parents[2]

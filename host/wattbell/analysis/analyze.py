@@ -15,7 +15,6 @@ from wattbell.analysis.context import Context, load
 from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.rates import Rates, per_second, rates
 from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, PowerStates, Window
-from wattbell.analysis.text import count
 from wattbell.capture import Capture
 from wattbell.jsondata import JsonObject
 from wattbell.measure.depth import depth_of, depth_summary
@@ -26,6 +25,7 @@ from wattbell.measure.phase import of_commands
 from wattbell.measure.phases import Phase
 from wattbell.measure.rail import Power, Scan
 from wattbell.measure.throughput import BURST_GAP_S, find_span, least_bursts
+from wattbell.text import count
 
 SCHEMA_VERSION = 2
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""

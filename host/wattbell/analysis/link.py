@@ -9,11 +9,12 @@ import numpy.typing as npt
 import polars as pl
 from wattbell_spec.wire import LINK_COUNTERS, EventType, LinkState
 
+from wattbell.text import count, duration
+
 from ..capture.reader import Capture
 from ..measure.errormodel import error_model
 from ..measure.figure import Figure, absent
 from .result import Side
-from .text import count, duration
 
 DIRECTIONS = ("host to drive", "drive to host")
 RATES_GT_S = {1: 2.5, 2: 5.0, 3: 8.0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wattbell.analysis.result import LossAccount
-from wattbell.analysis.text import count
+from wattbell.text import count
 
 LOSS_TEXT = {
     "tlp_down": "TLPs from host to drive",

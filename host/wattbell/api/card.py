@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from ..analysis.text import count, duration, printable
 from ..capture import Capture
 from ..measure.phases import Phase
+from ..text import count, duration, printable
 from .span import Bounds
 
 _MOST = 40

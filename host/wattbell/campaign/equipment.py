@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,9 @@ from ..errors import DriveError, WattbellError
 from ..hostlog.log import CommandLog, open_log
 from ..meters.meter import ERRORS, KINDS, Meter, open_meter, options
 from ..rig import Rig
+from .commands import Commands
 
 Say = Callable[[str], None]
-
-
-class Commands(StrEnum):
-    """Who sees the drive's commands. ``auto``: the tap if it can, else the best of the host's logs that there is."""
-
-    auto = "auto"
-    tap = "tap"
-    trace = "trace"
-    blktrace = "blktrace"
-    fio = "fio"
-
-
 RIG_METER = "rig"
 """The kind of meter that our own rig is."""
 _LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
@@ -170,4 +158,4 @@ def _log(commands: Commands, device: Device, say: Say) -> str:
     raise DriveError(" ".join(refused))
 
 
-__all__ = ["Commands", "Equipment", "How", "check_host", "equipped", "missing_of"]
+__all__ = ["Equipment", "How", "check_host", "equipped", "missing_of"]

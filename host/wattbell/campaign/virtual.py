@@ -16,7 +16,8 @@ from ..suites.session import Choice, Session
 from ..suites.step import Step
 from ..suites.suite import Suite, Test
 from ..virtual import programs
-from ..virtual.model import Fidelity, ModelRun, run_model
+from ..virtual.fidelity import Fidelity
+from ..virtual.model import ModelRun, run_model
 from ..virtual.voice import Voice
 
 CONVERSION_S = 1e-5

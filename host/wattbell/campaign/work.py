@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from ..analysis.text import printable
 from ..errors import CommandEnded, UsageError
 from ..suites.jobs import named, of_a_suite
 from ..suites.outlook import writes_data
 from ..suites.planfile import read_plan
 from ..suites.session import Session
 from ..suites.step import Step
+from ..text import printable
 from ..virtual.tracefile import is_trace, replay_plan
 from ..virtual.voice import Voice
 

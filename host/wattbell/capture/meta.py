@@ -18,6 +18,7 @@ import msgspec
 
 from ..errors import CaptureError
 from ..jsondata import JsonObject
+from ..nearest import did_you_mean_folder
 from . import hashes, schema
 from .metamodel import MetaModel
 
@@ -114,7 +115,8 @@ def read(directory: Path) -> tuple[bytes, Meta]:
     """Bytes of ``meta.json`` and their content, as :func:`load` but without verifying the checksum."""
     path = directory / NAME
     if not directory.is_dir():
-        raise CaptureError(f"{directory} is not a directory; give the capture directory that `wattbell record` wrote.")
+        hint = did_you_mean_folder(directory, NAME)
+        raise CaptureError(f"{directory} is not a directory; give the capture directory that `wattbell record` wrote.{hint}")
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)

@@ -14,13 +14,13 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from ..analysis.text import printable
 from ..campaign.eta import Eta, about
 from ..campaign.real import RealBench
 from ..drive.device import Device
 from ..errors import UsageError
 from ..suites.outlook import Expected, Outlook
 from ..suites.step import Step
+from ..text import printable
 from . import output
 from .livefigures import following
 

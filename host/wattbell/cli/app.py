@@ -8,41 +8,21 @@ import re
 import signal
 import sys
 import traceback
+from functools import cache
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.text import Text
 
 from .. import __version__
 from ..errors import WattbellError
-from . import (
-    applies,
-    bridge,
-    calibrate,
-    captures,
-    check,
-    compare,
-    config,
-    importfiles,
-    info,
-    meters,
-    record,
-    results,
-    rigs,
-    run,
-    seeds,
-    sim,
-    suites,
-    sump,
-    trace,
-    verbosity,
-    view,
-)
-from .output import err
+from . import config, mistakes
+from .commands import Root
 
+NAME = "wattbell"
 app = typer.Typer(
-    name="wattbell",
+    name=NAME,
+    cls=Root,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -86,51 +66,19 @@ def _options(
     if debug:
         os.environ["WATTBELL_DEBUG"] = "1"
     if verbose:
+        from . import verbosity
+
         verbosity.begin()
-
-
-RECORD, LOOK, SUITES, EQUIPMENT, FILES, MAINTENANCE = "Record", "Look", "Suites", "Rigs and meters", "Files", "Maintenance"
-"""Groups of the help, in the order of their first commands."""
-
-app.command("record", rich_help_panel=RECORD)(record.record)
-app.command("run", cls=run.RunCommand, rich_help_panel=RECORD)(run.run)
-app.command("import", rich_help_panel=RECORD)(importfiles.import_)
-app.command("view", rich_help_panel=LOOK)(view.view)
-app.command("info", rich_help_panel=LOOK)(info.info)
-app.command("analyze", rich_help_panel=LOOK)(captures.analyze)
-app.command("report", rich_help_panel=LOOK)(captures.report)
-app.command("suites", rich_help_panel=SUITES)(suites.suites)
-app.command("compare", rich_help_panel=SUITES)(compare.compare)
-app.add_typer(results.app, name="results", rich_help_panel=SUITES)
-app.command("seeds-check", rich_help_panel=SUITES)(seeds.seeds_check)
-app.command("rigs", rich_help_panel=EQUIPMENT)(rigs.rigs)
-app.command("meters", rich_help_panel=EQUIPMENT)(meters.meters)
-app.command("calibrate", rich_help_panel=EQUIPMENT)(calibrate.calibrate)
-app.command("bridge", rich_help_panel=EQUIPMENT)(bridge.bridge)
-app.command("sump", rich_help_panel=EQUIPMENT)(sump.sump)
-app.add_typer(sim.app, name="sim", rich_help_panel=EQUIPMENT)
-app.add_typer(captures.export_app, name="export", rich_help_panel=FILES)
-app.add_typer(trace.app, name="trace", rich_help_panel=FILES)
-app.command("sigrok-decoders", rich_help_panel=FILES)(captures.sigrok_decoders)
-app.command("check", rich_help_panel=MAINTENANCE)(check.check)
-app.command("config", rich_help_panel=MAINTENANCE)(config.config)
-
-
-def _check_options(tree: typer.Typer) -> None:
-    """Have every command refuse options that do not apply (:mod:`.applies`)."""
-    for command in tree.registered_commands:
-        if command.cls is None or not issubclass(command.cls, applies.Checked):
-            command.cls = applies.Checked
-    for group in tree.registered_groups:
-        if group.typer_instance is not None:
-            _check_options(group.typer_instance)
-
-
-_check_options(app)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+@cache
+def tree() -> Any:
+    """The root of the commands, which makes each command when it is asked for."""
+    return typer.main.get_command(app)
 
 
 def main() -> None:
@@ -139,13 +87,19 @@ def main() -> None:
     debug = os.environ.get("WATTBELL_DEBUG", "")
     try:
         try:
-            app(default_map=config.load(lambda: typer.main.get_command(app)).defaults)
+            code = tree()(prog_name=NAME, default_map=config.load(tree).defaults, standalone_mode=False)
         finally:
             sys.stdout.flush()  # a disk or a pipe that does not take it is found out here, and not behind our back at the exit
     except WattbellError as error:
         _fail("error:", str(error), error.exit_code, debug)
+    except typer.TyperException as error:
+        if mistakes.nothing_given(error):
+            sys.exit(error.exit_code)  # the help was printed
+        _fail("error:", mistakes.sentence(error), error.exit_code, debug)
+    except typer.Abort:
+        _fail("error:", "Stopped, because that was not confirmed.", 1, debug)
     except KeyboardInterrupt:
-        err.print("stopped")
+        print("stopped", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -156,6 +110,7 @@ def main() -> None:
     except Exception as error:
         text = f"{type(error).__name__}: {error} (run again with `wattbell --debug ...` and report the traceback)"
         _fail("bug:", text, 70, debug)
+    sys.exit(code or 0)
 
 
 _WHAT_TO_DO = {
@@ -180,5 +135,10 @@ def _fail(head: str, text: str, code: int, debug: str) -> NoReturn:
     """One line on stderr, and out with ``code``; under --debug the traceback before it."""
     if os.environ.get("WATTBELL_DEBUG", debug):
         traceback.print_exc()
+
+    from rich.text import Text
+
+    from .console import err
+
     err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
     sys.exit(code)

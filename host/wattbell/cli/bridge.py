@@ -12,12 +12,12 @@ import typer
 
 from ..errors import UsageError
 from . import output
-from .record import Json
+from .options import Json, RigOption
 
 
 def bridge(
     listen: Annotated[str, typer.Option(help="Address and port, such as 0.0.0.0:5025; port 0 takes any free one.")] = "127.0.0.1:5025",
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
+    rig: RigOption = None,
     json: Json = False,
 ) -> None:
     """Offer a rig's control port as a SCPI raw socket, until Ctrl-C.

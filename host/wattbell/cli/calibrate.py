@@ -10,8 +10,8 @@ import typer
 from ..errors import UsageError
 from ..jsondata import JsonObject
 from . import calibratedelay, numbers, output
+from .options import Json, RigOption
 from .quantities import CURRENT, TIME, VOLTAGE
-from .record import Json
 
 if TYPE_CHECKING:
     from ..calibration.plan import Applied, Source
@@ -33,7 +33,7 @@ def calibrate(
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Say what to connect and to set, and ask what the reference meters show.")
     ] = False,
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
+    rig: RigOption = None,
     seconds: Annotated[
         float,
         typer.Option(metavar="TIME", parser=TIME, callback=numbers.between(1e-3, 1e6, "s"), help="How long each point is read, in s."),

@@ -7,25 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import numbers, output
-from .quantities import RATE, TIME
-from .record import Json
+from . import complete, numbers, output
+from .options import CaptureArgument, FromTime, Json, ToTime, Wide
+from .quantities import RATE
 
 if TYPE_CHECKING:
     from ..analysis.result import Analysis
     from ..capture import Capture
 
-CaptureArgument = Annotated[Path, typer.Argument(help="Capture directory.")]
-ReportArgument = Annotated[Path, typer.Argument(help="Capture directory, or directory of a suite's results.")]
-FromTime = Annotated[
-    float | None,
-    typer.Option("--from", metavar="TIME", parser=TIME, callback=numbers.instant, help="Start, in seconds from the capture's first tick."),
+ReportArgument = Annotated[
+    Path, typer.Argument(help="Capture directory, or directory of a suite's results.", autocompletion=complete.captures_and_results)
 ]
-ToTime = Annotated[
-    float | None,
-    typer.Option("--to", metavar="TIME", parser=TIME, callback=numbers.instant, help="End, in seconds from the capture's first tick."),
-]
-
 export_app = typer.Typer(
     no_args_is_help=True,
     help="""Write a capture for other programs.
@@ -64,7 +56,10 @@ def show_analysis(path: Path, json: bool) -> None:
 
 
 def analyze(
-    captures: Annotated[list[Path], typer.Argument(metavar="CAPTURE", help="Capture, or several, or folders that hold some.")],
+    captures: Annotated[
+        list[Path],
+        typer.Argument(metavar="CAPTURE", help="Capture, or several, or folders that hold some.", autocompletion=complete.captures),
+    ],
     workers: Annotated[
         int | None,
         typer.Option(
@@ -76,7 +71,7 @@ def analyze(
     ] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tcp://HOST:PORT.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Compute the figures of a capture: throughput, latency, queue depth, power, energy, idle power, wake-up.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import output
-from .record import Json
+from .options import CaptureArgument, Json, Wide
 
 if TYPE_CHECKING:
     from ..capture.check import Checkup
@@ -17,12 +16,12 @@ _COLOURS = {"whole": "green", "damaged": "bold red", "missing": "bold red", "no 
 
 
 def check(
-    capture: Annotated[Path, typer.Argument(help="Capture directory.")],
+    capture: CaptureArgument,
     repair: Annotated[
         bool, typer.Option("--repair", help="Rebuild what is damaged from the journal; without one, set it aside and mark the figures.")
     ] = False,
     seal: Annotated[bool, typer.Option("--seal", help="Accept the capture as it is now, after you edited it: new hashes.")] = False,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Tell whether a capture is as it was recorded: every file is compared with its hash in meta.json.

@@ -10,9 +10,9 @@ import typer
 
 from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
-from . import applies, output
-from .record import Json
-from .results import StoreOption
+from . import applies, complete, output
+from .options import Json, StoreOption, Wide
+from .results import open_store
 
 if TYPE_CHECKING:
     from ..results import Run, Store
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 def compare(
     context: typer.Context,
     references: Annotated[
-        list[str], typer.Argument(metavar="A B...", help="Results directories, capture directories, or ids in the store.")
+        list[str],
+        typer.Argument(
+            metavar="A B...",
+            help="Results directories, capture directories, or ids in the store.",
+            autocompletion=complete.captures_and_results,
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("compare.html"),
     plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
@@ -29,7 +34,7 @@ def compare(
         bool, typer.Option("--mixed", help="Put runs of different scales or suite versions on one page, which says so.")
     ] = False,
     store: StoreOption = None,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Write one page for several runs: scores, queue depths, mixes, power, fill, consistency, power states.
@@ -55,10 +60,8 @@ def compare(
     opened: list[Store] = []
 
     def get() -> Store:
-        from ..results import Store
-
         if not opened:
-            opened.append(Store(store or default_path(), create=False))
+            opened.append(open_store(store))
         return opened[0]
 
     runs: list[Run] = []

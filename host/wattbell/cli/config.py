@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -10,11 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from ..errors import UsageError
-from . import output
-from .record import Json
+from ..nearest import did_you_mean
+from .options import Json
 
 VARIABLE = "WATTBELL_CONFIG"
 COMPLETING = "_WATTBELL_COMPLETE"
@@ -87,9 +84,8 @@ def _defaults(path: Path, command: Any, content: Mapping[str, Any], name: str) -
         param = options.get(key)
         if param is None or not name or isinstance(value, dict) or key in _EACH_TIME:
             known = list(below) + (list(options) if name else [])
-            near = difflib.get_close_matches(key, known, 1)
             what = f"an option of `wattbell {name}`" if name else "a command"
-            raise UsageError(f"{path}: {full} is not {what}{f'; did you mean {near[0]}?' if near else '.'}")
+            raise UsageError(f"{path}: {full} is not {what}.{did_you_mean(key, known)}")
         if key in (opt[2:] for opt in param.secondary_opts):
             value = not value
         made[param.name] = _value(path, full, param, value)
@@ -129,6 +125,10 @@ def config(json: Json = False) -> None:
 
     It is ~/.config/wattbell/config.toml, or what WATTBELL_CONFIG names. What is given on the command line wins.
     """
+    from rich.text import Text
+
+    from . import output
+
     if json:
         output.print_json({"path": str(read.path), "found": read.found, "values": read.values})
         return

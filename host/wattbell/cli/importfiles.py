@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import UsageError
-from ..importer.accuracy import parse_accuracy
-from ..importer.align import Align, Way
+from ..nearest import did_you_mean
 from . import applies, numbers, output
+from .options import Force, Json, LbaSize, Out
 from .quantities import TIME, VOLTAGE, Quantity
-from .record import Force, Json, LbaSize, Out, finish
+from .record import finish
 
 if TYPE_CHECKING:
     from ..formats import Volts
     from ..formats.waveform import Column
+    from ..importer.align import Align
 
 _ROLES = ("time", "current", "voltage", "power")
 
@@ -85,6 +86,7 @@ def import_(
         --column current=I:mA --column voltage=U:V
     """
     from ..formats import Options
+    from ..importer.accuracy import parse_accuracy
     from ..importer.build import Order, import_files
 
     fields = {"rail": "rail", "volts": "volts", "column": "columns", "interval": "interval_s"}
@@ -138,6 +140,8 @@ def _columns(texts: list[str]) -> dict[str, Column]:
 
 
 def _align(way: str, u_s: float | None, offset: str | None) -> Align:
+    from ..importer.align import Align, Way
+
     if offset is not None:
         value, u = _pair("--offset", offset, TIME)
         return Align("offset", u, value)
@@ -145,4 +149,4 @@ def _align(way: str, u_s: float | None, offset: str | None) -> Align:
     for name in known[:2]:
         if way == name:
             return Align(name, u_s)
-    raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).")
+    raise UsageError(f"--align {way[:40]}: give edges or utc (or --offset S,U).{did_you_mean(way, known[:2])}")

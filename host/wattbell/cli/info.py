@@ -8,14 +8,18 @@ from typing import Annotated
 import typer
 
 from ..jsondata import JsonObject
-from . import output
-from .record import Json, summary
+from . import complete, output
+from .options import Json, RigOption, Wide
+from .record import summary
 
 
 def info(
-    capture: Annotated[Path | None, typer.Argument(help="Capture directory; the rig itself when left out.")] = None,
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
-    wide: output.Wide = False,
+    capture: Annotated[
+        Path | None,
+        typer.Argument(help="Capture directory; the rig itself when left out.", autocompletion=complete.captures),
+    ] = None,
+    rig: RigOption = None,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Tell what a capture holds, or what a rig says about itself.

@@ -23,9 +23,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis.text import NOTHING, count, digits, si
 from ..errors import UsageError, WattbellError
 from ..present.terminal import DIM
+from ..text import NOTHING, count, digits, si
 from . import output
 
 if TYPE_CHECKING:

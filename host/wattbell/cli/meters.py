@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 
-from rich.text import Text
-
 from . import output
-from .record import Json
+from .options import Json, Wide
 
 
 def meters(
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """List the power meters that [bold]--meter[/] knows, how each is named there, and whether what it needs is installed.
@@ -19,6 +17,8 @@ def meters(
     All take [bold]gain=[/], [bold]offset=[/] (A) and [bold]timebase=[/] besides: limits (k = 2) that you have from a calibration of your
     own. docs/meters.md has the wiring, rate and accuracy of each.
     """
+    from rich.text import Text
+
     from ..meters.meter import KINDS
 
     if json:

@@ -11,35 +11,19 @@ import typer
 
 from ..errors import RigError, UsageError
 from ..jsondata import JsonObject
-from ..virtual.model import Fidelity
-from . import livefigures, numbers, output
-from .quantities import SIZE, TIME
+from . import numbers, output
+from .options import Force, Json, KeepStream, LbaSize, Out, RigOption
+from .quantities import TIME
 
 if TYPE_CHECKING:
     from ..capture import Capture, CaptureWriter
 
     Log = AbstractContextManager[Callable[[CaptureWriter], None]]
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Capture directory to write.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the capture that is there.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-LbaSize = Annotated[
-    int | None,
-    typer.Option(
-        metavar="SIZE",
-        parser=SIZE,
-        callback=numbers.between(512, 2**31, "bytes"),
-        help="Bytes of a logical block, if Identify is not seen.",
-    ),
-]
-FIDELITY_HELP = "rtl: the Verilated gateware, cycle by cycle. fast: its functional model."
-FidelityOption = Annotated[Fidelity, typer.Option(help=FIDELITY_HELP)]
-KeepStream = Annotated[bool, typer.Option("--keep-stream", help="Keep the rig's raw stream (stream.wbs) in the capture.")]
-
 
 def record(
     out: Out,
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
+    rig: RigOption = None,
     meter: Annotated[str | None, typer.Option("--meter", help="Record only the rail, with this meter (`wattbell meters`).")] = None,
     duration: Annotated[
         float | None,
@@ -92,6 +76,7 @@ def record(
     from ..capture.record import BROKE_OFF, Limits
     from ..capture.record import record as record_stream
     from ..rig import Rig
+    from . import livefigures
 
     period_s = _period(statistics, statistics_out, json)
     log = livefigures.statistics(period_s, statistics_out)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json as json_module
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from ..analysis.text import NOTHING, concise
-from ..errors import UsageError
+from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
-from . import applies, output
-from .record import Json
+from ..text import NOTHING, concise
+from . import applies, complete, output
+from .options import Json, StoreOption, Wide
 
 if TYPE_CHECKING:
     from ..results import Run, Store
-
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", help="Store file.", show_default="wattbell/results.sqlite in your data directory"),
-]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,10 +28,27 @@ app = typer.Typer(
 
 
 def open_store(path: Path | None, create: bool = False) -> Store:
-    """The store the user means."""
+    """The store the user means. ResultsError when there is none, unless ``create``."""
     from ..results import Store, default_path
 
+    if path is not None and not create and not path.exists():
+        raise ResultsError(f"There is no results store {path}; `wattbell results import DIR --store {path}` makes it.")
     return Store(path or default_path(), create)
+
+
+def open_to_list(path: Path | None) -> Store | None:
+    """The store the user means; None where the user named none and has none yet: then no run is in it. ResultsError for a store that
+    was named and is not there, whose name may be mistyped."""
+    from ..results import default_path
+
+    return None if path is None and not default_path().exists() else open_store(path)
+
+
+def _say_empty(opened: Store | None) -> None:
+    from ..results import default_path
+
+    which = f"There is no results store yet ({default_path()})" if opened is None else "The store is empty"
+    output.say(f"{which}; `wattbell results import DIR` puts a run into it.")
 
 
 def stamps(run: Run) -> str:
@@ -50,20 +62,20 @@ def stamps(run: Run) -> str:
 
 
 @app.command("list")
-def list_runs(store: StoreOption = None, wide: output.Wide = False, json: Json = False) -> None:
+def list_runs(store: StoreOption = None, wide: Wide = False, json: Json = False) -> None:
     """List the runs in the store.
 
     wattbell results list
 
     wattbell results list --json | jq '.[] | select(.suite == "anandtech-2018") | .id'
     """
-    with open_store(store) as opened:
-        entries = opened.entries()
+    with open_to_list(store) or nullcontext() as opened:
+        entries = [] if opened is None else opened.entries()
     if json:
         output.print_json([vars(entry) for entry in entries])
         return
     if not entries:
-        output.say("The store is empty; `wattbell results import DIR` puts a run into it.")
+        _say_empty(opened)
         return
     table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost", expendable=("rig", "started"))
     for e in entries:
@@ -74,7 +86,10 @@ def list_runs(store: StoreOption = None, wide: output.Wide = False, json: Json =
 
 @app.command("import")
 def import_runs(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Directories with a results.json.")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Directories with a results.json.", autocompletion=complete.results),
+    ],
     store: StoreOption = None,
     json: Json = False,
 ) -> None:
@@ -101,7 +116,7 @@ def import_runs(
 @app.command("show")
 def show(
     context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Id (or its beginning), or a results directory.")],
+    run: Annotated[str, typer.Argument(help="Id (or its beginning), or a results directory.", autocompletion=complete.results)],
     store: StoreOption = None,
     json: Json = False,
 ) -> None:
@@ -109,6 +124,8 @@ def show(
 
     wattbell results show 3f2a
     """
+    from rich.text import Text
+
     from ..results.load import resolve
 
     opened: list[Store] = []
@@ -162,7 +179,11 @@ def export(
 
     wattbell results export 3f2a 91bc | jq '.[].results.tests[].scores'
     """
-    with open_store(store) as opened:
+    with (open_store(store) if runs else open_to_list(store)) or nullcontext() as opened:
+        if opened is None:
+            output.print_json([])
+            _say_empty(None)
+            return
         chosen = [opened.get(name) for name in runs] if runs else opened.runs()
         output.print_json([{"provenance": opened.provenance(r.id), "results": dict(r.document)} for r in chosen])
 

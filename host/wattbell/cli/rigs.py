@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import output
-from .record import Json
+from .options import Json, Wide
 
 
 def rigs(
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """List the rigs that are plugged in, and the virtual ones that run.

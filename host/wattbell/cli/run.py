@@ -8,39 +8,28 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
-from ..campaign.bench import Bench
-from ..campaign.ending import Ending
-from ..campaign.equipment import RIG_METER, Commands, How
-from ..campaign.eta import Eta
-from ..campaign.folder import in_the_way
-from ..campaign.real import JOURNAL, RealBench, Setup
-from ..campaign.runner import Order, plan_suite, run_suite
-from ..campaign.single import check_command, check_log, outlook_of, run_work
-from ..campaign.virtual import VirtualBench
-from ..campaign.work import Work, command_work, read_work, with_power
-from ..capture.meta import NAME as META
-from ..drive.bench import Wanted
+from ..campaign.commands import Commands
 from ..errors import Interrupted, UsageError, WattbellError
-from ..present.suite.terminal import header, show_test, summary
-from ..results import default_path
-from ..suites.drive import Drive, from_profile
-from ..suites.manifest import load_suite
-from ..suites.outlook import Outlook, look_ahead
-from ..suites.plan import choose_tests, plan_sessions
-from ..suites.session import Choice
-from ..virtual.model import Fidelity, ModelRun, find_profile, run_model
-from ..virtual.play import check_whole, refuse_existing, scratch
+from ..virtual.fidelity import Fidelity
 from ..virtual.simulator import find_plan
-from ..virtual.tracefile import is_trace, replay_plan
-from . import applies, captures, numbers, output
-from .ahead import agree, progress, show_plan
+from . import applies, complete, numbers, output
+from .options import FIDELITY_HELP, Force, Json, KeepStream, Wide
 from .quantities import TIME
-from .record import FIDELITY_HELP, Force, Json, KeepStream
+
+if TYPE_CHECKING:
+    from ..campaign.bench import Bench
+    from ..campaign.ending import Ending
+    from ..campaign.eta import Eta
+    from ..campaign.real import RealBench
+    from ..campaign.runner import Order
+    from ..campaign.work import Work
+    from ..suites.drive import Drive
+    from ..suites.outlook import Outlook
+    from ..suites.session import Choice
 
 
 class Condition(StrEnum):
@@ -80,6 +69,8 @@ class RunCommand(applies.Checked):
             at = args.index("--")
             ctx.meta[_COMMAND] = args[at + 1 :]
             args = args[:at]
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]  # the option that a shell completes has no value yet; with it click would not see the suite either
         return super().parse_args(ctx, args)
 
     def kinds_of(self, context: Any) -> applies.Kinds:
@@ -95,11 +86,18 @@ class RunCommand(applies.Checked):
         bench = applies.BenchKind.model
         if model is None:
             bench = applies.BenchKind.rig if meter is None else applies.BenchKind.meter
-            if meter is not None and meter.partition(":")[0] == RIG_METER:
+            if meter is not None and _is_rig(meter):
                 bench = applies.BenchKind.rig_as_meter
         kinds = applies.Kinds(_work_kind(what), bench, what or "")
         context.meta[_KINDS] = kinds
         return kinds
+
+
+def _is_rig(meter: str) -> bool:
+    """Whether --meter names a rig."""
+    from ..campaign.equipment import RIG_METER
+
+    return meter.partition(":")[0] == RIG_METER
 
 
 def _work_kind(what: str | None) -> applies.WorkKind:
@@ -111,6 +109,8 @@ def _work_kind(what: str | None) -> applies.WorkKind:
         if file.suffix in (".fio", ".toml"):
             raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
         return applies.WorkKind.suite
+    from ..virtual.tracefile import is_trace
+
     if is_trace(file):
         return applies.WorkKind.trace
     return applies.WorkKind.plan if file.suffix == ".toml" else applies.WorkKind.job
@@ -124,6 +124,7 @@ def run(
             metavar="SUITE|FILE|-- COMMAND",
             help="Suite (`wattbell suites`), plan (.toml), fio job file, fio iolog, text of blkparse; or, on a real drive, any command.",
             show_default=False,
+            autocompletion=complete.work,
         ),
     ] = None,
     out: Annotated[
@@ -133,7 +134,13 @@ def run(
         ),
     ] = None,
     virtual: Annotated[
-        str | None, typer.Option("--virtual", metavar="PROFILE", help="Run on a model of this drive (`wattbell sim profiles`).")
+        str | None,
+        typer.Option(
+            "--virtual",
+            metavar="PROFILE",
+            help="Run on a model of this drive (`wattbell sim profiles`).",
+            autocompletion=complete.profiles,
+        ),
     ] = None,
     drive: Annotated[str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.")] = None,
     serial: Annotated[
@@ -201,7 +208,7 @@ def run(
             show_choices=False,
         ),
     ] = Condition.both,
-    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.")] = "",
+    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", autocompletion=complete.tests)] = "",
     written: Annotated[
         bool,
         typer.Option("--written", help="On a model: purge and fill by writing instead of setting its state."),
@@ -225,7 +232,7 @@ def run(
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.")] = False,
     force: Force = False,
     keep_stream: KeepStream = False,
-    wide: output.Wide = False,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """Run a suite, a file of work or any command on a drive, record it, and print the figures.
@@ -268,6 +275,23 @@ def run(
         out = _named_after(what or (command or [""])[0], drive or virtual or "")
     if fidelity is None:
         fidelity = Fidelity.rtl if single else Fidelity.fast
+
+    from ..campaign.equipment import How
+    from ..campaign.real import JOURNAL, RealBench, Setup
+    from ..campaign.runner import Order, plan_suite
+    from ..campaign.single import outlook_of
+    from ..campaign.virtual import VirtualBench
+    from ..campaign.work import with_power
+    from ..drive.bench import Wanted
+    from ..suites.drive import from_profile
+    from ..suites.outlook import look_ahead
+    from ..suites.session import Choice
+    from ..virtual.model import ModelRun, run_model
+    from ..virtual.play import check_whole, refuse_existing, scratch
+    from ..virtual.profiles import find_profile
+    from ..virtual.tracefile import replay_plan
+    from .captures import show_analysis
+
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
     audience = _Audience(json, yes, out)
@@ -321,7 +345,7 @@ def run(
             )
             reason = run_model(run, output)
         output.say(f"{out}: {reason}.")
-        captures.show_analysis(out, json)
+        show_analysis(out, json)
         check_whole(out, reason)
         return
     choice = Choice(scale, written, rounds, seed)
@@ -341,6 +365,9 @@ def _named_after(what: str, drive: str) -> Path:
 
 def _has_what_options_need(context: typer.Context, order: Order, rounds: int | None) -> None:
     """UsageError for an option that has nothing to act on in the tests that are to run, and for more rounds than any of them may have."""
+    from ..suites.manifest import load_suite
+    from ..suites.plan import choose_tests
+
     tests = [test for test, _ in choose_tests(load_suite(order.suite), order.tests, order.condition)]
     most = max(test.rounds_max for test in tests)
     found = {applies.Trait.rounds: most > 0, applies.Trait.generated: any(test.trace for test in tests)}
@@ -351,6 +378,9 @@ def _has_what_options_need(context: typer.Context, order: Order, rounds: int | N
 
 def _set_at_once(order: Order, drive: Drive, choice: Choice) -> bool:
     """Whether a model is set to the condition of any test to run that would be written otherwise."""
+    from ..suites.manifest import load_suite
+    from ..suites.plan import choose_tests, plan_sessions
+
     suite = load_suite(order.suite)
     pairs = choose_tests(suite, order.tests, order.condition)
     written, set_ = (plan_sessions(suite, pairs, drive, replace(choice, written=how)) for how in (True, False))
@@ -368,6 +398,10 @@ class _Dry:
 
     def show(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
         """The plan, the options, and what the run would be refused for. ``bench``: a real drive's, None for a model's."""
+        from ..campaign.folder import in_the_way
+        from ..virtual.play import refuse_existing
+        from .ahead import show_plan
+
         order, refusals = self.order, [] if bench is None else bench.refusals
         try:
             if self.single:
@@ -381,11 +415,18 @@ class _Dry:
 
 def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
     """``drive``: path of a real drive, which a job file has to name; None for a model."""
+    from ..campaign.work import command_work, read_work
+    from ..virtual.play import scratch
+
     return command_work(command or ()) if file is None else read_work(file, drive, scratch(stack), output)
 
 
 def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience: _Audience) -> None:
     """Work that is no suite: recorded, analysed, and ended with a command's own exit code."""
+    from ..campaign.single import check_command, check_log, run_work
+    from ..virtual.play import refuse_existing
+    from .captures import show_analysis
+
     refuse_existing(out, force)
     before = _stamp(out)
     try:
@@ -393,19 +434,21 @@ def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience
     except KeyboardInterrupt:
         if _stamp(out) == before:
             raise
-        captures.show_analysis(out, audience.json)
+        show_analysis(out, audience.json)
         raise Interrupted(f"the run was cut short: {out} holds what was recorded until then.") from None
     except WattbellError:
         if _stamp(out) != before:
             output.say(f"{out} holds what was recorded until the error.")
         raise
-    captures.show_analysis(out, audience.json)
+    show_analysis(out, audience.json)
     check_command(bench, out)
     check_log(out)
 
 
 def _stamp(out: Path) -> tuple[int, int] | None:
     """Tells captures of one name apart."""
+    from ..capture.meta import NAME as META
+
     try:
         about = (out / META).stat()
     except OSError:
@@ -415,6 +458,8 @@ def _stamp(out: Path) -> tuple[int, int] | None:
 
 def _asked(question: str) -> bool:
     """Put to whoever sits at the terminal."""
+    from rich.text import Text
+
     output.err.print(Text(f"{question} [y/N] "), end="")
     try:
         return input().strip().lower() in ("y", "yes")
@@ -423,6 +468,9 @@ def _asked(question: str) -> bool:
 
 
 def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
+    from ..campaign.ending import Ending
+    from ..results import default_path
+
     return Ending(None if no_store else store or default_path(), page, plots)
 
 
@@ -437,22 +485,36 @@ class _Audience:
     recording = staticmethod(output.recording)
 
     def progress(self, eta: Eta) -> AbstractContextManager[None]:
+        from .ahead import progress
+
         return progress(eta, self._out)
 
     def ahead(self, outlook: Outlook, bench: Bench) -> None:
+        from ..campaign.real import RealBench
+        from .ahead import agree
+
         if isinstance(bench, RealBench) and outlook.writes:
             agree(outlook, bench.device, self._yes)
 
     def begun(self, results: Mapping[str, Any]) -> None:
+        from ..present.suite.terminal import header
+
         if not self.json:
             output.out.print(header(results))
 
     def scored(self, test: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+        from ..present.suite.terminal import show_test
+
         if not self.json:
             show_test(test, results, output.out)
 
 
 def _run_suite(order: Order, bench: Bench, ending: Ending, audience: _Audience) -> None:
+    from rich.text import Text
+
+    from ..campaign.runner import run_suite
+    from ..present.suite.terminal import summary
+
     kept = run_suite(order, bench, ending, audience)
     if audience.json:
         output.print_json(kept.results)

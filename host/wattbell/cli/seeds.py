@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from ..errors import ResultsError
-from ..virtual import simulator
-from . import output
-from .record import Json
-from .results import StoreOption, open_store
+from . import complete, output
+from .options import Json, StoreOption
+from .results import open_store
 
 
 def seeds_check(
     results: StoreOption = None,
     directories: Annotated[
-        list[Path] | None, typer.Option("--run", help="A results directory to use besides the store; may be repeated.")
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            help="A results directory to use besides the store; may be repeated.",
+            autocompletion=complete.results,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Markdown file to write.")] = None,
     json: Json = False,
@@ -33,6 +37,7 @@ def seeds_check(
     from ..seeds import check, load_statements
     from ..seeds.check import VERDICTS, counts
     from ..seeds.markdown import GROUPS, markdown, to_json
+    from ..virtual import simulator
 
     runs: list[Run] = [read_run(directory) for directory in directories or []]
     if results is not None or not runs:

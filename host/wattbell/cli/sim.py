@@ -10,14 +10,11 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from ..virtual import simulator
-from ..virtual.model import Fidelity, known_profiles
-from ..virtual.play import check_whole, refuse_existing
-from ..virtual.replay import Replay, playable_header, rig_options
-from ..virtual.replay import replay as play_again
+from ..virtual.fidelity import Fidelity
 from . import numbers, output
+from .options import FidelityOption, Force, Json, KeepStream, LbaSize, Out
 from .quantities import HOURS, TIME
-from .record import FidelityOption, Force, Json, KeepStream, LbaSize, Out, finish
+from .record import finish
 
 LongestGap = Annotated[
     float | None,
@@ -42,6 +39,8 @@ app = typer.Typer(
 @app.command()
 def profiles(json: Json = False) -> None:
     """List the drives that [bold]wattbell run --virtual[/] knows."""
+    from ..virtual.profiles import known_profiles
+
     found = known_profiles()
     if json:
         output.print_json(found)
@@ -72,6 +71,9 @@ def start(
 
       wattbell sim start --trace run.wbt --eeprom bench1.eeprom
     """  # fmt: skip
+    from ..virtual import simulator
+    from ..virtual.replay import playable_header, rig_options
+
     playable_header(trace, fidelity)
     serial = rig or serial
     options = [*(["--serial", serial] if serial else []), *(["--realtime"] if realtime else [])]
@@ -115,6 +117,11 @@ def replay(
     """
     if qemu_log is None and bus_trace is None:
         raise UsageError("Give one of --qemu-log LOG and --bus-trace FILE.")
+
+    from ..virtual.play import check_whole, refuse_existing
+    from ..virtual.replay import Replay
+    from ..virtual.replay import replay as play_again
+
     refuse_existing(out, force)
     order = Replay(
         out, qemu_log, bus_trace, phases, workload, attach, fidelity, longest_gap, interval, decimation, lba_size, force, keep_stream

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from . import output
-from .record import Json
+from . import complete, output
+from .options import Json, Wide
 
 
 def suites(
-    name: Annotated[str | None, typer.Argument(metavar="SUITE", help="Show the tests of this one.")] = None,
-    wide: output.Wide = False,
+    name: Annotated[str | None, typer.Argument(metavar="SUITE", help="Show the tests of this one.", autocompletion=complete.suites)] = None,
+    wide: Wide = False,
     json: Json = False,
 ) -> None:
     """List the suites, or the tests of one.
@@ -22,7 +21,10 @@ def suites(
 
     wattbell suites anandtech-2018
     """
-    from ..suites import load_suite, suite_names
+    from rich.text import Text
+
+    from ..suites.listing import suite_names
+    from ..suites.manifest import load_suite
 
     if name is None:
         loaded = [load_suite(n) for n in suite_names()]

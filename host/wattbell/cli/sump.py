@@ -12,15 +12,15 @@ import typer
 
 from ..errors import UsageError
 from . import numbers, output
+from .options import Json, RigOption
 from .quantities import CURRENT, POWER, TIME, VOLTAGE
-from .record import Json
 
 if TYPE_CHECKING:
     from ..sump import Threshold
 
 
 def sump(
-    rig: Annotated[str | None, typer.Option("--rig", help="Serial number of the rig, or its ports: DATA,CONTROL.")] = None,
+    rig: RigOption = None,
     port: Annotated[str | None, typer.Option(help="Serial line to the client. Without it, a new pseudo-terminal.")] = None,
     level: Annotated[
         list[str] | None, typer.Option(help="A channel that is high above a level: current=500mA, voltage=3.2, power=2 (A, V, W). Up to 6.")

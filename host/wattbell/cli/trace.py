@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ..analysis.names import size_text
-from ..analysis.text import count, si
 from ..errors import SimError
-from ..suites import traces
-from . import numbers, output
-from .record import Json
+from ..suites.traces.composition import COMPOSITIONS
+from ..text import count, si
+from . import complete, numbers, output
+from .options import Json
 
 app = typer.Typer(no_args_is_help=True, help="I/O traces: generate, convert, describe.")
 _Out = Annotated[Path, typer.Option("--out", "-o", help="Trace to write (fio iolog, version 3).")]
@@ -26,7 +25,7 @@ def _refuse(out: Path, force: bool) -> None:
 
 @app.command("make")
 def make(
-    name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(traces.COMPOSITIONS) + ".")],
+    name: Annotated[str, typer.Argument(help="Whose statistics: " + ", ".join(COMPOSITIONS) + ".", autocompletion=complete.traces)],
     out: _Out,
     scale: Annotated[float, typer.Option(callback=numbers.share, help="Fraction of the I/Os, bytes and address range.")] = 1.0,
     seed: Annotated[int, typer.Option(callback=numbers.seed, help="Seed of the generator.")] = 1,
@@ -36,8 +35,10 @@ def make(
 
       wattbell trace make heavy --scale 0.1 --out heavy-like.iolog
     """  # fmt: skip
+    from ..suites.traces.generate import make_trace
+
     _refuse(out, force)
-    n = traces.make_trace(name, out, scale, seed)
+    n = make_trace(name, out, scale, seed)
     output.say(f"{out}: {count(n)} I/Os.")
 
 
@@ -54,9 +55,12 @@ def convert(
 
       wattbell trace convert trace.txt --out mine.iolog
     """  # fmt: skip
+    from ..hostlog.iolog import write_iolog
+    from ..suites.traces.blkparse import read_blkparse
+
     _refuse(out, force)
-    entries = traces.read_blkparse(text, device)
-    traces.write_iolog(out, entries)
+    entries = read_blkparse(text, device)
+    write_iolog(out, entries)
     output.say(f"{out}: {count(len(entries))} entries.")
 
 
@@ -69,7 +73,11 @@ def show(
 
       wattbell trace show mine.iolog
     """  # fmt: skip
-    found = traces.statistics(traces.read_iolog(trace))
+    from ..analysis.names import size_text
+    from ..hostlog.iolog import read_iolog
+    from ..suites.traces.statistics import statistics
+
+    found = statistics(read_iolog(trace))
     if json:
         output.print_json(found)
         return

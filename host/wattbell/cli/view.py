@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CommandEnded, UsageError
-from . import applies, output
+from . import applies, complete, output
 
 if TYPE_CHECKING:
     from ..view.shown import Shown
@@ -28,7 +28,12 @@ _STARTS_S = 60.0
 
 def view(
     context: typer.Context,
-    what: Annotated[list[str], typer.Argument(help="Capture directories, or one rig by its serial number.", metavar="CAPTURE|RIG")],
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="Capture directories, or one rig by its serial number.", metavar="CAPTURE|RIG", autocompletion=complete.captures
+        ),
+    ],
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of 127.0.0.1; 0: any that is free.")] = 0,
     align: Annotated[str | None, typer.Option(help="Lay captures over one another at this phase (name or number) or event.")] = None,

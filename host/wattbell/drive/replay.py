@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from ..errors import DriveError
+from ..hostlog.iolog import read_iolog, write_iolog
 from ..suites.step import Step
-from ..suites.traces import read_iolog, write_iolog
 
 IDLE_CUT_S = 0.025
 DEPTH = 64

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wattbell.capture import meta
 from wattbell.errors import CaptureError
+from wattbell.nearest import did_you_mean_folder
 
 
 def captures_below(folders: Iterable[Path]) -> list[Path]:
@@ -16,7 +17,8 @@ def captures_below(folders: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise CaptureError(f"{folder} is not a directory; give captures, or folders that hold some.")
+            hint = did_you_mean_folder(folder, meta.NAME)
+            raise CaptureError(f"{folder} is not a directory; give captures, or folders that hold some.{hint}")
         here = sorted(_below(folder))
         if not here:
             raise CaptureError(f"{folder} is not a capture, and none lies below it (a capture has a {meta.NAME}).")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CaptureError, UsageError
+from ..nearest import did_you_mean
 from . import jls, joulescope, otii, plain, powersensor3, ppk2, quarch, sigrok
 from .text import Head, read_head
 from .waveform import Options, Waveform
@@ -52,7 +53,7 @@ def open_files(paths: Sequence[Path], options: Options, name: str | None = None)
     channels of one, and for options that this format or this file has no use for.
     """
     if name is not None and name not in FORMATS:
-        raise UsageError(f"--format {name}: there is no such format; give one of {', '.join(FORMATS)}.")
+        raise UsageError(f"--format {name}: there is no such format; give one of {', '.join(FORMATS)}.{did_you_mean(name, FORMATS)}")
     kinds = {path: FORMATS[name] if name else detect(path) for path in paths}
     different = {kind.name for kind in kinds.values()}
     if len(different) > 1:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from ..capture.source import RailSource
 from ..errors import UsageError
 from ..extras import install_command
+from ..nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,8 @@ def open_meter(text: str) -> Meter:
     kind = KINDS.get(name)
     if kind is None:
         known = ", ".join(known.usage for known in KINDS.values())
-        raise UsageError(f"--meter {text}: there is no meter of that name. Give one of {known}; `wattbell meters` explains them.")
+        hint = did_you_mean(name, KINDS)
+        raise UsageError(f"--meter {text}: there is no meter of that name. Give one of {known}; `wattbell meters` explains them.{hint}")
     if kind.lacks is not None:
         raise UsageError(f"--meter {name} needs a library that is not installed: {kind.lacks}")
     opener = cast("Callable[[str], Meter]", import_module(f".{kind.module}", __package__).open_meter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wattbell.analysis.text import si
+from wattbell.text import si
 
 
 def around_rows(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:

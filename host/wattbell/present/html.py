@@ -12,11 +12,11 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from wattbell.analysis.text import printable
 from wattbell.present import spoken
 from wattbell.present.chart import Bars, Block, Chart, Lines, Section, TimeLine, shown
 from wattbell.present.colours import on_dark
 from wattbell.present.table import BREAK, figure
+from wattbell.text import printable
 
 
 def _breaks(text: str) -> Markup:

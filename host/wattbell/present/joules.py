@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from wattbell.analysis.result import EnergyShares
-from wattbell.analysis.text import NOTHING, decimals, si
 from wattbell.present.chart import Bar, Part
 from wattbell.present.colours import BACKGROUND, MUTED, PALETTE, READ, WRITE
 from wattbell.present.table import Cell, Column, cell, figure
 from wattbell.results import Known
+from wattbell.text import NOTHING, decimals, si
 
 _COLOURS = {"read": READ, "write": WRITE}
 

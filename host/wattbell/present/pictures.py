@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogFormatter, NullLocator
 
-from wattbell.analysis.text import digits, printable, si
 from wattbell.present import labels
 from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, Lane, Line, Panel, Section, TimeLine, shown
 from wattbell.present.colours import BACKGROUND, GRID, INK, MUTED, SPINE
 from wattbell.present.table import figure as figure_cell
+from wattbell.text import digits, printable, si
 
 _POINTS = 3000
 """Bins of a band, at most."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wattbell.analysis.text import digits, si
 from wattbell.present.chart import Axis, Band, Bar, Bars, Lane, Panel, TimeLine
+from wattbell.text import digits, si
 
 _MOST = 8
 """Curves and bars that are told one by one."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wattbell.analysis.text import NOTHING, concise, digits
 from wattbell.measure.figure import Figure
 from wattbell.present.colours import Look
+from wattbell.text import NOTHING, concise, digits
 
 BREAK = "\u200b"
 """In a text: a place at which a page may break it."""

@@ -15,8 +15,8 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-from wattbell.analysis.text import printable
 from wattbell.present import table as data
+from wattbell.text import printable
 
 DIM = "grey58"
 STYLES: dict[data.Tone, str] = {"": "", "muted": DIM, "good": "green", "bad": "bold red", "lost": "yellow"}

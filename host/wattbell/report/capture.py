@@ -11,7 +11,6 @@ from wattbell.analysis import link
 from wattbell.analysis.context import load
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.result import Analysis
-from wattbell.analysis.text import NOTHING, concise, count, duration, si
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
 from wattbell.measure.instruments import NO_COMMANDS
@@ -21,6 +20,7 @@ from wattbell.present.capture.charts import CaptureCharts, charts, energy_bars
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.chart import Lines, Section
 from wattbell.present.html import page
+from wattbell.text import NOTHING, concise, count, duration, si
 
 
 def _facts(result: Analysis) -> list[tuple[str, str]]:

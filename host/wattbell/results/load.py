@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ResultsError
+from ..nearest import did_you_mean_folder
 from .document import decode
 from .from_capture import run_from_capture
 from .model import Run, parse
 from .store import Store
 
 RESULTS = "results.json"
+_ID = re.compile(r"[0-9a-f]*", re.IGNORECASE)
+"""An id in the store, or its beginning."""
 
 
 def _series_reader(folder: Path) -> Callable[[str], bytes | None]:
@@ -62,4 +66,6 @@ def resolve(reference: str, open_store: Callable[[], Store]) -> Run:
     if path.exists():
         text = f"{reference} has neither {RESULTS} (a suite's results) nor meta.json (a capture)"
         raise ResultsError(f"{text}; give a directory that `wattbell run` or `wattbell record` wrote.")
+    if not _ID.fullmatch(reference):
+        raise ResultsError(f"There is no {reference}; give a directory, or an id.{did_you_mean_folder(path, RESULTS, 'meta.json')}")
     return open_store().get(reference)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from ..analysis.text import concise, digits
 from ..jsondata import JsonObject
 from ..measure.figure import Known
 from ..results import Run
+from ..text import concise, digits
 from .check import VERDICTS, Outcome, counts
 from .statements import Statement
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import UsageError
-from ..suites import load_suite
 from ..suites.jobs import Section, sections
+from ..suites.manifest import load_suite
 from ..suites.units import size_bytes
 
 SUITE = "anandtech-2018"

@@ -3,8 +3,3 @@
 :mod:`.manifest` reads a suite, :mod:`.plan` turns it into plans, the :mod:`.kinds` turn the captures
 into points and scores, :mod:`.results` writes ``results.json``. :mod:`.traces` generates and converts I/O traces.
 """
-
-from .manifest import load_suite, suite_names
-from .suite import Suite, Test
-
-__all__ = ["Suite", "Test", "load_suite", "suite_names"]

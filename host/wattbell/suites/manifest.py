@@ -14,19 +14,15 @@ from msgspec import Meta
 
 from ..errors import UsageError
 from ..jsondata import JsonObject
+from ..nearest import did_you_mean
 from .jobs import sections
 from .kinds import KINDS
+from .listing import MANIFEST, suite_folder, suite_names
 from .suite import CONDITIONS, Suite, Test
 from .units import size_bytes
 
-DATA = Path(__file__).parent / "data"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 """Names of tests, sessions and job files; they become file names."""
-
-
-def suite_names() -> list[str]:
-    """Names of the suites in the package."""
-    return sorted(path.parent.name for path in DATA.glob("*/manifest.toml"))
 
 
 class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,15 +35,14 @@ class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
 def load_suite(name: str | Path) -> Suite:
     """A suite by name, or from a folder with a ``manifest.toml``. UsageError when it is not there or makes no sense."""
     try:
-        folder = Path(name)
-        if not (folder / "manifest.toml").is_file():
-            folder = DATA / str(name)
-        path = folder / "manifest.toml"
+        folder = suite_folder(name)
+        path = folder / MANIFEST
         content = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not TOML ({error}).") from None
     except (OSError, ValueError):
-        raise UsageError(f"There is no suite {name}; known: {', '.join(suite_names())}.") from None
+        known = suite_names()
+        raise UsageError(f"There is no suite {name}; known: {', '.join(known)}.{did_you_mean(str(name), known)}") from None
     return parse_manifest(read_toml(content, path), folder)
 
 
@@ -63,7 +58,7 @@ def read_toml(content: str, path: Path) -> JsonObject:
 
 def parse_manifest(raw: Mapping[str, Any], folder: Path) -> Suite:
     """The suite that a manifest describes; UsageError names the test and key that are wrong."""
-    where = folder / "manifest.toml"
+    where = folder / MANIFEST
     try:
         manifest = msgspec.convert(raw, _Manifest)
     except msgspec.ValidationError as error:

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 
 from ..errors import UsageError
+from ..hostlog.iolog import read_iolog
 from .jobs import Section, sections, writes
 from .session import Choice, Session
 from .step import Step
-from .traces import read_iolog
 from .traces.composition import COMPOSITIONS, Composition
 from .units import size_bytes, time_s
 

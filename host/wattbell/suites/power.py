@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 from wattbell_spec.wire import EventType
 
-from ..analysis.text import si
 from ..measure.figure import Figure
 from ..measure.phases import Phase
 from ..measure.source import Source
 from ..measure.table import NONE
+from ..text import si
 from .outcome import Outcome
 from .suite import Test
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..analysis.text import si
 from ..measure.figure import Figure, absent, mean, ratio, total
 from ..measure.phase import PhaseMeasurement, measure
 from ..measure.point import Point
 from ..measure.source import Source
 from ..measure.throughput import Span
+from ..text import si
 from .kind import AT_BEST
 from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
 from .suite import Test

@@ -17,7 +17,7 @@ from .drive import Drive
 from .jobs import scaled
 from .step import Rest, Step, Wake
 from .suite import Suite, Test
-from .traces import make_trace
+from .traces.generate import make_trace
 
 WAKE_SPAN_BYTES = 1 << 30
 """Waking reads are spread over this much of the drive; also the amount of test data where a test names none."""

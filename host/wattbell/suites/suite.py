@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ..errors import UsageError
+from ..nearest import did_you_mean
 from .jobs import Section, sections
 from .units import LARGEST
 
@@ -104,8 +105,8 @@ class Suite:
         for test in self.tests:
             if test.id == test_id:
                 return test
-        known = ", ".join(t.id for t in self.tests)
-        raise UsageError(f"{self.name} has no test {test_id}; its tests: {known}.")
+        known = [t.id for t in self.tests]
+        raise UsageError(f"{self.name} has no test {test_id}; its tests: {', '.join(known)}.{did_you_mean(test_id, known)}")
 
     def job_text(self, test: Test) -> str:
         """The test's job file. UsageError when it cannot be read."""

@@ -9,8 +9,8 @@ import polars as pl
 
 from ..analysis.context import IDLE_MIN_S
 from ..analysis.names import size_text, status_name
-from ..analysis.text import count, duration
 from ..jsondata import JsonObject
+from ..text import count, duration
 from ..zoom.find import find_command, find_wake_up
 from .answers import command_rows, event_text
 from .asked import Asked

@@ -7,12 +7,11 @@ import os
 import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from ..errors import SimError, UsageError
 from ..jsondata import JsonObject
 from . import programs, simulator
+from .fidelity import Fidelity
 from .play import VirtualRun, play, scratch
 from .voice import Voice
 from .workload import Workload, read_phases
@@ -21,13 +20,6 @@ _M2_SUPPLY_V = 3.3
 _M2_RANGE_V = 4.5
 """Calibrated that far (docs/virtual-rig.md)."""
 _HIGH_RANGE_V = 20
-
-
-class Fidelity(StrEnum):
-    """What stands for the instrument."""
-
-    rtl = "rtl"
-    fast = "fast"
 
 
 @dataclass(frozen=True)
@@ -52,47 +44,6 @@ class ModelRun:
     notes: tuple[str, ...] = ()
     rig_options: tuple[str, ...] = ()
     """More options of the virtual rig: another board, its temperature."""
-
-
-def find_profile(name: str) -> Path:
-    """File of a drive's profile, by name or path."""
-    path = Path(name)
-    if path.suffix == ".toml" and path.is_file():
-        return path
-    path = simulator.profiles_dir() / f"{name}.toml"
-    if not path.is_file():
-        if not simulator.profile_files() and (why := simulator.without_simulator()):
-            raise SimError(why)
-        known = ", ".join(p.stem for p in simulator.profile_files()) or "none"
-        raise UsageError(f"There is no profile {name}; known: {known}. A path to a .toml file works too.")
-    return path
-
-
-def known_profiles() -> list[dict[str, str]]:
-    """``profile``, ``path`` and, where they are told, ``model`` and ``firmware`` of every drive. SimError when there is none."""
-    found = []
-    for path in simulator.profile_files():
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise SimError(f"{path} is not a valid profile ({error}).") from None
-        found.append({"profile": path.stem, "path": str(path), **_identity(content)})
-    if not found:
-        raise SimError(
-            simulator.without_simulator()
-            or f"There is no profile in {simulator.profiles_dir()}; set WATTBELL_PROFILES to the folder that has them."
-        )
-    return found
-
-
-def _identity(content: JsonObject) -> dict[str, str]:
-    """Model and firmware, wherever in the profile they stand."""
-    for part in (content, *(value for value in content.values() if isinstance(value, dict))):
-        if "model" in part:
-            found = {name: part[name] for name in ("model", "firmware") if name in part}
-            # a value of a profile may stand with its source
-            return {name: str(fact["value"] if isinstance(fact, dict) else fact) for name, fact in found.items()}
-    return {}
 
 
 def _voltage_range(profile: Path) -> list[str]:

@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ..errors import RigError, SimError
-from ..rig import RigPort, discovery
 from .simulator import find_program
+
+if TYPE_CHECKING:
+    from ..rig import RigPort
 
 _LOG = logging.getLogger(__name__)
 
@@ -138,6 +140,8 @@ def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program 
 
 def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:
     """The rig's ports once it has registered. SimError when it, or its producer, ends before that."""
+    from ..rig import discovery
+
     deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         try:

@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..jsondata import JsonObject
 from . import programs
 from .bustrace import read_header
-from .model import Fidelity
+from .fidelity import Fidelity
 from .play import VirtualRun, play, scratch
 from .voice import Voice
 from .workload import Workload, checked_phases, read_phases, workload_files

@@ -6,9 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
-from ..analysis.text import printable
 from ..errors import UsageError
-from ..suites import traces
+from ..hostlog.iolog import write_iolog
+from ..suites.traces.blkparse import read_blkparse
+from ..text import printable
 from .voice import Voice
 
 _JOBS = (".fio", ".toml")
@@ -41,8 +42,8 @@ def replay_plan(trace: Path, folder: Path, voice: Voice) -> Path:
     source = trace
     if not content.startswith(b"fio version "):
         source = folder / "trace.iolog"
-        entries = traces.read_blkparse(trace)
-        traces.write_iolog(source, entries)
+        entries = read_blkparse(trace)
+        write_iolog(source, entries)
         voice.say(f"{trace}: {len(entries)} entries of blkparse.")
     plan = folder / "trace.toml"
     lines = [

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.analysis.energybins import equal_shares
 from wattbell.analysis.idle import cluster
-from wattbell.analysis.text import concise, si
 from wattbell.measure.depth import depth_histogram, depth_steps, depth_summary, idle_gaps
 from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.latency import describe, supported
 from wattbell.measure.windows import MovingMax, moving_mean
+from wattbell.text import concise, si
 
 EXACT = ErrorModel(gain=0.0, offset_a=0.0, timebase=0.0, tick_resolution_s=1e-9)
 samples = st.lists(st.one_of(st.floats(0, 10), st.just(math.nan)), max_size=200)

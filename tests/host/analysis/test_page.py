@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from wattbell.analysis import figures_of
 from wattbell.analysis.result import Analysis
-from wattbell.analysis.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes
 from wattbell.capture.meta import save
 from wattbell.cli.output import PlainConsole
 from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure
 from wattbell.present.capture.charts import energy_bars
 from wattbell.present.capture.terminal import render
+from wattbell.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
 

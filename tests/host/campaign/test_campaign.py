@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from wattbell.campaign import equipment
 from wattbell.campaign.bench import Bench
+from wattbell.campaign.commands import Commands
 from wattbell.campaign.ending import Ending
-from wattbell.campaign.equipment import Commands, How
+from wattbell.campaign.equipment import How
 from wattbell.campaign.eta import Eta
 from wattbell.campaign.real import JOURNAL, RealBench, Setup
 from wattbell.campaign.runner import Order, run_suite

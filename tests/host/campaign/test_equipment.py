@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from wattbell.campaign import equipment
-from wattbell.campaign.equipment import Commands, Equipment, How, check_host, equipped
+from wattbell.campaign.commands import Commands
+from wattbell.campaign.equipment import Equipment, How, check_host, equipped
 from wattbell.drive import bench
 from wattbell.drive.bench import Wanted
 from wattbell.drive.settings import Settings

@@ -21,20 +21,21 @@ from typing import Any
 
 import pytest
 import typer
-from wattbell.campaign import equipment, real, runner, virtual
+from wattbell.campaign import equipment, real, runner, single, virtual
 from wattbell.campaign.ending import Kept
 from wattbell.capture.marking import BY_FEATURE
 from wattbell.capture.record import RIG_STOPPED
-from wattbell.cli import applies, output
-from wattbell.cli import run as run_module
+from wattbell.cli import ahead, applies, captures, output
 from wattbell.cli.app import app
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError, UsageError, WattbellError
+from wattbell.present.suite import terminal
 from wattbell.suites import session
 from wattbell.suites.drive import Drive
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results
+from wattbell.virtual import model, play
 
 from tools import options_guide
 
@@ -169,7 +170,7 @@ class World:
         put = monkeypatch.setattr
         put(sys, "stdin", io.StringIO())
         put(virtual, "run_model", self.run_model)
-        put(run_module, "run_model", self.run_model)
+        put(model, "run_model", self.run_model)
         put(virtual.programs, "version", lambda name: name)
         put(session, "make_trace", lambda name, path, scale, seed: path.write_text(f"{name} {scale} {seed}"))
         put(runner, "open_capture", lambda path: path)
@@ -178,11 +179,11 @@ class World:
         put(runner, "keep", self.keep)
         put(runner, "begin", lambda _results, _out, resume, force: self.see("begin", resume, force) or set())
         put(runner, "flush_tree", lambda _: None)
-        put(run_module, "refuse_existing", lambda _out, force: self.see("room", force))
-        put(run_module.captures, "show_analysis", lambda out, json: self.see("analysis", out, json))
-        put(run_module, "agree", lambda _outlook, _device, yes: self.see("agree", yes))
-        put(run_module, "check_log", lambda _: None)
-        put(run_module, "summary", lambda _: "")
+        put(play, "refuse_existing", lambda _out, force: self.see("room", force))
+        put(captures, "show_analysis", lambda out, json: self.see("analysis", out, json))
+        put(ahead, "agree", lambda _outlook, _device, yes: self.see("agree", yes))
+        put(single, "check_log", lambda _: None)
+        put(terminal, "summary", lambda _: "")
         put(real, "inspect", self.inspect)
         put(real, "identify", lambda *_: Drive("", 1 << 40, (0,), (), "M", "S"))
         put(real, "refuse_in_use", lambda _: None)
@@ -419,7 +420,7 @@ def test_captures_that_are_removed_keep_nothing(world: World) -> None:
 
 def test_a_dry_run_says_what_is_in_the_way(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "refuse_existing", run_module.refuse_existing)
+        patch.setattr(play, "refuse_existing", play.refuse_existing)
         for words in (["suite", "--virtual", "intel-660p-1tb"], ["suite", "--drive", "d"]):
             (world.root / "there").mkdir(exist_ok=True)
             (world.root / "there/x").write_text("")

@@ -137,7 +137,7 @@ def test_profiles(wattbell: Any, tmp_path: Path) -> None:
 
 def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest() -> None:
     """The output of a command with a bug, simulated since none is known."""
-    program = "from wattbell.cli import app\napp.info.info.__code__ = (lambda capture, rig, wide, json: {}['rail']).__code__\napp.main()"
+    program = "from wattbell.cli import app, info\ninfo.info.__code__ = (lambda capture, rig, wide, json: {}['rail']).__code__\napp.main()"
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=120, check=False)

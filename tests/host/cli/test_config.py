@@ -70,8 +70,8 @@ def test_a_home_directory_is_one(load: Any, tree: Any, monkeypatch: pytest.Monke
     ("text", "words"),
     [
         ("durration = 3", "durration is not a command"),
-        ("[recrod]\nduration = 3", "did you mean record?"),
-        ("[record]\ndurration = 3", "did you mean duration?"),
+        ("[recrod]\nduration = 3", "Did you mean record?"),
+        ("[record]\ndurration = 3", "Did you mean duration?"),
         ("[record]\nduration = [1]", "record duration takes one value"),
         ("[record]\nduration = true", "takes a value, not true or false"),
         ("[record]\nkeep-stream = 1", "takes true or false"),

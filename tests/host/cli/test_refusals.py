@@ -58,6 +58,21 @@ def test_a_captures_path_is_a_name_and_no_pattern(wattbell: Any, tmp_path: Path)
     assert len((tmp_path / "csv[1]" / "commands.csv").read_text().splitlines()) == 31
 
 
+def test_a_capture_that_is_nearly_one_is_named(wattbell: Any, tmp_path: Path) -> None:
+    write_capture(tmp_path / "runs" / "before", 3)
+    for command in (
+        ("info",),
+        ("analyze",),
+        ("report",),
+        ("check",),
+        ("compare",),
+        ("export", "csv", "--out", "o"),
+        ("view", "--no-browser"),
+    ):
+        refused(wattbell(*command, "runs/befor"), "runs/befor", "Did you mean runs/before?")
+    assert not (tmp_path / "o").exists()
+
+
 NUMBERS = [
     ("export", "csv", "c", "--out", "o", "--from"),
     ("export", "csv", "c", "--out", "o", "--to"),

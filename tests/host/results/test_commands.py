@@ -30,7 +30,6 @@ def wattbell(tmp_path: Path) -> Any:
 def test_from_directories_to_a_page(wattbell: Any, samples: Any, tmp_path: Path) -> None:
     samples.write_results(tmp_path / "a")
     samples.write_results(tmp_path / "b", "crucial-p1-1tb", lost=2)
-    assert "no results store" in wattbell("results", "list", code=1).stderr
     added = json.loads(wattbell("results", "import", "a", "b", "--json").stdout)
     assert (tmp_path / "home" / "wattbell" / "results.sqlite").is_file()
     again = wattbell("results", "import", "a", code=1)
@@ -44,6 +43,25 @@ def test_from_directories_to_a_page(wattbell: Any, samples: Any, tmp_path: Path)
     assert made["written"] == ["page.html"] and made["not_comparable"] == []
     assert made["runs"][1]["lost"] == {"commands": 2}
     assert "SSD 660p" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["list", "export"])
+def test_without_a_store_the_list_of_runs_is_empty(wattbell: Any, tmp_path: Path, command: str) -> None:
+    done = wattbell("results", command)
+    assert "no results store yet" in done.stderr and "results import DIR" in done.stderr
+    assert json.loads(done.stdout or "[]") == []
+    if command == "list":
+        assert wattbell("results", "list", "--json").stdout == "[]\n"
+    assert not (tmp_path / "home").exists(), "looking makes no store"
+
+
+def test_a_store_that_was_named_is_there_or_refused(wattbell: Any, tmp_path: Path) -> None:
+    for command in (("list",), ("export",), ("show", "3f2a"), ("delete", "3f2a")):
+        refused = wattbell("results", *command, "--store", "mistyped.sqlite", code=1).stderr
+        assert "no results store mistyped.sqlite" in refused and "results import DIR --store mistyped.sqlite" in refused
+    for command in (("results", "show", "3f2a"), ("results", "export", "3f2a"), ("results", "delete", "3f2a"), ("compare", "3f2a")):
+        assert "no results store" in wattbell(*command, code=1).stderr, "a run that was named is not there"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_report_and_seeds_check_take_results(wattbell: Any, samples: Any, tmp_path: Path) -> None:

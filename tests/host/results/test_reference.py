@@ -16,7 +16,7 @@ from wattbell.results import read_run
 from wattbell.results.reference import SOURCE, reference_set, references
 from wattbell.suites.manifest import load_suite
 from wattbell.virtual import simulator
-from wattbell.virtual.model import known_profiles
+from wattbell.virtual.profiles import known_profiles
 
 
 def test_it_is_of_this_version() -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from wattbell.seeds.statements import load_statements
-from wattbell.suites import load_suite
+from wattbell.suites.manifest import load_suite
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.errors import SimError, UsageError
-from wattbell.suites import traces
+from wattbell.hostlog.iolog import read_iolog, write_iolog
+from wattbell.suites.traces.blkparse import read_blkparse
+from wattbell.suites.traces.statistics import statistics
 from wattbell.virtual.bustrace import read_header
 
 from tests.host.fuzzing import examples
@@ -44,7 +46,7 @@ def believable(frame: pl.DataFrame) -> None:
     assert len(frame) and dict(frame.schema) == {"t_us": pl.Int64, "action": pl.String, "offset": pl.Int64, "length": pl.Int64}
     assert frame["t_us"].min() == 0 and frame.null_count().sum_horizontal().item() == 0
     assert (frame["offset"] >= 0).all() and (frame["length"] >= 0).all()
-    found = traces.statistics(frame)
+    found = statistics(frame)
     assert found["read_bytes"] >= 0 and found["write_bytes"] >= 0
     json.dumps(found, allow_nan=False)
 
@@ -55,14 +57,14 @@ def test_any_iolog(tmp_path: Path, seed: int, changes: int, version: list[str], 
     path = tmp_path / "t.iolog"
     path.write_bytes((mixed(version, seed, changes) + free).encode("utf-8", "surrogatepass"))
     try:
-        frame = traces.read_iolog(path)
+        frame = read_iolog(path)
     except UsageError as error:
         assert "t.iolog" in str(error)
         return
     believable(frame)
     again = tmp_path / "again.iolog"
-    traces.write_iolog(again, frame)
-    assert traces.read_iolog(again).equals(frame.with_columns(pl.col("t_us") - pl.col("t_us").min()))
+    write_iolog(again, frame)
+    assert read_iolog(again).equals(frame.with_columns(pl.col("t_us") - pl.col("t_us").min()))
 
 
 @examples(500)
@@ -71,7 +73,7 @@ def test_any_blkparse(tmp_path: Path, seed: int, changes: int, free: bytes) -> N
     path = tmp_path / "t.txt"
     path.write_bytes(mixed(BLKPARSE, seed, changes).encode() + free)
     try:
-        frame = traces.read_blkparse(path)
+        frame = read_blkparse(path)
     except UsageError as error:
         assert "t.txt" in str(error)
         return
@@ -82,7 +84,7 @@ def test_waits_that_add_up_to_more_than_fits_are_refused(tmp_path: Path) -> None
     path = tmp_path / "t.iolog"
     path.write_text("fio version 2 iolog\nd add\n" + "d wait 4000000000000000000 0\n" * 3 + "d read 0 512\n")
     with pytest.raises(UsageError, match=r"t\.iolog:4: the waits"):
-        traces.read_iolog(path)
+        read_iolog(path)
 
 
 HEADER = b'{"profile": "p", "timing": "model", "source": "s", "notes": ["n"], "phases": [{"phase": 1, "name": "x"}]}'

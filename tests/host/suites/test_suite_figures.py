@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from wattbell.measure.phase import measure
 from wattbell.measure.source import Source
-from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
+from wattbell.suites.manifest import load_suite
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results
 from wattbell_spec.wire import CommandFlag

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from wattbell.errors import SimError, UsageError
-from wattbell.suites import load_suite, suite_names
 from wattbell.suites.jobs import scaled, sections
-from wattbell.suites.manifest import DATA, parse_manifest
+from wattbell.suites.listing import DATA, suite_names
+from wattbell.suites.manifest import load_suite, parse_manifest
 from wattbell.suites.units import size_bytes
 from wattbell.virtual import simulator
 

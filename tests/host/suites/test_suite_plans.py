@@ -11,9 +11,9 @@ import pytest
 from wattbell.campaign import real, virtual
 from wattbell.cli import output
 from wattbell.errors import UsageError
-from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive, from_profile
 from wattbell.suites.jobs import scaled, sections
+from wattbell.suites.manifest import load_suite
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.session import Choice, Session
 from wattbell.suites.units import size_bytes, time_s

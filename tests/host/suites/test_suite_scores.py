@@ -22,8 +22,8 @@ from wattbell.measure.source import Source
 from wattbell.measure.table import Commands
 from wattbell.measure.throughput import find_span
 from wattbell.present.suite.terminal import show
-from wattbell.suites import load_suite
 from wattbell.suites.drive import Drive
+from wattbell.suites.manifest import load_suite
 from wattbell.suites.outcome import Outcome
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test

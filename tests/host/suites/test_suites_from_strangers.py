@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from wattbell.campaign.real import refuse_jobs_without_drive
 from wattbell.errors import UsageError, WattbellError
-from wattbell.suites import load_suite
 from wattbell.suites.drive import from_profile
 from wattbell.suites.jobs import OPTIONS, of_a_suite, scaled, sections
-from wattbell.suites.manifest import DATA, parse_manifest
+from wattbell.suites.listing import DATA
+from wattbell.suites.manifest import load_suite, parse_manifest
 from wattbell.suites.plan import choose_tests
 
 GOOD = "[global]\nfilename=${WATTBELL_DRIVE}\nioengine=libaio\ndirect=1\n[a]\nrw=randread\nbs=4k\n"

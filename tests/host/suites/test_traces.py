@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattbell.errors import UsageError
-from wattbell.hostlog.iolog import parse_iolog
-from wattbell.suites.traces import footprint_bytes, make_trace, read_blkparse, read_iolog, statistics, write_iolog
-from wattbell.suites.traces.blkparse import parse_blkparse
+from wattbell.hostlog.iolog import parse_iolog, read_iolog, write_iolog
+from wattbell.suites.traces.blkparse import parse_blkparse, read_blkparse
+from wattbell.suites.traces.generate import footprint_bytes, make_trace
+from wattbell.suites.traces.statistics import statistics
 
 K = 1024
 # As published: reads, writes, GB read, GB written, sizes (0: below 4 KiB), sequential share.

@@ -11,7 +11,6 @@ from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.context import Context
 from wattbell.analysis.result import Analysis, Wakeup
-from wattbell.analysis.text import digits, duration
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
 from wattbell.present.capture.lanes import lanes
@@ -19,6 +18,7 @@ from wattbell.present.chart import Axis, Bar, Bars, Chart, Envelope, Line, Mark,
 from wattbell.present.colours import MUTED, POWER, Look, look
 from wattbell.present.joules import opcode_colour, stacked
 from wattbell.results import Known
+from wattbell.text import digits, duration
 
 _MAX_DETAILS = 6
 _RAIL_BINS = {"power": 1 << 15, "voltage": 1 << 13, "current": 1 << 13}

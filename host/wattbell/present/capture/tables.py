@@ -7,12 +7,12 @@ from typing import Any, Literal, cast
 
 from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
-from wattbell.analysis.text import NOTHING, clip, count, duration, si, signed, size_bytes
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
+from wattbell.text import NOTHING, clip, count, duration, si, signed, size_bytes
 
 _NAMES = 40
 """Length of a list of names, beyond which the rest is only counted."""

@@ -9,11 +9,11 @@ from rich.text import Text
 from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.result import Analysis
-from wattbell.analysis.text import concise, count, duration, si
 from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.present.around import around_rows
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.terminal import DIM, WholeText, drawn, words
+from wattbell.text import concise, count, duration, si
 
 
 def _header(result: Analysis) -> list[Text]:

@@ -10,7 +10,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from wattbell.analysis.result import EnergyShares
-from wattbell.analysis.text import NOTHING, concise
 from wattbell.jsondata import Json, JsonObject
 from wattbell.measure.encode import quantity_json
 from wattbell.measure.figure import Figure, ratio
@@ -22,6 +21,7 @@ from wattbell.present.terminal import WholeText, drawn, words
 from wattbell.results import Known, Run
 from wattbell.results.beside import Compared, Pair, beside, numbered
 from wattbell.results.energies import Energies, Quantity, Shares
+from wattbell.text import NOTHING, concise
 
 _MOST_BARS = 48
 """Beyond that the table says it alone."""

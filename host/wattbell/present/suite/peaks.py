@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wattbell.analysis.text import NOTHING
 from wattbell.measure.rail import OCP_WINDOWS_S, window_text
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import Cell, Column, Table, figure, text_column
+from wattbell.text import NOTHING
 
 
 def window_words(window: str) -> str:

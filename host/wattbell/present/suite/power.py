@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wattbell.analysis.text import NOTHING, duration, si, size_bytes
 from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import drive_key
 from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, measured_of
@@ -13,6 +12,7 @@ from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, feature, power_states
 from wattbell.results.limits import LARGEST
+from wattbell.text import NOTHING, duration, si, size_bytes
 
 FEATURES = (
     ("", "Controller", "controller"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wattbell.analysis.text import NOTHING
 from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import Entity, kind_in, titles_of
 from wattbell.present.table import Cell, Column, Table, figure, text_column
 from wattbell.results import Known
 from wattbell.suites.kinds import Place
+from wattbell.text import NOTHING
 
 
 def starts(found: Sequence[Entity]) -> Section:

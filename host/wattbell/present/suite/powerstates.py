@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wattbell.analysis.text import NOTHING, si
 from wattbell.measure.figure import Figure
 from wattbell.present.chart import readable, shown
 from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, power_states
+from wattbell.text import NOTHING, si
 
 Measured = Mapping[int, Mapping[str, Known]]
 IDLE, BURST, SEQUENTIAL = "idlp_w", "actp1_w", "actp2_w"

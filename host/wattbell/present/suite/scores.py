@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wattbell.analysis.text import digits
 from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.entities import behind as grey
 from wattbell.results import Known, Point, Run, Score, TestResult
 from wattbell.suites.kinds import Kind, Place
+from wattbell.text import digits
 
 _LESS_IS_BETTER = {"W", "s", "J"}
 _SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")

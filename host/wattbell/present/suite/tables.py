@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.analysis.names import size_text
-from wattbell.analysis.text import NOTHING, count
 from wattbell.present.around import worded
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
 from wattbell.results import Known, Point, Run
+from wattbell.text import NOTHING, count
 
 
 def matrices(found: Sequence[Entity]) -> Section:

@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from wattbell.analysis.text import NOTHING, count, si
 from wattbell.measure.figure import Figure
 from wattbell.present.chart import MOST_EXACT
 from wattbell.present.suite.peaks import window_words
@@ -21,6 +20,7 @@ from wattbell.present.terminal import DIM, drawn
 from wattbell.results.model import parse
 from wattbell.suites.kind import RATES, first_of
 from wattbell.suites.kinds import Place, kind_of
+from wattbell.text import NOTHING, count, si
 
 _CONDITION = {"test-data": "test's data only", "full": "full drive", "empty": "empty drive"}
 _PREFIXES = {"n": 1e9, "µ": 1e6, "m": 1e3, "k": 1e-3, "M": 1e-6, "G": 1e-9}

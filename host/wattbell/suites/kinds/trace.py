@@ -15,7 +15,7 @@ from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
 from ..session import Steps
 from ..suite import Test
-from ..traces import COMPOSITIONS
+from ..traces.composition import COMPOSITIONS
 
 
 class Trace(Kind):

@@ -21,6 +21,7 @@ import polars as pl
 
 from ...errors import UsageError
 from ...hostlog.iolog import append_entries, start_iolog
+from ...nearest import did_you_mean
 from .composition import BELOW_4K, COMPOSITIONS, OTHER_SIZES, Composition
 
 Float = npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ def _composition(name: str) -> Composition:
     try:
         return COMPOSITIONS[name]
     except KeyError:
-        raise UsageError(f"There is no composition {name}; known: {', '.join(COMPOSITIONS)}.") from None
+        raise UsageError(f"There is no composition {name}; known: {', '.join(COMPOSITIONS)}.{did_you_mean(name, COMPOSITIONS)}") from None
 
 
 def _bisect(f: Callable[[float], float], low: float, high: float) -> float:

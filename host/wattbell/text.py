@@ -1,14 +1,28 @@
-"""Figures as text: as many digits as the uncertainty allows, SI prefixes, one minus sign, an en dash for nothing."""
+"""Figures as text: as many digits as the uncertainty allows, SI prefixes, one minus sign, an en dash for nothing.
+
+Every command imports this module before it knows what to do. The module therefore imports nothing but the standard library.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-
-from wattbell.measure.figure import Figure
+from typing import Protocol
 
 NOTHING = "–"
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+class Uncertain(Protocol):
+    """Has a value and its expanded uncertainty, both in one unit: a :class:`wattbell.measure.figure.Figure`."""
+
+    @property
+    def value(self) -> float | None:
+        """The value; None where there is none."""
+
+    @property
+    def u(self) -> float | None:
+        """The expanded uncertainty; None where none can be given."""
 
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -69,7 +83,7 @@ def places_for(u: float) -> int:
     return 0 if u <= 0 or not math.isfinite(u) else min(9, max(0, 1 - math.floor(math.log10(u))))
 
 
-def concise(fig: Figure | None, scale: float = 1.0) -> str:
+def concise(fig: Uncertain | None, scale: float = 1.0) -> str:
     """``1.4496(14)``: the uncertainty in units of the last digits, as the GUM (7.2.2) has it."""
     if fig is None or fig.value is None:
         return NOTHING
