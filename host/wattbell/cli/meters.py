@@ -26,8 +26,10 @@ def meters(
         output.print_json([{name: getattr(kind, name) for name in names} for kind in KINDS.values()])
         return
     for name, kind in KINDS.items():
-        state = ("installed", "green") if kind.lacks is None else (kind.lacks, "yellow")
+        state = ("installed", "green") if kind.lacks is None else ("not installed", "yellow")
         output.out.print(Text.assemble((name, "bold"), f"  {kind.what}  ", state), soft_wrap=True)
+        if kind.lacks is not None:
+            output.out.print(Text(f"  {kind.lacks}"), soft_wrap=True)
         for line in _lines(kind.usage, output.out.width):
             output.out.print(Text(line), soft_wrap=True)
 

@@ -214,7 +214,7 @@ def test_each_meter_is_listed_as_it_is_given_in_no_more_than_the_width(
 ) -> None:
     monkeypatch.setattr(output, "out", output.PlainConsole(width=width, file=sys.stdout))
     list_meters()
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= width
-    joined = "".join(line.strip() for line in said.splitlines())
+    lines = [line for line in capsys.readouterr().out.splitlines() if " install " not in line]  # a command with a path stays whole
+    assert max(map(len, lines)) <= width
+    joined = "".join(line.strip() for line in lines)
     assert all(f"--meter {kind.usage}" in joined for kind in meters.KINDS.values())
