@@ -282,7 +282,7 @@ APART = (
     Apart("sim replay", "--qemu-log", "--bus-trace", "Give one of --qemu-log LOG and --bus-trace FILE."),
 )  # fmt: skip
 _POINTS = "{option} is of the points that are read, and there is none: add --point VOLTS,AMPERES or --prompt, or leave it out."
-_CLOCKS = "{option} is of the clocks of the work, and none is imported: add --fio or --trace, or leave it out."
+_CLOCKS = "{option} places work on the clock of the rail, and no work is imported: add --fio or --trace, or leave it out."
 NEEDS = (
     Needs("record", "--statistics-out", ("--statistics",), "--statistics-out needs a period: add --statistics 1s."),
     *(Needs("import", option, ("--fio", "--trace"), _CLOCKS) for option in ("--align", "--align-u", "--offset")),

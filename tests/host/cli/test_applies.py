@@ -512,9 +512,9 @@ record --out c --meter ppk2:x --lba-size 512               | --lba-size is for a
 record --out c --meter ppk2:x --attach f                   | --attach is for a rig
 record --out c --meter ppk2:x --keep-stream                | --keep-stream is for a rig
 record --out c --statistics-out s.csv                      | --statistics-out needs a period
-import w.csv --out c --align edges                         | --align is of the clocks of the work, and none is imported
-import w.csv --out c --align-u 0.1                         | --align-u is of the clocks of the work
-import w.csv --out c --offset 1,0.1                        | --offset is of the clocks of the work
+import w.csv --out c --align edges                         | --align places work on the clock of the rail
+import w.csv --out c --align-u 0.1                         | --align-u places work on the clock of the rail
+import w.csv --out c --offset 1,0.1                        | --offset places work on the clock of the rail
 import w.csv --out c --fio f --align-u 0.1                 | --align-u is for --align utc
 import w.csv --out c --fio f --align edges --align-u 0.1   | --align-u is for --align utc
 import w.csv --out c --fio f --offset 1,0.1 --align edges  | --offset is a way to align of its own
