@@ -158,7 +158,7 @@ def test_readmes_output_is_what_its_command_prints(tmp_path: Path) -> None:
     block = README.split("```text\n")[1].split("```")[0].splitlines()
     assert len(block) == 8 and sum("(" in line for line in block) >= 4
     command = next(line for line in README.splitlines() if line.startswith("wattbell run quick")).split()[1:]
-    command[command.index("--out") + 1] = str(tmp_path / "out")
+    command += ["--out", str(tmp_path / "out")]
     told = subprocess.run(
         [sys.executable, "-m", "wattbell", *command, "--no-store"],
         env={**os.environ, "WATTBELL_RUNTIME": str(tmp_path / "runtime")},

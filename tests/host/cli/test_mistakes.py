@@ -132,5 +132,5 @@ def test_a_suite_a_test_or_a_drive_that_is_nearly_one(mistaken: Any) -> None:
 def test_a_meter_a_format_or_a_trace_that_is_nearly_one(mistaken: Any) -> None:
     assert mistaken("record", "--out", "o", "--meter", "ppk:/dev/ttyACM0").endswith("Did you mean ppk2?")
     assert mistaken("import", "none.csv", "--out", "o", "--format", "joulescope").endswith("Did you mean joulescope-csv?")
-    assert mistaken("import", "none.csv", "--out", "o", "--align", "edge").endswith("Did you mean edges?")
+    assert mistaken("import", "none.csv", "--out", "o", "--fio", "f.json", "--align", "edge").endswith("Did you mean edges?")
     assert mistaken("trace", "make", "haevy", "--out", "o").endswith("Did you mean heavy?")
