@@ -10,7 +10,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -44,6 +44,9 @@ rtl-tests: setup controller  ## the same, built soon rather than fast, for the t
 
 wheels: setup sim rtl  ## the wheels wattbell and wattbell_sim in build/wheels: what docs/install.md installs; tools/try-wheels.sh tries them
 	@$(PY) -m tools.wheels
+
+wheels-check: wheels  ## both wheels installed and used where neither a compiler nor the checkout is to be seen
+	@tools/try-wheels.sh
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh

@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+
+from wattbell import __version__
 
 from tools.wheel_notices import notices
 
@@ -34,8 +35,7 @@ class WheelError(Exception):
 
 def version() -> str:
     """Version of both wheels."""
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        return str(tomllib.load(file)["project"]["version"])
+    return __version__
 
 
 def pure_wheel(out: Path) -> Path:
