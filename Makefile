@@ -54,8 +54,8 @@ guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build
 .PHONY: demo-takes
 demo-takes:
 	@if [ -f build/rtl/lib_x4_word.so ] && [ -x sim/target/release/wattbell-rig ]; then \
-	  echo "demo: about 2 minutes on two cores (more where something is to be built again)"; \
-	else echo "demo: about 5 minutes on two cores: packages and builds take 3, once; the measurement takes 2"; fi
+	  echo "demo: about 1 minute on two cores (more where something is to be built again)"; \
+	else echo "demo: about 6 minutes on two cores: packages and builds take 5, once; the measurement takes 1"; fi
 
 # Cargo builds while pip downloads.
 demo: demo-takes  ## virtual rig, Intel 660p, short suite, report

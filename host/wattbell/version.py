@@ -11,7 +11,7 @@ from . import __version__
 
 @cache
 def described(package: Path = Path(__file__).parent) -> str:
-    """``0.1.0 (sha256 0123456789ab)``: the version, and the start of a hash over the names and contents of all modules of the package, in
+    """``0.2.0 (sha256 0123456789ab)``: the version, and the start of a hash over the names and contents of all modules of the package, in
     order of name. It tells results of edited code from those of the released code."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):

@@ -111,6 +111,10 @@ def test_the_citation_is_valid_and_of_this_version() -> None:
     assert (cited["version"], cited["license"], cited["abstract"]) == (__version__, project["license"], project["description"] + ".")
 
 
+def test_the_simulator_is_of_this_version() -> None:
+    assert tomllib.loads((ROOT / "sim/Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"] == __version__
+
+
 def test_readmes_picture_is_of_the_reference_set_as_it_is() -> None:
     with Image.open(power_picture.OUT) as picture:
         assert picture.info.get("Comment") == power_picture.digest(), "make picture"

@@ -115,7 +115,7 @@ def _dies_with_us() -> list[str]:
 
 
 def version(name: str) -> str:
-    """``0.1.0 (sha256 0123456789ab)``: what the program says, and the beginning of the hash of its file. SimError when it fails."""
+    """``0.2.0 (sha256 0123456789ab)``: what the program says, and the beginning of the hash of its file. SimError when it fails."""
     path = find_program(name)
     try:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
