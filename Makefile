@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PY := .venv/bin/python
-CARGO := cargo --config net.retry=5
+# without make's job server, which only sub-makes may use
+CARGO := MAKEFLAGS= cargo --config net.retry=5
 OUT ?= build/demo
 # what is set up and built: `dev` all that tests need, `run` what the demo needs
 LEVEL ?= dev
@@ -22,8 +23,9 @@ debian:
 setup: debian  ## Debian packages, Python packages, Verilator
 	@tools/setup.sh $(LEVEL)
 
+# Two programs of the whole workspace: with other features of its crates, the next target would build them again.
 sim: debian  ## SSD model, virtual rig and guest tools (Rust, release)
-	@cd sim && $(CARGO) build --release --quiet $(call only_run,-p wattbell-ssd -p wattbell-rig)
+	@cd sim && $(CARGO) build --release --quiet $(call only_run,--workspace --bin wattbell-ssd --bin wattbell-rig)
 
 controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
 	@$(PY) -m wattbell_gateware.generate --out build/rtl --variant controller
