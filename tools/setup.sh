@@ -6,6 +6,7 @@
 # Needs root or sudo only while Debian packages are missing. Every failure names what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset MAKEFLAGS MFLAGS # cargo warns of make's job server, which it cannot use here
 level="${1:-dev}"
 part="${2:-all}"
 stamp_dir=build/setup

@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.faults.faultline import CUT, Pieces
 from tests.patience import PATIENCE_S
@@ -73,14 +76,28 @@ class Bench:
         return self.start([*command, *options], **more)
 
     def finish(self, recorder: subprocess.Popen[str]) -> tuple[int, str]:
-        """Ctrl-C if the recorder is still running when all is sent; returns its exit code and its messages."""
+        """Ctrl-C if the recorder still waits when all is sent and read; returns its exit code and its messages."""
         wait_for(lambda: recorder.poll() is not None or self.sent >= self.size, "the stream's end")
-        try:
-            _, said = recorder.communicate(timeout=1.5)
-        except subprocess.TimeoutExpired:
+        if waits(recorder):
             recorder.send_signal(signal.SIGINT)
-            _, said = recorder.communicate(timeout=PATIENCE_S)
+        _, said = recorder.communicate(timeout=PATIENCE_S)
         return recorder.returncode, said
+
+
+def waits(process: subprocess.Popen[str]) -> bool:
+    """Whether a process comes to rest, True, or ends, False. On a busy machine a process that still works may need long for its end."""
+    spent_s: deque[float] = deque(maxlen=15)
+    while process.poll() is None:
+        try:
+            seen = psutil.Process(process.pid)
+            times, runs = seen.cpu_times(), seen.status() == psutil.STATUS_RUNNING
+        except psutil.Error:
+            continue  # it has ended
+        spent_s.append(times.user + times.system)
+        if len(spent_s) == spent_s.maxlen and not runs and spent_s[-1] - spent_s[0] < 0.1:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
