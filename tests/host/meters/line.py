@@ -51,7 +51,8 @@ class PtyDevice:
     def unplug(self) -> None:
         """From within the thread: the port vanishes, once the host has read what was sent (what it has not, the kernel throws away)."""
         quiet = 0
-        while quiet < 50 and not self.gone.wait(0.002):  # what the line discipline has not taken over yet is not counted
+        # On a busy machine the line discipline takes bytes over late. Until then FIONREAD does not count them.
+        while quiet < 1000 and not self.gone.wait(0.002):
             unread = fcntl.ioctl(self._slave, termios.FIONREAD, struct.pack("i", 0))
             quiet = 0 if any(unread) else quiet + 1
         self.gone.set()
