@@ -30,13 +30,16 @@ def test_a_guest_that_does_nothing_is_ended(tmp_path: Path) -> None:
     assert guest.returncode == -9 and time.monotonic() - began > 1
 
 
-def test_what_is_read_for_the_guest_counts(tmp_path: Path) -> None:
+def test_what_is_read_for_the_guest_counts() -> None:
     with subprocess.Popen(READ) as server, subprocess.Popen(SLEEP) as still:
-        for process, alive in ((server, True), (still, False)):
-            time.sleep(0.5)  # Python has started
-            signs = SignsOfLife([], [process])
-            signs.quiet_s()
-            time.sleep(0.5)
-            assert (signs.quiet_s() < 0.4) == alive
+        lively, quiet = SignsOfLife([], [server]), SignsOfLife([], [still])
+        while quiet.quiet_s() < 1:  # Python has started
+            time.sleep(0.05)
+        last_s = lively.quiet_s()
+        while (now_s := lively.quiet_s()) >= last_s:  # until a read is seen
+            last_s = now_s
+            time.sleep(0.05)
+        time.sleep(0.5)
+        assert quiet.quiet_s() > 1.5
         server.kill()
         still.kill()
