@@ -165,9 +165,10 @@ def test_readmes_output_is_what_its_command_prints(tmp_path: Path) -> None:
     command += ["--out", str(tmp_path / "out")]
     told = subprocess.run(
         [sys.executable, "-m", "wattbell", *command, "--no-store"],
-        env={**os.environ, "WATTBELL_RUNTIME": str(tmp_path / "runtime")},
+        env={**os.environ, "WATTBELL_RUNTIME": str(tmp_path / "runtime"), "COLUMNS": "160"},
         capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     printed = [line.rstrip().replace("\u202f", " ") for line in told.stdout.splitlines()]  # a narrow space within numbers
+    assert not [line for line in block if line not in printed], told.stdout + told.stderr
     places = [printed.index(line) for line in block]
     assert places == sorted(places)
