@@ -57,7 +57,7 @@ guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build
 demo-takes:
 	@if [ -f build/rtl/lib_x4_word.so ] && [ -x sim/target/release/wattbell-rig ]; then \
 	  echo "demo: about 1 minute on two cores (more where something is to be built again)"; \
-	else echo "demo: about 6 minutes on two cores: packages and builds take 5, once; the measurement takes 1"; fi
+	else echo "demo: about 4 minutes on two cores: packages and builds take 3, once; the measurement takes less than 1"; fi
 
 # Cargo builds while pip downloads.
 demo: demo-takes  ## virtual rig, Intel 660p, short suite, report
@@ -70,7 +70,7 @@ test:  ## everything CI runs
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
 	@$(MAKE) --no-print-directory test-python
 
-bare:  ## demo, test and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (45 minutes; root; BARE="--load 2")
+bare:  ## demo, test and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (40 minutes; root; BARE="--load 2")
 	@python3 tools/bare.py $(BARE)
 
 test-rust: setup
