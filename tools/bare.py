@@ -9,8 +9,8 @@
                                               in a root that stayed, with HEAD of now and all that was built there
 
 The root has Debian's packages of priority `important`, plus ca-certificates, git and make. HEAD is cloned into it. The root shares the
-kernel, the network and the configuration of the package sources with this machine, and ``../shared`` if that exists. Nothing else of this
-machine is visible inside: namespaces of mounts, processes, IPC and host name keep it out.
+kernel with its loop devices, the network and the configuration of the package sources with this machine, and ``../shared`` if that exists.
+Nothing else of this machine is visible inside: namespaces of mounts, processes, IPC and host name keep it out.
 
 Needs Debian (or a machine with mmdebstrap and Debian's keyring), root, and 12 GB below /var/tmp (``--dir``).
 """
@@ -66,6 +66,7 @@ mknod -m 666 dev/full c 1 7
 mknod -m 666 dev/random c 1 8
 mknod -m 666 dev/urandom c 1 9
 mknod -m 666 dev/tty c 5 0
+cp -a /dev/loop* dev/ 2>/dev/null || true
 mkdir dev/pts dev/shm
 ln -s pts/ptmx dev/ptmx
 ln -s /proc/self/fd dev/fd
