@@ -1,8 +1,8 @@
 """``make bench``: all of the project's speed figures in one run, each beside its target.
 
-Runs ``model.py``, ``rtl.py``, ``host_bench.py``, ``analysis.py``, ``view.py`` and (where Chromium is installed) ``view_page.py`` one after
-the other (they would disturb each other) and prints their results as one table, or as one JSON object with ``--json``. A missed target is
-printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more.
+Runs ``start.py``, ``model.py``, ``rtl.py``, ``host_bench.py``, ``analysis.py``, ``view.py`` and (where Chromium is installed)
+``view_page.py`` one after the other (they would disturb each other) and prints their results as one table, or as one JSON object with
+``--json``. A missed target is printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more.
 For root the live recording and the page run before everything else on the machine (``--urgent``).
 """
 
@@ -48,6 +48,7 @@ def main() -> None:
     urgent = [] if os.geteuid() else ["--urgent"]
     result = {
         "machine": machine,
+        "start": measured("start"),
         "model": measured("model", *(["--suite"] if arguments.suite else [])),
         "rtl": measured("rtl"),
         "view": measured("view", "--json"),
