@@ -2,7 +2,8 @@
 
 Runs ``start.py``, ``model.py``, ``rtl.py``, ``host_bench.py``, ``analysis.py``, ``view.py`` and (where Chromium is installed)
 ``view_page.py`` one after the other (they would disturb each other) and prints their results as one table, or as one JSON object with
-``--json``. A missed target is printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as well, half an hour more.
+``--json``. A missed target is printed; it is not an error. It takes five to ten minutes; with ``--suite``, which times an unscaled suite as
+well, half an hour more.
 For root the live recording and the page run before everything else on the machine (``--urgent``).
 """
 
