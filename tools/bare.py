@@ -113,6 +113,7 @@ def make_root(root: Path) -> None:
     """A new Debian 12 in ``root``, with the commit and the configuration of the package sources. Raises GuestError."""
     command = [
         *("mmdebstrap", "--mode=root", "--variant=important", "--format=directory", f"--include={','.join(INCLUDED)}"),
+        '--aptopt=Acquire::Retries "3"',
         *(*proxy_options(), "bookworm", str(root), *sources()),
     ]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -52,11 +52,11 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root=(sudo)
   fi
   say "installing Debian packages: ${missing[*]}"
-  "${as_root[@]}" apt-get update -qq || die "apt-get update failed: check the machine's package sources"
+  "${as_root[@]}" apt-get -o Acquire::Retries=3 update -qq || die "apt-get update failed: check the machine's package sources"
   for p in "${missing[@]}"; do
     apt-cache show "$p" >/dev/null 2>&1 || die "Debian package '$p' is not to be had from this machine's package sources"
   done
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 install -y -qq --no-install-recommends "${missing[@]}" \
     >"$stamp_dir/apt.log" 2>&1 || { tail -n 20 "$stamp_dir/apt.log" >&2; die "apt-get could not install: ${missing[*]}"; }
 fi
 cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and rustc-web did not bring it"

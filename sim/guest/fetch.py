@@ -106,6 +106,7 @@ def unpack_tree(stack: Stack) -> None:
             "--format=directory",
             f"--include={','.join(PACKAGES)}",
             '--aptopt=APT::Install-Recommends "false"',
+            '--aptopt=Acquire::Retries "3"',
             *proxy_options(),
             '--setup-hook=mkdir -p "$1/etc/apt/preferences.d"',
             f'--setup-hook=cp {pin} "$1/etc/apt/preferences.d/wattbell"',
