@@ -1,8 +1,8 @@
 """Single faults put into the code, and the tests that should notice: ``make mutants``.
 
 Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
-once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over four packages of the host, with the
-tests of the host that execute the changed line (coverage by test), quickest first.
+once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over the Python code of the host, the board,
+the guest and the tools, with the tests that execute the changed line (coverage by test, child processes included), quickest first.
 
 Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
 Of the made ones some change nothing that can be seen: ``tests/mutants/equivalent.toml`` argues which, and they are counted apart.
@@ -32,6 +32,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,7 +45,16 @@ ARGUED = KEPT / "equivalent.toml"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs, {} -->", "<!-- end of generated -->"
 
-PACKAGES = ("analysis", "measure", "wire", "capture", "suites")
+OTHER = {"hw": "hw", "guest": "sim/guest", "tools": "tools"}
+"""Areas of made faults outside the host package, with their folders; each package of the host is an area by its name."""
+TOP = "wattbell"
+"""Area of the modules that lie in the host package itself."""
+NOT_MADE = ("host/wattbell/sigrok/",)
+"""Decoders that sigrok runs in a Python of its own: no coverage is to be had, and kept faults stand for them."""
+TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/guest/|e2e/|clients/)test_\w+\.py"
+"""Tests that made faults get."""
+SLOW = r"tests/(e2e/test_(real_\w+|nvme_cli|plan_steps|record_disk|late_attach|power_on|wheel)|clients/.*rig|hw/.*_load)\.py"
+"""Tests left out of the map: they boot a guest or build a wheel, which takes longer than any fault's budget."""
 _LONGEST_S = 1800
 """Time limit for tests that only wait and compute nothing."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
@@ -115,6 +125,9 @@ def environment(scratch: str | None = None) -> dict[str, str]:
     """Environment of the tests: the clone's packages come before the installed ones."""
     path = os.pathsep.join(str(Work.clone / name) for name in ("spec", "host", "gateware"))
     more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
+    built = ROOT / "sim" / "target" / "release"
+    if (built / "wattbell-rig").is_file() and not (Work.clone / "sim" / "target").exists():
+        more["WATTBELL_SIM_BIN"] = str(built)  # of this checkout, for faults in Python; a fault in Rust is built in the clone
     if scratch:
         more |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
     return {**os.environ, **more}
@@ -340,28 +353,56 @@ def _lines_of(blob: str | None) -> int:
     return git("cat-file", "blob", blob, folder=Work.clone).count("\n") if blob else -1
 
 
+PLUGIN = """import json, os
+import pytest
+
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(os.environ["MUTANTS_REPORT"], "a") as out:
+            out.write(json.dumps([report.nodeid.partition("@")[0], report.outcome, report.duration]) + "\\n")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    os.environ["MUTANTS_TEST"] = item.nodeid.partition("@")[0] + "|setup"
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    os.environ["MUTANTS_TEST"] = item.nodeid.partition("@")[0] + "|run"
+"""
+"""Plugin of pytest for the map: the duration of each test, and the name under which child processes report their coverage."""
+
+CHILD = """import os
+if "MUTANTS_TEST" in os.environ:
+    import coverage
+    coverage.process_startup()
+"""
+"""Start of each Python process that a test starts."""
+
+
 class TestMap:
-    """Which tests execute a line, and how long each takes: from runs of the host's tests, file by file, repeated when the file, or the
-    length of a source it executes, changed."""
+    """Which tests execute a line, and how long each takes: from runs of the tests (``TESTED_BY``), file by file, repeated when the file, or
+    the length of a source that the file executes, changed."""
 
     __test__ = False
 
     def __init__(self) -> None:
         self.path = Work.build / "map.json"
+        folders = ("spec", "host", "tests", *OTHER.values())
         try:
             data = json.loads(self.path.read_text())
         except FileNotFoundError:
             data = {"support": "", "blobs": {}, "seconds": {}, "lines": {}}
-        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", "spec", "host", "tests", folder=Work.clone)
+        tree = git("ls-tree", "-r", "--format=%(path)%x09%(objectname)", "HEAD", *folders, folder=Work.clone)
         blobs = dict(line.split("\t") for line in tree.splitlines())
-        files = [name for name in blobs if re.fullmatch(r"tests/host/(\w+/)*test_\w+\.py", name)]
-        helpers = [name for name in sorted(blobs) if re.fullmatch(r"tests/(host/(\w+/)*|e2e/)?(?!test_)\w+\.py", name)]
+        files = [name for name in blobs if re.fullmatch(TESTED_BY, name) and not re.fullmatch(SLOW, name)]
+        helper = r"tests/((host|hw|tools|docs|sim|clients|e2e)/(\w+/)*)?(?!test_)\w+\.py"
+        helpers = [name for name in sorted(blobs) if re.fullmatch(helper, name)]
         support = hashlib.sha256("".join(f"{blobs[name]}{name}" for name in helpers).encode()).hexdigest()
         if data["support"] != support:
             data = {"support": support, "blobs": {}, "seconds": {}, "lines": {}}
         other = {name for name in {*data["blobs"], *blobs} if data["blobs"].get(name) != blobs.get(name) and name.endswith(".py")}
         changed = {name for name in other if name in files or _lines_of(data["blobs"].get(name)) != _lines_of(blobs.get(name))}
-        sources = {name for name in changed if name.startswith(tuple(f"host/wattbell/{package}/" for package in PACKAGES))}
+        sources = {name for name in changed if area_of(name)}
         stale = set(files) & changed
         for name in sources & data["lines"].keys():
             stale |= {node.partition("::")[0] for nodes in data["lines"][name].values() for node in nodes}
@@ -380,19 +421,24 @@ class TestMap:
         from coverage import CoverageData
 
         print(f"coverage by test of {len(files)} files", flush=True)
-        report, data = Work.build / "map.jsonl", Work.build / "coverage"
-        for path in (report, data):
+        report, data, plugin = Work.build / "map.jsonl", Work.build / "coverage", Work.build / "plugin"
+        for path in (report, *Work.build.glob("coverage*")):
             path.unlink(missing_ok=True)
-        (Work.build / "mutants_durations.py").write_text(
-            "import json, os\n"
-            "def pytest_runtest_logreport(report):\n"
-            "    with open(os.environ['MUTANTS_REPORT'], 'a') as out:\n"
-            "        out.write(json.dumps([report.nodeid, report.outcome, report.duration]) + '\\n')\n"
+        plugin.mkdir(exist_ok=True)
+        (plugin / "mutants_map.py").write_text(PLUGIN)
+        (plugin / "sitecustomize.py").write_text(CHILD)
+        measured = "\n    ".join(["host/wattbell", *OTHER.values()])
+        (plugin / "parent.ini").write_text(f"[run]\nsource =\n    {measured}\n")
+        measured = "\n    ".join(str(Work.clone / folder) for folder in ("host/wattbell", *OTHER.values()))
+        (plugin / "child.ini").write_text(
+            f"[run]\nsource =\n    {measured}\ndata_file = {data}.child\nparallel = true\nsigterm = true\ncontext = ${{MUTANTS_TEST}}\n"
         )
         env = environment() | {"MUTANTS_REPORT": str(report), "COVERAGE_FILE": str(data)}
-        env["PYTHONPATH"] += os.pathsep + str(Work.build)
-        subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants_durations", "--hypothesis-seed=0",
-                        "-o", "timeout=0", "--cov=host/wattbell", "--cov-context=test", "--cov-report=", *files],
+        env["COVERAGE_PROCESS_START"] = str(plugin / "child.ini")
+        env["PYTHONPATH"] += os.pathsep + str(plugin)
+        subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants_map", "--hypothesis-seed=0",
+                        "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "-o", "timeout=0",
+                        "--cov", f"--cov-config={plugin / 'parent.ini'}", "--cov-context=test", "--cov-report=", *files],
                        cwd=Work.clone, env=env, stdout=subprocess.DEVNULL)  # fmt: skip
         bad = set()
         for line in report.read_text().splitlines():
@@ -406,17 +452,22 @@ class TestMap:
         of_file: dict[str, list[str]] = {}
         for node in self.seconds:
             of_file.setdefault(node.partition("::")[0], []).append(node)
-        cov = CoverageData(str(data))
-        cov.read()
-        for measured in cov.measured_files():
-            lines = self._lines.setdefault(str(Path(measured).relative_to(Work.clone)), {})
-            for number, contexts in cov.contexts_by_lineno(measured).items():
-                tests: set[str] = set(lines.get(str(number), []))
-                for context in contexts:
-                    node, _, when = context.rpartition("|")
-                    # what a module or a session sets up in the name of one test serves them all
-                    tests.update(of_file.get(node.partition("::")[0], []) if when == "setup" else [node])
-                lines[str(number)] = sorted(tests & self.seconds.keys())
+        for path in sorted(Work.build.glob("coverage*")):
+            cov = CoverageData(str(path))
+            cov.read()
+            for file in cov.measured_files():
+                self._add(file, cov.contexts_by_lineno(file), of_file)
+
+    def _add(self, file: str, contexts_by_line: dict[int, list[str]], of_file: dict[str, list[str]]) -> None:
+        """Adds the tests that executed the lines of a file. A fixture of a module or a session runs in the name of one test, and serves
+        all tests of that file."""
+        lines = self._lines.setdefault(str(Path(file).relative_to(Work.clone)), {})
+        for number, contexts in contexts_by_line.items():
+            tests: set[str] = set(lines.get(str(number), []))
+            for context in contexts:
+                node, _, when = context.rpartition("|")
+                tests.update(of_file.get(node.partition("::")[0], []) if when == "setup" else [node])
+            lines[str(number)] = sorted(tests & self.seconds.keys())
 
     def tests(self, file: str, lines: Iterable[int], budget_s: float) -> list[str]:
         """Tests that execute one of the lines; for a line executed at import, any line of the file, or all tests of the package. Quickest
@@ -427,7 +478,7 @@ class TestMap:
             hit = list(known.values())
         found = {node for nodes in hit for node in nodes}
         if hit and not found:
-            found = {node for node in self.seconds if node.startswith(f"tests/host/{Path(file).parent.name}/")}
+            found = {node for node in self.seconds if node.startswith(f"tests/host/{area_of(file)}/")}
         ordered = sorted(found, key=lambda node: self.seconds[node])
         total = itertools.accumulate(self.seconds[node] for node in ordered)
         return [node for k, (node, until) in enumerate(zip(ordered, total)) if not k or until <= budget_s]
@@ -449,15 +500,25 @@ class Place:
         return hashlib.sha256(f"{seed} {self.file} {self.operator} {self.occurrence}".encode()).digest()
 
 
-def made_faults(areas: Sequence[str]) -> list[Place]:
-    """Every fault that can be made in the packages."""
+def area_of(file: str) -> str:
+    """Area of a Python file by its path from the checkout's top; empty for a file in which no faults are made."""
+    if not file.endswith(".py") or file.startswith(NOT_MADE):
+        return ""
+    if match := re.match(r"host/wattbell/(?:(\w+)/)?\w", file):
+        return match[1] or TOP
+    return next((area for area, folder in OTHER.items() if file.startswith(f"{folder}/")), "")
+
+
+def made_faults() -> list[Place]:
+    """Every fault that can be made."""
     found = []
-    for area in areas:
-        for path in sorted((Work.clone / "host" / "wattbell" / area).rglob("*.py")):
-            name, source = str(path.relative_to(Work.clone)), path.read_text(encoding="utf-8")
-            for operator, _, occurrence, line, _ in places(source):
-                key = hashlib.sha256("\0".join((name, operator, str(occurrence), source)).encode()).hexdigest()[:16]
-                found.append(Place(area, name, operator, occurrence, line, key))
+    for name in git("ls-files", "*.py", folder=Work.clone).splitlines():
+        if not (area := area_of(name)):
+            continue
+        source = (Work.clone / name).read_text(encoding="utf-8")
+        for operator, _, occurrence, line, _ in places(source):
+            key = hashlib.sha256("\0".join((name, operator, str(occurrence), source)).encode()).hexdigest()[:16]
+            found.append(Place(area, name, operator, occurrence, line, key))
     return found
 
 
@@ -629,8 +690,12 @@ def main() -> None:
     )
     parser.add_argument("--kept", action="store_true", help="only the faults kept as data")
     parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray makes")
-    parser.add_argument("--area", action="append", help="only this area (again for more): " + ", ".join(PACKAGES) + ", or one of the lists")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of those that are made, by chance; without it all of them")
+    parser.add_argument(
+        "--area", action="append", help="only this area (again for more): a package of the host, hw, guest, tools, or one of the lists"
+    )
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument("--sample", type=int, metavar="N", help="so many of the made faults, by chance; without it all of them")
+    number.add_argument("--each", type=int, metavar="N", help="so many of the made faults of each area, by chance")
     parser.add_argument("--seed", type=int, default=1, help="of the chance (%(default)s)")
     parser.add_argument("--minutes", type=float, help="stop after so long; the next run goes on")
     parser.add_argument(
@@ -679,20 +744,29 @@ def campaign(arguments: argparse.Namespace) -> None:
     commit = clone(arguments.commit)
     results, green = Results(), Green(commit)
     kept = kept_faults(Work.clone)
-    known = {*PACKAGES, *(fault.area for fault in kept)}
+    files = git("ls-files", "*.py", folder=Work.clone).splitlines()
+    areas = sorted({area for name in files if (area := area_of(name))})
+    known = {*areas, *(fault.area for fault in kept)}
     if unknown := set(arguments.area or []) - known:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
     of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
-    every = [] if arguments.kept else made_faults(PACKAGES)
+    every = [] if arguments.kept else made_faults()
     arguments_kept = arguments_of(Work.clone)
     if every and (left := useless(arguments_kept, every)):
         raise Mistake("\n".join(f"{ARGUED.name}: about no fault: {argument.file}, {argument.line}" for argument in left))
     results.argue(every, arguments_kept)
-    of_made = {area: sum(place.area == area for place in every) for area in PACKAGES}
+    of_made = {area: sum(place.area == area for place in every) for area in areas}
     current = {fault.key for fault in kept} | {place.key for place in every}
     kept = [fault for fault in kept if not arguments.area or fault.area in arguments.area]
     every = [place for place in every if not arguments.area or place.area in arguments.area]
     every = sorted(every, key=lambda place: place.draw(arguments.seed))[: arguments.sample]
+    if arguments.each:
+        turns: Counter[str] = Counter()
+        drawn, every = every, []
+        for place in drawn:
+            turns[place.area] += 1
+            if turns[place.area] <= arguments.each:
+                every.append(place)
     if arguments.again:
         alive = {key for key, row in results.rows.items() if row["verdict"] in (SURVIVED, NO_TEST)}
         kept, every = [fault for fault in kept if fault.key in alive], [place for place in every if place.key in alive]
