@@ -35,7 +35,7 @@ def notices(sim: Path) -> str:
 
 def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
     """Each crate that is linked into the programs, with each of its licence files."""
-    command = ["cargo", "metadata", "--format-version", "1", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"]
+    command = ["cargo", "metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
     about = json.loads(subprocess.run(command, cwd=sim, check=True, capture_output=True, text=True).stdout)
     crates = {crate["id"]: crate for crate in about["packages"]}
     needs = {node["id"]: node["deps"] for node in about["resolve"]["nodes"]}
