@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import CaptureError
 from .grid import Grid
+from .ranges import JOULESCOPE
 from .rows import waveform
 from .text import F64, Head, Rows, Table, fields, header, read_head
 from .waveform import About, Options, Waveform, with_power
@@ -50,6 +51,6 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
     def about(_grid: Grid, _table: Table) -> About:
         note = "voltage and current of each sample are means over its interval; the current is the mean power by the mean voltage"
-        return About(TITLE, "Joulescope", 0, 0, 0, notes=(note,))
+        return About(TITLE, "Joulescope", 0, 0, 0, range_=JOULESCOPE, notes=(note,))
 
     return waveform(table, lambda: seconds, values, about)

@@ -95,11 +95,12 @@ def test_a_cut_jls_is_refused_and_not_touched(tmp_path: Path) -> None:
         assert path.read_bytes() == whole[:length]  # pyjls would have "repaired" it
 
 
-def test_jls_whose_clock_jumps_is_refused(tmp_path: Path) -> None:
+def test_jls_whose_times_of_day_jump_is_read_without_them_and_says_so(tmp_path: Path) -> None:
     signals = {"current": ("A", np.zeros(5000)), "voltage": ("V", np.zeros(5000))}
     path = files.jls(tmp_path / "x.jls", 1000, signals, utc=[(0, 1.7e9), (1000, 1.7e9 + 1), (2000, 1.7e9 + 62)])
-    with pytest.raises(CaptureError, match=r"60 s lie between samples 1000 and 2000"):
-        opened(path)
+    about = opened(path, options=Options())[1].about
+    assert about.utc is None
+    assert any("60 s lie between samples 1000 and 2000" in note and "all 3 of them are left out" in note.lower() for note in about.notes)
 
 
 def test_ppk2_rows_that_are_missing_are_gaps(tmp_path: Path) -> None:

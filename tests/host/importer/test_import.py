@@ -271,9 +271,10 @@ def test_work_that_fits_nowhere_or_at_two_places_is_an_error(tmp_path: Path, pow
     [
         (b"time_s,voltage_v,current_a\n", "0 rows"),
         (b"", "is empty"),
-        (b"time_s;voltage_v;current_a\n0,000;3,3;0,1\n0,001;3,3;0,1\n", "line 2.*decimal comma"),
+        (b"time_s,voltage_v,current_a\n0,000,3,3,0,1\n0,001,3,3,0,1\n", "6 fields under 3 names.*decimal commas"),
+        (b"time_s;voltage_v;current_a\n0,000;3,3;0,1\n0,001;3,3;0,1\n0,002;3.3;0,1\n", "line 2.*decimal comma"),
         (b"time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,0.1\n0.002,3.3,0,1\n", "line 4"),
-        ("time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,\n".encode("utf-16"), "line 1.*UTF-16"),
+        ("time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,x\n".encode("utf-16"), "line 3: x is not a number"),
         (b"time_s,voltage_v,current_mah\n0,3.3,0.1\n", "line 1"),
         (b"time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,0.1\n0.002,3.", "line 4.*cut"),
         (b"time_s,voltage_v,current_a\n0,3.3,nan\n0.001,nan,0.1\n", "no sample"),
