@@ -196,8 +196,9 @@ def _utc(signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[Any] | None]
         if float(slip.max() - slip.min()) > limit:
             at = int(np.argmax(np.abs(np.diff(slip))))
             notes.append(
-                f"the times of day of {role} and its samples do not fit: {slip[at + 1] - slip[at]:.3g} s lie between samples {index[at]} and "
-                f"{index[at + 1]} that {rate} Hz do not explain. {_LEFT_OUT.format(len(index)).capitalize()}; samples may be missing there"
+                f"the times of day of {role} and its samples do not fit: {slip[at + 1] - slip[at]:.3g} s lie between samples "
+                f"{index[at]} and {index[at + 1]} that {rate} Hz do not explain. {_LEFT_OUT.format(len(index)).capitalize()}; "
+                "samples may be missing there"
             )
             continue
         return Utc(index, ns), notes

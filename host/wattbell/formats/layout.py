@@ -26,9 +26,9 @@ _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 _COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
 _MARK = re.compile(r"^\s*[#%!]+\s*(?=\S)")
 _INTERVAL = re.compile(
-    r"(?:sampl\w*[ _]?(?:interval|period|time)|(?:time)?[ _]?interval|x?[ _]?increment|t[ _]?inc|x[ _]?incr?|delta[ _]?t(?:ime)?|time[ _]?step"
-    r"|\bdt)\s*(?:[\[(](?P<before>[^\])]{1,8})[\])])?\s*[:=,;\t ]\s*\"?(?:analog\s*:)?\s*(?P<value>[+-]?\d[\d.]*(?:e[+-]?\d+)?)"
-    r"[\s,;\t]*(?P<unit>[a-zµμ]{1,9})?",
+    r"(?:sampl\w*[ _]?(?:interval|period|time)|(?:time)?[ _]?interval|x?[ _]?increment|t[ _]?inc|x[ _]?incr?|delta[ _]?t(?:ime)?"
+    r"|time[ _]?step|\bdt)\s*(?:[\[(](?P<before>[^\])]{1,8})[\])])?\s*[:=,;\t ]\s*\"?(?:analog\s*:)?"
+    r"\s*(?P<value>[+-]?\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*(?P<unit>[a-zµμ]{1,9})?",
     re.IGNORECASE,
 )
 _RATE = re.compile(
@@ -42,9 +42,9 @@ _NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none"
 
 @dataclass(frozen=True)
 class Layout:
-    """Of one file. ``skip``: lines before the first row. ``names``: of the columns, None where no line has them; ``units``: by their line,
-    None where that says none, and ``second`` that line as it is. ``before``: other lines before the rows, without marks of comments. ``first``: the fields of the first row.
-    ``interval``: (s between two rows, the line that says so), None where no line does."""
+    """Of one file. ``skip``: lines before the first row. ``names``: of the columns, None where no line has them; ``units``: by a line of
+    units, None where that says none, and ``second`` that line as it is. ``before``: other lines before the rows, without marks of comments.
+    ``first``: the fields of the first row. ``interval``: (s between two rows, the line that says so), None where no line does."""
 
     delimiter: str
     decimal_comma: bool
@@ -171,8 +171,8 @@ def _refuse_commas(path: Path, lines: Sequence[str], row: Sequence[str]) -> None
         one = _filled(fields(line, ","))
         if one > 1 and one < width <= 2 * one and all(value.lstrip("+-").isdigit() for value in row if value):
             raise CaptureError(
-                f"{path}: {width} fields under {one} names: the decimal commas of its numbers cannot be told from the commas between columns; "
-                "export it with semicolons between columns, or with decimal points."
+                f"{path}: {width} fields under {one} names: the decimal commas of its numbers cannot be told from the commas between "
+                "columns; export it with semicolons between columns, or with decimal points."
             )
 
 
@@ -180,9 +180,9 @@ def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | Non
     """(s, line) of what the lines before the rows say of the time between two rows."""
     if names is not None and lines:
         for place, name in enumerate(names):
-            if name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta"):
-                if place < len(second) and _NUMBER.match(second[place]) and float(second[place]) > 0:
-                    return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
+            known = name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta") and place < len(second)
+            if known and _NUMBER.match(second[place]) and float(second[place]) > 0:
+                return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
     for number, line in enumerate(lines, 1):
         match = _INTERVAL.search(line)
         if match is not None:

@@ -1,9 +1,9 @@
 """CSV of any scope, supply or logger: rows of numbers, with or without lines before them (:mod:`.layout`).
 
-``time_s,voltage_v,current_ma``, ``Zeit [s];Strom [mA];Spannung [V]``, ``Time (s),Channel 1 (V),Channel 2 (V)``: comma, semicolon, tab, bar or
-spaces; the unit in brackets, after an underscore, a space or a slash, or in a line of units. A column's name says what it is; where it does
-not, its unit does, if it is the only one of its kind. ``--column current=NAME:mA`` says it in any case, and ``--column current=3:mA`` by the
-number of the column where no line has names. Times are numbers, texts (:mod:`.times`), or rows that a stated interval counts.
+``time_s,voltage_v,current_ma``, ``Zeit [s];Strom [mA];Spannung [V]``, ``Time (s),Channel 1 (V),Channel 2 (V)``: comma, semicolon, tab, bar
+or spaces; the unit in brackets, after an underscore, a space or a slash, or in a line of units. A column's name says what it is; where it
+does not, its unit does, if it is the only one of its kind. ``--column current=NAME:mA`` says it in any case, and ``--column current=3:mA``
+by the number of the column where no line has names. Times are numbers, texts (:mod:`.times`), or rows that a stated interval counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .grid import Grid
 from .layout import Layout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
 from .rows import Seconds, waveform
-from .text import F64, Head, Rows, Table, read_head
+from .text import F64, Head, Rows, Table, fields, read_head
 from .times import TextTimes, form_of
 from .units import factor
 from .waveform import About, Options, Utc, Waveform, no_volts, with_power
@@ -28,33 +28,19 @@ from .waveform import About, Options, Utc, Waveform, no_volts, with_power
 NAME, TITLE = "csv", "plain CSV"
 TAKES = frozenset({"columns", "interval_s"})
 _ROLES = {
-    "time": ("t", "time", "timestamp", "time stamp", "elapsed", "elapsed time", "x", "date/time", "datetime", "date time", "zeit", "zeitstempel",
-             "uhrzeit", "temps", "tiempo", "tempo", "unix time", "x-axis"),
+    "time": (
+        *("t", "time", "timestamp", "time stamp", "elapsed", "elapsed time", "x", "x-axis", "date/time", "datetime", "date time"),
+        *("unix time", "zeit", "zeitstempel", "uhrzeit", "temps", "tiempo", "tempo"),
+    ),
     "current": ("i", "current", "curr", "amps", "strom", "courant", "corriente", "corrente"),
     "voltage": ("v", "u", "voltage", "volts", "volt", "spannung", "tension", "voltaje", "tensione"),
     "power": ("p", "power", "watts", "leistung", "puissance", "potencia", "potenza"),
-}  # fmt: skip
+}
 _COUNTERS = frozenset(
-    (
-        "sample",
-        "samples",
-        "index",
-        "idx",
-        "no",
-        "no.",
-        "nr",
-        "nr.",
-        "n",
-        "#",
-        "point",
-        "points",
-        "sequence",
-        "seq",
-        "record",
-        "row",
-        "count",
-    )
-    + ("reading", "scan", "x", "sample number", "sample index", "sample no", "samplenum", "nummer")
+    {
+        *("sample", "samples", "index", "idx", "no", "no.", "nr", "nr.", "n", "#", "point", "points", "sequence", "seq", "record", "row"),
+        *("count", "reading", "scan", "x", "sample number", "sample index", "sample no", "samplenum", "nummer"),
+    }
 )
 """Names of columns that number the rows."""
 _NOT_THE_RAIL = re.compile(r"shunt|max|min|peak|std|dev|noise|limit|set(?![a-z])|error|offset|temp|bat(?!h)", re.IGNORECASE)
@@ -74,12 +60,15 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
 
 
 def matches(head: Head) -> bool:
-    """Whether rows of numbers are found in it."""
+    """Whether rows of numbers are found in it, or a line of names with a time and a current or power."""
     try:
-        found = layout_of(head)
+        if layout_of(head) is not None:
+            return True
     except CaptureError:
         return True
-    return found is not None
+    names = fields(head.lines[0], max(",;\t", key=head.lines[0].count)) if head.lines else []
+    roles = {split(name)[0] for name in names}
+    return "time" in roles and bool(roles & {"current", "power"})
 
 
 def split(name: str) -> tuple[str | None, str | None]:
@@ -368,7 +357,8 @@ def _waveform(
             found: F64 = rows.columns[0]
             if times is not None:
                 return found
-            return found * (interval_s if time is None else time[1] or 1.0)
+            scaled: F64 = found * (interval_s if time is None else time[1] or 1.0)
+            return scaled
 
         return stamps
 

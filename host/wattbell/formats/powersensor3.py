@@ -53,8 +53,8 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     pairs = [match[1] for name in found if (match := re.fullmatch(r"current(\d+)", name)) and f"voltage{match[1]}" in found]
     wanted = None if options.rail is None else options.rail.removeprefix("pair").strip()
     pair = choose_rail(path, pairs, wanted)
-    wanted = [found.index(name) for name in ("time", "device_timestamp", f"voltage{pair}", f"current{pair}")]
-    table = Table(path, wanted, len(found), " ", foreign=_is_marker)
+    places = [found.index(name) for name in ("time", "device_timestamp", f"voltage{pair}", f"current{pair}")]
+    table = Table(path, places, len(found), " ", foreign=_is_marker)
     first: list[float] = []
 
     def values(rows: Rows) -> tuple[F64, F64]:

@@ -77,14 +77,14 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         voltage = np.full(len(rows), volts.value) if volts else got[taken[0], "voltage"]
         if len(taken) == 1:
             return voltage, got[taken[0], "current"]
-        return voltage, with_power(voltage, got[taken[0], "current"], sum(got[rail, "voltage"] * got[rail, "current"] for rail in taken))
+        power = np.sum([got[one, "voltage"] * got[one, "current"] for one in taken], axis=0)
+        return voltage, with_power(voltage, got[taken[0], "current"], power)
 
     rail = taken[0] if len(taken) == 1 else _TOTAL
     notes = []
     if len(taken) > 1:
-        notes.append(
-            f"the power is the sum of the rails {', '.join(taken)}; the voltage is that of {taken[0]}, and the current what that power is at it"
-        )
+        each = ", ".join(taken)
+        notes.append(f"the power is the sum of the rails {each}; the voltage is that of {taken[0]}, and the current goes with that power")
 
     def about(_grid: Grid, _table: Table) -> About:
         return About(TITLE, "Quarch power module", 0, 0, 0, volts=volts, range_=QUARCH, notes=tuple(notes), conditions={"rail": rail})
@@ -109,13 +109,13 @@ def _unit_of_time(path: Path, stated: str | None, options: Options) -> float:
     known = factor(column.unit) if column is not None and column.unit else None
     if known is None or known[0] != "time":
         raise CaptureError(
-            f"{path}, line 1: the column Time states no unit; say --column time=Time:us (what Quarch's older programs write) or another unit."
+            f"{path}, line 1: the column Time states no unit; say --column time=Time:us, the unit of Quarch's older programs."
         )
     return known[1]
 
 
 def _chosen(path: Path, rails: Mapping[str, Mapping[str, tuple[int, float]]], wanted: str | None) -> list[str]:
-    """The rails that are taken: one, or with the rail ``total`` all that have a voltage and a current. Raises CaptureError."""
+    """One rail; or those that have a voltage and a current, with the rail ``total``. Raises CaptureError."""
     measured = [name for name, parts in rails.items() if "current" in parts and name.lower() not in _TOTALS]
     both = [name for name in measured if "voltage" in rails[name]]
     if wanted is not None and wanted.strip().lower() in _TOTALS:
@@ -128,8 +128,8 @@ def _chosen(path: Path, rails: Mapping[str, Mapping[str, tuple[int, float]]], wa
         if wanted is not None or len(both) < 2:
             raise
         raise CaptureError(
-            f"{str(error).removesuffix('choose one with --rail.')}a drive may draw from more than one: take their sum with --rail {_TOTAL}, "
-            f"or one of them, as --rail {both[0]}."
+            f"{str(error).removesuffix('choose one with --rail.')}a drive may draw from more than one: take their sum with "
+            f"--rail {_TOTAL}, or one of them, as --rail {both[0]}."
         ) from None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..errors import CaptureError
 
+F64 = npt.NDArray[np.float64]
 Values = npt.NDArray[np.floating]
 _ROUNDING = 1e-6
 """A limit in float32 is off by less than this."""
@@ -33,11 +34,11 @@ NO_NUMBER = frozenset(
 """What stands for a reading that was not taken or was beyond the range, in small letters."""
 
 
-def without_sentinels(values: Values) -> Values:
+def without_sentinels(values: F64) -> F64:
     """Float values with NaN where SCPI's numbers for infinity and for none stand, or an infinity. Before any unit is applied."""
     with np.errstate(invalid="ignore"):
         wrong = ~(np.abs(values) < SCPI_NONE * (1 - _ROUNDING))
-    return np.where(wrong, np.nan, values) if wrong.any() else values
+    return np.where(wrong, np.nan, values)
 
 
 @dataclass
@@ -95,15 +96,13 @@ class LeftOut:
                 f"{'it is' if one else 'they are'} missing"
             )
         if self.outside:
-            one = self.outside == 1
-            found.append(
-                f"{self.outside} sample{'' if one else 's'} ({self.worst}) beyond {self.range_}: {'it is' if one else 'they are'} missing"
-            )
+            are = "it is" if self.outside == 1 else "they are"
+            found.append(f"{self.outside} sample{'s' * (self.outside > 1)} ({self.worst}) beyond {self.range_}: {are} missing")
         return found
 
     def refuse_mostly(self, what: str, advice: str) -> None:
-        """CaptureError where most samples that have a number are impossible: the file is misunderstood. ``what``: the file; ``advice``: what
-        may be wrong."""
+        """CaptureError where most samples that have a number are impossible: the file is misunderstood. ``what``: the file; ``advice``:
+        what may be wrong."""
         if self.outside > _MOSTLY * (self.taken - self.without):
             raise CaptureError(
                 f"{what}: {self.outside} of {self.taken - self.without} samples, such as {self.worst}, are beyond {self.range_}. {advice}"

@@ -116,8 +116,9 @@ class Table:
     """Columns of a text file behind ``skip`` lines of names. ``wanted``: their places among ``width``. ``remarks``: text lines behind the
     last row, where they are allowed.
 
-    ``timed``: a wanted column tells a row's place in time, so that a row without any value is none. ``decimal_comma``: numbers have one. ``times``: the first wanted column holds times as text. ``foreign``: of a line that cannot be read
-    as a row, whether it may be left out; empty lines always are. ``skipped``: how many were, and ``skipped_first`` the first of them.
+    ``timed``: a wanted column tells a row's place in time, so that a row without any value is none. ``decimal_comma``: numbers have one.
+    ``times``: the first wanted column holds times as text. ``foreign``: of a line that cannot be read as a row, whether it may be left out;
+    empty lines always are. ``skipped``: how many were, and ``skipped_first`` the first of them.
     """
 
     path: Path
@@ -260,10 +261,8 @@ class Table:
         """Raises ArrowInvalid, UnicodeDecodeError or ValueError."""
         texts = [self._name(self.wanted[0])] if self.times is not None else []
         table = self._parsed(block, {self._name(i): pa.string() if self._name(i) in texts else pa.float64() for i in self.wanted})
-        return [
-            self._seconds(table.column(name)) if name in texts else without_sentinels(np.asarray(table.column(name).to_numpy(), np.float64))
-            for name in map(self._name, self.wanted)
-        ]
+        found = {name: table.column(name) for name in map(self._name, self.wanted)}
+        return [self._seconds(column) if name in texts else _numbers(column) for name, column in found.items()]
 
     def _read_words(self, block: bytes) -> list[F64]:
         """The same of a block in which other words stand for no number. Raises ArrowInvalid or ValueError."""
@@ -279,7 +278,7 @@ class Table:
             text = pc.if_else(word, pa.scalar(None, pa.string()), text)
             if self.decimal_comma:
                 text = pc.replace_substring(text, ",", ".")
-            found.append(without_sentinels(np.asarray(pc.cast(text, pa.float64()).to_numpy(), np.float64)))
+            found.append(_numbers(pc.cast(text, pa.float64())))
         return found
 
     @staticmethod
@@ -396,6 +395,10 @@ def header(path: Path, delimiter: str = ",") -> tuple[str, list[str]]:
     if "\ufffd" in text or not head.lines:
         raise CaptureError(f"{path}, line 1: this is no text.")
     return text, fields(text, delimiter)
+
+
+def _numbers(column: pa.ChunkedArray) -> F64:
+    return without_sentinels(np.asarray(column.to_numpy(), np.float64))
 
 
 def _lines(block: bytes) -> list[bytes]:

@@ -1,7 +1,8 @@
 """Times of day as text in a column: ISO 8601 and what programs write in its place.
 
-``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``, ``11/14/2023 10:13:20 PM``, or
-the time alone, ``22:13:20.123``. Only differences between rows count; the time of day itself is known where a zone is stated.
+``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``,
+``11/14/2023 10:13:20 PM``, or the time alone, ``22:13:20.123``. Only differences between rows count; the time of day itself is known
+where a zone is stated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows whose time stamps lie on no grid of an instrument's own clock: loggers whose program stamps each reading, packets with one time each.
+"""Rows whose times lie on no grid of an instrument's own clock: loggers whose program stamps each reading, packets with one time each.
 
 Two rules, in this order; what was done stands in the notes of the capture:
 

@@ -258,14 +258,14 @@ def test_plain_csv_with_units(tmp_path: Path, head: str, row: str) -> None:
 def test_time_stamps_in_whole_microseconds_of_a_clock_that_is_a_little_off(tmp_path: Path, ppm: int) -> None:
     """Most steps are 1000 us and some are 1001 or 999: over half a minute that is more than an interval."""
     path = tmp_path / "x.csv"
-    rows = (f"{17.25 + n * 1e-3 * (1 + ppm * 1e-6):.6f},{n}\n" for n in range(30_000) if n % 1000 != 999)
+    rows = (f"{17.25 + n * 1e-3 * (1 + ppm * 1e-6):.6f},{n / 10}\n" for n in range(30_000) if n % 1000 != 999)
     path.write_text("time_s,current_ma\n" + "".join(rows))
     _, waveform = opened(path)
     assert waveform.about.interval_s == pytest.approx(1e-3 * (1 + ppm * 1e-6), rel=1e-9)
     _, i = samples(waveform)
     assert missing(i) == list(range(999, 29_999, 1000))
     there = ~np.isnan(i)
-    np.testing.assert_allclose(i[there], np.flatnonzero(there) * 1e-3, rtol=1e-6)
+    np.testing.assert_allclose(i[there], np.flatnonzero(there) * 1e-4, rtol=1e-6)
 
 
 def test_ticks_fit_the_interval_and_the_length() -> None:
