@@ -180,8 +180,8 @@ def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | Non
     """(s, line) of what the lines before the rows say of the time between two rows."""
     if names is not None and lines:
         for place, name in enumerate(names):
-            known = name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta") and place < len(second)
-            if known and _NUMBER.match(second[place]) and float(second[place]) > 0:
+            says = name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta") and place < len(second)
+            if says and _NUMBER.match(second[place]) and float(second[place]) > 0:
                 return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
     for number, line in enumerate(lines, 1):
         match = _INTERVAL.search(line)

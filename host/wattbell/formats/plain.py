@@ -46,10 +46,12 @@ _COUNTERS = frozenset(
 _NOT_THE_RAIL = re.compile(r"shunt|max|min|peak|std|dev|noise|limit|set(?![a-z])|error|offset|temp|bat(?!h)", re.IGNORECASE)
 """In a name: what has the unit of the rail's voltage or current and is not what the rail has."""
 _NAMED = re.compile(
-    r"^(?P<name>.*?)(?:\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)|[_ ](?P<tail>[^_ ()\[\]]+))?$"
+    r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)|[_ ](?P<tail>[^_ ()\[\]]+))?$"
 )
 _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
 """Rigol: ``CH1V``."""
+_LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
+"""What letters tell apart: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
     (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
@@ -89,8 +91,8 @@ def _parts(name: str) -> tuple[str, str | None]:
         return channel["name"], channel["unit"]
     match = _NAMED.match(name.strip())
     assert match is not None
-    unit = next((match[part] for part in ("bracket", "slash", "tail") if match[part] is not None), None)
-    if unit is not None and match["bracket"] is None and factor(unit) is None:
+    unit = next((match[part] for part in ("bracket", "in", "slash", "tail") if match[part] is not None), None)
+    if unit is not None and match["bracket"] is None and (factor(unit) is None or (len(unit) == 1 and _LETTERED.match(match["name"]))):
         return name.strip(), None
     return match["name"].strip(), unit or None
 
@@ -120,7 +122,7 @@ class _Columns:
         stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
         for place, name in enumerate(self.names):
             by_line = self._layout.units[place] if place < len(self._layout.units) else None
-            found.append(split(name)[1] or by_line or stated.get(name))
+            found.append(by_line or split(name)[1] or stated.get(name))
         if (
             self._layout.names is not None
             and self._layout.units
@@ -145,8 +147,11 @@ class _Columns:
                 return same[0]
             if same:
                 raise CaptureError(
-                    f"{self._path}, {self._line}: {len(same)} columns are named {wanted[:40]}; rename one of them in the file."
+                    f"{self._path}, {self._line}: {len(same)} columns are named {wanted[:40]}; say which by its number, such as --column "
+                    f"{role}={same[0] + 1}:{_UNIT_OF[role]}."
                 )
+        if wanted.isdigit() and 1 <= int(wanted) <= self._layout.width:
+            return int(wanted) - 1
         if self._layout.names is None:
             raise CaptureError(
                 f"{self._path}: no line has names of columns, so a column is told by its number, 1 to {self._layout.width}: "
@@ -353,12 +358,11 @@ def _waveform(
             nonlocal done
             if place is None:
                 done += len(rows)
-                return (np.arange(len(rows)) + (done - len(rows))) * interval_s
-            found: F64 = rows.columns[0]
+                return np.asarray((np.arange(len(rows)) + (done - len(rows))) * interval_s, np.float64)
+            found = rows.columns[0]
             if times is not None:
                 return found
-            scaled: F64 = found * (interval_s if time is None else time[1] or 1.0)
-            return scaled
+            return np.asarray(found * (interval_s if time is None else time[1] or 1.0), np.float64)
 
         return stamps
 
