@@ -46,7 +46,8 @@ _COUNTERS = frozenset(
 _NOT_THE_RAIL = re.compile(r"shunt|max|min|peak|std|dev|noise|limit|set(?![a-z])|error|offset|temp|bat(?!h)", re.IGNORECASE)
 """In a name: what has the unit of the rail's voltage or current and is not what the rail has."""
 _NAMED = re.compile(
-    r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)|[_ ](?P<tail>[^_ ()\[\]]+))?$"
+    r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)"
+    r"|[_ ](?P<tail>[^_ ()\[\]]+))?$"
 )
 _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
 """Rigol: ``CH1V``."""

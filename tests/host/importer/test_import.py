@@ -209,6 +209,25 @@ def test_phases_by_a_stated_offset_and_missing_rows_are_gaps(tmp_path: Path) -> 
     assert "[bold]a[/]" in shown.output
 
 
+def test_impossible_samples_are_gaps_that_figures_know_of(tmp_path: Path) -> None:
+    csv = waveform(tmp_path / "w.csv", steps(4, (1, 2, 3.0)))
+    lines = csv.read_text().splitlines()
+    for n, value in ((1, "OVLD"), (2, "9.91E37"), (1501, "933333333"), (1502, "-1e9"), (3000, "inf")):
+        lines[n] = f"{lines[n].rpartition(',')[0]},{value}"
+    csv.write_text("\n".join(lines) + "\n")
+    json_ = fio(tmp_path / "f.json", ("a", 0, 0, 1000))
+    import_files(Order([csv], fio=[json_], align=Align("offset", 0.002, 1.0)), tmp_path / "c")
+    capture = open_capture(tmp_path / "c")
+    gaps = capture.gaps.sort("first_tick").collect()
+    assert gaps["count"].to_list() == [2, 2, 1] and set(gaps["reason"]) == {"missing in the file"}
+    assert not capture.meta["loss"]["lossless"]
+    notes = capture.meta["conditions"]["notes"]
+    assert any(note.startswith("3 samples had no number") for note in notes)
+    assert any(note.startswith("2 samples (-1e+09 A) beyond what the rail of an SSD can have") for note in notes)
+    (phase,) = analyze(capture)["phases"]
+    assert phase["power"]["energy_j"]["lost"] == 2 and phase["power"]["mean_w"]["value"] == pytest.approx(3.0, abs=0.02)
+
+
 def test_a_log_of_commands_gives_rates_of_its_own(tmp_path: Path) -> None:
     """fio's latency log of the same run, real, and power that rises with it."""
     entries = [(ms, 200_000 + ms) for ms in [*range(5, 1000, 5), *range(1500, 2600, 5)]]
