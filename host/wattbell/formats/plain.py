@@ -160,8 +160,10 @@ class _Columns:
             )
         raise CaptureError(f"{self._path}, {self._line}: there is no column {wanted[:40]}; it has {self.shown}.")
 
-    def find(self, role: str) -> _Column | None:
-        """The column of a quantity; None where none is told. Raises CaptureError for a unit that is unknown or missing, and for several."""
+    def find(self, role: str, *, others_known: bool = False) -> _Column | None:
+        """The column of a quantity; None where none is told. Raises CaptureError for a unit that is unknown or missing, and for several.
+        ``others_known``: the current is, so that a power that is not told by its name alone, or goes with another current, is
+        not looked for."""
         place = self.named(role)
         guessed = False
         if place is None:
@@ -178,6 +180,8 @@ class _Columns:
             if not same:
                 return None
             guessed = not by_name
+            if role == "power" and others_known and (guessed or len(same) > 1 or "current" in self._options.columns):
+                return None
             if len(same) > 1:
                 if role == "voltage" and self._options.volts is not None:
                     return None
@@ -208,7 +212,7 @@ class _Columns:
             if form_of(self.first_value(place)) is not None:
                 return place, None
             column = self._options.columns["time"]
-            if column.unit is None and self._units[place] is None and self._counts(place, wanted=True):
+            if self._counts(place, wanted=column.unit is None):
                 return None
             found = self.find("time")
             assert found is not None
@@ -285,7 +289,9 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise CaptureError(f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least.")
     columns = _Columns(path, layout, options)
     time = columns.time()
-    quantities = {role: found for role in ("current", "power") if (found := columns.find(role)) is not None}
+    current = columns.find("current")
+    power = columns.find("power", others_known=current is not None)
+    quantities = {role: found for role, found in (("current", current), ("power", power)) if found is not None}
     _must_have(path, layout, columns, quantities, timed=time is not None, interval=options.interval_s or layout.interval)
     if (voltage := columns.find("voltage")) is not None:
         quantities["voltage"] = voltage

@@ -106,6 +106,18 @@ FORMS: dict[str, tuple[str | bytes, dict[str, object]]] = {
     "a stated interval": ("Index,Current (A),Voltage (V)\n" + rows(lambda k: f"{k},{AMPS[k]},3.3"), {"interval_s": 1e-3}),
     "a unit behind a slash": ("Time/ms,Current/mA,Voltage/V\n" + rows(lambda k: f"{k},{AMPS[k] * 1000},3.3"), {}),
     "units in the place of names": ("s,A,V\n" + rows(lambda k: f"{k / 1000},{AMPS[k]},3.3"), {}),
+    "a counter that is called the time, beside an interval in the file": (
+        "Sample interval: 1e-3\nSample,Current (A),Voltage (V)\n" + rows(lambda k: f"{k},{AMPS[k]},3.3"),
+        {"columns": columns(time="Sample:s")},
+    ),
+    "the power of something else beside a current that is chosen": (
+        "t_s,I1 (A),I2 (A),V (V),Total (W),power_w\n" + rows(lambda k: f"{k / 1000},{AMPS[k]},7,3.3,99,88"),
+        {"columns": columns(current="I1 (A)")},
+    ),
+    "several powers beside one current": (
+        "t_s,I (A),V (V),P1 (W),P2 (W)\n" + rows(lambda k: f"{k / 1000},{AMPS[k]},3.3,99,88"),
+        {},
+    ),
     "no names, decimal commas": (
         rows(lambda k: german(f"{k / 1000};{AMPS[k]};3.3")),
         {"columns": columns(time="1:s", current="2:A", voltage="3:V")},
