@@ -81,6 +81,10 @@ FORMS: dict[str, tuple[str | bytes, dict[str, object]]] = {
         "Time;Channel A;Channel B\n(ms);(mA);(V)\n\n" + rows(lambda k: german(f"{k}.0;{AMPS[k] * 1000};3.3")),
         {},
     ),
+    "a line of units behind names that end like units": (
+        "Time,Out A,Out V\n(ms),(mA),(mV)\n" + rows(lambda k: f"{k},{AMPS[k] * 1000},3300"),
+        {},
+    ),
     "Windows-1252": (("Zeit (ms);Strom (µA)\n" + rows(lambda k: german(f"{k}.0;{AMPS[k] * 1e6}"))).encode("cp1252"), {"volts": VOLTS}),
     "UTF-16 without a mark, sep=": (
         ("sep=;\r\nZeit [ms];Strom [µA]\r\n" + rows(lambda k: german(f"{k}.0;{AMPS[k] * 1e6}"), "\r\n")).encode("utf-16-le"),
