@@ -97,9 +97,9 @@ def _metadata(path: Path, told: bytes) -> tuple[float, float | None]:
     """(samples a second, begin in ms since 1970 or None). Raises CaptureError."""
     try:
         tree: Any = json.loads(told)
-        version, rest = tree["formatVersion"], tree["metadata"]
+        version, rest = tree.get("formatVersion", _VERSION), tree["metadata"]
         rate = float(rest["samplesPerSecond"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise CaptureError(
             f"{path}: its {_METADATA} does not state samplesPerSecond; open it in nRF Connect Power Profiler and export it as CSV."
         ) from None

@@ -214,6 +214,16 @@ def test_statistics_of_a_joulescope_keep_their_power(tmp_path: Path) -> None:
     np.testing.assert_allclose(v * i, [1.5, 1.7, 2.1], rtol=1e-6)
 
 
+def test_statistics_of_a_joulescope_with_times_of_day(tmp_path: Path) -> None:
+    path = files.statistics(tmp_path / "s.csv", [0.4, 0.5, 0.6], [3.3] * 3, [1.32, 1.65, 1.98])
+    text = path.read_text()
+    for seconds, stamp in (("0.0", "20231114T221320.5Z"), ("0.5", "20231114T221321Z"), ("1.0", "20231114T221321.5Z")):
+        text = text.replace(f"\n{seconds},", f"\n{stamp},")
+    path.write_text(text)
+    about = opened(path, options=Options())[1].about
+    assert about.interval_s == 0.5 and about.utc is not None and about.utc.ns.tolist() == [1_700_000_000_500_000_000]
+
+
 def test_sigrok_chunks_are_sorted_as_numbers(tmp_path: Path) -> None:
     current, voltage = np.arange(25_500) / 25_500, RNG.uniform(3.2, 3.4, 25_500)
     path = files.sigrok(tmp_path / "x.sr", "1 MHz", {"voltage": voltage, "current": current})
