@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,12 +40,26 @@ def detect(path: Path) -> Format:
     if found is None:
         if head.raw.startswith(b"PK\x03\x04"):
             raise CaptureError(f"{path} {_zip_words(path)}")
+        if _is_old_ppk(head.raw):
+            raise CaptureError(
+                f"{path} is a recording of the old Power Profiler (.ppk); open it in nRF Connect Power Profiler, and save it as .ppk2 or "
+                "export CSV."
+            )
         shown = "".join(c if c.isprintable() else "�" for c in (head.lines[0] if head.lines else repr(head.raw[:16]))[:60])
         raise CaptureError(
             f"{path}, line 1: of no format that is known ({', '.join(FORMATS)}), and without rows of numbers; it begins with {shown}. "
             "Export it from the instrument's program as CSV, with a column of times."
         )
     return found
+
+
+def _is_old_ppk(raw: bytes) -> bool:
+    """Whether a file is raw deflate of a BSON document, as pc-nrfconnect-ppk saved before ``.ppk2`` (``loadFileHandler.ts``)."""
+    try:
+        begin = zlib.decompressobj(-15).decompress(raw, 5)
+    except zlib.error:
+        return False
+    return len(begin) == 5 and 5 < int.from_bytes(begin[:4], "little") < 1 << 24 and 1 <= begin[4] <= 0x13
 
 
 def _zip_words(path: Path) -> str:

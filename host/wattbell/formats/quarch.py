@@ -27,8 +27,8 @@ TAKES = frozenset({"rail", "interval_s", "columns"})
 _TIME = re.compile(r"^time(?:\s*(?P<unit>[num]?s))?$", re.IGNORECASE)
 _NEW = re.compile(r"^(?P<rail>.+?)[ _]+(?P<what>voltage|current|power)[ _]+(?P<unit>\S+)$", re.IGNORECASE)
 _OLD = re.compile(r"^(?P<rail>\S+)_(?P<what>[VI])$")
-_BARE = re.compile(r"^(?P<rail>\S+) (?P<unit>[mun]?[VAW])$", re.IGNORECASE)
-"""Names of AN-022: ``5V mV``."""
+_BARE = re.compile(r"^(?P<rail>\d+(?:\.\d+)?V\w*) (?P<unit>[mun]?[VAW])$", re.IGNORECASE)
+"""Names of AN-022: ``5V mV``. What is no voltage in front is no rail."""
 _TOTAL = "total"
 _TOTALS = ("tot", "total")
 

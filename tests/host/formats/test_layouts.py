@@ -6,6 +6,7 @@ All hold the same 40 readings, 1 ms apart: 0.15 A, but 1 A from the 11th to the 
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -284,6 +285,15 @@ def test_what_no_format_is_told_by_name(tmp_path: Path) -> None:
             out.writestr(inside, "x")
         with pytest.raises(CaptureError, match=said):
             open_files([path], Options())
+
+
+def test_a_recording_of_the_old_power_profiler_is_told_by_name(tmp_path: Path) -> None:
+    bson = (22).to_bytes(4, "little") + b"\x10version\0\1\0\0\0" + b"\x08a\0\1" + b"\0"
+    squeeze = zlib.compressobj(wbits=-15)
+    path = tmp_path / "x.ppk"
+    path.write_bytes(squeeze.compress(bson + bytes(1000)) + squeeze.flush())
+    with pytest.raises(CaptureError, match=r"\(.ppk\); open it in nRF Connect Power Profiler"):
+        open_files([path], Options())
 
 
 def test_an_interval_of_no_use_is_refused(tmp_path: Path) -> None:
