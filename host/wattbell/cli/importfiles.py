@@ -46,7 +46,7 @@ def import_(
     interval: Annotated[
         float | None,
         typer.Option(
-            "--interval", metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between rows that are only numbered."
+            "--interval", metavar="TIME", parser=TIME, callback=numbers.interval, help="Time between two rows of a file that has no times."
         ),
     ] = None,
     align: Annotated[str, typer.Option("--align", help="How the clocks are aligned: edges of the power, or utc.")] = "edges",
@@ -72,9 +72,10 @@ def import_(
 ) -> None:
     """Make a capture of another instrument's waveform and of what the host knows of the work.
 
-    Waveforms: JLS and statistics of a Joulescope, Quarch, PPK2,
-    PowerSensor3, Otii, sigrok sessions, CSV with named columns. Rows that
-    are missing are gaps. The clocks are aligned by the edges that the work
+    Waveforms: JLS and CSV of a Joulescope, Quarch, PPK2 (.ppk2 and CSV),
+    PowerSensor3, Otii, sigrok sessions, CSV of any scope, supply or logger.
+    Rows that are missing, and samples that the instrument cannot have
+    measured, are gaps. The clocks are aligned by the edges that the work
     makes in the power; how well is printed and stands in every figure.
 
       wattbell import run.jls --fio fio.json --out capture

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import CaptureError, UsageError
 from ..nearest import did_you_mean
-from . import jls, joulescope, otii, plain, powersensor3, ppk2, quarch, sigrok
+from . import jls, joulescope, joulescopewaveform, otii, plain, powersensor3, ppk2, ppk2session, quarch, sigrok
 from .text import Head, read_head
 from .waveform import Options, Waveform
 
@@ -26,7 +28,7 @@ class Format:
     takes: frozenset[str] = frozenset()
 
 
-_MODULES = (jls, sigrok, joulescope, quarch, ppk2, powersensor3, otii, plain)
+_MODULES = (jls, ppk2session, sigrok, joulescope, joulescopewaveform, quarch, ppk2, powersensor3, otii, plain)
 """The plain CSV comes last: some of the others look like one."""
 FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m.TAKES) for m in _MODULES}
 
@@ -36,14 +38,42 @@ def detect(path: Path) -> Format:
     head = read_head(path)
     found = next((known for known in FORMATS.values() if known.matches(head)), None)
     if found is None:
-        if head.raw[:2] in (b"\xff\xfe", b"\xfe\xff") or head.raw[1:2] == b"\0":
-            raise CaptureError(f"{path}, line 1: the file is UTF-16; convert it (iconv -f UTF-16 -t UTF-8).")
+        if head.raw.startswith(b"PK\x03\x04"):
+            raise CaptureError(f"{path} {_zip_words(path)}")
+        if _is_old_ppk(head.raw):
+            raise CaptureError(
+                f"{path} is a recording of the old Power Profiler (.ppk); open it in nRF Connect Power Profiler, and save it as .ppk2 or "
+                "export CSV."
+            )
         shown = "".join(c if c.isprintable() else "�" for c in (head.lines[0] if head.lines else repr(head.raw[:16]))[:60])
         raise CaptureError(
-            f"{path}, line 1: of no format that is known ({', '.join(FORMATS)}); it begins with {shown}. "
-            "If it is CSV, say which column is which: --format csv --column time=NAME:s --column current=NAME:A."
+            f"{path}, line 1: of no format that is known ({', '.join(FORMATS)}), and without rows of numbers; it begins with {shown}. "
+            "Export it from the instrument's program as CSV, with a column of times."
         )
     return found
+
+
+def _is_old_ppk(raw: bytes) -> bool:
+    """Whether a file is raw deflate of a BSON document, as pc-nrfconnect-ppk saved before ``.ppk2`` (``loadFileHandler.ts``)."""
+    try:
+        begin = zlib.decompressobj(-15).decompress(raw, 5)
+    except zlib.error:
+        return False
+    return len(begin) == 5 and 5 < int.from_bytes(begin[:4], "little") < 1 << 24 and 1 <= begin[4] <= 0x13
+
+
+def _zip_words(path: Path) -> str:
+    """What a ZIP is that is no recording here, and what to do."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = set(archive.namelist())
+    except (zipfile.BadZipFile, OSError):
+        return "is a ZIP, and cut or damaged; copy it again."
+    if "[Content_Types].xml" in inside:
+        return "is a workbook of a spreadsheet; save its sheet as CSV, and import that."
+    if "meta.json" in inside:
+        return "is a capture of Saleae Logic; export its analog channels as CSV (File, Export raw data), and import that."
+    return "is a ZIP, and neither a sigrok session nor a PPK2 recording; unpack it, and import the recording that is in it."
 
 
 def open_files(paths: Sequence[Path], options: Options, name: str | None = None) -> tuple[Format, Waveform]:
@@ -68,4 +98,6 @@ def open_files(paths: Sequence[Path], options: Options, name: str | None = None)
     waveform = kind.open_files(paths, options)
     if waveform.about.volts is None:
         options.refuse_unused(paths[0], volts=f"({kind.title}) has a voltage of its own")
-    return kind, waveform
+    columns = "Is it the right column, and the right unit? Say both with --column ROLE=NAME:UNIT, such as --column current=NAME:mA."
+    named = replace(waveform, name=str(paths[0]), advice=columns if "columns" in kind.takes else waveform.advice)
+    return kind, named

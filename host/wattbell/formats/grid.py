@@ -2,8 +2,8 @@
 
 The interval is the median step of the first rows. Each step is a whole number of intervals, the nearest one, so that a missing row is a
 missing sample and the rows behind it keep their places; over the whole file the interval is then fitted by least squares. A row may lie up
-to half an interval off its place: how far they do is ``grid_s`` of the waveform and part of the uncertainty of its instants. Rows that
-share a place, or go backwards, are an error with the line.
+to half an interval off its place: how far they do is ``grid_s`` of the waveform and part of the uncertainty of its instants. Rows that go
+backwards are an error with the line; so are rows that share a place, which some formats then read in another way (:mod:`.uneven`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,21 @@ _TRUSTED = 1e-4
 _MOST_INDEX = 1 << 52
 
 
+class NoGridError(CaptureError):
+    """The time stamps go on, and lie on no grid."""
+
+
 @dataclass(frozen=True)
 class Stamps:
-    """Time stamps of consecutive rows in s, and the line of the first."""
+    """Time stamps of consecutive rows in s, the line of the first, and that of each where they are not consecutive."""
 
     line: int
     seconds: F64
+    lines: I64 | None = None
+
+    def line_of(self, place: int) -> int:
+        """The line of a row."""
+        return self.line + place if self.lines is None else int(self.lines[place])
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Placer:
             return np.empty(0, np.int64)
         bad = ~np.isfinite(seconds)
         if bad.any():
-            raise CaptureError(f"{self._path}, line {stamps.line + int(np.argmax(bad))}: no time.")
+            raise CaptureError(f"{self._path}, line {stamps.line_of(int(np.argmax(bad)))}: no time.")
         before = seconds[0] - self._step if self._last_s is None else self._last_s
         steps = np.diff(np.concatenate(([before], seconds)))
         if self._last_s is None:
@@ -70,20 +79,20 @@ class Placer:
         if wrong.any():
             at = int(np.argmax(wrong))
             raise CaptureError(
-                f"{self._path}, line {stamps.line + at}: the time goes backwards by {-steps[at]:.9g} s (to {seconds[at]:.9g} s)."
+                f"{self._path}, line {stamps.line_of(at)}: the time goes backwards by {-steps[at]:.9g} s (to {seconds[at]:.9g} s)."
             )
         counts = np.rint(steps / self._step)
         first = self._last_s is None
         same = counts[first:] < 1
         if same.any():
             at = int(np.argmax(same)) + first
-            raise CaptureError(
-                f"{self._path}, line {stamps.line + at}: {steps[at]:.6g} s after the row before it, where rows are {self._step:.6g} s "
+            raise NoGridError(
+                f"{self._path}, line {stamps.line_of(at)}: {steps[at]:.6g} s after the row before it, where rows are {self._step:.6g} s "
                 "apart; these are no time stamps of an instrument's own clock, and no grid fits them."
             )
         index = self._last_index + np.cumsum(counts)
         if index[-1] > _MOST_INDEX:
-            raise CaptureError(f"{self._path}, line {stamps.line + len(seconds) - 1}: {seconds[-1]:.9g} s is beyond any recording.")
+            raise CaptureError(f"{self._path}, line {stamps.line_of(len(seconds) - 1)}: {seconds[-1]:.9g} s is beyond any recording.")
         self._last_s, self._last_index = float(seconds[-1]), int(index[-1])
         places: I64 = index.astype(np.int64)
         return places
@@ -122,7 +131,7 @@ def fit(path: Path, pieces: Iterable[Stamps]) -> Grid:
         level = float(mean_d - slope * mean_x)
     off = max(abs(value - level - slope * index) for index, value in extremes) + abs(slope) * min(longest_piece, _FIRST_ROWS)
     if off > step / 2 and not exact:
-        raise CaptureError(
+        raise NoGridError(
             f"{path}: the time stamps are up to {off:.3g} s off a grid of {step + slope:.6g} s, more than half of it: they are no time "
             "stamps of an instrument's own clock."
         )

@@ -18,6 +18,7 @@ import pyjls
 
 from ..capture import jlsfaults  # noqa: F401 - keeps the library's messages off the terminal
 from ..errors import CaptureError
+from .ranges import JOULESCOPE
 from .text import Head
 from .units import factor
 from .waveform import F64, About, Options, Piece, Utc, Waveform, choose_rail, no_volts, ticks, with_power
@@ -46,7 +47,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         with pyjls.Reader(str(path)) as reader:
             sources = {key: source for key, source in reader.sources.items() if key}
             signals = [s for s in reader.signals.values() if s.source_id in sources and s.name.lower() in _ROLES and s.length]
-            utc = {s.signal_id: np.asarray(reader.time_map_get(s.signal_id)) for s in signals}
+            utc = {s.signal_id: _time_map(reader, s.signal_id) for s in signals}
     except (RuntimeError, OSError, ValueError) as error:
         raise CaptureError(f"{path} cannot be read ({error}).") from None
     rails: dict[str, dict[str, Any]] = {}
@@ -58,6 +59,29 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise CaptureError(f"{path} has no signal named current, voltage or power; it is no recording of a supply.")
     chosen = rails[choose_rail(path, list(rails), options.rail)]
     return _waveform(path, chosen, sources[next(iter(chosen.values())).source_id], utc, options)
+
+
+def _time_map(reader: Any, signal_id: int) -> npt.NDArray[Any] | None:
+    """Times of day of a signal; None where they cannot be read."""
+    try:
+        return np.asarray(reader.time_map_get(signal_id))
+    except (RuntimeError, OSError, ValueError):
+        return None
+
+
+def _without_odd_power(signals: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The signals without a power that does not go with the others, which tell it themselves; and a note of that."""
+    current, power = signals.get("current"), signals.get("power")
+    if current is None or power is None or "voltage" not in signals:
+        return dict(signals), []
+    integers = power.data_type & 0xFFFF != pyjls.DataType.F32 & 0xFFFF
+    known = factor(str(power.units))
+    if not integers and power.sample_rate == current.sample_rate and known is not None and known[0] == "power":
+        return dict(signals), []
+    why = "integers" if integers else f"in {power.units!r}" if known is None or known[0] != "power" else f"of {power.sample_rate} Hz"
+    return {role: s for role, s in signals.items() if role != "power"}, [
+        f"the signal power, {why}, is left out: it is voltage times current here"
+    ]
 
 
 def _refuse_unfinished(path: Path) -> None:
@@ -77,7 +101,10 @@ def _refuse_unfinished(path: Path) -> None:
         raise CaptureError(f"{path} is cut ({told}); copy it again, or open a copy in the Joulescope UI, which repairs it.")
 
 
-def _waveform(path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[int, npt.NDArray[Any]], options: Options) -> Waveform:
+def _waveform(
+    path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[int, npt.NDArray[Any] | None], options: Options
+) -> Waveform:
+    signals, notes = _without_odd_power(signals)
     for signal in signals.values():
         if signal.data_type & 0xFFFF != pyjls.DataType.F32 & 0xFFFF:
             raise CaptureError(f"{path}: {signal.name} is stored as integers, without scale and gaps; export it as f32.")
@@ -115,7 +142,10 @@ def _waveform(path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[
         except (RuntimeError, OSError, ValueError) as error:
             raise CaptureError(f"{path} is damaged ({error}).") from None
 
-    notes = [] if len(signals) < 3 else ["the current is the instrument's own power by its voltage"]
+    if len(signals) == 3:
+        notes.append("the current is the instrument's own power by its voltage")
+    times, odd = _utc(signals, utc, origin, rate)
+    notes += odd
     about = About(
         TITLE,
         " ".join(word for word in (source.vendor, source.model) if word) or "unknown",
@@ -125,7 +155,8 @@ def _waveform(path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[
         serial=str(source.serial_number or ""),
         firmware=str(source.version or ""),
         volts=volts,
-        utc=_utc(path, signals, utc, origin, rate),
+        utc=times,
+        range_=JOULESCOPE,
         notes=tuple(notes),
     )
     return Waveform(about, read)
@@ -142,10 +173,15 @@ def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:
     return Piece(first + np.arange(count, dtype=np.int64), voltage.astype(np.float32), current.astype(np.float32))
 
 
-def _utc(path: Path, signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[Any]], origin: int, rate: int) -> Utc | None:
-    """The time map of one of the signals. Raises CaptureError where it says that time passed which no sample stands for."""
-    for signal in signals.values():
+def _utc(signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[Any] | None], origin: int, rate: int) -> tuple[Utc | None, list[str]]:
+    """The time map of the first signal that has one which fits its samples, and notes of those that do not: they say that time passed
+    which no sample stands for, or went back."""
+    notes: list[str] = []
+    for role, signal in signals.items():
         entries = maps[signal.signal_id]
+        if entries is None:
+            notes.append(f"the times of day of {role} cannot be read, and are left out")
+            continue
         if len(entries) == 0:
             continue
         index = np.asarray(entries["sample_id"], np.int64) + signal.sample_id_offset - origin
@@ -153,12 +189,20 @@ def _utc(path: Path, signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[
         whole, part = stamp >> 30, stamp & ((1 << 30) - 1)
         ns = whole * 1_000_000_000 + ((part * 1_000_000_000) >> 30) + _EPOCH_NS
         slip = (ns - ns[0]) * 1e-9 - (index - index[0]) / rate
-        limit = max(_SLIP_S, _SLIP_SHARE * float(index[-1] - index[0]) / rate)
+        limit = max(_SLIP_S, _SLIP_SHARE * abs(float(index[-1] - index[0])) / rate)
+        if (np.diff(index) < 0).any():
+            notes.append(f"the times of day of {role} are not in order, and {_LEFT_OUT.format(len(index))}")
+            continue
         if float(slip.max() - slip.min()) > limit:
             at = int(np.argmax(np.abs(np.diff(slip))))
-            raise CaptureError(
-                f"{path}: its times of day and its samples do not fit: {slip[at + 1] - slip[at]:.3g} s lie between samples {index[at]} and "
-                f"{index[at + 1]} that {rate} Hz do not explain."
+            notes.append(
+                f"the times of day of {role} and its samples do not fit: {slip[at + 1] - slip[at]:.3g} s lie between samples "
+                f"{index[at]} and {index[at + 1]} that {rate} Hz do not explain. {_LEFT_OUT.format(len(index)).capitalize()}; "
+                "samples may be missing there"
             )
-        return Utc(index, ns)
-    return None
+            continue
+        return Utc(index, ns), notes
+    return None, notes
+
+
+_LEFT_OUT = "all {} of them are left out"

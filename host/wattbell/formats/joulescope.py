@@ -6,20 +6,22 @@ end of the first one, or UTC as ``20240131T235959.5Z`` (pyjoulescope_ui, ``stati
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import CaptureError
 from .grid import Grid
+from .ranges import JOULESCOPE
 from .rows import waveform
 from .text import F64, Head, Rows, Table, fields, header, read_head
-from .waveform import About, Options, Waveform, with_power
+from .times import TextTimes, form_of
+from .waveform import About, Options, Utc, Waveform, with_power
 
 NAME, TITLE = "joulescope-csv", "Joulescope statistics CSV"
 TAKES = frozenset[str]()
 _COLUMNS = ("current", "voltage", "power")
-_UTC = re.compile(r"^\d{8}T\d{6}")
 
 
 def matches(head: Head) -> bool:
@@ -35,11 +37,9 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     found = [name.lstrip("#") for name in found]
     if "time" not in found:
         raise CaptureError(f"{path}, line 1: there is no column of times; record it again with the time format relative.")
-    table = Table(path, [found.index(name) for name in ("time", *_COLUMNS)], len(found))
-    if len(lines := read_head(path).lines) > 1 and _UTC.match(fields(lines[1], ",")[0]):
-        raise CaptureError(
-            f"{path}, line 2: the times are UTC texts; record it again with the time format relative (--start sets the UTC)."
-        )
+    first = fields(lines[1], ",")[found.index("time")] if len(lines := read_head(path).lines) > 1 else ""
+    times = TextTimes(first) if form_of(first) is not None else None
+    table = Table(path, [found.index(name) for name in ("time", *_COLUMNS)], len(found), times=times)
 
     def seconds(rows: Rows) -> F64:
         return rows.columns[0]
@@ -49,7 +49,9 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         return voltage, with_power(voltage, current, power)
 
     def about(_grid: Grid, _table: Table) -> About:
+        known = None if times is None else times.utc_ns
+        utc = None if known is None else Utc(np.zeros(1, np.int64), np.array([known], np.int64))
         note = "voltage and current of each sample are means over its interval; the current is the mean power by the mean voltage"
-        return About(TITLE, "Joulescope", 0, 0, 0, notes=(note,))
+        return About(TITLE, "Joulescope", 0, 0, 0, utc=utc, range_=JOULESCOPE, notes=(note,))
 
     return waveform(table, lambda: seconds, values, about)

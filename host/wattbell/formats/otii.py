@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import CaptureError, UsageError
 from .grid import Grid, Placer, Stamps, fit
+from .ranges import OTII
 from .text import F64, Head, Table, header, names
 from .waveform import About, Options, Piece, Waveform, no_volts, ticks, with_power
 
@@ -51,7 +52,7 @@ class _Channel:
         """(place, value) of rows."""
         placer = Placer(self.table.path, self.grid.step_s)
         for rows in self.table.rows():
-            yield placer.place(Stamps(rows.line, rows.columns[0])), rows.columns[1]
+            yield placer.place(Stamps(rows.line, rows.columns[0], rows.lines)), rows.columns[1]
 
 
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
@@ -65,7 +66,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         if found != _COLUMNS:
             raise CaptureError(f"{path}, line 1: the columns are {', '.join(found)[:80]}, not Timestamp and Value as in the other files.")
         table = Table(path, (0, 1), 2)
-        channels[role] = _Channel(table, fit(path, (Stamps(rows.line, rows.columns[0]) for rows in table.rows())))
+        channels[role] = _Channel(table, fit(path, (Stamps(rows.line, rows.columns[0], rows.lines) for rows in table.rows())))
     strange = [column.name for column in options.columns.values() if Path(column.name).name not in {path.name for path in paths}]
     if strange and "columns" not in options.for_others:
         raise UsageError(f"--column {strange[0]}: there is no such file among those to import; give the name of one.")
@@ -120,7 +121,9 @@ def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
     notes = [f"{role} every {c.grid.interval_s:.6g} s" for role, c in channels.items() if c.grid.interval_s != main.grid.interval_s]
     if any(c.table.unended for c in channels.values()):
         notes.append("the last line of a file has no end: it may have been cut there")
-    about = About(TITLE, "Otii", tick_ps, interval_ticks, main.grid.span, grid_s=min(off, 1.0), volts=volts, notes=tuple(notes))
+    about = About(
+        TITLE, "Otii", tick_ps, interval_ticks, main.grid.span, grid_s=min(off, 1.0), volts=volts, range_=OTII, notes=tuple(notes)
+    )
     return Waveform(replace(about, conditions={"files": [c.table.path.name for c in channels.values()]}), read)
 
 

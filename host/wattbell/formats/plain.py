@@ -1,117 +1,424 @@
-"""Plain CSV: one line of names with units, then one row a sample.
+"""CSV of any scope, supply or logger: rows of numbers, with or without lines before them (:mod:`.layout`).
 
-``time_s,voltage_v,current_ma``, ``Time [ms];I (uA);U (V)``: comma, semicolon or tab; the unit in brackets, after an underscore or after a
-space. Or ``--column current=NAME:mA`` says it.
+``time_s,voltage_v,current_ma``, ``Zeit [s];Strom [mA];Spannung [V]``, ``Time (s),Channel 1 (V),Channel 2 (V)``: comma, semicolon, tab, bar
+or spaces; the unit in brackets, after an underscore, a space or a slash, or in a line of units. A column's name says what it is; where it
+does not, its unit does, if it is the only one of its kind. ``--column current=NAME:mA`` says it in any case, and ``--column current=3:mA``
+by the number of the column where no line has names. Times are numbers, texts (:mod:`.times`), or rows that a stated interval counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import CaptureError
+from ..errors import CaptureError, UsageError
 from .grid import Grid
-from .rows import waveform
-from .text import F64, Head, Rows, Table, fields, header
+from .layout import Layout, layout_of
+from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
+from .rows import Seconds, waveform
+from .text import F64, Head, Rows, Table, fields, read_head
+from .times import TextTimes, form_of
 from .units import factor
 from .waveform import About, Options, Utc, Waveform, no_volts, with_power
 
 NAME, TITLE = "csv", "plain CSV"
-TAKES = frozenset({"columns"})
+TAKES = frozenset({"columns", "interval_s"})
 _ROLES = {
-    "time": ("t", "time", "timestamp", "elapsed", "x"),
-    "current": ("i", "current", "amps"),
-    "voltage": ("v", "u", "voltage", "volts"),
-    "power": ("p", "power", "watts"),
+    "time": (
+        *("t", "time", "timestamp", "time stamp", "elapsed", "elapsed time", "x", "x-axis", "date/time", "datetime", "date time"),
+        *("unix time", "zeit", "zeitstempel", "uhrzeit", "temps", "tiempo", "tempo"),
+    ),
+    "current": ("i", "current", "curr", "amps", "strom", "courant", "corriente", "corrente"),
+    "voltage": ("v", "u", "voltage", "volts", "volt", "spannung", "tension", "voltaje", "tensione"),
+    "power": ("p", "power", "watts", "leistung", "puissance", "potencia", "potenza"),
 }
-_NAMED = re.compile(r"^(?P<name>.*?)(?:\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|[_ ](?P<tail>[^_ ]+))?$")
+_COUNTERS = frozenset(
+    {
+        *("sample", "samples", "index", "idx", "no", "no.", "nr", "nr.", "n", "#", "point", "points", "sequence", "seq", "record", "row"),
+        *("count", "reading", "scan", "x", "sample number", "sample index", "sample no", "samplenum", "nummer"),
+    }
+)
+"""Names of columns that number the rows."""
+_NOT_THE_RAIL = re.compile(r"shunt|max|min|peak|std|dev|noise|limit|set(?![a-z])|error|offset|temp|bat(?!h)", re.IGNORECASE)
+"""In a name: what has the unit of the rail's voltage or current and is not what the rail has."""
+_NAMED = re.compile(
+    r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)"
+    r"|[_ ](?P<tail>[^_ ()\[\]]+))?$"
+)
+_CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
+"""Rigol: ``CH1V``."""
+_LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
+"""What letters tell apart: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
+_KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
+    (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
+    (re.compile(r"\bMain (?:Avg |Average )?Current|\bMain ?\(mA\)|Monsoon", re.IGNORECASE), "Monsoon", MONSOON),
+    (re.compile(r"\bPPK2?\b", re.IGNORECASE), "Nordic PPK2", PPK2),
+)
+"""By what stands before the rows: the instrument, and what it can measure."""
 
 
 def matches(head: Head) -> bool:
-    """Whether the first line has a time and a current or power by name."""
-    if not head.lines:
-        return False
-    roles = {role for name in fields(head.lines[0], delimiter(head.lines[0])) if (role := split(name)[0])}
+    """Whether rows of numbers are found in it, or a line of names with a time and a current or power."""
+    try:
+        if layout_of(head) is not None:
+            return True
+    except CaptureError:
+        return True
+    names = fields(head.lines[0], max(",;\t", key=head.lines[0].count)) if head.lines else []
+    roles = {split(name)[0] for name in names}
     return "time" in roles and bool(roles & {"current", "power"})
-
-
-def delimiter(line: str) -> str:
-    """Of a line of names."""
-    return max(",;\t", key=line.count)
 
 
 def split(name: str) -> tuple[str | None, str | None]:
     """(role, unit) that a column's name tells; None for what it does not."""
+    bare, unit = _parts(name)
+    role = next((role for role, words in _ROLES.items() if bare.lower() in words), None)
+    if role is None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None:
+        return known[0], bare
+    if role is not None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None and known[0] == role:
+        unit = bare
+    return role, unit
+
+
+def _parts(name: str) -> tuple[str, str | None]:
+    """(name without its unit, unit)."""
+    channel = _CHANNEL.match(name.strip())
+    if channel is not None:
+        return channel["name"], channel["unit"]
     match = _NAMED.match(name.strip())
     assert match is not None
-    bare, unit = match["name"], match["bracket"] if match["bracket"] is not None else match["tail"]
-    if unit is not None and match["bracket"] is None and factor(unit) is None:
-        bare, unit = name.strip(), None
-    role = next((role for role, words in _ROLES.items() if bare.strip().lower() in words), None)
-    return role, unit or None
+    unit = next((match[part] for part in ("bracket", "in", "slash", "tail") if match[part] is not None), None)
+    if unit is not None and match["bracket"] is None and (factor(unit) is None or (len(unit) == 1 and _LETTERED.match(match["name"]))):
+        return name.strip(), None
+    return match["name"].strip(), unit or None
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a role: its place from 0, and the factor to SI. ``guessed``: by its unit alone."""
+
+    place: int
+    scale: float
+    guessed: bool = False
+
+
+class _Columns:
+    """Which column is which."""
+
+    def __init__(self, path: Path, layout: Layout, options: Options) -> None:
+        self._path, self._layout, self._options = path, layout, options
+        self.names = list(layout.names) if layout.names is not None else [str(n) for n in range(1, layout.width + 1)]
+        self._line = f"line {layout.skip}" if layout.names is not None else "line 1"
+        self._units = self._all_units()
+        self.shown = ", ".join(name for name in self.names if name)[:80]
+
+    def _all_units(self) -> list[str | None]:
+        """By place: what the name, the line of units or the lines before them say."""
+        found: list[str | None] = []
+        stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
+        for place, name in enumerate(self.names):
+            by_line = self._layout.units[place] if place < len(self._layout.units) else None
+            found.append(by_line or split(name)[1] or stated.get(name))
+        if (
+            self._layout.names is not None
+            and self._layout.units
+            and all(name == unit for name, unit in zip(self.names, self._layout.units))
+        ):
+            found = list(self._layout.units)  # the names are units
+        return found
+
+    def named(self, role: str) -> int | None:
+        """The place of the column that the user says. Raises CaptureError where there is none of that name."""
+        column = self._options.columns.get(role)
+        if column is None:
+            return None
+        wanted = column.name.strip()
+        for same in (
+            [place for place, name in enumerate(self.names) if name == wanted],
+            [place for place, name in enumerate(self.names) if name.lower() == wanted.lower()],
+            [place for place, name in enumerate(self.names) if _parts(name)[0].lower() == wanted.lower()],
+            [place for place, name in enumerate(self._layout.second) if name.lower() == wanted.lower()],
+        ):
+            if len(same) == 1:
+                return same[0]
+            if same:
+                raise CaptureError(
+                    f"{self._path}, {self._line}: {len(same)} columns are named {wanted[:40]}; say which by its number, such as --column "
+                    f"{role}={same[0] + 1}:{_UNIT_OF[role]}."
+                )
+        if wanted.isdigit() and 1 <= int(wanted) <= self._layout.width:
+            return int(wanted) - 1
+        if self._layout.names is None:
+            raise CaptureError(
+                f"{self._path}: no line has names of columns, so a column is told by its number, 1 to {self._layout.width}: "
+                f"--column {role}=1:{_UNIT_OF[role]}."
+            )
+        raise CaptureError(f"{self._path}, {self._line}: there is no column {wanted[:40]}; it has {self.shown}.")
+
+    def find(self, role: str, *, others_known: bool = False) -> _Column | None:
+        """The column of a quantity; None where none is told. Raises CaptureError for a unit that is unknown or missing, and for several.
+        ``others_known``: the current is, so that a power that is not told by its name alone, or goes with another current, is
+        not looked for."""
+        place = self.named(role)
+        guessed = False
+        if place is None:
+            by_name = [n for n, name in enumerate(self.names) if n < self._layout.width and split(name)[0] == role]
+            by_unit = [n for n, unit in enumerate(self._units) if n < self._layout.width and unit and (factor(unit) or ("",))[0] == role]
+            others = {self.named(other) for other in self._options.columns if other != role}
+            by_unit = [
+                n
+                for n in by_unit
+                if n not in others and split(self.names[n])[0] in (None, role) and not _NOT_THE_RAIL.search(self.names[n])
+            ]
+            contained = [n for n in range(min(self._layout.width, len(self.names))) if _holds(self.names[n], role)]
+            same = by_name or by_unit or contained
+            if not same:
+                return None
+            guessed = not by_name
+            if role == "power" and others_known and (guessed or len(same) > 1 or "current" in self._options.columns):
+                return None
+            if len(same) > 1:
+                if role == "voltage" and self._options.volts is not None:
+                    return None
+                several = ", ".join(self.names[n] for n in same)[:80]
+                raise CaptureError(
+                    f"{self._path}, {self._line}: {len(same)} columns could be the {role} ({several}); say which with --column {role}="
+                    f"{self.names[same[0]][:40]}{'' if self._units[same[0]] else ':UNIT'}."
+                )
+            place = same[0]
+        column = self._options.columns.get(role)
+        unit = column.unit if column is not None and column.unit else self._units[place]
+        name = self.names[place]
+        if unit is None:
+            raise CaptureError(f"{self._path}, {self._line}: the column {name[:40]} states no unit; say --column {role}={name[:40]}:UNIT.")
+        known = factor(unit)
+        if known is None or known[0] != role:
+            raise CaptureError(f"{self._path}, {self._line}: {unit[:20]} is no unit of a {role}; say --column {role}={name[:40]}:UNIT.")
+        return _Column(place, known[1], guessed)
+
+    def first_value(self, place: int) -> str:
+        """Of the first row."""
+        return self._layout.first[place] if place < len(self._layout.first) else ""
+
+    def time(self) -> tuple[int, float | None] | None:
+        """(place, factor to s) of the times, or (place, None) of times as text; None where no column has times."""
+        place = self.named("time")
+        if place is not None:
+            if form_of(self.first_value(place)) is not None:
+                return place, None
+            column = self._options.columns["time"]
+            if self._counts(place, wanted=column.unit is None):
+                return None
+            found = self.find("time")
+            assert found is not None
+            return found.place, found.scale
+        texts = [n for n in range(self._layout.width) if form_of(self.first_value(n)) is not None]
+        numbers = [n for n, name in enumerate(self.names) if n < self._layout.width and self._is_time(n, name) and n not in texts]
+        stated = [n for n in numbers if (factor(self._units[n] or "") or ("",))[0] == "time"]
+        if len(stated) == 1:
+            return stated[0], (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
+        if not stated and texts:
+            if len(texts) > 1:
+                several = ", ".join(self.names[n] for n in texts)[:80]
+                raise CaptureError(
+                    f"{self._path}, {self._line}: {len(texts)} columns hold times ({several}); say which with --column time=NAME."
+                )
+            return texts[0], None
+        if not numbers or self._counts(numbers[0]):
+            return None
+        found = self.find("time")
+        return None if found is None else (found.place, found.scale)
+
+    def _is_time(self, place: int, name: str) -> bool:
+        return split(name)[0] == "time" or (factor(self._units[place] or "") or ("",))[0] == "time"
+
+    def _counts(self, place: int, *, wanted: bool = False) -> bool:
+        """Whether a column without a unit numbers the rows: there is an interval to multiply its numbers with, or its name says so."""
+        if self._units[place] is not None:
+            return False
+        known = self._options.interval_s is not None or self._layout.interval is not None
+        return known and (wanted or self.names[place].strip().lower() in _COUNTERS)
+
+    def counter(self) -> int | None:
+        """The place of a column that numbers the rows; None where there is none."""
+        place = self.named("time")
+        if place is not None:
+            return place
+        found = [n for n, name in enumerate(self.names) if n < self._layout.width and name.strip().lower() in _COUNTERS]
+        return found[0] if found and self._units[found[0]] is None else None
+
+
+_UNIT_OF = {"time": "s", "current": "A", "voltage": "V", "power": "W"}
+_HOLDS = {"current": re.compile(r"\b(curr|current)\b", re.IGNORECASE), "voltage": re.compile(r"\b(volt|voltage)\b", re.IGNORECASE),
+          "power": re.compile(r"\b(power|watt)\b", re.IGNORECASE)}  # fmt: skip
+
+
+def _holds(name: str, role: str) -> bool:
+    """Whether a name has a word for a quantity in it."""
+    return role in _HOLDS and _HOLDS[role].search(name) is not None and not _NOT_THE_RAIL.search(name)
+
+
+def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str]) -> dict[str, str]:
+    """Units by column that lines such as ``Vertical Units,CH1:A,CH2:V`` and ``Horizontal Units,s`` state."""
+    found: dict[str, str] = {}
+    for line in before:
+        title, *values = [value.strip().strip('"') for value in line.split(delimiter)]
+        if not re.match(r"(vertical|horizontal|y|x)[ _-]?units?$", title, re.IGNORECASE):
+            continue
+        horizontal = title[0] in "hHxX"
+        for place, value in enumerate(values):
+            name, colon, unit = value.rpartition(":")
+            where = name if colon else names[0] if horizontal else names[place + 1] if place + 1 < len(names) else ""
+            if where in names and factor(unit) is not None:
+                found.setdefault(where, unit)
+            if horizontal:
+                break
+    return found
 
 
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
-    line, _ = header(path)
-    between = delimiter(line)
-    found = fields(line, between)
-    places = {role: place for role in _ROLES if (place := _place(path, found, role, options)) is not None}
-    if "time" not in places or not {"current", "power"} & set(places):
-        raise CaptureError(
-            f"{path}, line 1: no column for {'the time' if 'time' not in places else 'current or power'} among {', '.join(found)[:80]}; "
-            "say which with --column time=NAME:s --column current=NAME:A."
-        )
-    volts = None if "voltage" in places else options.volts
-    if "voltage" not in places and volts is None:
-        raise no_volts(path, f"there is only {' and '.join(role for role in places if role != 'time')}")
-    roles = list(places)
-    scale = [places[role][1] for role in roles]
-    table = Table(path, [places[role][0] for role in roles], len(found), between)
-    first: list[float] = []
+    layout = layout_of(read_head(path))
+    if layout is None:
+        raise CaptureError(f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least.")
+    columns = _Columns(path, layout, options)
+    time = columns.time()
+    current = columns.find("current")
+    power = columns.find("power", others_known=current is not None)
+    quantities = {role: found for role, found in (("current", current), ("power", power)) if found is not None}
+    _must_have(path, layout, columns, quantities, timed=time is not None, interval=options.interval_s or layout.interval)
+    if (voltage := columns.find("voltage")) is not None:
+        quantities["voltage"] = voltage
+    guessed = "voltage" in quantities and quantities["voltage"].guessed and "voltage" not in options.columns
+    if guessed and options.volts is not None:  # what the user states goes before a guess
+        del quantities["voltage"]
+    volts = None if "voltage" in quantities else options.volts
+    if "voltage" not in quantities and volts is None:
+        other = f", or say which of its columns it is ({columns.shown}), as --column voltage=NAME:V" if len(columns.names) > 2 else ""
+        raise no_volts(path, f"there is only {' and '.join(quantities)}", other)
+    if time is not None:
+        options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
+    return _waveform(path, layout, columns, quantities, time, options)
 
-    def seconds(rows: Rows) -> F64:
-        found: F64 = rows.columns[0] * scale[0]
-        if not first:
-            first.append(float(found[0]))
-        return found
+
+def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
+    """Raises CaptureError, or UsageError where only the interval is missing, for what cannot be done without."""
+    named = layout.names is not None
+    without = [] if "current" in quantities or "power" in quantities else ["current or power"]
+    if not timed and interval is None:
+        without.insert(0, "the time")
+    if not without:
+        return
+    if without == ["the time"]:
+        raise UsageError(
+            f"{path} has no column of times and no line that says how far its rows are apart; if they are evenly spaced, state the time "
+            "between two as --interval, such as --interval 1ms."
+        )
+    numbers = "" if named else f"no line has names of its {layout.width} column{'s' if layout.width > 1 else ''}; "
+    what = f"{numbers}no column for {' and '.join(without)}" + (f" among {columns.shown}" if named else " is known")
+    time = "--column time=NAME:s " if "the time" in without and layout.width > 1 else ""
+    evenly = " If it has no times and its rows are evenly spaced, add --interval." if "the time" in without else ""
+    example = f"{time}--column current=NAME:A" if named else f"{time}--column current=NUMBER:A".replace("time=NAME", "time=1")
+    raise CaptureError(f"{path}, line {max(1, layout.skip)}: {what}; say which with {example}.{evenly}")
+
+
+def _waveform(
+    path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], time: tuple[int, float | None] | None, options: Options
+) -> Waveform:
+    volts = None if "voltage" in quantities else options.volts
+    counter = columns.counter() if time is None else None
+    place = time[0] if time is not None else counter
+    interval_s, notes = _interval(path, layout, options) if time is None else (0.0, [])
+    if layout.decimal_comma:
+        notes.append("numbers of the file have decimal commas")
+    times = TextTimes(columns.first_value(time[0])) if time is not None and time[1] is None else None
+    roles = list(quantities)
+    wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles)]
+    table = Table(
+        path,
+        wanted,
+        layout.width,
+        layout.delimiter,
+        remarks_allowed=True,
+        skip=layout.skip,
+        timed=place is not None,
+        decimal_comma=layout.decimal_comma,
+        times=times,
+        foreign=_foreign(layout),
+    )
+    scale = [quantities[role].scale for role in roles]
+    for role in roles:
+        column = quantities[role]
+        if column.guessed and role not in options.columns:
+            notes.append(f"the {role} is the column {columns.names[column.place]}, by its unit")
+
+    def seconds() -> Seconds:
+        done = 0
+
+        def stamps(rows: Rows) -> F64:
+            nonlocal done
+            if place is None:
+                done += len(rows)
+                return np.asarray((np.arange(len(rows)) + (done - len(rows))) * interval_s, np.float64)
+            found = rows.columns[0]
+            if times is not None:
+                return found
+            return np.asarray(found * (interval_s if time is None else time[1] or 1.0), np.float64)
+
+        return stamps
 
     def values(rows: Rows) -> tuple[F64, F64]:
-        got = {role: column * factor for role, column, factor in zip(roles, rows.columns, scale, strict=True)}
+        got = dict(
+            zip(roles, (column * factor for column, factor in zip(rows.columns[place is not None :], scale, strict=True)), strict=True)
+        )
         voltage = got.get("voltage", np.full(len(rows), volts.value if volts else np.nan))
         current = got.get("current", np.zeros(len(rows)))
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current
 
-    def about(_grid: Grid, _table: Table) -> About:
-        utc = Utc(np.zeros(1, np.int64), np.array([round(first[0] * 1e9)], np.int64)) if first[0] > _EPOCH_S else None
-        return About(TITLE, "unknown", 0, 0, 0, volts=volts, utc=utc)
+    instrument, range_ = next(((who, what) for pattern, who, what in _KNOWN if pattern.search(layout.before_words())), ("unknown", RAIL))
 
-    return waveform(table, lambda: seconds, values, about)
+    def about(grid: Grid, _table: Table) -> About:
+        utc_s = None
+        more = list(notes)
+        if times is not None:
+            utc_s = None if times.utc_ns is None else times.utc_ns * 1e-9
+            if utc_s is None:
+                more.append("the times in the file have no zone: what time of day they are is not known")
+        elif time is not None and grid.first_s > _EPOCH_S:
+            utc_s = 0.0
+        begin = None if utc_s is None else round(utc_s * 1e9) + round(grid.first_s * 1e9)
+        utc = None if begin is None else Utc(np.zeros(1, np.int64), np.array([begin], np.int64))
+        return About(TITLE, instrument, 0, 0, 0, volts=volts, utc=utc, range_=range_, notes=tuple(more))
+
+    return waveform(table, seconds, values, about, logger=time is not None)
 
 
-def _place(path: Path, found: Sequence[str], role: str, options: Options) -> tuple[int, float] | None:
-    """(column, factor to SI) of a role; None where no column is named so. Raises CaptureError for a unit that is unknown or missing."""
-    column = options.columns.get(role)
-    if column is not None:
-        if column.name not in found:
-            raise CaptureError(f"{path}, line 1: there is no column {column.name}; it has {', '.join(found)[:80]}.")
-        place, unit = found.index(column.name), column.unit or split(column.name)[1]
-    else:
-        same = [place for place, name in enumerate(found) if split(name)[0] == role]
-        if not same:
-            return None
-        if len(same) > 1:
-            raise CaptureError(f"{path}, line 1: {len(same)} columns could be the {role}; say which with --column {role}=NAME:UNIT.")
-        place, unit = same[0], split(found[same[0]])[1]
-    name = found[place]
-    if unit is None:
-        raise CaptureError(f"{path}, line 1: the column {name[:40]} states no unit; say --column {role}={name[:40]}:UNIT.")
-    known = factor(unit)
-    if known is None or known[0] != role:
-        raise CaptureError(f"{path}, line 1: {unit[:20]} is no unit of a {role}; say --column {role}={name[:40]}:UNIT.")
-    return place, known[1]
+def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list[str]]:
+    """(s between two rows, notes). Raises UsageError where the user says another than the file."""
+    said = layout.interval
+    if options.interval_s is None:
+        assert said is not None
+        return said[0], [f"rows are {said[0]:g} s apart, as line {said[1]} of the file says"]
+    if said is not None and abs(said[0] - options.interval_s) > 1e-6 * said[0]:
+        raise UsageError(f"--interval {options.interval_s:g} s: {path}, line {said[1]} says {said[0]:g} s. Leave --interval out.")
+    return options.interval_s, [f"rows are {options.interval_s:g} s apart, as the user states"]
+
+
+def _foreign(layout: Layout) -> Callable[[str], bool]:
+    """Of a line among the rows, whether it is a comment, or the names again, as after a logger's restart."""
+    again = {line.strip().lower() for line in layout.before}
+    names = [name.strip().lower() for name in layout.names or ()]
+
+    def foreign(line: str) -> bool:
+        bare = line.strip()
+        if bare.startswith(("#", "%", "//")) or bare.lower() in again:
+            return True
+        return bool(names) and [value.strip().strip('"').lower() for value in bare.lstrip("# ").split(layout.delimiter)] == names
+
+    return foreign

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import CaptureError
 from .grid import Grid
+from .ranges import POWERSENSOR3
 from .rows import waveform
 from .text import F64, Head, Rows, Table, header
 from .waveform import About, Options, Utc, Waveform, choose_rail
@@ -37,6 +38,12 @@ def matches(head: Head) -> bool:
     return bool(head.lines) and head.lines[0].split()[:4] == _BEGIN
 
 
+def _is_marker(line: str) -> bool:
+    """Whether it is a marker on a line of its own, ``M A`` or ``M start stop tag "name"``, as the library writes (``mark``) or wrote before
+    1d2c7f2 (``writeMarker``)."""
+    return line.startswith("M ")
+
+
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
@@ -46,7 +53,8 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     pairs = [match[1] for name in found if (match := re.fullmatch(r"current(\d+)", name)) and f"voltage{match[1]}" in found]
     wanted = None if options.rail is None else options.rail.removeprefix("pair").strip()
     pair = choose_rail(path, pairs, wanted)
-    table = Table(path, [found.index(name) for name in ("time", "device_timestamp", f"voltage{pair}", f"current{pair}")], len(found), " ")
+    places = [found.index(name) for name in ("time", "device_timestamp", f"voltage{pair}", f"current{pair}")]
+    table = Table(path, places, len(found), " ", foreign=_is_marker)
     first: list[float] = []
 
     def values(rows: Rows) -> tuple[F64, F64]:
@@ -64,7 +72,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
     def about(_grid: Grid, _table: Table) -> About:
         utc = Utc(np.zeros(1, np.int64), np.array([round(first[0] * 1e9)], np.int64)) if first[0] > _EPOCH_S else None
-        return About(TITLE, "PowerSensor3", 0, 0, 0, utc=utc, conditions={"rail": f"pair {pair}"})
+        return About(TITLE, "PowerSensor3", 0, 0, 0, utc=utc, range_=POWERSENSOR3, conditions={"rail": f"pair {pair}"})
 
     return waveform(table, seconds, values, about)
 
@@ -86,7 +94,9 @@ class _DeviceClock:
         bad = ~((stamp >= 0) & (stamp < _TURN_US) & np.isfinite(host))
         if bad.any():
             at = int(np.argmax(bad))
-            raise CaptureError(f"{self._path}, line {rows.line + at}: device_timestamp {stamp[at]:g} is not within 0 .. 1023, or no time.")
+            raise CaptureError(
+                f"{self._path}, line {rows.line_of(at)}: device_timestamp {stamp[at]:g} is not within 0 .. 1023, or no time."
+            )
         if self._first_us is None:
             self._first_us, self._stamp, self._host_us = float(host[0]), float(stamp[0]), float(host[0])
         steps = np.diff(stamp, prepend=self._stamp) % _TURN_US

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import CaptureError
 from .grid import Grid
+from .ranges import PPK2
 from .rows import waveform
 from .text import F64, Head, Rows, Table, header, names
 from .waveform import About, Options, Waveform, no_volts
@@ -45,7 +46,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         return np.full(len(rows), volts.value), rows.columns[1] * 1e-6
 
     def about(_grid: Grid, _table: Table) -> About:
-        return About(TITLE, "Nordic PPK2", 0, 0, 0, volts=volts)
+        return About(TITLE, "Nordic PPK2", 0, 0, 0, volts=volts, range_=PPK2)
 
     table = Table(path, (found.index(_TIME), found.index(_CURRENT)), len(found))
     return waveform(table, lambda: seconds, values, about)

@@ -22,7 +22,7 @@ from .units import factor
 from .waveform import F64, About, Options, Piece, Waveform, no_volts, ticks, with_power
 
 NAME, TITLE = "sigrok", "sigrok session"
-TAKES = frozenset({"columns"})
+TAKES = frozenset({"columns", "interval_s"})
 _SI = {"current": "A", "voltage": "V", "power": "W"}
 _CHUNK = re.compile(r"^analog-1-(\d+)(?:-(\d+))?$")
 _RATE = re.compile(r"^(\d+(?:\.\d+)?)\s*([GMk]?)Hz$")
@@ -32,8 +32,14 @@ _PIECE_BYTES = 1 << 22
 
 
 def matches(head: Head) -> bool:
-    """Whether it is a ZIP: of no other format here are the files one."""
-    return head.raw.startswith(b"PK\x03\x04")
+    """Whether it is a ZIP with sigrok's metadata in it, or one that is cut."""
+    if not head.raw.startswith(b"PK\x03\x04"):
+        return False
+    try:
+        with zipfile.ZipFile(head.path) as archive:
+            return "metadata" in archive.namelist()
+    except (zipfile.BadZipFile, OSError, NotImplementedError):
+        return True
 
 
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
@@ -49,7 +55,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
             text = archive.read("metadata").decode("utf-8", "replace")
     except (zipfile.BadZipFile, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
         raise CaptureError(f"{path} cannot be read ({error}); it seems to be cut.") from None
-    rate, channels = _metadata(path, text)
+    rate, channels = _metadata(path, text, options)
     chunks = _chunks(path, entries)
     roles = _roles(path, {name: number for number, name in channels.items() if number in chunks}, options)
     samples = {role: sum(entry.file_size for entry in chunks[number]) // 4 for role, (number, _) in roles.items()}
@@ -84,7 +90,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     return Waveform(About(TITLE, "sigrok", tick_ps, interval_ticks, span, volts=volts), read)
 
 
-def _metadata(path: Path, text: str) -> tuple[float, dict[int, str]]:
+def _metadata(path: Path, text: str, options: Options) -> tuple[float, dict[int, str]]:
     """(samples a second, name of each analog channel). Raises CaptureError."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
@@ -92,7 +98,18 @@ def _metadata(path: Path, text: str) -> tuple[float, dict[int, str]]:
         device = dict(parser["device 1"])
     except (configparser.Error, KeyError):
         raise CaptureError(f"{path}: its metadata has no [device 1].") from None
-    match = _RATE.match(device.get("samplerate", "").strip())
+    stated = device.get("samplerate", "").strip()
+    if not stated and options.interval_s is None:
+        raise CaptureError(
+            f"{path} has no times: it states no sample rate, as sessions of meters and supplies do, whose readings come when they come. If "
+            "it was asked evenly, state the time between two readings as --interval; else record it with a program that writes a time "
+            "beside each reading, as CSV, or with wattbell record --meter scpi:."
+        )
+    if stated:
+        options.refuse_unused(path, interval_s=f"states its sample rate, {stated}")
+    else:
+        return 1 / (options.interval_s or 1.0), {int(key[6:]): name for key, name in device.items() if re.fullmatch(r"analog\d+", key)}
+    match = _RATE.match(stated)
     rate = float(match[1]) * _SCALE[match[2]] if match else 0.0
     if not 0 < rate <= 1e9:
         raise CaptureError(f"{path}: its sample rate is {device.get('samplerate', 'not stated')!r}.")

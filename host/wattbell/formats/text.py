@@ -1,15 +1,18 @@
 """Rows of numbers in text files: read in blocks of bounded size, and every error with its line.
 
-A block is read by Arrow; only a block that it refuses is looked at line by line, to say what is wrong.
+A block is read by Arrow; only a block that it refuses is looked at line by line, to leave out what is no row, or to say what is wrong. The
+text may be UTF-8, UTF-16 (with or without a byte order mark) or, where it is neither, Windows-1252.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -17,25 +20,33 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from ..errors import CaptureError
+from .ranges import NO_NUMBER, without_sentinels
+from .times import TextTimes
 
 F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
 _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 16
 _HEAD = 1 << 16
 _SHOWN = 40
 _MISSING = ["", "nan", "NaN", "NAN", "-"]
-"""What stands for a value that was not measured."""
+"""What Arrow takes for a value that was not measured; a block with other such words (:data:`~.ranges.NO_NUMBER`) is read by another way."""
+_UTF16 = 0.8
+"""Share of zeros among the bytes of one parity that makes a text without a byte order mark UTF-16."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The beginning of a file, to tell its format: ``raw`` bytes, and its first lines as text (none where it is not text)."""
+    """The beginning of a file, to tell its format: ``raw`` bytes, their ``encoding``, and its lines as text (none where it is not text; the
+    last one may be cut)."""
 
     path: Path
     raw: bytes
+    encoding: str
     lines: tuple[str, ...]
 
 
@@ -50,8 +61,25 @@ def read_head(path: Path) -> Head:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
     if not raw:
         raise CaptureError(f"{path} is empty.")
-    text = raw.decode("utf-8-sig", "replace") if b"\0" not in raw else ""
-    return Head(path, raw, tuple(text.splitlines()[:20]))
+    encoding = encoding_of(raw)
+    text = raw.decode(encoding, "replace").removeprefix("\ufeff")
+    return Head(path, raw, encoding, tuple(text.splitlines()) if "\0" not in text else ())
+
+
+def encoding_of(raw: bytes) -> str:
+    """The encoding of a text by its beginning: ``utf-16-le``, ``utf-16-be``, ``utf-8`` or ``cp1252``; ``utf-8`` for what is no text."""
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16-le" if raw[:1] == b"\xff" else "utf-16-be"
+    begin = raw[:4096]
+    zeros = [begin[parity::2].count(0) / max(1, len(begin[parity::2])) for parity in (0, 1)]
+    if max(zeros) > _UTF16 and min(zeros) < 1 - _UTF16:
+        return "utf-16-le" if zeros[1] > zeros[0] else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)  # the last character may be cut
+    except UnicodeDecodeError:
+        control = set(raw) & (set(range(32)) - {9, 10, 11, 12, 13})
+        return "utf-8" if control else "cp1252"
+    return "utf-8"
 
 
 def names(head: Head, delimiter: str = ",") -> list[str]:
@@ -68,19 +96,30 @@ def fields(line: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows: ``line`` of the first (from 1), one float64 array a column; NaN where a field is empty."""
+    """Consecutive rows: one float64 array a column; NaN where a field is empty. ``line``: of the first (from 1); ``lines``: of each, where
+    lines that are no rows stand between them."""
 
     line: int
     columns: list[F64]
+    lines: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def line_of(self, place: int) -> int:
+        """The line of a row."""
+        return self.line + place if self.lines is None else int(self.lines[place])
 
 
 @dataclass
 class Table:
     """Columns of a text file behind ``skip`` lines of names. ``wanted``: their places among ``width``. ``remarks``: text lines behind the
-    last row, where they are allowed."""
+    last row, where they are allowed.
+
+    ``timed``: a wanted column tells a row's place in time, so that a row without any value is none. ``decimal_comma``: numbers have one.
+    ``times``: the first wanted column holds times as text. ``foreign``: of a line that cannot be read as a row, whether it may be left out;
+    empty lines always are. ``skipped``: how many were, and ``skipped_first`` the first of them.
+    """
 
     path: Path
     wanted: Sequence[int]
@@ -88,7 +127,13 @@ class Table:
     delimiter: str = ","
     remarks_allowed: bool = False
     skip: int = 1
+    timed: bool = True
+    decimal_comma: bool = False
+    times: TextTimes | None = None
+    foreign: Callable[[str], bool] | None = None
     remarks: list[str] = field(default_factory=list)
+    skipped: int = 0
+    skipped_first: str = ""
     unended: bool = False
     """The last line has no end: the file may be cut."""
 
@@ -101,9 +146,21 @@ class Table:
         raises CaptureError with the line, and when the file is gone, is another one or has become shorter."""
         return self._pieces(True)
 
+    def skipped_words(self) -> list[str]:
+        """What was left out between the rows, in words for the notes; none where nothing was."""
+        if not self.skipped:
+            return []
+        one = self.skipped == 1
+        return [f"{self.skipped} line{'' if one else 's'} that {'is' if one else 'are'} no row left out, such as {self.skipped_first!r}"]
+
     def _pieces(self, follow: bool) -> Iterator[Rows | None]:
         self.remarks.clear()
-        line, held, first = 1, b"", True
+        self.skipped, self.skipped_first = 0, ""
+        if self.times is not None:
+            self.times = self.times.again()
+        line, held = 1, b""
+        decoder: codecs.IncrementalDecoder | None = None
+        first = True
         try:
             file = open(self.path, "rb")  # noqa: SIM115 - closed below, in the generator's own end
         except OSError as error:
@@ -118,22 +175,29 @@ class Table:
                     self._refuse_change(file)
                     yield None
                     continue
+                ended = not data
                 if first:
-                    _refuse_encoding(self.path, data)
+                    encoding = encoding_of(data[:_HEAD])
+                    decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)("replace")
+                if decoder is not None:
+                    data = decoder.decode(data, final=ended).encode()
+                if first:
                     data, first = data.removeprefix(b"\xef\xbb\xbf"), False
                 end = data.rfind(b"\n") + 1
                 if data and not end:
                     held += data
                     if len(held) > _LONGEST_LINE:
                         raise CaptureError(f"{self.path}, line {line}: longer than {_LONGEST_LINE} bytes; this is not a table of numbers.")
-                    continue
+                    if not ended:
+                        continue
+                    data = b""
                 block, held = held + (data[:end] if data else b""), data[end:]
                 if block:
                     self.unended = not block.endswith(b"\n")
                     lines = block.count(b"\n") + self.unended
                     yield from self._block(line, block)
                     line += lines
-                if not data:
+                if ended:
                     return
 
     def _refuse_change(self, file: BinaryIO) -> None:
@@ -159,65 +223,133 @@ class Table:
         block = block[: len(ended) + 2] if block[len(ended) : len(ended) + 2] == b"\r\n" else block[: len(ended) + 1]
         if not block:
             return
-        if self.remarks:
-            block = self._without_remarks(line, block)
-        try:
-            columns = self._read(block)
-        except (pa.ArrowInvalid, UnicodeDecodeError):
-            columns = None
+        numbers: I64 | None = None
+        columns = None if self.remarks else self._try(block)
         if columns is None:
-            block = self._without_remarks(line, block)
+            numbers, block = self._without_foreign(line, block)
+            if block and not self.remarks:
+                columns = self._try(block)
+        if columns is None:
+            assert numbers is not None
+            numbers, block = self._without_remarks(numbers, block)
             if not block:
                 return
             try:
                 columns = self._read(block)
-            except pa.ArrowInvalid as error:
-                raise CaptureError(f"{self.path}, at line {line} or after it: {str(error).splitlines()[0]}.") from None
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise CaptureError(f"{self.path}, at line {numbers[0]} or after it: {str(error).splitlines()[0]}.") from None
         if len(columns[0]) != block.count(b"\n") + (not block.endswith(b"\n")):
             raise CaptureError(f"{self.path}, at line {line} or after it: a field with a line end in it; write the file without quotes.")
-        yield Rows(line, columns)
+        if self.timed and (empty := np.all([np.isnan(column) for column in columns], axis=0)).any():
+            numbers = (np.arange(line, line + len(empty)) if numbers is None else numbers)[~empty]
+            columns = [column[~empty] for column in columns]
+        if len(columns[0]):
+            yield Rows(line if numbers is None else int(numbers[0]), columns, numbers)
+
+    def _try(self, block: bytes) -> list[F64] | None:
+        """The columns; None where a line is none of numbers."""
+        try:
+            return self._read(block)
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            pass
+        try:
+            return self._read_words(block)
+        except (pa.ArrowInvalid, ValueError):
+            return None
 
     def _read(self, block: bytes) -> list[F64]:
+        """Raises ArrowInvalid, UnicodeDecodeError or ValueError."""
+        texts = [self._name(self.wanted[0])] if self.times is not None else []
+        table = self._parsed(block, {self._name(i): pa.string() if self._name(i) in texts else pa.float64() for i in self.wanted})
+        found = {name: table.column(name) for name in map(self._name, self.wanted)}
+        return [self._seconds(column) if name in texts else _numbers(column) for name, column in found.items()]
+
+    def _read_words(self, block: bytes) -> list[F64]:
+        """The same of a block in which other words stand for no number. Raises ArrowInvalid or ValueError."""
+        table = self._parsed(block, {self._name(i): pa.string() for i in self.wanted})
+        found = []
+        for place in self.wanted:
+            column = table.column(self._name(place))
+            if self.times is not None and place == self.wanted[0]:
+                found.append(self._seconds(column))
+                continue
+            text = pc.utf8_trim_whitespace(column)
+            word = pc.is_in(pc.utf8_lower(text), pa.array(sorted(NO_NUMBER)))
+            text = pc.if_else(word, pa.scalar(None, pa.string()), text)
+            if self.decimal_comma:
+                text = pc.replace_substring(text, ",", ".")
+            found.append(_numbers(pc.cast(text, pa.float64())))
+        return found
+
+    @staticmethod
+    def _name(place: int) -> str:
+        return f"c{place}"
+
+    def _seconds(self, column: pa.ChunkedArray) -> F64:
+        """Of a column of times as text. Raises ValueError, and CaptureError for dates with two meanings."""
+        assert self.times is not None
+        try:
+            return self.times.seconds(column.combine_chunks())
+        except CaptureError as error:
+            raise CaptureError(f"{self.path}: {error}.") from None
+
+    def _parsed(self, block: bytes, types: dict[str, pa.DataType]) -> pa.Table:
         """Raises ArrowInvalid."""
-        every = [f"c{i}" for i in range(self.width)]
-        wanted = [every[i] for i in self.wanted]
         if b"\0" in block:
             raise pa.ArrowInvalid("NUL")
-        table = pcsv.read_csv(
+        if self.delimiter == " ":
+            block = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", block)
+            block = re.sub(rb"[ \t]+", b" ", block)
+        return pcsv.read_csv(
             io.BytesIO(block),
-            read_options=pcsv.ReadOptions(column_names=every, use_threads=False, block_size=max(len(block) + 1, 1 << 10)),
+            read_options=pcsv.ReadOptions(
+                column_names=[self._name(i) for i in range(self.width)], use_threads=False, block_size=max(len(block) + 1, 1 << 10)
+            ),
             parse_options=pcsv.ParseOptions(delimiter=self.delimiter, ignore_empty_lines=False),
             convert_options=pcsv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.float64()), include_columns=wanted, null_values=_MISSING, strings_can_be_null=True
+                column_types=types,
+                include_columns=list(dict.fromkeys(types)),
+                null_values=_MISSING,
+                strings_can_be_null=True,
+                decimal_point="," if self.decimal_comma else ".",
             ),
         )
-        return [np.asarray(table.column(name).to_numpy(), np.float64) for name in wanted]
 
-    def _without_remarks(self, line: int, block: bytes) -> bytes:
-        """The block up to the first line that is no row. Raises CaptureError unless all that follows is text (a remark of the program)."""
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        for number, raw in enumerate(lines):
+    def _without_foreign(self, line: int, block: bytes) -> tuple[I64, bytes]:
+        """(number of each line, the lines) without those that are no rows of the table, which are counted."""
+        numbers, kept = [], []
+        for number, raw in enumerate(_lines(block), line):
+            text = raw.decode("utf-8", "replace").strip()
+            if not text and self.width > 1:
+                continue
+            if text and self.foreign is not None and self.foreign(text) and self._wrong(raw) is not None:
+                self.skipped += 1
+                self.skipped_first = self.skipped_first or _printable(text)
+                continue
+            numbers.append(number)
+            kept.append(raw)
+        return np.array(numbers, np.int64), b"".join(raw + b"\n" for raw in kept)
+
+    def _without_remarks(self, numbers: I64, block: bytes) -> tuple[I64, bytes]:
+        """The lines up to the first that is no row. Raises CaptureError unless all that follows is text (a remark of the program)."""
+        lines = _lines(block)
+        for place, raw in enumerate(lines):
             wrong = self._wrong(raw)
             if wrong is None and not self.remarks:
                 continue
-            at = line + number
-            if not self.remarks_allowed or not (self._is_remark(raw) or (self.remarks and not raw.strip())):
-                last = number == len(lines) - 1 and self.unended
+            at = int(numbers[place])
+            if not self.remarks_allowed or not self._is_remark(raw):
+                last = place == len(lines) - 1 and self.unended
                 cut = " The file seems to be cut there: delete that line to import what is before it." if last else ""
                 raise CaptureError(f"{self.path}, line {at}: {wrong or 'numbers behind a line of text'}.{cut}")
-            self.remarks.append(raw.decode("utf-8", "replace").strip())
-            if len(self.remarks) > 100:
-                raise CaptureError(f"{self.path}, line {at}: more text than remarks behind the last row.")
-            rest = lines[number + 1 :]
-            for extra, behind in enumerate(rest):
-                if behind.strip() and not self._is_remark(behind):
-                    raise CaptureError(f"{self.path}, line {at + 1 + extra}: numbers behind a line of text ({self.remarks[0][:_SHOWN]}).")
-                if behind.strip():
-                    self.remarks.append(behind.decode("utf-8", "replace").strip())
-            return b"".join(raw + b"\n" for raw in lines[:number])
-        return block
+            for number, behind in zip(numbers[place:].tolist(), lines[place:], strict=True):
+                if not self._is_remark(behind):
+                    raise CaptureError(f"{self.path}, line {number}: numbers behind a line of text ({self.remarks[0][:_SHOWN]}).")
+                self.remarks.append(behind.decode("utf-8", "replace").strip())
+                if len(self.remarks) > 100:
+                    raise CaptureError(f"{self.path}, line {number}: more text than remarks behind the last row.")
+            return numbers[:place], b"".join(raw + b"\n" for raw in lines[:place])
+        return numbers, block
 
     def _is_remark(self, raw: bytes) -> bool:
         first = raw.decode("utf-8", "replace").split(self.delimiter)[0].strip().strip('"')
@@ -233,10 +365,21 @@ class Table:
             return f"byte {raw[error.start]:#04x} is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
         if not text.strip():
             return "empty"
-        found = next(csv.reader([text], delimiter=self.delimiter), [])
+        found = fields(text, " ") if self.delimiter == " " else next(csv.reader([text], delimiter=self.delimiter), [])
         for place in self.wanted:
             value = found[place].strip() if place < len(found) else ""
-            if value and value not in _MISSING and _number(value) is None:
+            if value.lower() in NO_NUMBER:
+                continue
+            if self.times is not None and place == self.wanted[0]:
+                try:
+                    self.times.again().seconds(pa.array([value]))
+                except ValueError:
+                    return f"{_printable(value)} is no time like {_printable(self.times.first)}"
+                continue
+            number = _number(value.replace(",", ".") if self.decimal_comma and "." not in value else value)
+            if number is None or (self.decimal_comma and "." in value):
+                if self.decimal_comma and "." in value and _number(value) is not None:
+                    return f"{_printable(value)} has a decimal point, and the rows before it have decimal commas"
                 if self.delimiter != "," and "," in value and _number(value.replace(",", ".")) is not None:
                     return f"{value[:_SHOWN]} has a decimal comma; write the file with decimal points (LC_ALL=C)"
                 return f"{_printable(value)} is not a number"
@@ -246,22 +389,23 @@ class Table:
 
 
 def header(path: Path, delimiter: str = ",") -> tuple[str, list[str]]:
-    """The first line of a text file and its fields. Raises CaptureError when it is empty or not UTF-8."""
+    """The first line of a text file and its fields. Raises CaptureError when it is empty or no text."""
     head = read_head(path)
-    _refuse_encoding(path, head.raw)
-    raw = head.raw.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].rstrip(b"\r")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CaptureError(
-            f"{path}, line 1: byte {raw[error.start]:#04x} is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)."
-        ) from None
+    text = head.lines[0] if head.lines else ""
+    if "\ufffd" in text or not head.lines:
+        raise CaptureError(f"{path}, line 1: this is no text.")
     return text, fields(text, delimiter)
 
 
-def _refuse_encoding(path: Path, raw: bytes) -> None:
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0":
-        raise CaptureError(f"{path}, line 1: the file is UTF-16; convert it (iconv -f UTF-16 -t UTF-8).")
+def _numbers(column: pa.ChunkedArray) -> F64:
+    return without_sentinels(np.asarray(column.to_numpy(), np.float64))
+
+
+def _lines(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _number(text: str) -> float | None:

@@ -6,7 +6,22 @@ import re
 
 _PREFIX = {"": 1.0, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "k": 1e3}
 _BASE = {"a": "current", "v": "voltage", "w": "power", "s": "time"}
-_WORDS = {"sec": "s", "second": "s", "seconds": "s", "amps": "a", "ampere": "a", "volts": "v", "volt": "v", "watts": "w", "watt": "w"}
+_WORDS = {
+    **dict.fromkeys(("sec", "secs", "second", "seconds", "sekunden", "sekunde"), "s"),
+    **dict.fromkeys(("amp", "amps", "ampere", "amperes", "adc", "a dc"), "a"),
+    **dict.fromkeys(("volt", "volts", "vdc", "v dc"), "v"),
+    **dict.fromkeys(("watt", "watts"), "w"),
+    **dict.fromkeys(("msec", "millisecond", "milliseconds", "millis"), "ms"),
+    **dict.fromkeys(("usec", "microsecond", "microseconds", "micros"), "us"),
+    **dict.fromkeys(("nsec", "nanosecond", "nanoseconds"), "ns"),
+    **dict.fromkeys(("milliamp", "milliamps", "milliampere"), "ma"),
+    **dict.fromkeys(("microamp", "microamps", "microampere"), "ua"),
+    **dict.fromkeys(("millivolt", "millivolts"), "mv"),
+    **dict.fromkeys(("milliwatt", "milliwatts"), "mw"),
+    **dict.fromkeys(("h", "hour", "hours"), "h"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "min"),
+}
+_LONG_TIMES = {"h": 3600.0, "min": 60.0}
 _UNIT = re.compile(r"^(?P<prefix>[pnuµμmk]?)(?P<base>[avws])$")
 
 
@@ -16,5 +31,8 @@ def factor(unit: str) -> tuple[str, float] | None:
     Case means nothing: Quarch writes ``uS`` for microseconds, and none of these instruments counts in mega.
     """
     text = unit.strip().lower()
-    match = _UNIT.match(_WORDS.get(text, text))
+    text = _WORDS.get(text, text)
+    if text in _LONG_TIMES:
+        return "time", _LONG_TIMES[text]
+    match = _UNIT.match(text)
     return None if match is None else (_BASE[match["base"]], _PREFIX[match["prefix"]])

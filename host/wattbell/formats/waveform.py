@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..capture.rail import F32
 from ..capture.source import Samples
 from ..errors import CaptureError, UsageError
+from .ranges import RAIL, LeftOut, MeasuringRange
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -89,7 +90,8 @@ class About:
 
     Sample i is centred at i x ``interval_ticks`` ticks of ``tick_ps`` picoseconds. ``span``: samples of the grid, missing ones included.
     ``grid_s``: the largest distance of a time stamp of the file from its place on the grid. ``accuracy`` None: none is known.
-    ``volts``: the stated voltage, where the file has none. ``conditions``, ``notes``: for ``conditions`` of ``meta.json``.
+    ``volts``: the stated voltage, where the file has none. ``range_``: what the instrument can measure; samples beyond it are missing.
+    ``conditions``, ``notes``: for ``conditions`` of ``meta.json``.
     """
 
     title: str
@@ -103,6 +105,7 @@ class About:
     accuracy: Accuracy | None = None
     volts: Volts | None = None
     utc: Utc | None = None
+    range_: MeasuringRange = RAIL
     notes: tuple[str, ...] = ()
     conditions: dict[str, object] = field(default_factory=dict)
 
@@ -124,20 +127,38 @@ class Piece:
 @dataclass(frozen=True)
 class Growing:
     """A file that another program appends to. ``read``: goes through it once, in pieces, on the grid of the waveform; None whenever there
-    is no more yet, and so never ends. ``remarks``: lines of text that came behind the rows."""
+    is no more yet, and so never ends. ``remarks``: what befell it that no sample shows, such as lines of text behind the rows."""
 
     read: Iterator[Piece | None]
-    remarks: Sequence[str]
+    remarks: Callable[[], list[str]]
 
 
 @dataclass(frozen=True)
 class Waveform:
-    """An open file. ``read``: goes through it once, in pieces of bounded size. ``grow``: reads a file at that path whose beginning this one
-    is; None for a format that is only whole when it is finished."""
+    """An open file. ``raw``: goes through it once, in pieces of bounded size, as the file has it. ``grow``: reads a file at that path whose
+    beginning this one is; None for a format that is only whole when it is finished. ``judged``: ``raw`` has counted in ``left_out`` itself
+    what is no measurement, and left it out. ``name``: of the file, in errors; ``advice``: what may be wrong where most of its samples are
+    impossible."""
 
     about: About
-    read: Callable[[], Iterator[Piece]]
+    raw: Callable[[], Iterator[Piece]]
     grow: Callable[[Path], Growing] | None = None
+    judged: LeftOut | None = None
+    name: str = "the waveform"
+    advice: str = "The file is damaged, or of another instrument."
+    left_out: LeftOut = field(init=False)
+    """What was no measurement, of the last time that it was read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left_out", self.judged or LeftOut(self.about.range_))
+
+    def read(self) -> Iterator[Piece]:
+        """Goes through it once, in pieces of bounded size. What the instrument cannot have measured is missing; CaptureError where that is
+        most of it."""
+        self.left_out.clear()
+        for piece in self.raw():
+            yield piece if self.judged is not None else believable(piece, self.left_out, stated_volts=self.about.volts is not None)
+        self.left_out.refuse_mostly(self.name, self.advice)
 
     def sources(self) -> Iterator[Samples]:
         """What a CaptureWriter takes, in order of time; samples that are not there are missing ticks."""
@@ -146,6 +167,14 @@ class Waveform:
             made = samples(piece, interval)
             if made is not None:
                 yield made
+
+
+def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
+    """A piece without what its instrument cannot have measured, which is counted."""
+    inside = left_out.add(piece.voltage_v, piece.current_a, stated_volts=stated_volts)
+    if inside.all():
+        return piece
+    return Piece(piece.index, piece.voltage_v, np.where(inside, piece.current_a, np.float32(np.nan)).astype(np.float32))
 
 
 def samples(piece: Piece, interval: int) -> Samples | None:
@@ -199,10 +228,10 @@ def with_power(voltage: F64, current: F64, power: F64) -> F64:
     return np.where(usable, effective, np.where(np.isfinite(power), current, np.nan))
 
 
-def no_volts(path: Path, what: str) -> CaptureError:
+def no_volts(path: Path, what: str, other: str = "") -> CaptureError:
     """The error for an instrument that measures no voltage, when the user states none."""
     return CaptureError(
-        f"{path}: {what} and no voltage: state that of the rail, as --volts 3.3 or --volts 3.3,0.05 (with its uncertainty)."
+        f"{path}: {what} and no voltage: state that of the rail, as --volts 3.3 or --volts 3.3,0.05 (with its uncertainty){other}."
     )
 
 

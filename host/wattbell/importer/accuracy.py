@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..formats import ppk2
+from ..formats import ppk2, ppk2session
 from ..formats.waveform import About, Accuracy
 from ..meters import ppk2 as ppk2_meter
 
@@ -16,9 +16,8 @@ ASSUMED = Accuracy(
     timebase=100e-6,
     source="assumed, since the file states none: gain 5 %, offset 1 mA, timebase 100 ppm; state yours with --accuracy",
 )
-KNOWN = {
-    ppk2.TITLE: Accuracy(ppk2_meter.GAIN, ppk2_meter.OFFSET_A, ppk2_meter.TIMEBASE, ppk2_meter.ACCURACY),
-}
+_PPK2 = Accuracy(ppk2_meter.GAIN, ppk2_meter.OFFSET_A, ppk2_meter.TIMEBASE, ppk2_meter.ACCURACY)
+KNOWN = {ppk2.TITLE: _PPK2, ppk2session.TITLE: _PPK2}
 """By format, where that tells the instrument and its maker publishes something."""
 _TERMS = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
 

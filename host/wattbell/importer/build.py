@@ -212,10 +212,16 @@ class _Writing:
         about = self.waveform.about
         end = -1
         for source in self.waveform.sources():
+            if end < 0 and int(source.first_tick[0]):
+                count = int(source.first_tick[0]) // about.interval_ticks
+                before = self.origin + int(source.first_tick[0]) - about.interval_ticks
+                writer.add_gap(Gap(Kind.RAIL, self.origin, before, count, _MISSING))
             writer.add_rail_source(replace(source, first_tick=source.first_tick + self.origin))
             end = int(source.first_tick[-1]) // about.interval_ticks + int(source.count[-1])
         if end < 0:
             raise CaptureError(f"{self.order.waveform[0]} has no sample with both a voltage and a current.")
+        for note in self.waveform.left_out.notes():
+            writer.note(note)
         if end < about.span:
             first, last = (self.origin + place * about.interval_ticks for place in (end, about.span - 1))
             writer.add_gap(Gap(Kind.RAIL, first, last, about.span - end, _MISSING))

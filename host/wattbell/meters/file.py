@@ -27,6 +27,7 @@ USAGE = "file:PATH,gain=G,offset=A[,format=NAME][,time|current|voltage|power=COL
 _FINISHED = {
     "jls": "its library writes the index when it closes the file, and cuts what is read before",
     "sigrok": "it is a ZIP archive, whose directory is written at the end",
+    "ppk2-session": "it is a ZIP archive, whose directory is written at the end",
     "otii": "a channel is one file, exported when the recording is over",
 }
 """Formats that do not grow, and why."""
@@ -84,7 +85,11 @@ class File:
             title, waveform = self._begin(asked, given.get("format", "csv" if columns else None))
         except CaptureError as error:
             raise RigError(str(error)) from None
-        assert waveform.grow is not None
+        if waveform.grow is None:
+            raise RigError(
+                f"{path}: its times lie on no grid, and cannot be placed while it grows; record without a meter, and import it when it is "
+                "finished (wattbell import)."
+            )
         about = waveform.about
         gain, told = float(given["gain"]), "stated by the user"
         if about.volts is not None:
@@ -205,7 +210,7 @@ class File:
 
     def remarks(self) -> list[str]:
         """See :class:`~.meter.Meter`."""
-        return [f"in the file stood: {'; '.join(self._growing.remarks)[:200]}"] if self._growing.remarks else []
+        return self._growing.remarks()
 
     def __enter__(self) -> File:
         return self

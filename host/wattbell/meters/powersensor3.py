@@ -22,10 +22,12 @@ import numpy.typing as npt
 import serial
 from wattbell_spec.wire import RailFlag
 
-from ..capture.source import RailSource, blocks
+from ..capture.source import RailSource
 from ..clock import host_ns
 from ..errors import RigError, UsageError
+from ..formats.ranges import POWERSENSOR3, LeftOut
 from .arrivals import Arrivals, ArrivingMeter
+from .believed import believed
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 
 USAGE = "powersensor3:PORT[,pair=N]"
@@ -175,6 +177,7 @@ class PowerSensor3(ArrivingMeter[bytes]):
             ),
             given,
         )
+        self._left_out = LeftOut(POWERSENSOR3)
         self._began = False
         self._rest = b""
         self._pairs: list[ClockPair] = []
@@ -271,6 +274,10 @@ class PowerSensor3(ArrivingMeter[bytes]):
         by no more than two intervals, since a set takes one and waits for less than another."""
         return list(self._pairs)
 
+    def remarks(self) -> list[str]:
+        """See :class:`~.meter.Meter`."""
+        return [f"PowerSensor3: {note}" for note in self._left_out.notes()]
+
     # -- from bytes to samples -----------------------------------------------------------------------------------------
 
     def _feed(self, arrival_ns: int, piece: bytes) -> None:
@@ -329,7 +336,9 @@ class PowerSensor3(ArrivingMeter[bytes]):
         for levels, flag in ((sets.current, RailFlag.OVERLOAD_I), (sets.voltage, RailFlag.OVERLOAD_V)):
             if ((levels == 0) & (flag is RailFlag.OVERLOAD_I) | (levels == _MOST_LEVEL)).any():
                 flags |= int(flag)
-        self._out.append(blocks(self._next * interval, interval, voltage.astype(np.float32), current.astype(np.float32), flags=flags))
+        self._out += believed(
+            self._next * interval, interval, voltage.astype(np.float32), current.astype(np.float32), self._left_out, flags=flags
+        )
         for index in np.flatnonzero(sets.marked).tolist():
             if self._asked_ns is not None:
                 slack_ns = int(2 * self._interval_us * 1000)

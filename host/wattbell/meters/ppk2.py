@@ -20,10 +20,12 @@ import serial
 from serial.tools import list_ports
 from wattbell_spec.wire import RailFlag
 
-from ..capture.source import Ranges, blocks
+from ..capture.source import Ranges
 from ..clock import host_ns
 from ..errors import RigError, UsageError
+from ..formats.ranges import PPK2, LeftOut
 from .arrivals import Arrivals, ArrivingMeter, Earliest
+from .believed import believed
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 from .numbered import Numbered, Run
 from .volts import VOLTS, gain_with
@@ -32,7 +34,6 @@ from .words import Words
 USAGE = "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]"
 _INTERVAL_NS = 10_000
 _TURN = 64
-_MOST_A = 1.0
 _ADC_END = (1 << 14) - 1
 _HIGHEST_RANGE = 4
 GAIN = 0.15
@@ -142,6 +143,9 @@ class Ppk2(ArrivingMeter[bytes]):
         self._range: int | None = None
         self._last_a = 0.0
         self._changes = 0
+        self._waiting: list[Ranges] = []
+        """Changes of range in samples of which none could be believed."""
+        self._left_out = LeftOut(PPK2)
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
@@ -247,6 +251,7 @@ class Ppk2(ArrivingMeter[bytes]):
             )
         if self._words.left_out:
             found.append(f"PPK2: {self._words.left_out} bytes that were no samples, or stood beside such, are left out")
+        found += [f"PPK2: {note}" for note in self._left_out.notes()]
         return found
 
     # -- from bytes to samples -----------------------------------------------------------------------------------------
@@ -274,7 +279,7 @@ class Ppk2(ArrivingMeter[bytes]):
             microamperes, _ = self._api.get_samples(run.words.tobytes())
             amperes = np.asarray(microamperes, np.float64) * 1e-6
             ranges = run.words >> 14 & 7
-            clipped = (amperes > _MOST_A) | ((run.words & _ADC_END == _ADC_END) & (ranges >= _HIGHEST_RANGE))
+            clipped = (amperes > PPK2.amperes[1]) | ((run.words & _ADC_END == _ADC_END) & (ranges >= _HIGHEST_RANGE))
             new = _Converted(run.index, amperes, ranges.astype(np.uint8), clipped)
             if self._held is not None and self._held.end != run.index:
                 self._put(self._held, len(self._held.amperes))
@@ -294,7 +299,14 @@ class Ppk2(ArrivingMeter[bytes]):
         changes = self._noted(first_tick, run.ranges[:count], run.amperes)
         flags = self._flags | (int(RailFlag.OVERLOAD_I) if run.clipped[:count].any() else 0)
         volts = np.full(count, self._volts, np.float32)
-        self._out.append(blocks(first_tick, _INTERVAL_NS, volts, run.amperes[:count].astype(np.float32), flags=flags, ranges=changes))
+        self._waiting += [] if changes is None else [changes]
+        made = believed(
+            first_tick, _INTERVAL_NS, volts, run.amperes[:count].astype(np.float32), self._left_out, stated_volts=True, flags=flags,
+            ranges=_all_of(self._waiting),
+        )  # fmt: skip
+        if made:
+            self._waiting = []
+            self._out += made
 
     def _noted(self, first_tick: int, ranges: npt.NDArray[np.uint8], amperes: npt.NDArray[np.float64]) -> Ranges | None:
         """The changes of range in consecutive samples. What the filter put in the place of the samples behind each may be off by as much as
@@ -323,6 +335,12 @@ class Ppk2(ArrivingMeter[bytes]):
         places, numbers, nanojoules = zip(*rows, strict=True)
         most = np.minimum(np.ceil(nanojoules), (1 << 32) - 1).astype(np.uint32)
         return Ranges(first_tick + np.array(places, np.int64) * _INTERVAL_NS, np.array(numbers, np.uint8), most)
+
+
+def _all_of(changes: list[Ranges]) -> Ranges | None:
+    if not changes:
+        return None
+    return Ranges(*(np.concatenate([getattr(one, name) for one in changes]) for name in ("tick", "number", "settling_nj")))
 
 
 @dataclass(frozen=True)

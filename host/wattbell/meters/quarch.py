@@ -17,7 +17,8 @@ import numpy as np
 from ..clock import host_ns
 from ..errors import CaptureError, RigError, UsageError
 from ..formats.quarch import rails_of
-from ..formats.waveform import Piece, choose_rail, samples
+from ..formats.ranges import QUARCH, LeftOut
+from ..formats.waveform import Piece, believable, choose_rail, samples
 from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 
@@ -53,6 +54,7 @@ class Quarch(ArrivingMeter[str]):
         from quarchpy.connection_specific.connection_QIS import QisInterface
 
         super().__init__()
+        self._left_out = LeftOut(QUARCH)
         log = logging.getLogger("quarchpy")
         for handler in [one for one in log.handlers if not isinstance(one, logging.FileHandler)]:
             log.removeHandler(handler)  # it tells the terminal of every fault that is an error here
@@ -176,7 +178,7 @@ class Quarch(ArrivingMeter[str]):
                            "What it had sent is kept.")  # fmt: skip
         self._last = int(index[-1])
         taken = Piece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
-        made = samples(taken, interval)
+        made = samples(believable(taken, self._left_out, stated_volts=False), interval)
         if self._first is None:
             self._first = ClockPair(self._began_ns, arrival_ns, int(index[0]) * interval)
         self._pairs.add(arrival_ns, self._last * interval)
@@ -193,6 +195,10 @@ class Quarch(ArrivingMeter[str]):
     def clock_pairs(self) -> list[ClockPair]:
         """The first stripe was taken after the command to stream; of the others only their arrival is known."""
         return ([self._first] if self._first else []) + self._pairs.pairs()
+
+    def remarks(self) -> list[str]:
+        """See :class:`~.meter.Meter`."""
+        return [f"Quarch: {note}" for note in self._left_out.notes()]
 
     def _close(self) -> None:
         self._qis.disconnect()

@@ -102,10 +102,13 @@ class Recorder:
             raise
         if found:
             source = together(found)
-            self.writer.add_rail_source(source)
             interval = int(source.interval_ticks[-1])
             if self._first_tick is None:
                 self._first_tick = int(source.first_tick[0])
+                if self._first_tick >= interval:
+                    before = Gap(spec.Kind.RAIL, 0, self._first_tick - interval, self._first_tick // interval, "missing at the begin")
+                    self.writer.add_gap(before)
+            self.writer.add_rail_source(source)
             self.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * interval
             self.writer.last_tick = max(self.writer.last_tick, self.last_tick)
         if found and not self._saved:

@@ -21,6 +21,7 @@ import numpy as np
 from ..capture.source import RailSource, blocks
 from ..clock import host_ns
 from ..errors import RigError, UsageError
+from ..formats.ranges import NO_NUMBER, RAIL, LeftOut, without_sentinels
 from .arrivals import Arrivals
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 from .volts import VOLTS, gain_with
@@ -33,8 +34,6 @@ _STEPS = (1.0, 2.0, 5.0)
 _SLACK = 1.3
 """Of the interval that is chosen over the longest of those readings."""
 _SHORTEST_S, _LONGEST_S = 1e-3, 60.0
-_BEYOND = 9.9e37
-"""SCPI-99, 7.2.1.4: 9.9E37 stands for infinity, 9.91E37 for a value that is none."""
 _RATE = 100e-6
 """Of the host's oscillator: assumed."""
 
@@ -190,7 +189,8 @@ class Scpi:
         self._stopped = False
         self._origin_ns = 0
         self._pairs: list[ClockPair] = []
-        self._longest_ns = self._beyond = 0
+        self._longest_ns = 0
+        self._left_out = LeftOut(RAIL)
         self._failed: RigError | None = None
 
     # -- asking --------------------------------------------------------------------------------------------------------
@@ -206,12 +206,14 @@ class Scpi:
             raise OSError(f"no answer to {question} ({_reason(error)})") from None
 
     def _number(self, text: str, question: str) -> float:
-        """NaN for what stands for none or for infinity. Raises RigError."""
+        """NaN for what stands for none, for infinity or for an overload. Raises RigError."""
+        if text.strip().strip('"').lower() in NO_NUMBER - {""}:
+            return math.nan
         try:
             value = float(text)
         except ValueError:
             raise RigError(f"{self._what} answers {text[:40]!r} to {question}, and no number. What it had told is kept.") from None
-        return value if abs(value) < _BEYOND else math.nan
+        return float(without_sentinels(np.array([value]))[0])
 
     def _reading(self) -> Reading:
         one = self._dialect
@@ -266,10 +268,8 @@ class Scpi:
         for _, reading in self._arrivals.take(timeout_s, ending=self._stopped):
             tick = self._place(reading) * self._interval_ns
             self._longest_ns = max(self._longest_ns, reading.after_ns - reading.before_ns)
-            if not (math.isfinite(reading.voltage) and math.isfinite(reading.current)):
-                self._beyond += 1
-            else:
-                volts, amperes = np.array([reading.voltage], np.float32), np.array([reading.current], np.float32)
+            volts, amperes = np.array([reading.voltage], np.float32), np.array([reading.current], np.float32)
+            if self._left_out.add(volts, amperes, stated_volts=not self._about.has_voltage).all():
                 out.append(blocks(tick, self._interval_ns, volts, amperes))
                 at_ns = self._origin_ns + tick
                 before_ns = None if self._stale else min(reading.before_ns, at_ns)
@@ -292,9 +292,7 @@ class Scpi:
         found = []
         if self._longest_ns:
             found.append(f"SCPI: the longest reading took {self._longest_ns / 1e6:.3g} ms")
-        if self._beyond:
-            found.append(f"SCPI: {self._beyond} readings had no number, or were beyond its range (9.9E37); they are missing")
-        return found
+        return found + [f"SCPI: {note}" for note in self._left_out.notes()]
 
     def __enter__(self) -> Scpi:
         return self

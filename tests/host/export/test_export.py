@@ -110,6 +110,19 @@ def test_analog_as_sigrok_reads_and_writes_it(capture, tmp_path):
     assert made.start_s == pytest.approx(0.005)
 
 
+def test_analog_is_nan_where_the_rail_is_missing_and_where_it_is_over(builder, tmp_path):
+    builder.power(0, 0.66)
+    builder.hole = 6 * MS, 9 * MS
+    builder.events += [(0, EventType.CLKREQ, 0, 0), (30 * MS, EventType.CLKREQ, 1, 0)]
+    made = export_sigrok(builder.write(20 * MS), tmp_path / "x.sr", samplerate_hz=100_000)
+    with zipfile.ZipFile(made.path) as archive:
+        for channel, value in ((1, 3.3), (2, 0.2), (3, 0.66)):
+            values = np.frombuffer(archive.read(f"analog-1-{len(CHANNELS) + channel}-1"), "<f4")
+            assert len(values) == made.samples > 2900
+            assert np.flatnonzero(np.isnan(values)).tolist() == [*range(600, 900), *range(2000, len(values))]
+            assert values[~np.isnan(values)] == pytest.approx(value, rel=1e-5)
+
+
 def test_strobes_that_cannot_be_told_apart_are_counted(capture, tmp_path):
     made = export_sigrok(capture, tmp_path / "x.sr", samplerate_hz=1000)
     assert made.merged == 2, "CQEs at 12.08 and 12.09 ms, doorbells at 12.0003 and 13.0 ms"

@@ -114,3 +114,16 @@ def sigrok(path: Path, rate: str, channels: dict[str, F64], *, chunk: int = 1000
             for name, part in sorted((f"analog-1-{probes + 1 + n}-{k + 1}", part) for k, part in enumerate(parts)):
                 out.writestr(name, part.astype("<f4").tobytes())
     return path
+
+
+def ppk2_session(path: Path, microamperes: F64, *, rate: int = 100_000, started_ms: int | None = 1_700_000_000_000, version: int = 2,
+                 extra: bytes = b"") -> Path:  # fmt: skip
+    """nRF Connect Power Profiler, saveFileHandler.ts and globals.ts: float32 little-endian and 16 bits big-endian a sample."""
+    frames = np.zeros(len(microamperes), np.dtype([("i", "<f4"), ("bits", ">u2")]))
+    frames["i"], frames["bits"] = microamperes, 0xAAAA
+    start = "" if started_ms is None else f',"startSystemTime":{started_ms}'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("session.raw", frames.tobytes() + extra)
+        out.writestr("minimap.raw", "{}")
+        out.writestr("metadata.json", f'{{"metadata":{{"samplesPerSecond":{rate}{start}}},"formatVersion":{version}}}')
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,11 +96,12 @@ def test_a_cut_jls_is_refused_and_not_touched(tmp_path: Path) -> None:
         assert path.read_bytes() == whole[:length]  # pyjls would have "repaired" it
 
 
-def test_jls_whose_clock_jumps_is_refused(tmp_path: Path) -> None:
+def test_jls_whose_times_of_day_jump_is_read_without_them_and_says_so(tmp_path: Path) -> None:
     signals = {"current": ("A", np.zeros(5000)), "voltage": ("V", np.zeros(5000))}
     path = files.jls(tmp_path / "x.jls", 1000, signals, utc=[(0, 1.7e9), (1000, 1.7e9 + 1), (2000, 1.7e9 + 62)])
-    with pytest.raises(CaptureError, match=r"60 s lie between samples 1000 and 2000"):
-        opened(path)
+    about = opened(path, options=Options())[1].about
+    assert about.utc is None
+    assert any("60 s lie between samples 1000 and 2000" in note and "all 3 of them are left out" in note.lower() for note in about.notes)
 
 
 def test_ppk2_rows_that_are_missing_are_gaps(tmp_path: Path) -> None:
@@ -212,6 +214,16 @@ def test_statistics_of_a_joulescope_keep_their_power(tmp_path: Path) -> None:
     np.testing.assert_allclose(v * i, [1.5, 1.7, 2.1], rtol=1e-6)
 
 
+def test_statistics_of_a_joulescope_with_times_of_day(tmp_path: Path) -> None:
+    path = files.statistics(tmp_path / "s.csv", [0.4, 0.5, 0.6], [3.3] * 3, [1.32, 1.65, 1.98])
+    text = path.read_text()
+    for seconds, stamp in (("0.0", "20231114T221320.5Z"), ("0.5", "20231114T221321Z"), ("1.0", "20231114T221321.5Z")):
+        text = text.replace(f"\n{seconds},", f"\n{stamp},")
+    path.write_text(text)
+    about = opened(path, options=Options())[1].about
+    assert about.interval_s == 0.5 and about.utc is not None and about.utc.ns.tolist() == [1_700_000_000_500_000_000]
+
+
 def test_sigrok_chunks_are_sorted_as_numbers(tmp_path: Path) -> None:
     current, voltage = np.arange(25_500) / 25_500, RNG.uniform(3.2, 3.4, 25_500)
     path = files.sigrok(tmp_path / "x.sr", "1 MHz", {"voltage": voltage, "current": current})
@@ -257,14 +269,14 @@ def test_plain_csv_with_units(tmp_path: Path, head: str, row: str) -> None:
 def test_time_stamps_in_whole_microseconds_of_a_clock_that_is_a_little_off(tmp_path: Path, ppm: int) -> None:
     """Most steps are 1000 us and some are 1001 or 999: over half a minute that is more than an interval."""
     path = tmp_path / "x.csv"
-    rows = (f"{17.25 + n * 1e-3 * (1 + ppm * 1e-6):.6f},{n}\n" for n in range(30_000) if n % 1000 != 999)
+    rows = (f"{17.25 + n * 1e-3 * (1 + ppm * 1e-6):.6f},{n / 10}\n" for n in range(30_000) if n % 1000 != 999)
     path.write_text("time_s,current_ma\n" + "".join(rows))
     _, waveform = opened(path)
     assert waveform.about.interval_s == pytest.approx(1e-3 * (1 + ppm * 1e-6), rel=1e-9)
     _, i = samples(waveform)
     assert missing(i) == list(range(999, 29_999, 1000))
     there = ~np.isnan(i)
-    np.testing.assert_allclose(i[there], np.flatnonzero(there) * 1e-3, rtol=1e-6)
+    np.testing.assert_allclose(i[there], np.flatnonzero(there) * 1e-4, rtol=1e-6)
 
 
 def test_ticks_fit_the_interval_and_the_length() -> None:
@@ -277,3 +289,106 @@ def test_ticks_fit_the_interval_and_the_length() -> None:
     assert tick_ps * interval == pytest.approx(1e12 / 48_000, rel=1e-3) and interval * 10**13 < 1 << 60
     with pytest.raises(CaptureError):
         ticks(1e-13, 10, path)
+
+
+def test_a_ppk2_recording_as_its_program_saves_it(tmp_path: Path) -> None:
+    current = RNG.uniform(0, 900_000, 700_000)
+    current[[5, 600_000]] = np.nan  # lost by the program
+    current[7] = 9.3e11  # behind a lost byte
+    path = files.ppk2_session(tmp_path / "run.ppk2", current)
+    name, waveform = opened(path)
+    v, i = samples(waveform)
+    assert name == "ppk2-session" and waveform.about.interval_s == 1e-5 and waveform.about.span == 700_000
+    assert missing(i) == [5, 7, 600_000] and set(v[~np.isnan(v)].tolist()) == {float(np.float32(3.3))}
+    there = ~np.isnan(i)
+    np.testing.assert_allclose(i[there], current[there] * 1e-6, rtol=1e-6)
+    assert (waveform.left_out.without, waveform.left_out.outside) == (2, 1)
+    assert waveform.about.utc is not None and waveform.about.utc.ns.tolist() == [1_700_000_000_000_000_000]
+    with pytest.raises(CaptureError, match="--volts"):
+        opened(path, options=Options())
+
+
+def test_a_ppk2_recording_with_less_than_all_its_parts(tmp_path: Path) -> None:
+    current = np.full(100, 1000.0)
+    about = opened(files.ppk2_session(tmp_path / "a.ppk2", current, started_ms=None, extra=b"xyz"))[1].about
+    assert about.utc is None and about.span == 100
+    assert any("last 3 bytes" in note for note in about.notes) and any("does not say when" in note for note in about.notes)
+    with pytest.raises(CaptureError, match="version 3 of the format"):
+        opened(files.ppk2_session(tmp_path / "b.ppk2", current, version=3))
+    for name, content, said in (("c", "{}", "does not state samplesPerSecond"), ("d", None, "has no metadata.json")):
+        path = tmp_path / f"{name}.ppk2"
+        with zipfile.ZipFile(path, "w") as out:
+            out.writestr("session.raw", bytes(600))
+            if content is not None:
+                out.writestr("metadata.json", content)
+        with pytest.raises(CaptureError, match=said):
+            opened(path)
+
+
+def test_a_joulescope_waveform_of_the_ui(tmp_path: Path) -> None:
+    """As numpy.savetxt writes it with a header."""
+    t, i = np.arange(50) * 1e-3, np.linspace(0.1, 1, 50)
+    i[9] = np.nan
+    path = tmp_path / "w.csv"
+    names = "time,JS220-1.i,JS220-1.v,JS220-1.p,JS110-2.i"
+    np.savetxt(path, np.stack([t, i, np.full(50, 3.3), i * 3.3, i * 2], axis=1), delimiter=",", header=names)
+    with pytest.raises(CaptureError, match=r"several rails \(JS220-1, JS110-2\)"):
+        opened(path, options=Options())
+    name, waveform = opened(path, options=Options(rail="JS220-1"))
+    v, amps = samples(waveform)
+    assert name == "joulescope-waveform" and missing(amps) == [9]
+    np.testing.assert_allclose(np.delete(amps, 9), np.delete(i, 9), rtol=1e-6)
+    assert set(v[~np.isnan(v)].tolist()) == {float(np.float32(3.3))}
+    with pytest.raises(CaptureError, match="--volts"):
+        opened(path, options=Options(rail="JS110-2"))
+
+
+def test_jls_with_a_power_that_does_not_go_with_the_rest_is_read_without_it(tmp_path: Path) -> None:
+    path = files.jls(
+        tmp_path / "x.jls", 1000,
+        {"current": ("A", np.full(5000, 0.5)), "voltage": ("V", np.full(5000, 3.0)), "power": ("furlong", np.full(5000, 9.0))},
+    )  # fmt: skip
+    _, waveform = opened(path, options=Options())
+    v, i = samples(waveform)
+    assert (v[7] * i[7]) == pytest.approx(1.5) and any(
+        "the signal power, in 'furlong', is left out" in note for note in waveform.about.notes
+    )
+
+
+def test_markers_of_a_powersensor3_on_lines_of_their_own_are_counted(tmp_path: Path) -> None:
+    path = files.powersensor3(tmp_path / "dump", np.full(3000, 3.3), np.linspace(0, 2, 3000))
+    lines = path.read_text().splitlines()
+    lines[2000:2000] = ["M A"]
+    lines[1000:1000] = ['M 0.01 0.02 7 "my work"', "M B"]
+    path.write_text("\n".join(lines) + "\n")
+    _, waveform = opened(path, options=Options(rail="0"))
+    _, i = samples(waveform)
+    np.testing.assert_allclose(i, np.linspace(0, 2, 3000), rtol=1e-4, atol=1e-6)
+    assert any("3 lines that are no row left out, such as 'M 0.01" in note for note in waveform.about.notes)
+    lines[500] = "S what is this"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CaptureError, match="line 501: what is not a number"):
+        opened(path, options=Options(rail="0"))
+
+
+def test_quarch_on_two_rails(tmp_path: Path) -> None:
+    path = files.quarch(tmp_path / "q.csv", [3300] * 50, [1000 * n for n in range(50)])
+    _, waveform = opened(path, options=Options(rail="Total"))
+    v, i = samples(waveform)
+    np.testing.assert_allclose(v * i, 3.3 * np.arange(50) * 1e-3 + 12 * 5e-6, rtol=1e-5)
+    assert waveform.about.conditions["rail"] == "total" and any("sum of the rails 3.3V, 12V" in note for note in waveform.about.notes)
+    path.write_text(path.read_text().replace("3.3V", "5V"))
+    with pytest.raises(CaptureError, match="take their sum with --rail total, or one of them, as --rail 5V"):
+        opened(path, options=Options())
+    with pytest.raises(UsageError, match="--column has no effect"):
+        opened(path, options=Options(rail="5V", columns={"current": Column("x")}))
+
+
+def test_sigrok_of_a_meter_has_no_times(tmp_path: Path) -> None:
+    path = files.sigrok(tmp_path / "m.sr", "", {"voltage": np.full(100, 3.3), "current": np.full(100, 0.5)})
+    with pytest.raises(CaptureError, match="has no times: it states no sample rate.*--interval"):
+        opened(path, options=Options())
+    _, waveform = opened(path, options=Options(interval_s=0.1))
+    assert waveform.about.interval_s == pytest.approx(0.1) and samples(waveform)[1][3] == 0.5
+    with pytest.raises(UsageError, match="--interval has no effect"):
+        opened(files.sigrok(tmp_path / "n.sr", "1 kHz", {"voltage": np.ones(9), "current": np.ones(9)}), options=Options(interval_s=0.1))

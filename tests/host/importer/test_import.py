@@ -209,6 +209,25 @@ def test_phases_by_a_stated_offset_and_missing_rows_are_gaps(tmp_path: Path) -> 
     assert "[bold]a[/]" in shown.output
 
 
+def test_impossible_samples_are_gaps_that_figures_know_of(tmp_path: Path) -> None:
+    csv = waveform(tmp_path / "w.csv", steps(4, (1, 2, 3.0)))
+    lines = csv.read_text().splitlines()
+    for n, value in ((1, "OVLD"), (2, "9.91E37"), (1501, "933333333"), (1502, "-1e9"), (3000, "inf")):
+        lines[n] = f"{lines[n].rpartition(',')[0]},{value}"
+    csv.write_text("\n".join(lines) + "\n")
+    json_ = fio(tmp_path / "f.json", ("a", 0, 0, 1000))
+    import_files(Order([csv], fio=[json_], align=Align("offset", 0.002, 1.0)), tmp_path / "c")
+    capture = open_capture(tmp_path / "c")
+    gaps = capture.gaps.sort("first_tick").collect()
+    assert gaps["count"].to_list() == [2, 2, 1] and set(gaps["reason"]) == {"missing in the file"}
+    assert not capture.meta["loss"]["lossless"]
+    notes = capture.meta["conditions"]["notes"]
+    assert any(note.startswith("3 samples had no number") for note in notes)
+    assert any(note.startswith("2 samples (-1e+09 A) beyond what the rail of an SSD can have") for note in notes)
+    (phase,) = analyze(capture)["phases"]
+    assert phase["power"]["energy_j"]["lost"] == 2 and phase["power"]["mean_w"]["value"] == pytest.approx(3.0, abs=0.02)
+
+
 def test_a_log_of_commands_gives_rates_of_its_own(tmp_path: Path) -> None:
     """fio's latency log of the same run, real, and power that rises with it."""
     entries = [(ms, 200_000 + ms) for ms in [*range(5, 1000, 5), *range(1500, 2600, 5)]]
@@ -271,9 +290,10 @@ def test_work_that_fits_nowhere_or_at_two_places_is_an_error(tmp_path: Path, pow
     [
         (b"time_s,voltage_v,current_a\n", "0 rows"),
         (b"", "is empty"),
-        (b"time_s;voltage_v;current_a\n0,000;3,3;0,1\n0,001;3,3;0,1\n", "line 2.*decimal comma"),
+        (b"time_s,voltage_v,current_a\n0,000,3,3,0,1\n0,001,3,3,0,1\n", "6 fields under 3 names.*decimal commas"),
+        (b"time_s;voltage_v;current_a\n0,000;3,3;0,1\n0,001;3,3;0,1\n0,002;3.3;0,1\n", "line 2.*decimal comma"),
         (b"time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,0.1\n0.002,3.3,0,1\n", "line 4"),
-        ("time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,\n".encode("utf-16"), "line 1.*UTF-16"),
+        ("time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,x\n".encode("utf-16"), "line 3: x is not a number"),
         (b"time_s,voltage_v,current_mah\n0,3.3,0.1\n", "line 1"),
         (b"time_s,voltage_v,current_a\n0,3.3,0.1\n0.001,3.3,0.1\n0.002,3.", "line 4.*cut"),
         (b"time_s,voltage_v,current_a\n0,3.3,nan\n0.001,nan,0.1\n", "no sample"),

@@ -98,6 +98,26 @@ def test_rows_that_come_after_the_start_are_samples_in_their_places(tmp_path: Pa
     assert pairs and all(pair.before_ns is None for pair in pairs)
 
 
+def test_what_the_instrument_cannot_have_measured_is_missing_and_told(tmp_path: Path) -> None:
+    def odd(n: int) -> str:
+        return f"{n * 0.001:.3f},3.3,{'OVLD' if n == 350 else '9.9e10' if n in (400, 401) else n % 1000 + 100}\n"
+
+    program = Program(tmp_path / "log.csv", HEAD + "".join(rows(0, 200)), map(odd, itertools.count(200)))
+    with program, open_meter(f"file:{program.path},{ACCURACY}") as meter:
+        ticks, _, amperes = measured(meter, 400, started=program.go)
+        remarks = meter.remarks()
+    missing = np.setdiff1d(np.arange(ticks[-1] // 1_000_000 + 1), ticks // 1_000_000)
+    assert len(missing) == 3 and np.diff(missing).tolist() == [50, 1] and amperes.max() < 2
+    assert remarks[0].startswith("1 sample had no number") and remarks[1].startswith("2 samples (9.9e+07 A) beyond")
+
+
+def test_times_on_no_grid_are_refused_while_they_grow(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("time_s,voltage_v,current_a\n" + "".join(f"{t:.4f},3.3,1\n" for t in np.cumsum([0.01, 0.03, 0.02] * 60)))
+    with pytest.raises(RigError, match="lie on no grid.*wattbell import"):
+        open_meter(f"file:{path},{ACCURACY}")
+
+
 @pytest.mark.parametrize("format_name", ["ppk2", "quarch", "powersensor3"])
 def test_formats_of_other_programs(tmp_path: Path, format_name: str) -> None:
     whole = tmp_path / "whole"

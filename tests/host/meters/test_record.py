@@ -65,6 +65,21 @@ def test_a_meter_is_recorded_and_told_as_any_capture(tmp_path: Path) -> None:
     assert figures["power"]["mean_w"]["u"] == pytest.approx(0.02 * POWER_W, rel=0.2)
 
 
+def test_what_a_ppk2_cannot_have_measured_is_a_loss_from_the_first_sample_on(tmp_path: Path) -> None:
+    over = [*range(700), *range(9000, 9002)]
+    sensor = Ppk2Device(lambda index: (np.full(len(index), 4), np.where(np.isin(index, over), 8000, 500)))
+    out = tmp_path / "c"
+    with sensor:
+        run = wattbell("record", "--meter", f"ppk2:{sensor.port},volts=3.3,volts_u=0.03", "--out", str(out), "--duration", "0.3")
+        _, told = run.communicate()
+    assert run.returncode == 0, told
+    capture = open_capture(out)
+    gaps = capture.gaps.sort("first_tick").collect().to_dicts()
+    assert [(gap["first_tick"], gap["count"]) for gap in gaps[:2]] == [(0, 700), (9000 * 10_000, 2)]
+    assert not capture.meta["loss"]["lossless"] and float(np.nanmax(power_w(capture))) < 3.3
+    assert any("samples" in note and "beyond what a PPK2 can measure" in note for note in capture.meta["conditions"]["notes"])
+
+
 def test_a_ppk2_that_is_unplugged_leaves_all_that_came(tmp_path: Path) -> None:
     sensor = Ppk2Device(lambda index: (np.full(len(index), 3), np.where(index % 1000 < 500, 2000, 2001)))
     sensor.ends = 60_000

@@ -88,13 +88,14 @@ def test_a_serial_port() -> None:
 
 
 def test_what_is_beyond_its_range_is_missing_and_counted() -> None:
-    told = itertools.chain(["0.5"] * 8, ["9.90000000E+37", "9.91E37", "-9.9E37"], itertools.repeat("0.5"))
+    told = itertools.chain(["0.5"] * 8, ["9.90000000E+37", "9.91E37", "-9.9E37", "OVLD", "1234.5"], itertools.repeat("0.5"))
     instrument = Instrument({"MEAS:VOLT?": lambda: "3.3", "MEAS:CURR?": lambda: next(told)})
     with TcpInstrument(instrument) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=0.02") as meter:
         ticks, _, amperes = measured(meter, 12)
         remarks = meter.remarks()
-    assert (np.diff(ticks) // 20_000_000).max() >= 4 and amperes == pytest.approx(0.5)
-    assert any("3 readings had no number" in remark for remark in remarks)
+    assert (np.diff(ticks) // 20_000_000).max() >= 6 and amperes == pytest.approx(0.5)
+    assert any("4 samples had no number" in remark for remark in remarks)
+    assert any("1 sample (1234 A) beyond what the rail of an SSD can have" in remark for remark in remarks)
 
 
 def test_one_that_hangs_up_or_falls_silent_is_one_error_behind_what_it_had_told(monkeypatch: pytest.MonkeyPatch) -> None:

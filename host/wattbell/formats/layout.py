@@ -1,0 +1,198 @@
+"""The layout of a table of numbers in a text file, told by its beginning: where the rows begin, what stands before them, how numbers are
+written.
+
+Programs and instruments put lines before the names (a title, ``Model: N6705C``, ``Sample Interval,1e-06``), a line of units behind them
+(``Sequence,Volt,Volt``, ``(ms),(V),(A)``), no names at all, or ``sep=;`` for a spreadsheet. The rows are found first, as the lines of
+numbers; the names are the last line before them that has as many fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CaptureError
+from .ranges import NO_NUMBER
+from .text import Head, fields
+from .times import form_of
+from .units import factor
+
+_LOOKED_AT = 6
+"""The first two of so many lines must be rows, and most of the others; a line that is spoilt is told of when the rows are read."""
+_DELIMITERS = (",", ";", "\t", "|", " ")
+_NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
+_MARK = re.compile(r"^\s*[#%!]+\s*(?=\S)")
+_INTERVAL = re.compile(
+    r"(?:sampl\w*[ _]?(?:interval|period|time)|(?:time)?[ _]?interval|x?[ _]?increment|t[ _]?inc|x[ _]?incr?|delta[ _]?t(?:ime)?"
+    r"|time[ _]?step|\bdt)\s*(?:[\[(](?P<before>[^\])]{1,8})[\])])?\s*[:=,;\t ]\s*\"?(?:analog\s*:)?"
+    r"\s*(?P<value>[+-]?\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*(?P<unit>[a-zµμ]{1,9})?",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"(?:sampl\w*[ _]?(?:rate|freq\w*)|frequency)\s*[:=,;\t ]\s*\"?(?:analog\s*:)?\s*(?P<value>\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*"
+    r"(?P<unit>[kMG]?(?:Hz|Sa/s|S/s|SPS))",
+    re.IGNORECASE,
+)
+_PER_SECOND = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none", "number", "samples", "counts"})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Of one file. ``skip``: lines before the first row. ``names``: of the columns, None where no line has them; ``units``: by a line of
+    units, None where that says none, and ``second`` that line as it is. ``before``: other lines before the rows, without marks of comments.
+    ``first``: the fields of the first row. ``interval``: (s between two rows, the line that says so), None where no line does."""
+
+    delimiter: str
+    decimal_comma: bool
+    skip: int
+    width: int
+    names: tuple[str, ...] | None
+    units: tuple[str | None, ...]
+    second: tuple[str, ...]
+    before: tuple[str, ...]
+    first: tuple[str, ...]
+    interval: tuple[float, int] | None
+
+    def before_words(self) -> str:
+        """The text before the rows, names included, in one line."""
+        return " ".join((*self.before, *(self.names or ())))
+
+
+def layout_of(head: Head) -> Layout | None:
+    """The layout of a text; None where no rows of numbers are found in its first 64 KiB. Raises CaptureError for decimal commas that cannot
+    be told from commas between columns."""
+    lines = list(head.lines)
+    if len(head.raw) >= 1 << 16 and len(lines) > 1:
+        lines.pop()  # it may be cut
+    stated = re.fullmatch(r"\s*\"?sep=(.)\"?\s*", lines[0]) if lines else None
+    if stated is not None:
+        lines[0] = ""
+    found: tuple[float, int, str, list[str]] | None = None
+    for delimiter in (stated[1],) if stated is not None and stated[1] in _DELIMITERS else _DELIMITERS:
+        begin = _first_row(lines, delimiter)
+        if begin is None:
+            continue
+        row = fields(lines[begin], delimiter)
+        there = [value for value in row if value]
+        score = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there) / len(there)
+        better = found is None or score > found[0] + 1e-9 or (score > found[0] - 1e-9 and _filled(row) > _filled(found[3]))
+        if better:
+            found = score, begin, delimiter, row
+    if found is None:
+        return None
+    _, begin, delimiter, row = found
+    rows = [fields(line, delimiter) for line in lines[begin:]]
+    commas = delimiter != "," and any(_COMMA_NUMBER.match(value) for one in rows for value in one)
+    points = any(_NUMBER.match(value) and "." in value for one in rows for value in one)
+    names, second, used = _names(lines[:begin], delimiter, row)
+    units = tuple(_bare_unit(value) for value in second)
+    before = tuple(_MARK.sub("", line) for n, line in enumerate(lines[:begin]) if n not in used and line.strip())
+    if names is None and delimiter == ",":
+        _refuse_commas(head.path, lines[:begin], row)
+    interval = _interval(lines[:begin], delimiter, names, second)
+    return Layout(delimiter, commas and not points, begin, len(row), names, units, second, before, tuple(row), interval)
+
+
+def _filled(row: Sequence[str]) -> int:
+    return sum(bool(value) for value in row)
+
+
+def _is_number(value: str, delimiter: str) -> bool:
+    return (
+        bool(_NUMBER.match(value))
+        or (delimiter != "," and bool(_COMMA_NUMBER.match(value)))
+        or (value.lower() in NO_NUMBER and bool(value))
+    )
+
+
+def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
+    """The first line from which on lines are rows: of as many fields each, and most of them numbers or times."""
+    like: list[int | None] = []
+    for line in lines:
+        row = fields(line, delimiter) if line.strip() else []
+        there = [value for value in row if value]
+        hits = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there)
+        real = any(_NUMBER.match(v) or (delimiter != "," and _COMMA_NUMBER.match(v)) for v in there)
+        like.append(len(row) if there and real and 2 * hits > len(there) else (None if there else -1))
+    for begin, width in enumerate(like):
+        if width is None or width < 1:
+            continue
+        following = [w for w in like[begin : begin + 3 * _LOOKED_AT] if w != -1][:_LOOKED_AT]
+        if following[:2].count(width) == len(following[:2]) and 2 * following.count(width) > len(following):
+            return begin
+    return None
+
+
+def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...], frozenset[int]]:
+    """(names, the line of units behind them, which lines they were) among the lines before the rows."""
+    needed = _filled(row)
+    found: list[tuple[int, list[str]]] = []
+    for number in range(len(lines) - 1, -1, -1):
+        text = _MARK.sub("", lines[number])
+        if not text.strip():
+            continue
+        one = fields(text, delimiter)
+        words = [value for value in one if value and not _NUMBER.match(value)]
+        if _filled(one) >= needed and (2 * len(words) > _filled(one) or found):
+            found.append((number, one))
+            if len(found) == 2 or not _is_units(one, needed):
+                break
+        elif found:
+            break
+    if not found:
+        return None, (), frozenset()
+    (number, last), *above = found
+    if above and _is_units(last, needed):
+        return tuple(above[0][1]), tuple(last), frozenset({number, above[0][0]})
+    if _is_units(last, needed):
+        return tuple(last), tuple(last), frozenset({number})
+    return tuple(last), (), frozenset({number})
+
+
+def _bare_unit(text: str) -> str | None:
+    bare = text.strip().strip("()[]{} ")
+    return bare if factor(bare) is not None else None
+
+
+def _is_units(one: Sequence[str], needed: int) -> bool:
+    """Whether a line holds units and no names."""
+    known = [_bare_unit(value) is not None for value in one[:needed]]
+    rest = [known_ or value.lower() in _NO_UNIT or bool(_NUMBER.match(value)) for value, known_ in zip(one[:needed], known, strict=True)]
+    return any(known) and all(rest)
+
+
+def _refuse_commas(path: Path, lines: Sequence[str], row: Sequence[str]) -> None:
+    width = _filled(row)
+    for line in reversed(lines):
+        one = _filled(fields(line, ","))
+        if one > 1 and one < width <= 2 * one and all(value.lstrip("+-").isdigit() for value in row if value):
+            raise CaptureError(
+                f"{path}: {width} fields under {one} names: the decimal commas of its numbers cannot be told from the commas between "
+                "columns; export it with semicolons between columns, or with decimal points."
+            )
+
+
+def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | None, second: tuple[str, ...]) -> tuple[float, int] | None:
+    """(s, line) of what the lines before the rows say of the time between two rows."""
+    if names is not None and lines:
+        for place, name in enumerate(names):
+            says = name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta") and place < len(second)
+            if says and _NUMBER.match(second[place]) and float(second[place]) > 0:
+                return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
+    for number, line in enumerate(lines, 1):
+        match = _INTERVAL.search(line)
+        if match is not None:
+            unit = match["before"] or match["unit"]
+            known = factor(unit) if unit else ("time", 1.0)
+            value_s = float(match["value"]) * known[1] if known is not None and known[0] == "time" else 0.0
+            if value_s > 0:
+                return value_s, number
+        match = _RATE.search(line)
+        if match is not None and float(match["value"]) > 0:
+            prefix = match["unit"][0].lower() if match["unit"][0] in "kMG" else ""
+            return 1 / (float(match["value"]) * _PER_SECOND[prefix]), number
+    return None

@@ -1,0 +1,170 @@
+"""Files of other people's programs, each with its right answer (``../shared/cases/host``): every folder ``wf-*`` is here.
+
+The common waveform: 10 s, 0.495 W, but 3.3 W from 3 to 6 s; 13.365 J in all, 9.9 J in that phase.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from wattbell.errors import WattbellError
+from wattbell.formats import Options, Volts, Waveform, open_files
+from wattbell.formats.waveform import Column
+
+SHARED = Path(__file__).resolve().parents[3].parent / "shared"
+ARCHIVE = SHARED / "cases" / "host" / "cases.tar.xz"
+pytestmark = pytest.mark.skipif(not SHARED.exists(), reason=f"{SHARED} is not there: a clone has no cases of other people's programs")
+VOLTS = Volts(3.3, 0.03)
+
+
+def columns(**names: str) -> dict[str, Column]:
+    """``current="CH1:A"``, as on the command line."""
+    return {role: Column(*name.rsplit(":", 1)) if ":" in name else Column(name) for role, name in names.items()}
+
+
+READ: dict[str, Options] = {
+    "wf-digilent": Options(columns=columns(current="Channel 1 (V):A", voltage="Channel 2 (V)")),
+    "wf-eu": Options(),
+    "wf-ina-luca": Options(columns=columns(voltage="LoadV[V]")),
+    "wf-ina-luca2": Options(columns=columns(voltage="BusV[V]")),
+    "wf-ina-nohead": Options(columns=columns(time="1:ms", current="3:mA", voltage="2:V")),
+    "wf-jls-2018": Options(),
+    "wf-jls-ionly": Options(volts=VOLTS),
+    "wf-jls-js220": Options(),
+    "wf-jls-offset": Options(),
+    "wf-jls-two": Options(rail="JS220-000001"),
+    "wf-js-waveform": Options(),
+    "wf-js-waveform-one": Options(volts=VOLTS),
+    "wf-monsoon-dup": Options(),
+    "wf-monsoon-gui": Options(columns=columns(current="Main Avg Current (mA)")),
+    "wf-monsoon-py": Options(),
+    "wf-n6705": Options(columns=columns(current="Curr avg 1:A", voltage="Volt avg 1:V"), interval_s=1e-3),
+    "wf-ppk2-api": Options(volts=VOLTS),
+    "wf-ppk2-bits": Options(volts=VOLTS),
+    "wf-ppk2-native": Options(volts=VOLTS),
+    "wf-ps3-lines": Options(),
+    "wf-pyjls-export": Options(volts=VOLTS, columns=columns(current="1:A"), interval_s=1e-3),
+    "wf-quarch-old": Options(rail="5V", columns=columns(time="Time:us")),
+    "wf-quarch-u2": Options(rail="total"),
+    "wf-rigol": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-rigol-mso": Options(columns=columns(current="CH1V:A", voltage="CH2V")),
+    "wf-saleae": Options(columns=columns(current="Channel 0:A", voltage="Channel 1:V")),
+    "wf-siglent": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-sr-meter": Options(columns=columns(current="I1:A", voltage="V1:V"), interval_s=1e-3),
+    "wf-sr-scope": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-utf16": Options(),
+}
+"""Cases that are the whole common waveform, and what is asked for."""
+ASKED: dict[str, str] = {
+    "wf-digilent": "no column for current or power among .*Channel 1.*--column current=",
+    "wf-ina-luca": r"2 columns could be the voltage \(BusV\[V\], LoadV\[V\]\).*--column voltage=",
+    "wf-ina-luca2": "2 columns could be the voltage.*--column voltage=",
+    "wf-ina-nohead": "no line has names of its 3 columns.*--column time=1",
+    "wf-jls-ionly": "--volts",
+    "wf-jls-rates": "differ in rate",
+    "wf-jls-two": "--rail",
+    "wf-jls-v1": "version 1",
+    "wf-js-waveform-one": "no voltage.*--volts",
+    "wf-js-wrap": "line 548: the time goes backwards by 2147.46 s",
+    "wf-n6705": "Curr avg 1 states no unit",
+    "wf-ppk2-api": "--volts",
+    "wf-ppk2-native": "a PPK2 measures current and no voltage",
+    "wf-pyjls-export": "no column for the time",
+    "wf-quarch-old": "Time states no unit; say --column time=Time:us",
+    "wf-quarch-u2": r"several rails \(5V, 12V\).*--rail total",
+    "wf-rigol": "no column for current or power among X, CH1, CH2",
+    "wf-saleae": "no column for current or power among .*Channel 0",
+    "wf-sr-meter": "has no times: it states no sample rate.*--interval",
+    "wf-sr-scope": "--column current=",
+}
+"""Cases in which a fact is missing, and what is said without it."""
+OWN = {"wf-csv-inf", "wf-ina-jitter", "wf-jls-drop", "wf-ppk2-spike"}
+"""Cases with a test of their own."""
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, [one for one in archive.getmembers() if one.name.lstrip("./").startswith("wf-")], filter="data")
+    return folder
+
+
+def opened(cases: Path, name: str, options: Options) -> Waveform:
+    (path,) = [one for one in (cases / name).iterdir() if one.name != "README"]
+    return open_files([path], options)[1]
+
+
+def power(waveform: Waveform) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """W at each place of the grid; NaN where there is no sample."""
+    watts = np.full(waveform.about.span, np.nan)
+    for piece in waveform.read():
+        watts[piece.index] = piece.voltage_v.astype(np.float64) * piece.current_a
+    return watts
+
+
+def test_no_case_is_forgotten(cases: Path) -> None:
+    assert {one.name for one in cases.iterdir()} == READ.keys() | ASKED.keys() | OWN
+
+
+@pytest.mark.parametrize("name", sorted(READ))
+def test_it_is_the_common_waveform(cases: Path, name: str) -> None:
+    waveform = opened(cases, name, READ[name])
+    interval, watts = waveform.about.interval_s, power(waveform)
+    assert interval * len(watts) == pytest.approx(10, rel=1e-6) and not np.isnan(watts).any()
+    assert watts.sum() * interval == pytest.approx(13.365, rel=1e-5)
+    at = np.arange(len(watts)) * interval
+    busy = (at >= 3 - interval / 2) & (at < 6 - interval / 2)
+    assert watts[busy] == pytest.approx(3.3, rel=1e-5) and watts[~busy] == pytest.approx(0.495, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_what_is_missing_is_asked_for(cases: Path, name: str) -> None:
+    with pytest.raises(WattbellError, match=ASKED[name]):
+        opened(cases, name, Options())
+
+
+def test_half_of_a_drive_on_two_rails_is_one_of_them(cases: Path) -> None:
+    assert power(opened(cases, "wf-quarch-u2", Options(rail="12V"))).mean() == pytest.approx(1.3365 / 2)
+
+
+def test_two_impossible_samples_of_a_ppk2_are_a_gap_with_a_count(cases: Path) -> None:
+    waveform = opened(cases, "wf-ppk2-spike", Options(volts=VOLTS))
+    watts = power(waveform)
+    assert np.flatnonzero(np.isnan(watts)).tolist() == [7000, 7001]
+    assert np.nansum(watts) * 1e-3 == pytest.approx(13.365 - 2 * 0.495e-3, rel=1e-6)
+    (note,) = waveform.left_out.notes()
+    assert note.startswith("2 samples (9.333e+05 A) beyond what a PPK2 can measure")
+
+
+def test_readings_of_overload_are_a_gap_with_a_count(cases: Path) -> None:
+    waveform = opened(cases, "wf-csv-inf", Options())
+    watts = power(waveform)
+    assert np.flatnonzero(np.isnan(watts)).tolist() == [7000, 7001] and np.nanmax(watts) == pytest.approx(3.3)
+    assert waveform.left_out.without == 2
+
+
+def test_dropped_samples_of_a_joulescope_are_a_gap(cases: Path) -> None:
+    watts = power(opened(cases, "wf-jls-drop", Options()))
+    assert np.flatnonzero(np.isnan(watts)).tolist() == list(range(10_000, 15_000)) and np.nanmean(watts) == pytest.approx(1.3808, abs=1e-4)
+
+
+def test_a_loop_that_stamps_each_reading(cases: Path) -> None:
+    """The oracle: the trapezoid rule over the file's own rows, in pure Python."""
+    name = "wf-ina-jitter"
+    waveform = opened(cases, name, Options())
+    watts, interval = power(waveform), waveform.about.interval_s
+    rows = [list(map(float, line.split(","))) for line in (cases / name / "ina.csv").read_text().splitlines()[1:]]
+    end = rows[0][0] + interval * len(watts)
+    energy = 0.0
+    for (t, v, i), (later, v2, i2) in zip(rows, rows[1:], strict=False):
+        if later <= end:
+            energy += (later - t) * (v * i + v2 * i2) / 2e3
+    assert np.nansum(watts) * interval == pytest.approx(energy, abs=0.02 * 3.3)
+    inside = (np.arange(len(watts)) * interval > 3.2) & (np.arange(len(watts)) * interval < 5.8)
+    assert watts[inside] == pytest.approx(3.3, rel=1e-5) and watts[:250] == pytest.approx(0.495, rel=1e-5)
+    assert 0.003 < waveform.about.grid_s < 0.011
