@@ -45,6 +45,20 @@ def test_a_request_that_is_put_back_counts_from_its_second_issue() -> None:
     assert found == [(5, 9, 1, 10, 2, 0)] and pairing.in_flight == 0
 
 
+def test_a_request_that_is_completed_in_parts_ends_with_its_last() -> None:
+    """The second part begins behind the first. A later request of the same place is another. An error of a part is the request's."""
+    pairing = RequestPairing(4096)
+    found = rows(
+        pairing,
+        Request(1, "D", "read", 80, 24), Request(2, "D", "write", 96, 8),
+        Request(10, "C", "read", 80, 16), Request(11, "D", "read", 80, 8), Request(12, "C", "write", 96, 8),
+        Request(13, "C", "read", 96, 8), Request(20, "C", "read", 80, 8),
+        Request(30, "D", "read", 8, 16), Request(31, "C", "read", 8, 8, 5), Request(32, "C", "read", 16, 8),
+    )  # fmt: skip
+    assert found == [(2, 12, 1, 12, 1, 0), (1, 13, 2, 10, 3, 0), (11, 20, 2, 10, 1, 0), (30, 32, 2, 1, 2, 6)]
+    assert pairing.failed == 1 and pairing.in_flight == 0 and "2 completions are of a part of a request" in " ".join(pairing.notes())
+
+
 def record(ns: int, action: int, category: int, sector: int, size: int, error: int = 0, data: bytes = b"") -> bytes:
     """``struct blk_io_trace``: the action in the lower half, its categories in the upper."""
     return struct.pack("<IIQQIIIIIHH", 0x65617407, 1, ns, sector, size, category << 16 | action, 7, 259 << 20, 0, error, len(data)) + data
