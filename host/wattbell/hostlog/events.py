@@ -3,8 +3,8 @@
 What the driver's tracepoints say of a command is in two events, ``nvme_setup_cmd`` and ``nvme_complete_rq`` (drivers/nvme/host/trace.h of
 the Linux kernel). They belong together by controller, queue and CID. The driver's CID is a tag (12 bits), and since Linux 5.14 the
 number of times that the tag was used (4 bits): a tag has one command in flight, so of a tag's events a set-up and what comes next
-are one command if that is a completion of the same CID. From Linux 5.14 to 5.17 ``nvme_complete_rq`` names the tag alone, without that
-number (mended by 679c54f2de67 in 5.18, and in stable kernels): there, a set-up and the next completion of its tag are one command.
+are one command if that is a completion of the same CID. Until Linux 6.0 (679c54f2de67, which stable 5.15 has and stable 5.10 has not)
+``nvme_complete_rq`` names the tag alone, without that number: there, a set-up and the next completion of its tag are one command.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Pairing:
             found.append(f"{self.in_flight} commands were in flight when the log ended; they are not in it.")
         if self.by_tag:
             found.append(
-                f"{self.by_tag} completions name the tag alone (Linux 5.14 to 5.17 do): each is taken for that of the tag's latest set-up."
+                f"{self.by_tag} completions name the tag alone (Linux 5.10 to 5.19 may): each is taken for that of the tag's latest set-up."
             )
         if self.others:
             found.append(f"{self.others} commands of other namespaces or controllers are left out.")
