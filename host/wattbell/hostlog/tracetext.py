@@ -28,13 +28,15 @@ from .lines import numbered, shown
 from .pages import COMPLETE_EVENT, SETUP_EVENT
 from .traceblock import BLOCK_EVENTS, request_of
 from .tracecommand import BEFORE_4_19, UNKNOWN_OPCODE, said_of
-from .traceline import FOREIGN, Line, Loss, Stamp, begins_like_a_trace, line_of, mentions_command
+from .traceline import FOREIGN, NO_CPU, Line, Loss, Stamp, begins_like_a_trace, line_of, mentions_command
 
 _ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})")
 _OVERRAN = "the trace buffer overran"
 _MOST_GAPS = 1000
 """More places than this are one gap over all of them."""
 _MOST_NAMES = 6
+_MOST_BACK_S = 1.0
+"""A CPU's events are in order; more than this is another trace."""
 _RECORD = "record the events nvme:nvme_setup_cmd and nvme:nvme_complete_rq"
 _CLOCK = "choose a trace clock in seconds (echo mono_raw > trace_clock) and no tracer (echo nop > current_tracer)"
 
@@ -112,9 +114,12 @@ class _Losses:
 
 @dataclass
 class _Trace:
-    """What was read of a file. ``rows``: numbers of :class:`~.events.Events` but the disk. ``u_ns``: limit of the error of a time stamp.
-    ``unreadable``: the first event of a command that cannot be read; ``timeless``: the first without a time."""
+    """What was read of a file. ``latest``: ns of the latest command's event of each CPU. ``rows``: numbers of :class:`~.events.Events` but
+    the disk. ``u_ns``: limit of the error of a time stamp. ``unreadable``: the first event of a command that cannot be read;
+    ``timeless``: the first without a time; ``unread``: how many of both. ``marked``: whether a line tells a loss."""
 
+    path: Path
+    latest: dict[int, int] = field(default_factory=dict)
     rows: list[tuple[int, ...]] = field(default_factory=list)
     disks: list[bytes] = field(default_factory=list)
     requests: dict[str, list[Request]] = field(default_factory=dict)
@@ -129,7 +134,6 @@ class _Trace:
     timeless: _Place | None = None
     unread: int = 0
     marked: bool = False
-    last: tuple[int, Line] | None = None
 
     def events(self) -> Events:
         ns, kind, controller, qid, cid, opcode, nsid, lba, cdw12, status = (
@@ -160,6 +164,7 @@ class _Trace:
             self.marked = True
             self.losses.lost(line.loss, _OVERRAN)
         if line.event in (SETUP_EVENT, COMPLETE_EVENT) and line.stamp is not None:
+            self._forward(number, line.stamp)
             if not self._command(line.stamp, line):
                 self._cannot(_Place(number, text), "unreadable")
         elif mentions_command(line):
@@ -184,6 +189,16 @@ class _Trace:
             self.unknown_names[said.unknown_name] += 1
         return True
 
+    def _forward(self, number: int, stamp: Stamp) -> None:
+        """CaptureError where the time of a CPU goes back: the events of several traces in one file would be paired with each other."""
+        back_s = (self.latest.get(stamp.cpu, stamp.ns) - stamp.ns) * 1e-9
+        if stamp.cpu != NO_CPU and back_s > _MOST_BACK_S:
+            raise CaptureError(
+                f"{self.path}, line {number}: the time of CPU {stamp.cpu} goes back by {back_s:.3f} s. There seem to be several traces in "
+                "the file; give each in a file of its own."
+            )
+        self.latest[stamp.cpu] = stamp.ns
+
     def _cannot(self, place: _Place, what: str) -> None:
         if getattr(self, what) is None:
             setattr(self, what, place)
@@ -199,7 +214,7 @@ def matches(lines: Iterable[str]) -> bool:
 def read_trace_text(path: Path, wanted: Wanted | None = None, lba_bytes: int = SECTOR) -> HostCommands:
     """The commands of the text of a kernel trace, in ns of its trace clock. ``wanted``: whose; needed where there are several controllers.
     ``lba_bytes``: of a logical block; requests of the block layer need it. CaptureError where no line can be used, with the reason."""
-    trace = _Trace()
+    trace = _Trace(path)
     # only the last line of a file may be a part of one, so each line waits for the next
     waiting: tuple[int, str] | None = None
     for number, text in numbered(path, damaged=True):

@@ -80,7 +80,7 @@ def _read(path: Path, nsid: int) -> _Found:
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
     if not data.strip():
-        raise CaptureError(f"{path} is empty. nvme-cli prints nothing into it where it fails: run it again as root, and look at its error.")
+        raise CaptureError(f"{path} is empty. nvme-cli prints nothing where it fails: run the command without > FILE and read its error.")
     if len(data) > _MOST_BYTES:
         raise CaptureError(f"{path} has more than {_MOST_BYTES} bytes; Identify data have {IDENTIFY_BYTES}, as JSON some thousand.")
     text = _as_text(data)

@@ -241,6 +241,15 @@ def test_an_event_that_cannot_be_read_is_a_loss_not_a_skipped_line(tmp_path: Pat
     assert len(torn.lost) == 1 and any("cannot be read and count as lost" in note for note in torn.notes)
 
 
+def test_several_traces_in_one_file_are_not_mixed(tmp_path: Path) -> None:
+    later = [line.replace("9904.", "9907.") for line in trace(cids=(100, 101))]
+    with pytest.raises(CaptureError, match=r"line 5: the time of CPU 0 goes back by 3\.001 s\. There seem to be several traces"):
+        read(tmp_path, *later, *trace())
+    # buffers of single CPUs behind each other are one trace
+    cpus = [line for cpu in (0, 1) for line in trace() if f"[{cpu:03}]" in line]
+    assert rows(read(tmp_path, *cpus)) == THREE
+
+
 BLOCK = [
     "  fio-789   [000] .....  9904.000000: block_rq_issue: 259,0 R 4096 () 0 + 8 none,0,0 [fio]",
     "  fio-789   [000] .....  9904.000010: block_rq_issue: 259,0 W 8192 () 64 + 16 [fio]",

@@ -154,6 +154,17 @@ def test_a_kernel_that_cannot_do_it_is_refused_and_nothing_is_left(tracefs: Fake
         log(tracefs).start()
 
 
+@pytest.mark.parametrize(("user", "says"), [(1000, "run as root"), (0, "root alone is not enough here; run on the host of a container")])
+def test_nobody_is_told_to_be_who_he_is(tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch, user: int, says: str) -> None:
+    def denied(path: object) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(module.os, "listdir", denied)
+    with pytest.raises(DriveError, match=f"may not be read: {says}"):
+        log(tracefs).start()
+
+
 def test_tracefs_is_found_where_it_is_mounted(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text("proc /proc proc rw 0 0\ntracefs /sys/kernel/tracing tracefs rw 0 0\n")

@@ -163,7 +163,7 @@ SAID: list[tuple[str | dict[str, Any], str]] = [
     ("NVME Identify Namespace 1:\nnsze    : 0x3b9e12b0\nlbaf  0 : ms:0   lbads:9  rp:0\n", "is the plain text of nvme id-ctrl or id-ns"),
     ("smartctl 7.3 2022-02-28 r5338\n=== START OF INFORMATION SECTION ===\n", "is smartctl's text"),
     ("Permission denied\n", "it begins with: Permission denied"),
-    ("", "is empty. nvme-cli prints nothing into it where it fails"),
+    ("", "is empty. nvme-cli prints nothing where it fails"),
     (" \n", "is empty"),
     (json.dumps(CONTROLLER, indent=1)[:90], "the JSON is broken"),
     (json.dumps(CONTROLLER).replace('"vid"', "vid"), "line 1, column 2: the JSON is broken"),
