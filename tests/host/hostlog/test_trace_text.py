@@ -250,6 +250,47 @@ def test_several_traces_in_one_file_are_not_mixed(tmp_path: Path) -> None:
     assert rows(read(tmp_path, *cpus)) == THREE
 
 
+@pytest.mark.parametrize("number", ["qid=65536", "cmdid=65536", "nsid=4294967296", "qid=-1", "qid=1x"])
+def test_a_number_that_no_command_has_is_not_read(tmp_path: Path, number: str) -> None:
+    name, _, _ = number.partition("=")
+    lines = trace()
+    lines[2] = re.sub(rf"\b{name}=\d+", number, lines[2])
+    found = read(tmp_path, *lines)
+    assert len(found.lost) == 1 and found.table["doorbell_tick"].null_count == 1
+    assert read(tmp_path, *trace(done=DONE.replace("status=0x0", "status=0xffff"))).lost == []
+    lines = trace()
+    lines[3] = lines[3].replace("status=0x0", "status=0x10000")
+    assert len(read(tmp_path, *lines).lost) == 1
+
+
+@pytest.mark.parametrize("places", [1000, 1001])
+def test_very_many_places_are_one_gap(tmp_path: Path, places: int) -> None:
+    line = f"             fio-789     [000] d.h1.  9904.000950: nvme_setup_cmd: {SETUP.format(cid='x', slba=0)}"
+    found = read(tmp_path, *trace()[:2], *[line] * places, *trace()[2:])
+    assert len(found.lost) == (1000 if places == 1000 else 1)
+    assert f"{places} lines with an event of a command cannot be read and count as lost; the first is line 3" in found.notes[-1]
+    if places > 1000:
+        # half as many commands; between the event before the first and that behind the last
+        assert (found.lost[0].first_tick, found.lost[0].last_tick, found.lost[0].count) == (9_904_000_950_000, 9_904_001_000_000, 501)
+
+
+def test_a_command_of_an_unknown_name_is_told(tmp_path: Path) -> None:
+    found = read(tmp_path, *trace(setup=SETUP.replace("nvme_cmd_read", "nvme_cmd_brew")))
+    assert found.table["opcode"].to_pylist() == [0xFF] * 3
+    assert found.notes == ["commands of kinds that are not known here have opcode FFh: nvme_cmd_brew"]
+
+
+def test_a_last_line_that_is_cut_is_told_and_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text("\n".join(trace()) + "\n" + trace()[0][:60])
+    found = read_log(path)
+    assert rows(found) == THREE and found.lost == [] and len(found.notes) == 1
+    assert found.notes[0].startswith("line 7, the last one, is cut: fio-789")
+    path.write_text("# tracer: nop\n" + trace()[0][:90])
+    with pytest.raises(CaptureError, match="line 2: no line of a trace, or no event as Linux 4.19 or newer writes it: fio-789"):
+        read_log(path)
+
+
 BLOCK = [
     "  fio-789   [000] .....  9904.000000: block_rq_issue: 259,0 R 4096 () 0 + 8 none,0,0 [fio]",
     "  fio-789   [000] .....  9904.000010: block_rq_issue: 259,0 W 8192 () 64 + 16 [fio]",

@@ -69,6 +69,16 @@ def test_a_controller_has_what_the_file_says_and_no_more(tmp_path: Path) -> None
     assert (drive["rtd3_resume_s"], drive["rtd3_entry_s"]) == (None, None)
 
 
+def test_what_else_a_controller_says(tmp_path: Path) -> None:
+    more = {"apsta": 1, "wctemp": 350, "cctemp": 358, "hctma": 1, "ctratt": 2, "vwc": 6, "hmpre": 16}
+    drive = of(tmp_path, {**CONTROLLER, **more})
+    assert (drive["apst"], drive["hctm"], drive["nopspm"], drive["volatile_write_cache"]) == (True, True, True, False)
+    assert (drive["warning_temperature_c"], drive["critical_temperature_c"], drive["hmb_preferred_bytes"]) == (77, 85, 65536)
+    none = of(tmp_path, {**CONTROLLER, **dict.fromkeys(more, 0), "ver": 0})
+    assert (none["apst"], none["hctm"], none["nopspm"], none["volatile_write_cache"], none["hmb_preferred_bytes"]) == (False,) * 4 + (0,)
+    assert (none["warning_temperature_c"], none["critical_temperature_c"], none["nvme_version"]) == (None, None, None)
+
+
 LATENCIES = [
     (10_000_000, 10), ("10000000", 10), ("0x989680", 10), ("10 s", 10), ("10s", 10), ("9.5 sec", 9.5), ("3 secs", 3), ("2 seconds", 2),
     ("500 ms", 0.5), ("100 us", 1e-4), ("100 µs", 1e-4), ("250 usecs", 2.5e-4), (0, None), ("0 us", None),
@@ -182,6 +192,10 @@ SAID: list[tuple[str | dict[str, Any], str]] = [
     ({**CONTROLLER, "rtd3r": "10 parsecs"}, "rtd3r is '10 parsecs', whose unit is not known"),
     ({**CONTROLLER, "psds": [PSD, {**ASLEEP, "exit_lat": None}]}, "psds[1].exit_lat is None"),
     ({"psds": [PSD], "npss": 0}, "sn is missing"),
+    ({**CONTROLLER, "psds": [PSD, {name: ASLEEP[name] for name in ASLEEP if name != "max_power"}]}, "psds[1].max_power is missing"),
+    ({**CONTROLLER, "psds": [PSD, {name: ASLEEP[name] for name in ASLEEP if name != "entry_lat"}]}, "psds[1].entry_lat is missing"),
+    ({**CONTROLLER, "psds": [{"max_power": 600, "entry_lat": 0, "exit_lat": 0}, ASLEEP]}, "psds[0].non-operational_state (or flags) is"),
+    ({name: CONTROLLER[name] for name in CONTROLLER if name != "npss"}, "npss is missing"),
     ({**SPACE, "ncap": 1001}, "ncap (1001) is greater than nsze (1000)"),
     ({**SPACE, "nsze": 0, "ncap": 0}, "nsze is 0: the namespace is not active"),
     ({"nsze": 5}, "lbafs is missing"),
