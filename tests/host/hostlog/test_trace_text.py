@@ -274,6 +274,19 @@ def test_very_many_places_are_one_gap(tmp_path: Path, places: int) -> None:
         assert (found.lost[0].first_tick, found.lost[0].last_tick, found.lost[0].count) == (9_904_000_950_000, 9_904_001_000_000, 501)
 
 
+def test_a_name_without_the_kernels_prefix_is_of_its_queue() -> None:
+    for qid, opcode in ((0, 0xFF), (1, 2)):
+        said = said_of("nvme_setup_cmd", f"nvme0: qid={qid}, cmdid=8, nsid=1, flags=0x0, meta=0x0, cmd=(read slba=8, len=7)")
+        assert said is not None and said.opcode == opcode
+    admin = said_of("nvme_setup_cmd", "nvme0: qid=0, cmdid=8, nsid=1, flags=0x0, meta=0x0, cmd=(identify cns=1, ctrlid=0)")
+    assert admin is not None and admin.opcode == 6
+
+
+def test_the_instants_of_a_latency_format() -> None:
+    stamp = line_of(f"     fio-789       0d.h1.   12us+: nvme_setup_cmd: {SETUP}").stamp
+    assert stamp is not None and (stamp.cpu, stamp.ns, stamp.exact) == (0, 12_000, False)
+
+
 def test_a_command_of_an_unknown_name_is_told(tmp_path: Path) -> None:
     found = read(tmp_path, *trace(setup=SETUP.replace("nvme_cmd_read", "nvme_cmd_brew")))
     assert found.table["opcode"].to_pylist() == [0xFF] * 3
@@ -320,7 +333,7 @@ def test_a_trace_without_nvme_events_has_the_block_layers_requests(tmp_path: Pat
         (["# tracer: nop", f"{FIO} ext4_sync_file_enter: dev 259,1"], "it has 1 ext4_sync_file_enter. To import, record the events"),
         (["# tracer: nop", f"  fio-1 [000] ....     990400000100: nvme_setup_cmd: {SETUP}"], "line 2: an event without a time in seconds"),
         (["# tracer: function_graph", f" 0)               |  /* nvme_setup_cmd: {SETUP} */"], "echo nop > current_tracer"),
-        (["# tracer: nop", "  f-1 [0] .... 1.000000: nvme_setup_nvm_cmd: qid=1, nsid=1, cmdid=2, cmd=(x y)"], "Linux before 4.19"),
+        (["# tracer: nop", f"{FIO} nvme_setup_nvm_cmd: qid=1, nsid=1"], "trace.txt: nvme_setup_nvm_cmd is of Linux before 4.19"),
         ([*trace()[::2], "CPU:1 [LOST 4 EVENTS]"], "no command is completed in it: record nvme_complete_rq, too"),
         (["# tracer: nop", "what is this", "and this"], "line 2: no line of a trace: what is this"),
     ],

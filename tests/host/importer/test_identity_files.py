@@ -77,6 +77,24 @@ def test_what_else_a_controller_says(tmp_path: Path) -> None:
     none = of(tmp_path, {**CONTROLLER, **dict.fromkeys(more, 0), "ver": 0})
     assert (none["apst"], none["hctm"], none["nopspm"], none["volatile_write_cache"], none["hmb_preferred_bytes"]) == (False,) * 4 + (0,)
     assert (none["warning_temperature_c"], none["critical_temperature_c"], none["nvme_version"]) == (None, None, None)
+    others = {"apsta": 254, "hctma": 2, "ctratt": 1, "vwc": 255}  # other bits of the same fields
+    bits = of(tmp_path, {**CONTROLLER, **others})
+    assert (bits["apst"], bits["hctm"], bits["nopspm"], bits["volatile_write_cache"]) == (False, False, False, True)
+
+
+def test_flags_before_nvme_cli_2_6(tmp_path: Path) -> None:
+    states = [{"max_power": 600, "flags": flags, "entry_lat": 0, "exit_lat": 0} for flags in (0, 1, 2, 3)]
+    found = of(tmp_path, {**CONTROLLER, "npss": 3, "psds": states})["power_states"]
+    assert [(state["max_power_w"], state["non_operational"]) for state in found] == [(6, False), (0.06, False), (6, True), (0.06, True)]
+
+
+def test_namespaces_are_numbered_by_their_files(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one", "two", "drive")]
+    for path, content in zip(paths, ({**SPACE, "nsze": 7000}, SPACE, CONTROLLER)):
+        path.write_text(json.dumps(content))
+    drive = read_identity(paths)
+    assert [(space["nsid"], space["size_blocks"]) for space in drive["namespaces"]] == [(1, 7000), (2, 1000)]
+    assert (drive["model"], drive["source"]) == ("SOME DRIVE", "file")
 
 
 LATENCIES = [
@@ -189,6 +207,8 @@ SAID: list[tuple[str | dict[str, Any], str]] = [
     ({**CONTROLLER, "psds": [ASLEEP, ASLEEP]}, "power state 0 is non-operational"),
     ({**CONTROLLER, "vid": "Samsung"}, "vid is 'Samsung', expected a whole number from 0 to 65535"),
     ({**CONTROLLER, "wctemp": 65536}, "wctemp is 65536, expected a whole number from 0 to 65535"),
+    ({**CONTROLLER, "rtd3r": "1000001 s"}, "rtd3r is '1000001 s', longer than any drive takes"),
+    ({**CONTROLLER, "vwc": 256}, "vwc is 256, expected a whole number from 0 to 255"),
     ({**CONTROLLER, "rtd3r": "10 parsecs"}, "rtd3r is '10 parsecs', whose unit is not known"),
     ({**CONTROLLER, "psds": [PSD, {**ASLEEP, "exit_lat": None}]}, "psds[1].exit_lat is None"),
     ({"psds": [PSD], "npss": 0}, "sn is missing"),
