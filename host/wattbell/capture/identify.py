@@ -23,6 +23,9 @@ from ..errors import CaptureError
 from ..wire.records import Tlps
 
 IDENTIFY_BYTES = 4096
+BLOCK_EXPONENTS = range(9, 21)
+"""LBADS of a block size that exists; 0 is a format that is not available."""
+_MOST_BYTES = 1 << 56
 _IDENTIFY = admin("identify")
 _CNS_NAMESPACE, _CNS_CONTROLLER = 0, 1
 _FLAG_IDENTIFY = 2
@@ -94,9 +97,36 @@ class Collector:
 
 
 def looks_like_controller(data: bytes) -> bool:
-    """Whether 4096 bytes may be Identify Controller, by its ASCII fields and NPSS."""
-    text = data[4:72]
-    return all(0x20 <= byte < 0x7F for byte in text) and bool(text.strip()) and data[263] < 32
+    """Whether 4096 bytes may be Identify Controller: a model's name (text but for a few odd bytes; blanks or NULs pad it), NPSS of at most
+    31, a version below 16, and a power state 0 that is operational, as the specification wants it."""
+    if len(data) != IDENTIFY_BYTES:
+        return False
+    said = [byte for byte in data[4:72] if byte]
+    odd = sum(not 0x20 <= byte < 0x7F for byte in said)
+    name = bytes(byte for byte in data[24:64] if 0x20 < byte < 0x7F)
+    version = int.from_bytes(data[80:84], "little")
+    return len(name) > 1 and 4 * odd <= len(said) and data[263] < 32 and version >> 16 < 16 and not data[2051] & 2
+
+
+def looks_like_namespace(data: bytes) -> bool:
+    """Whether 4096 bytes may be Identify Namespace: NSZE >= NCAP >= NUSE and not 0, at most 64 formats, of which FLBAS names one, and a
+    block size for that, with which the namespace has less than 64 PiB."""
+    if len(data) != IDENTIFY_BYTES:
+        return False
+    size, capacity, used = struct.unpack_from("<QQQ", data, 0)
+    form = lba_format(data[26], data[25], data[82])
+    if form is None or not size >= capacity >= used or not size:
+        return False
+    exponent = data[128 + 4 * form + 2]
+    return exponent in BLOCK_EXPONENTS and size << exponent < _MOST_BYTES
+
+
+def lba_format(flbas: int, nlbaf: int, nulbaf: int) -> int | None:
+    """Number of the LBA format in use, by FLBAS, NLBAF (0's based) and NULBAF of Identify Namespace. Bits 6:5 of FLBAS count where there
+    are more than 16 formats. None where the drive has no such format, or more than the 64 that there may be."""
+    formats = nlbaf + 1 + nulbaf
+    form = flbas & 0xF | ((flbas >> 5 & 3) << 4 if formats > 16 else 0)
+    return form if form < formats <= 64 else None
 
 
 def _tick(write: _Write) -> int:
@@ -152,9 +182,18 @@ def _runs(writes: list[_Write]) -> list[bytes]:
 
 
 def _text(data: bytes) -> str:
-    """An ASCII field; unprintable characters (a terminal would obey them) become U+FFFD."""
-    text = data.decode("ascii", "replace").strip(" \0")
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    """An ASCII field."""
+    return printable(data.decode("ascii", "replace"))
+
+
+def printable(text: str) -> str:
+    """A text of Identify without what pads it; unprintable characters (a terminal would obey them) become U+FFFD."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in text.strip(" \0"))
+
+
+def version_of(code: int) -> str | None:
+    """VER as ``1.4.0``; None for 0, which says nothing."""
+    return f"{code >> 16}.{code >> 8 & 255}.{code & 255}" if code else None
 
 
 def _whole(data: bytes, length: int, what: str) -> None:
@@ -186,7 +225,7 @@ class PowerState(TypedDict):
 
 
 class Namespace(TypedDict):
-    """``lba_size_bytes`` is None where Identify held nonsense. Given by the user, the rest is not known."""
+    """``lba_size_bytes`` is None where Identify held nonsense, or did not tell the format in use. What is not known is absent."""
 
     nsid: int
     size_blocks: NotRequired[int]
@@ -249,7 +288,7 @@ def parse_controller(data: bytes) -> Drive:
         "serial": _text(data[4:24]),
         "model": _text(data[24:64]),
         "firmware": _text(data[64:72]),
-        "nvme_version": f"{version >> 16}.{version >> 8 & 255}.{version & 255}" if version else None,
+        "nvme_version": version_of(version),
         "apst": bool(data[265] & 1),
         "warning_temperature_c": warning - 273 if warning else None,
         "critical_temperature_c": critical - 273 if critical else None,
@@ -270,7 +309,7 @@ def parse_namespace(nsid: int, data: bytes) -> Namespace:
     size, capacity = struct.unpack_from("<QQ", data, 0)
     form = data[26] & 0xF | (data[26] >> 5 & 3) << 4
     metadata_bytes, block_exponent = struct.unpack_from("<HB", data, 128 + 4 * form)
-    valid = 9 <= block_exponent <= 20
+    valid = block_exponent in BLOCK_EXPONENTS
     return {
         "nsid": nsid,
         "size_blocks": size,

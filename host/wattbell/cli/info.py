@@ -73,8 +73,10 @@ def _capture(path: Path, json: bool) -> None:
         shown.add_row("drive", f"{drive['model']} {drive['serial']}, firmware {drive['firmware']}")
     else:
         shown.add_row("drive", "not identified (no Identify was seen)")
-    blocks = [f"namespace {n['nsid']}: {n['lba_size_bytes']} B" for n in (drive or {}).get("namespaces", [])]
-    shown.add_row("logical blocks", ", ".join(blocks) or f"unknown, taken as {capture.lba_size_bytes()} B")
+    sizes = {space["nsid"]: space["lba_size_bytes"] for space in (drive or {}).get("namespaces", [])}
+    blocks = [f"namespace {nsid}: {f'{size} B' if size else 'unknown'}" for nsid, size in sizes.items()]
+    taken = "" if any(sizes.values()) else f"{', ' if blocks else 'unknown, '}taken as {capture.lba_size_bytes()} B"
+    shown.add_row("logical blocks", ", ".join(blocks) + taken)
     shown.add_row("commands", str(found["commands"]))
     shown.add_row("events", str(found["events"]))
     if rail.get("interval_ticks"):

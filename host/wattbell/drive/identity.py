@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import msgspec
@@ -10,13 +11,22 @@ from ..capture import identify as structures
 from ..errors import CaptureError, DriveError
 from ..suites.drive import Drive
 from .device import Device
-from .tools import Tools
+from .tools import WHICH_NVME, Tools
 
 
 class _State(msgspec.Struct):
-    """Power State Descriptor, as far as a plan needs it: bit NOPS."""
+    """Power State Descriptor, as far as a plan needs it: bit NOPS. ``flags``: of nvme-cli before 2.6, NOPS in bit 1."""
 
-    non_operational: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool = msgspec.field(name="non-operational_state")
+    nops: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool | None = msgspec.field(name="non-operational_state", default=None)
+    flags: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.nops is None and self.flags is None:
+            raise ValueError("a power state has neither non-operational_state nor flags")
+
+    @property
+    def non_operational(self) -> bool:
+        return bool((self.flags or 0) & 2) if self.nops is None else bool(self.nops)
 
 
 class _Controller(msgspec.Struct):
@@ -48,7 +58,8 @@ def declared(device: Device, tools: Tools) -> structures.Drive | None:
         controller = _raw(tools, "id-ctrl", device.character_device)
         namespace = _raw(tools, "id-ns", device.character_device, f"--namespace-id={device.nsid}")
         found = structures.parse_controller(controller)
-        found["namespaces"] = [structures.parse_namespace(device.nsid, namespace)]
+        # all zeros: the namespace is not active
+        found["namespaces"] = [structures.parse_namespace(device.nsid, namespace)] if any(namespace) else []
     except (CaptureError, DriveError):
         return None
     found["source"] = "nvme-cli"
@@ -63,10 +74,11 @@ def _raw(tools: Tools, *arguments: str) -> bytes:
 def power_states(said: str, command: str = "nvme id-ctrl") -> list[bool]:
     """Of each power state whether it is non-operational, from the JSON of ``nvme id-ctrl``. DriveError when it makes no sense."""
     try:
-        found = msgspec.json.decode(said, type=_Controller)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DriveError(f"{command} gave no power states ({error}); is nvme-cli 2.x installed?") from None
-    states = [bool(state.non_operational) for state in found.psds]
+        # not strict: nvme-cli prints control characters in a drive's strings as they are
+        found = msgspec.convert(json.loads(said, strict=False), _Controller)
+    except (ValueError, RecursionError) as error:
+        raise DriveError(f"{command} gave no power states ({error}): {WHICH_NVME}.") from None
+    states = [state.non_operational for state in found.psds]
     if states[0]:
-        raise DriveError(f"{command} calls power state 0 non-operational, which no drive may; is nvme-cli 2.x installed?")
+        raise DriveError(f"{command} calls power state 0 non-operational, which no drive may: {WHICH_NVME}.")
     return states

@@ -36,7 +36,7 @@ from .restart import Restarter
 from .settings import Settings
 from .settle import Seen
 from .smart import HealthWatch
-from .tools import Tools
+from .tools import WHICH_NVME, Tools
 
 _LOG = logging.getLogger(__name__)
 
@@ -379,7 +379,7 @@ def sanitize_state(said: str) -> int:
     try:
         log = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DriveError(f"nvme sanitize-log gave no JSON ({error}); is nvme-cli 2.x installed?") from None
+        raise DriveError(f"nvme sanitize-log gave no JSON ({error}): {WHICH_NVME}.") from None
     below = log.values() if isinstance(log, dict) else ()
     found = next((table for table in (log, *below) if isinstance(table, dict) and "sstat" in table), {})
     status = found.get("sstat")
@@ -388,5 +388,5 @@ def sanitize_state(said: str) -> int:
     if isinstance(status, str) and (spelled := _SPELLED.match(status)):
         status = int(spelled[1])
     if not isinstance(status, int):
-        raise DriveError("nvme sanitize-log gave no status (sstat); is nvme-cli 2.x installed?")
+        raise DriveError(f"nvme sanitize-log gave no status (sstat): {WHICH_NVME}.")
     return status & 7

@@ -19,7 +19,7 @@ import msgspec
 from ..errors import DriveError
 from ..suites.health import FILE, Reading, Record
 from .device import Device
-from .tools import Tools
+from .tools import WHICH_NVME, Tools
 
 PERIOD_S = 1.0
 _ZERO_C_K = 273
@@ -47,11 +47,11 @@ def parse(said: str, at_ns: int, phases: int, during: bool = False) -> Reading:
     try:
         tree = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise DriveError(f"nvme smart-log gave no JSON ({error}); is nvme-cli 2.x installed?") from None
+        raise DriveError(f"nvme smart-log gave no JSON ({error}): {WHICH_NVME}.") from None
     below = list(tree.values()) if isinstance(tree, dict) else []
     log: dict[str, Any] | None = next((t for t in (tree, *below) if isinstance(t, dict) and "temperature" in t), None)
     if log is None:
-        raise DriveError("nvme smart-log gave no temperature; is nvme-cli 2.x installed?")
+        raise DriveError(f"nvme smart-log gave no temperature: {WHICH_NVME}.")
     if isinstance(log.get("critical_warning"), dict):
         log = {**log, "critical_warning": log["critical_warning"].get("value")}
     found: dict[str, Any] = {key: value for key, names in _KNOWN.items() if (value := _first(log, names)) is not None}

@@ -16,6 +16,9 @@ _LOG = logging.getLogger(__name__)
 _FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PACKAGES = {"fio": "fio", "nvme": "nvme-cli", "setpci": "pciutils"}
 
+WHICH_NVME = "what nvme-cli 2.x prints is read here; `nvme version` tells which there is"
+"""For an error about output of nvme-cli that is not understood, which may have any cause."""
+
 
 class Tools:
     """Runs them. DriveError, naming the package, when one is missing."""

@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from wattbell_spec.wire import Kind
+
 from wattbell.capture.hostcommands import HostCommands
+from wattbell.wire.decode import Gap
 
 from ..errors import CaptureError, UsageError
 from .block import COMPLETE, ISSUE, REQUEUE, SECTOR, Request, RequestPairing
@@ -21,6 +24,9 @@ LINE = re.compile(
     r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
 )
 _EVENT = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s")
+_CUT = re.compile(r"\s*\d{1,5},\d{1,8}\s+\d")
+"""The begin of an event: what does not go on as one is cut."""
+_DROPPED = re.compile(r"^\s*You have (\d{1,18}) dropped events|^Skips: \d{1,18} forward \((?!0 )(\d{1,18}) ")
 _SUMMARY = re.compile(r"\s*(CPU\d+|Total) \(")
 _ERROR = re.compile(r"\[(-?\d{1,6})\]\s*$")
 
@@ -43,36 +49,58 @@ def matches(lines: Iterable[str]) -> bool:
 
 def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SECTOR) -> HostCommands:
     """The commands of a blkparse text: ns since its first event, which no clock of a capture is. ``device``: ``major,minor``, needed where
-    there are several. CaptureError with the line for a foreign or cut file, UsageError where the device is not told."""
+    there are several. Lines that are no events are skipped, counted and named; an event that is cut is a loss, as are those that blktrace
+    dropped. CaptureError where no request can be used, UsageError where the device is not told."""
     found: dict[str, list[Request]] = {}
-    for number, line in numbered(path):
-        if _SUMMARY.match(line):
-            break
-        request = _request(line, f"{path}, line {number}")
-        if request:
+    foreign: list[tuple[int, str]] = []
+    lost: list[Gap] = []
+    latest, dropped, summed_up = 0, 0, False
+    for number, line in numbered(path, damaged=True):
+        if told := _DROPPED.search(line):
+            dropped += int(told[1] or told[2])
+        elif summed_up or _SUMMARY.match(line):
+            summed_up = True
+        elif request := _request(line):
+            latest = max(latest, request[1].ns)
             found.setdefault(request[0], []).append(request[1])
+        elif line.strip() and not _EVENT.match(line):
+            foreign.append((number, line))
+            if _CUT.match(line):
+                lost.append(Gap(Kind.COMMANDS, latest, latest, 1, "an event cannot be read"))
     if device is None and len(found) > 1:
         raise UsageError(f"{path}: it has the devices {' and '.join(sorted(found))}; import one: blkparse -d, or trace one device.")
     events = found.get(device, []) if device else next(iter(found.values()), [])
-    if not any(event.action == COMPLETE for event in events):
-        raise CaptureError(f"{path}: no request is completed in it (action C); trace with blktrace -a issue -a complete.")
     pairing = RequestPairing(lba_bytes)
     commands = pairing.add(sorted(events, key=lambda event: event.ns))
     if not len(commands):
-        raise CaptureError(f"{path}: no request is issued (action D) and completed (C) in it; trace with blktrace -a issue -a complete.")
-    return HostCommands(commands.table, source=commands.source, notes=pairing.notes(), clock="blkparse")
+        raise CaptureError(_nothing(path, events, foreign))
+    if dropped:
+        lost.append(Gap(Kind.COMMANDS, min(event.ns for event in events), latest, (dropped + 1) // 2, "blktrace dropped events"))
+    notes = pairing.notes()
+    if foreign:
+        number, line = foreign[0]
+        notes.append(f"{len(foreign)} lines are not blkparse's and were skipped; the first is line {number}: {shown(line)}")
+    return HostCommands(commands.table, [], lost, commands.source, notes, "blkparse")
 
 
-def _request(line: str, where: str) -> tuple[str, Request] | None:
-    """(device, event); None for an event that is not wanted. CaptureError for a line that is none."""
-    if not line.strip():
-        return None
+def _nothing(path: Path, events: list[Request], foreign: list[tuple[int, str]]) -> str:
+    """Why there is no command in a file."""
+    for _ in numbered(path):
+        pass  # raises where the file is no text
+    if foreign:
+        number, line = foreign[0]
+        return f"{path}, line {number}: no line of blkparse: {shown(line)}. Is the file cut, or from a format of its own (-f)?"
+    how = "trace with blktrace -a issue -a complete"
+    if not any(event.action == COMPLETE for event in events):
+        return f"{path}: no request is completed in it (action C); {how}."
+    return f"{path}: no request is issued (action D) and completed (C) in it; {how}."
+
+
+def _request(line: str) -> tuple[str, Request] | None:
+    """(device, event); None for any other line, and for an event that is not wanted."""
     match = LINE.match(line)
     if not match:
-        # plug (P), unplug (U), a message (m): another form behind the action
-        if _EVENT.match(line):
-            return None
-        raise CaptureError(f"{where}: no line of blkparse: {shown(line)}. Is the file cut, or from a format of its own (-f)?")
+        return None
     what = what_of(match["rwbs"])
     if match["action"] not in (ISSUE, COMPLETE, REQUEUE) or what is None or not (what == "sync" or int(match["count"] or 0)):
         return None

@@ -1,7 +1,8 @@
 """Commands from what the kernel's block layer says of its requests: issued to the driver, completed.
 
 There is no CID and no queue in it, so a completion belongs to the oldest request in flight of the same place and direction. A flush has
-no place.
+no place. A request may be completed in parts: the kernel then tells each part, with the sector behind the last one, and the request ends
+with its last part.
 """
 
 from __future__ import annotations
@@ -35,14 +36,26 @@ class Request(NamedTuple):
     error: int = 0
 
 
+class _InFlight(NamedTuple):
+    """A request that was issued. ``sector``, ``sectors``: as issued; ``left``: sectors that are not completed; ``failed``: of its parts."""
+
+    ns: int
+    sector: int
+    sectors: int
+    left: int
+    failed: bool = False
+
+
 class RequestPairing:
     """Pairs events of requests as they come, in order of time. ``lba_bytes``: of a logical block."""
 
     def __init__(self, lba_bytes: int = SECTOR, instant_u_ns: int = 1) -> None:
         self._lba, self._u_ns = lba_bytes, instant_u_ns
-        self._open: defaultdict[tuple[str, int], deque[tuple[int, int]]] = defaultdict(deque)
+        self._open: defaultdict[tuple[str, int], deque[_InFlight]] = defaultdict(deque)
         self.unstarted = 0
         self.failed = 0
+        self.parts = 0
+        """Completions of a part of a request that are not its last."""
         self.total = 0
 
     @property
@@ -56,7 +69,7 @@ class RequestPairing:
         for event in events:
             key = (event.what, 0 if event.what == "sync" else event.sector)
             if event.action == ISSUE:
-                self._open[key].append((event.ns, event.sectors))
+                self._open[key].append(_InFlight(event.ns, event.sector, event.sectors, event.sectors))
                 continue
             waiting = self._open.get(key)
             if not waiting:
@@ -65,13 +78,18 @@ class RequestPairing:
             if event.action == REQUEUE:
                 waiting.pop()
             else:
-                began, sectors = waiting.popleft()
-                failed = event.error != 0
-                self.failed += failed
-                place = event.sector * SECTOR // self._lba, sectors * SECTOR // self._lba
-                if event.what == "sync":
-                    place = 0, 0
-                rows.append((began, event.ns, io(_NAMES[event.what]), *place, _FAILED if failed else 0))
+                request = waiting.popleft()
+                failed = request.failed or event.error != 0
+                if 0 < event.sectors < request.left:
+                    rest = request._replace(left=request.left - event.sectors, failed=failed)
+                    self._open[event.what, event.sector + event.sectors].appendleft(rest)
+                    self.parts += 1
+                else:
+                    self.failed += failed
+                    place = request.sector * SECTOR // self._lba, request.sectors * SECTOR // self._lba
+                    if event.what == "sync":
+                        place = 0, 0
+                    rows.append((request.ns, event.ns, io(_NAMES[event.what]), *place, _FAILED if failed else 0))
             if not waiting:
                 del self._open[key]
         self.total += len(rows)
@@ -86,6 +104,8 @@ class RequestPairing:
             found.append(f"{self.unstarted} completions are of requests whose issue is not in the log; they are left out.")
         if self.in_flight:
             found.append(f"{self.in_flight} requests were in flight when the log ended; they are not in it.")
+        if self.parts:
+            found.append(f"{self.parts} completions are of a part of a request; a request ends with its last part.")
         if self.failed:
             found.append(f"{self.failed} requests failed; with what status is not in the log, Internal Error stands for it.")
         return found

@@ -3,7 +3,8 @@
 What the driver's tracepoints say of a command is in two events, ``nvme_setup_cmd`` and ``nvme_complete_rq`` (drivers/nvme/host/trace.h of
 the Linux kernel). They belong together by controller, queue and CID. The driver's CID is a tag (12 bits), and since Linux 5.14 the
 number of times that the tag was used (4 bits): a tag has one command in flight, so of a tag's events a set-up and what comes next
-are one command if that is a completion of the same CID.
+are one command if that is a completion of the same CID. Until Linux 6.0 (679c54f2de67, which stable 5.15 has and stable 5.10 has not)
+``nvme_complete_rq`` names the tag alone, without that number: there, a set-up and the next completion of its tag are one command.
 """
 
 from __future__ import annotations
@@ -94,6 +95,9 @@ class Pairing:
         """Completions without a set-up."""
         self.wide_qids = 0
         self.total = 0
+        self.by_tag = 0
+        """Pairs of which the completion names the tag alone."""
+        self._whole_cids = False
 
     def add(self, events: Events, lost: Sequence[Gap] = ()) -> HostCommands:
         """The commands that these events complete. ``events``: none may be later than one of a later call. ``lost``: where events are
@@ -109,7 +113,12 @@ class Pairing:
         events, key = events.take(order), key[order]
         same = key[1:] == key[:-1]
         starts = events.kind == SETUP
-        pairs = np.flatnonzero(same & starts[:-1] & ~starts[1:] & (events.cid[1:] == events.cid[:-1]))
+        # one completion with a number of uses shows that this kernel names it in all
+        self._whole_cids |= bool((events.cid[~starts] > TAG).any())
+        equal = events.cid[1:] == events.cid[:-1]
+        alike = equal if self._whole_cids else equal | (events.cid[1:] == events.cid[:-1] & TAG)
+        pairs = np.flatnonzero(same & starts[:-1] & ~starts[1:] & alike)
+        self.by_tag += int((~equal[pairs]).sum())
         used = np.zeros(len(events), np.bool_)
         used[pairs] = used[pairs + 1] = True
         last = np.append(~same, np.ones(min(1, len(events)), np.bool_))
@@ -141,6 +150,10 @@ class Pairing:
             found.append(f"{self.unstarted} completions are of commands whose set-up is not in the log (flag NO_SQE).")
         if self.in_flight:
             found.append(f"{self.in_flight} commands were in flight when the log ended; they are not in it.")
+        if self.by_tag:
+            found.append(
+                f"{self.by_tag} completions name the tag alone (Linux 5.10 to 5.19 may): each is taken for that of the tag's latest set-up."
+            )
         if self.others:
             found.append(f"{self.others} commands of other namespaces or controllers are left out.")
         if self.wide_qids:

@@ -13,7 +13,7 @@ from ..errors import CaptureError
 from . import blkparse, fiolog, iolog, tracetext
 from .lines import numbered, shown
 
-_HEAD_LINES = 40
+_HEAD_LINES = 400
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,19 @@ class LogFormat:
 LOG_FORMATS = (
     LogFormat("iolog", "fio's iolog", iolog.matches, iolog.read_iolog_commands),
     LogFormat("fio-log", "fio's log of latencies", fiolog.matches, fiolog.read_fio_log),
-    LogFormat("trace", "tracefs or trace-cmd text", tracetext.matches, lambda path, lba: tracetext.read_trace_text(path)),
+    LogFormat("trace", "text of a kernel trace", tracetext.matches, lambda path, lba: tracetext.read_trace_text(path, lba_bytes=lba)),
     LogFormat("blkparse", "blkparse text", blkparse.matches, lambda path, lba: blkparse.read_blkparse_log(path, lba_bytes=lba)),
 )
 
 
 def detect(path: Path) -> LogFormat:
     """The format of a file. CaptureError for one that is unknown, with what it begins with."""
-    with_numbers = list(islice(numbered(_text(path)), _HEAD_LINES))
+    with_numbers = list(islice(numbered(_text(path), damaged=True), _HEAD_LINES))
     lines = [line for _, line in with_numbers]
     found = next((known for known in LOG_FORMATS if known.matches(lines)), None)
     if found is None:
+        for _ in islice(numbered(path), _HEAD_LINES):
+            pass  # raises where the file is no text
         first = next((line for line in lines if line.strip()), "")
         known = ", ".join(known.title for known in LOG_FORMATS)
         raise CaptureError(f"{path}, line 1: no log of commands that is known ({known}); it begins with: {shown(first) or 'nothing'}")

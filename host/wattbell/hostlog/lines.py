@@ -11,8 +11,9 @@ _LONGEST = 1 << 16
 _SHOWN = 60
 
 
-def numbered(path: Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, line without its end). CaptureError where the file cannot be read or is no UTF-8 text, with the line."""
+def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
+    """(number from 1, line without its end). ``damaged``: what is no UTF-8 becomes U+FFFD, for formats in which a line is somebody else's.
+    CaptureError where the file cannot be read, is UTF-16, or, unless ``damaged``, is no UTF-8 text, with the line."""
     number = 0
     try:
         with open(path, "rb") as file:
@@ -20,6 +21,9 @@ def numbered(path: Path) -> Iterator[tuple[int, str]]:
                 number += 1
                 if number == 1 and (raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0"):
                     raise CaptureError(f"{path}, line 1: the file is UTF-16; convert it (iconv -f UTF-16 -t UTF-8).")
+                if damaged:
+                    yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
+                    continue
                 if b"\0" in raw:
                     raise CaptureError(f"{path}, line {number}: a byte of zeros; this is not a text log, or it was cut.")
                 if len(raw) == _LONGEST:

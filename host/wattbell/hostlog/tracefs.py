@@ -156,7 +156,7 @@ class TraceLog:
         try:
             os.listdir(tracefs)
         except PermissionError:
-            raise DriveError(f"{tracefs} may be read by root only: run as root, or take the commands from fio (--commands fio).") from None
+            raise DriveError(f"{tracefs} may not be read: {_who_may()}, or take the commands from fio (--commands fio).") from None
         except OSError as error:
             raise DriveError(f"{tracefs} cannot be read ({error.strerror}): mount -t tracefs tracefs /sys/kernel/tracing.") from None
         for name in TRACE_EVENTS:
@@ -173,9 +173,7 @@ class TraceLog:
             self._take_over(instance)
             instance.mkdir()
         except PermissionError as error:
-            raise DriveError(
-                f"{instance} cannot be made ({error.strerror}): run as root; under Secure Boot's lockdown no program may trace."
-            ) from None
+            raise DriveError(f"{instance} cannot be made ({error.strerror}): {_who_may()}.") from None
         self._instance = instance
         self._lock = os.open(instance, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -332,6 +330,13 @@ def find_tracefs(mounts: Path = Path("/proc/self/mounts")) -> Path:
         "tracefs is not mounted, so the kernel cannot tell its NVMe commands: mount -t tracefs tracefs /sys/kernel/tracing "
         "(in a container: on its host), or use --commands fio."
     )
+
+
+def _who_may() -> str:
+    """What to do where tracing is not permitted."""
+    if os.geteuid():
+        return "run as root"
+    return "root alone is not enough here; run on the host of a container, and without Secure Boot's lockdown"
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,76 +1,139 @@
-"""The text of the NVMe driver's tracepoints: tracefs' ``trace`` and ``trace_pipe``, and what ``trace-cmd report`` prints.
+"""The text of a kernel trace: tracefs' ``trace`` and ``trace_pipe``, ``trace-cmd report`` and ``perf script``.
 
-``fio-184 [001] ..... 6.481747: nvme_setup_cmd: nvme0: disk=nvme0n1, qid=2, cmdid=768, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read
-slba=8, ...)`` and ``... nvme_complete_rq: nvme0: disk=nvme0n1, qid=2, cmdid=768, res=0x0, retries=0, flags=0x0, status=0x0``; without
-``disk=`` for admin commands.
-trace-cmd cannot follow how the kernel prints a set-up; it says so and prints the fields: ``[FAILED TO PARSE] disk=nvme0n1 ctrl_id=0 qid=2
-opcode=2 flags=0 fctype=1 cid=1 nsid=1 metadata=0 cdw10=ARRAY[58, bb, 01, 00, ...]``. The seconds are those of the trace clock that was
-chosen, which the text does not name.
+Its NVMe events become commands (:mod:`.tracecommand`). A trace without them may have the block layer's requests (:mod:`.traceblock`). Every
+other line is skipped, counted and named: other events, stacks, function calls, what somebody else wrote. A line that holds an event of
+a command but cannot be read is a loss. The seconds are those of the trace clock that was chosen, which the text does not name.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from wattbell_spec.nvme import ADMIN, IO
 from wattbell_spec.wire import Kind
 
 from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.wire.decode import Gap
 
 from ..errors import CaptureError, UsageError
+from .block import COMPLETE as COMPLETED
+from .block import ISSUE, SECTOR, Request, RequestPairing
 from .events import COMPLETE, SETUP, Events, Pairing, Wanted
 from .lines import numbered, shown
+from .pages import COMPLETE_EVENT, SETUP_EVENT
+from .traceblock import BLOCK_EVENTS, request_of
+from .tracecommand import BEFORE_4_19, UNKNOWN_OPCODE, said_of
+from .traceline import FOREIGN, NO_CPU, Line, Loss, Stamp, begins_like_a_trace, line_of, mentions_command
 
-_LINE = re.compile(
-    r".*?\s\[(?P<cpu>\d{1,5})\](?:\s+\S{4,8})?\s+(?P<s>\d{1,9})\.(?P<part>\d{6}|\d{9}):\s+(?P<event>[a-z]\w*):\s*(?P<rest>.*)$"
-)
-_COMMAND = re.compile(
-    r"nvme(?P<controller>\d{1,5}): (?:disk=(?P<disk>\w{1,31}), )?qid=(?P<qid>\d{1,5}), cmdid=(?P<cid>\d{1,5}), nsid=(?P<nsid>\d{1,10}), "
-    r"flags=0x[0-9a-f]+, meta=0x[0-9a-f]+, cmd=\((?P<name>\w+) (?P<fields>[^)]*)\)$"
-)
-_COMPLETION = re.compile(
-    r"nvme(?P<controller>\d{1,5}): (?:disk=(?P<disk>\w{1,31}), )?qid=(?P<qid>\d{1,5}), cmdid=(?P<cid>\d{1,5}), "
-    r"res=(?:0x)?[0-9a-f]+, retries=\d+, flags=0x[0-9a-f]+, status=0x(?P<status>[0-9a-f]{1,4})$"
-)
-_FIELDS_SAID = r"(?:\[FAILED TO PARSE\]\s+)?disk=(?P<disk>\w{0,31}) ctrl_id=(?P<controller>\d{1,5}) qid=(?P<qid>\d{1,5}) "
-_COMMAND_FIELDS = re.compile(
-    _FIELDS_SAID + r"opcode=(?P<opcode>\d{1,3}) flags=\d+ fctype=\d+ cid=(?P<cid>\d{1,5}) nsid=(?P<nsid>\d{1,10}) metadata=\d+ "
-    r"cdw10=ARRAY\[(?P<bytes>[0-9a-f]{2}(?:, [0-9a-f]{2}){23})\]$"
-)
-_COMPLETION_FIELDS = re.compile(
-    _FIELDS_SAID + r"cid=(?P<cid>\d{1,5}) result=(?:0x)?[0-9a-f]+ retries=\d+ flags=\d+ status=(?P<decimal>\d{1,5})$"
-)
-_FIELD = re.compile(r"(\w+)=(0x[0-9a-f]{1,16}|\d{1,20})")
-_DWORDS = re.compile(r"cdw10=((?:[0-9a-f]{2} ){7,23}[0-9a-f]{2})")
-_LOST = re.compile(r"CPU:(?P<cpu>\d+) \[(?:LOST (?P<lost>\d+) EVENTS|(?P<dropped>\d+) EVENTS DROPPED|EVENTS DROPPED)\]")
-_ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d+)/(\d+)")
-_ABBREVIATED = {
-    "write_uncor": "write_uncorrectable", "resv_register": "reservation_register", "resv_report": "reservation_report",
-    "resv_acquire": "reservation_acquire", "resv_release": "reservation_release", "zone_mgmt_send": "zone_management_send",
-    "zone_mgmt_recv": "zone_management_receive", "delete_sq": "delete_io_sq", "create_sq": "create_io_sq", "delete_cq": "delete_io_cq",
-    "create_cq": "create_io_cq", "abort_cmd": "abort", "async_event": "async_event_request", "ns_mgmt": "namespace_management",
-    "activate_fw": "firmware_commit", "download_fw": "firmware_download", "dev_self_test": "device_self_test",
-    "ns_attach": "namespace_attachment", "directive_recv": "directive_receive", "virtual_mgmt": "virtualization_management",
-    "nvme_mi_recv": "nvme_mi_receive", "dbbuf": "doorbell_buffer_config", "security_recv": "security_receive", "sanitize_nvm": "sanitize",
-}  # fmt: skip
-"""Names of the kernel (include/linux/nvme.h) that are not the specification's."""
-_CODES = {("nvme_cmd_", op.name): op.code for op in IO} | {("nvme_admin_", op.name): op.code for op in ADMIN}
-_UNKNOWN = 0xFF
-_LIMIT = {"controller": 1 << 16, "qid": 1 << 16, "cid": 1 << 16, "nsid": 1 << 32}
+_ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})")
+_OVERRAN = "the trace buffer overran"
+_MOST_GAPS = 1000
+"""More places than this are one gap over all of them."""
+_MOST_NAMES = 6
+_MOST_BACK_S = 1.0
+"""A CPU's events are in order; more than this is another trace."""
+_RECORD = "record the events nvme:nvme_setup_cmd and nvme:nvme_complete_rq"
+_CLOCK = "choose a trace clock in seconds (echo mono_raw > trace_clock) and no tracer (echo nop > current_tracer)"
 
 
 @dataclass
-class _Columns:
+class _Place:
+    """A line to be named: its number and text."""
+
+    number: int
+    text: str
+
+
+@dataclass
+class _Skipped:
+    """Lines that are no command. ``events``: how many of each name or kind. ``foreign``: the first line that no program known here
+    prints."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    foreign: _Place | None = None
+
+    def sentence(self) -> str | None:
+        """What was skipped; None where nothing was."""
+        if not self.events:
+            return None
+        named = self.events.most_common(_MOST_NAMES)
+        words = [f"{count} {name}" for name, count in named]
+        others = self.events.total() - sum(count for _, count in named)
+        if others:
+            words.append(f"{others} of {len(self.events) - len(named)} other kinds")
+        found = f"{self.events.total()} lines are no event of a command's start or end and were skipped: {', '.join(words)}"
+        if self.foreign is not None:
+            found += f"; the first that no trace has is line {self.foreign.number}: {shown(self.foreign.text)}"
+        return found + "."
+
+
+class _Losses:
+    """Where events are missing: between the last event before and the first after, on the same CPU if the text tells one."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, int] = {}
+        self._latest_ns: int | None = None
+        self._open: list[tuple[Loss, str, int | None]] = []
+        self._found: list[tuple[int | None, int | None, int, str]] = []
+
+    def at(self, stamp: Stamp) -> None:
+        """Take the time of the next event."""
+        still = []
+        for loss, reason, first_ns in self._open:
+            if loss.cpu is None or loss.cpu == stamp.cpu:
+                self._found.append((first_ns, stamp.ns, loss.events, reason))
+            else:
+                still.append((loss, reason, first_ns))
+        self._open = still
+        self._latest[stamp.cpu] = self._latest_ns = stamp.ns
+
+    def lost(self, loss: Loss, reason: str) -> None:
+        """Take a loss behind the latest event."""
+        self._open.append((loss, reason, self._latest_ns if loss.cpu is None else self._latest.get(loss.cpu)))
+
+    def within(self, first: int, last: int) -> list[Gap]:
+        """All of them, within a log from ``first`` to ``last`` in ns. An end that is not known is the log's."""
+        places = [*self._found, *((begin, None, loss.events, reason) for loss, reason, begin in self._open)]
+        gaps = []
+        for begin, end, count, reason in places:
+            low = first if begin is None else min(max(begin, first), last)
+            high = last if end is None else min(max(end, low), last)
+            gaps.append(Gap(Kind.COMMANDS, low, high, count, reason))
+        if len(gaps) <= _MOST_GAPS:
+            return gaps
+        counts = [gap.count for gap in gaps]
+        reason = ", ".join(dict.fromkeys(gap.reason for gap in gaps))
+        ends = min(gap.first_tick for gap in gaps), max(gap.last_tick for gap in gaps)
+        return [Gap(Kind.COMMANDS, *ends, -1 if min(counts) < 0 else sum(counts), reason)]
+
+
+@dataclass
+class _Trace:
+    """What was read of a file. ``latest``: ns of the latest command's event of each CPU. ``rows``: numbers of :class:`~.events.Events` but
+    the disk. ``u_ns``: limit of the error of a time stamp. ``unreadable``: the first event of a command that cannot be read;
+    ``timeless``: the first without a time; ``unread``: how many of both. ``marked``: whether a line tells a loss."""
+
+    path: Path
+    latest: dict[int, int] = field(default_factory=dict)
     rows: list[tuple[int, ...]] = field(default_factory=list)
     disks: list[bytes] = field(default_factory=list)
-    unknown: set[str] = field(default_factory=set)
-    lost: list[Gap] = field(default_factory=list)
-    microseconds: bool = False
+    requests: dict[str, list[Request]] = field(default_factory=dict)
+    skipped: _Skipped = field(default_factory=_Skipped)
+    losses: _Losses = field(default_factory=_Losses)
+    overwritten: int = 0
+    u_ns: int = 1
+    by_fields: bool = False
+    unknown_names: Counter[str] = field(default_factory=Counter)
+    unknown_fields: Counter[str] = field(default_factory=Counter)
+    unreadable: _Place | None = None
+    timeless: _Place | None = None
+    unread: int = 0
+    marked: bool = False
 
     def events(self) -> Events:
         ns, kind, controller, qid, cid, opcode, nsid, lba, cdw12, status = (
@@ -90,113 +153,200 @@ class _Columns:
             np.array(self.disks, "S32"),
         )
 
+    def take(self, number: int, line: Line, text: str) -> None:
+        """One line."""
+        if line.stamp is not None:
+            self.losses.at(line.stamp)
+            if not line.stamp.exact:
+                # the kernel and trace-cmd round to the next us, perf cuts off what is below
+                self.u_ns = max(self.u_ns, 1000 if line.stamp.perf else 500)
+        if line.loss is not None:
+            self.marked = True
+            self.losses.lost(line.loss, _OVERRAN)
+        if line.event in (SETUP_EVENT, COMPLETE_EVENT) and line.stamp is not None:
+            self._forward(number, line.stamp)
+            if not self._command(line.stamp, line):
+                self._cannot(_Place(number, text), "unreadable")
+        elif mentions_command(line):
+            self._cannot(_Place(number, text), "timeless")
+        elif line.event:
+            self.skipped.events[line.event] += 1
+            if line.is_foreign and self.skipped.foreign is None:
+                self.skipped.foreign = _Place(number, text)
+            if line.stamp is not None and line.event in BLOCK_EVENTS and (found := request_of(line.event, line.rest, line.stamp.ns)):
+                self.requests.setdefault(found[0], []).append(found[1])
+
+    def _command(self, stamp: Stamp, line: Line) -> bool:
+        said = said_of(line.event, line.rest)
+        if said is None:
+            return False
+        kind = SETUP if line.event == SETUP_EVENT else COMPLETE
+        self.rows.append((stamp.ns, kind, said.controller, said.qid, said.cid, said.opcode, said.nsid, said.lba, said.cdw12, said.status))
+        self.disks.append(said.disk)
+        self.by_fields |= said.by_fields
+        self.unknown_fields.update(said.unknown_fields)
+        if said.unknown_name:
+            self.unknown_names[said.unknown_name] += 1
+        return True
+
+    def _forward(self, number: int, stamp: Stamp) -> None:
+        """CaptureError where the time of a CPU goes back: the events of several traces in one file would be paired with each other."""
+        back_s = (self.latest.get(stamp.cpu, stamp.ns) - stamp.ns) * 1e-9
+        if stamp.cpu != NO_CPU and back_s > _MOST_BACK_S:
+            raise CaptureError(
+                f"{self.path}, line {number}: the time of CPU {stamp.cpu} goes back by {back_s:.3f} s. There seem to be several traces in "
+                "the file; give each in a file of its own."
+            )
+        self.latest[stamp.cpu] = stamp.ns
+
+    def _cannot(self, place: _Place, what: str) -> None:
+        if getattr(self, what) is None:
+            setattr(self, what, place)
+        self.unread += 1
+        self.losses.lost(Loss(None, 1), "a line of the trace cannot be read")
+
 
 def matches(lines: Iterable[str]) -> bool:
-    """Whether a text begins like one of tracefs or trace-cmd."""
-    return any(line.startswith(("# tracer:", "cpus=", "version = ")) or _LINE.match(line) for line in lines)
+    """Whether a text begins like a kernel trace's."""
+    return any(begins_like_a_trace(line) for line in lines)
 
 
-def read_trace_text(path: Path, wanted: Wanted | None = None) -> HostCommands:
-    """The commands of a text of the NVMe tracepoints, in ns of its trace clock. ``wanted``: whose; needed where there are several
-    controllers. CaptureError with the line for a foreign or cut file."""
-    columns = _Columns()
-    cut: tuple[int, str] | None = None
-    overwritten = 0
-    for number, line in numbered(path):
-        if cut:
-            raise CaptureError(f"{path}, line {cut[0]}: {cut[1]}")
-        if entries := _ENTRIES.match(line):
-            overwritten = max(0, int(entries[2]) - int(entries[1]))
-        try:
-            _read(line, columns, f"{path}, line {number}")
-        except ValueError as error:
-            # only the last line of a file may be a part of one
-            cut = number, str(error)
-    if not columns.rows:
-        raise CaptureError(
-            f"{path}{f', line {cut[0]}: {cut[1]}' if cut else ': there is no event nvme_setup_cmd or nvme_complete_rq in it.'}"
-        )
-    events = columns.events()
+def read_trace_text(path: Path, wanted: Wanted | None = None, lba_bytes: int = SECTOR) -> HostCommands:
+    """The commands of the text of a kernel trace, in ns of its trace clock. ``wanted``: whose; needed where there are several controllers.
+    ``lba_bytes``: of a logical block; requests of the block layer need it. CaptureError where no line can be used, with the reason."""
+    trace = _Trace(path)
+    # only the last line of a file may be a part of one, so each line waits for the next
+    waiting: tuple[int, str] | None = None
+    for number, text in numbered(path, damaged=True):
+        if entries := _ENTRIES.match(text):
+            trace.overwritten = max(0, int(entries[2]) - int(entries[1]))
+        if waiting:
+            trace.take(waiting[0], line_of(waiting[1]), waiting[1])
+        waiting = number, text
+    cut = None if waiting is None else _last(trace, *waiting, ended=_ends_with_a_line(path))
+    if not trace.rows and not trace.unreadable and not trace.timeless and trace.requests:
+        return _requests(path, trace, cut, lba_bytes)
+    if not trace.rows:
+        for _ in numbered(path):
+            pass  # raises where the file is no text
+        raise CaptureError(_nothing(path, trace, cut))
+    return _commands(path, trace, cut, wanted)
+
+
+def _ends_with_a_line(path: Path) -> bool:
+    """Whether a file that is not empty ends with the end of a line."""
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
+
+
+def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | None:
+    """Take the last line of the file; the line itself where it is cut. ``ended``: whether the line has its end."""
+    line = line_of(text)
+    unreadable = line.is_foreign or mentions_command(line)
+    unreadable |= line.event in (SETUP_EVENT, COMPLETE_EVENT) and said_of(line.event, line.rest) is None
+    if unreadable and not ended:
+        return _Place(number, text)
+    trace.take(number, line, text)
+    return None
+
+
+def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: Wanted | None) -> HostCommands:
+    events = trace.events()
     controllers = sorted(set(events.controller.tolist()))
     if wanted is None and len(controllers) > 1:
         names = " and ".join(f"nvme{number}" for number in controllers)
-        raise UsageError(f"{path}: it has commands of {names}; filter it: grep ': nvme{controllers[0]}: ' {path}.")
-    first, last = int(events.ns.min()), int(events.ns.max())
-    if overwritten and not columns.lost:
-        columns.lost.append(Gap(Kind.COMMANDS, first, first, overwritten, "the trace buffer overran before it was read"))
-    pairing = Pairing(wanted or Wanted(), 500 if columns.microseconds else 1)
-    parts = [pairing.add(events, [_inside(gap, first, last) for gap in columns.lost])]
+        pattern = f"ctrl_id={controllers[0]} " if trace.by_fields else f": nvme{controllers[0]}: "
+        raise UsageError(f"{path}: it has commands of {names}; filter it: grep '{pattern}' {path}.")
+    lost = _lost(trace, int(events.ns.min()), int(events.ns.max()))
+    pairing = Pairing(wanted or Wanted(), trace.u_ns)
+    parts = [pairing.add(events, lost)]
     in_flight = pairing.in_flight
     notes = pairing.notes()
     parts.append(pairing.end())
-    if cut:
-        notes.append(f"line {cut[0]}, the last one, is cut: {cut[1]}")
     if in_flight and not len(parts[0]):
         raise CaptureError(f"{path}: no command is completed in it: record nvme_complete_rq, too.")
-    if columns.unknown:
-        notes.append(f"commands of kinds that are not known here have opcode {_UNKNOWN:02X}h: {', '.join(sorted(columns.unknown))}")
+    if trace.unknown_names:
+        names = ", ".join(sorted(trace.unknown_names))
+        notes.append(f"commands of kinds that are not known here have opcode {UNKNOWN_OPCODE:02X}h: {names}")
+    if trace.unknown_fields:
+        extra = ", ".join(f"{name} ({count})" for name, count in trace.unknown_fields.most_common(_MOST_NAMES))
+        notes.append(f"events have fields that are not known here and are not used: {extra}")
     whole = joined(parts)
-    return HostCommands(whole.table, whole.markers, whole.lost, whole.source, notes, "trace")
+    return HostCommands(whole.table, whole.markers, whole.lost, whole.source, [*notes, *_notes(trace, cut)], "trace")
 
 
-def _inside(gap: Gap, first: int, last: int) -> Gap:
-    return Gap(Kind.COMMANDS, max(gap.first_tick, first), min(max(gap.last_tick, first), last), gap.count, gap.reason)
+def _requests(path: Path, trace: _Trace, cut: _Place | None, lba_bytes: int) -> HostCommands:
+    """The requests of the block layer as commands."""
+    if len(trace.requests) > 1:
+        devices = sorted(trace.requests)
+        raise UsageError(f"{path}: it has requests of the devices {' and '.join(devices)}; filter it: grep ' {devices[0]} ' {path}.")
+    events = sorted(next(iter(trace.requests.values())), key=lambda event: event.ns)
+    actions = {event.action for event in events}
+    if not {ISSUE, COMPLETED} <= actions:
+        missing = "block_rq_complete" if ISSUE in actions else "block_rq_issue"
+        raise CaptureError(f"{path}: there is no {missing} in it: {_RECORD}, or block:block_rq_issue and block:block_rq_complete.")
+    for name in BLOCK_EVENTS:
+        trace.skipped.events.pop(name, None)
+    pairing = RequestPairing(lba_bytes, trace.u_ns)
+    found = pairing.add(events)
+    if not len(found):
+        raise CaptureError(f"{path}: no request is issued and completed in it: {_RECORD}.")
+    notes = ["There are no NVMe events in the trace; its commands are the block layer's requests.", *pairing.notes()]
+    lost = _lost(trace, events[0].ns, events[-1].ns)
+    # a request has two events
+    lost = [Gap(gap.kind, gap.first_tick, gap.last_tick, gap.count if gap.count < 0 else (gap.count + 1) // 2, gap.reason) for gap in lost]
+    return HostCommands(found.table, [], lost, found.source, [*notes, *_notes(trace, cut)], "trace")
 
 
-def _read(line: str, columns: _Columns, where: str) -> None:
-    """One line. ValueError where it is no event, CaptureError where its numbers are wrong."""
-    if not line.strip() or line.lstrip().startswith("#") or line.startswith(("cpus=", "version = ", "trace-cmd")):
-        return
-    if lost := _LOST.match(line.strip()):
-        at = columns.rows[-1][0] if columns.rows else 0
-        count = int(lost["lost"] or lost["dropped"] or -1)
-        columns.lost.append(Gap(Kind.COMMANDS, at, at, count, "the trace buffer overran"))
-        return
-    found = _LINE.match(line)
-    if not found:
-        raise ValueError(f"no line of a trace: {shown(line)}")
-    setup = found["event"] == "nvme_setup_cmd"
-    if not setup and found["event"] != "nvme_complete_rq":
-        return
-    rest = found["rest"].strip()
-    forms = (_COMMAND, _COMMAND_FIELDS) if setup else (_COMPLETION, _COMPLETION_FIELDS)
-    said = forms[0].match(rest) or forms[1].match(rest)
-    if not said:
-        raise ValueError(f"no {found['event']} as Linux 5.0 or newer writes it: {shown(found['rest'])}")
-    for name, limit in _LIMIT.items():
-        if name in said.groupdict() and int(said[name]) >= limit:
-            raise CaptureError(f"{where}: {name}={said[name]} is too large.")
-    columns.microseconds |= len(found["part"]) == 6
-    ns = int(found["s"]) * 1_000_000_000 + int(found["part"].ljust(9, "0"))
-    common = (ns, SETUP if setup else COMPLETE, int(said["controller"]), int(said["qid"]), int(said["cid"]))
-    if setup:
-        columns.rows.append((*common, *_command(said, columns, where), 0))
-    else:
-        status = int(said["decimal"]) if "decimal" in said.groupdict() else int(said["status"], 16)
-        columns.rows.append((*common, 0, 0, 0, 0, status & 0xFFFF))
-    columns.disks.append((said["disk"] or "").encode())
+def _lost(trace: _Trace, first: int, last: int) -> list[Gap]:
+    """Where events are missing. In a buffer that holds other events, too, nobody knows how many of them were of commands."""
+    gaps = trace.losses.within(first, last)
+    if trace.overwritten and not trace.marked:
+        gaps.append(Gap(Kind.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
+    mixed = any(count for name, count in trace.skipped.events.items() if name not in BLOCK_EVENTS or trace.rows)
+    if not mixed:
+        return gaps
+    return [
+        Gap(gap.kind, gap.first_tick, gap.last_tick, -1, f"{gap.reason} ({gap.count} events of any kind)")
+        if gap.reason.startswith(_OVERRAN) and gap.count >= 0
+        else gap
+        for gap in gaps
+    ]
 
 
-def _command(said: re.Match[str], columns: _Columns, where: str) -> tuple[int, int, int, int]:
-    """(opcode, NSID, CDW10 and CDW11, CDW12) of a set-up."""
-    if "bytes" in said.groupdict():
-        raw = bytes.fromhex(said["bytes"].replace(", ", ""))
-        return int(said["opcode"]) & 0xFF, int(said["nsid"]), int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:12], "little")
-    prefix = "nvme_admin_" if said["name"].startswith("nvme_admin_") else "nvme_cmd_"
-    name = said["name"].removeprefix(prefix)
-    opcode = _CODES.get((prefix, _ABBREVIATED.get(name, name)))
-    if opcode is None and re.fullmatch(r"0x[0-9a-f]{1,2}", said["name"]):
-        opcode = int(said["name"], 16)
-    if opcode is None:
-        columns.unknown.add(said["name"])
-        opcode = _UNKNOWN
-    values = {key: int(value, 16 if value.startswith("0x") else 10) for key, value in _FIELD.findall(said["fields"])}
-    if "slba" in values and "len" in values:
-        if values["slba"] >= 1 << 64 or values["len"] >= 1 << 16:
-            raise CaptureError(f"{where}: slba={values['slba']}, len={values['len']} is too large.")
-        return opcode, int(said["nsid"]), values["slba"], values["len"]
-    if dwords := _DWORDS.search(said["fields"]):
-        raw = bytes.fromhex(dwords[1])
-        return opcode, int(said["nsid"]), int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:12], "little")
-    low = values.get("fid", 0) & 0xFF | (values.get("sel", 0) & 7) << 8 | (values.get("sv", 0) & 1) << 31
-    return opcode, int(said["nsid"]), low | (values.get("cdw11", 0) & 0xFFFFFFFF) << 32, 0
+def _notes(trace: _Trace, cut: _Place | None) -> list[str]:
+    """What a reader of the commands must know of the file, each a sentence."""
+    notes = []
+    if trace.unread:
+        first = min((place for place in (trace.unreadable, trace.timeless) if place), key=lambda place: place.number)
+        notes.append(
+            f"{trace.unread} lines with an event of a command cannot be read and count as lost; the first is line {first.number}: "
+            f"{shown(first.text)}"
+        )
+    if (skipped := trace.skipped.sentence()) is not None:
+        notes.append(skipped)
+    if cut is not None:
+        notes.append(f"line {cut.number}, the last one, is cut: {shown(cut.text)}")
+    return notes
+
+
+def _nothing(path: Path, trace: _Trace, cut: _Place | None) -> str:
+    """Why there is no command in a file, and what to do."""
+    events = trace.skipped.events
+    if trace.timeless:
+        return (
+            f"{path}, line {trace.timeless.number}: an event without a time in seconds: {shown(trace.timeless.text)}. To record, {_CLOCK}."
+        )
+    unreadable = trace.unreadable or cut
+    if unreadable and (trace.unreadable or not events):
+        return (
+            f"{path}, line {unreadable.number}: no line of a trace, or no event as Linux 4.19 or newer writes it: {shown(unreadable.text)}"
+        )
+    if any(name in events for name in BEFORE_4_19):
+        return f"{path}: {', '.join(name for name in BEFORE_4_19 if name in events)} is of Linux before 4.19, which is not read."
+    foreign = trace.skipped.foreign
+    if foreign is not None and events.total() == sum(count for name, count in events.items() if name == FOREIGN):
+        return f"{path}, line {foreign.number}: no line of a trace: {shown(foreign.text)}"
+    seen = ", ".join(f"{count} {name}" for name, count in events.most_common(_MOST_NAMES))
+    return f"{path}: there is no event nvme_setup_cmd or nvme_complete_rq in it{f'; it has {seen}' if seen else ''}. To import, {_RECORD}."

@@ -48,11 +48,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of it. ``alignments``: of each clock of the host."""
+    """What became of it. ``alignments``: of each clock of the host. ``log_notes``: what a reader of the logs of commands must know."""
 
     format: str
     instrument: str
     alignments: list[Aligned]
+    log_notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,11 @@ def import_files(order: Order, out: Path, *, overwrite: bool = False, say: Calla
     _must_overlap(waveform, loads, maps)
     writing = _Writing(order, host, waveform, maps, kind.title)
     writing.write(out, overwrite, say)
-    return Imported(kind.title, waveform.about.instrument, list(maps.values()))
+    return Imported(kind.title, waveform.about.instrument, list(maps.values()), _log_notes(host))
+
+
+def _log_notes(host: _Host) -> list[str]:
+    return [f"{path.name}: {note}" for path, log in host.logs for note in log.notes]
 
 
 def _read_host(order: Order) -> _Host:
@@ -204,9 +209,7 @@ class _Writing:
             notes.append("fio tells the edges of its jobs in whole milliseconds: each is within 1.5 ms, besides the clocks' alignment")
         if not self.host.logs:
             notes.append("no log of commands was imported: nothing is known of single commands")
-        for path, log in self.host.logs:
-            notes += [f"{path.name}: {note}" for note in log.notes]
-        return notes
+        return notes + _log_notes(self.host)
 
     def _rail(self, writer: CaptureWriter) -> None:
         about = self.waveform.about

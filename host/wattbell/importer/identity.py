@@ -1,80 +1,56 @@
 """The drive's identity from files of nvme-cli: Identify Controller and Identify Namespace, as JSON or as the 4096 raw bytes.
 
-``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, ``nvme id-ns /dev/nvme0n1`` likewise. Raw bytes go through the capture's own parser.
-In JSON a power state has ``max_power_scale`` and ``non-operational_state`` since nvme-cli 2.6 (2023); before, ``flags`` (bits 0 and 1).
-Scales are the specification's codes (IPS, APS).
+``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, ``nvme id-ns /dev/nvme0n1`` likewise. JSON tells by its keys what it is
+(:mod:`.nvmecli`); raw bytes do not, and are taken for a structure only if they have its shape (:mod:`..capture.identify`).
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
+from typing import Any, NamedTuple, NoReturn
 
 from ..capture.identify import (
     IDENTIFY_BYTES,
     Drive,
     Namespace,
-    PowerState,
     looks_like_controller,
+    looks_like_namespace,
     parse_controller,
     parse_namespace,
-    power_of,
 )
 from ..errors import CaptureError
+from . import nvmecli
 
-U8 = Annotated[int, Meta(ge=0, le=0xFF)]
-U16 = Annotated[int, Meta(ge=0, le=0xFFFF)]
-U32 = Annotated[int, Meta(ge=0, le=0xFFFFFFFF)]
-U63 = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _MOST_BYTES = 1 << 22
-_VALID = range(9, 21)
+_SHOWN = 60
+_JSON = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
+_OTHERS = (
+    ("smartctl's JSON", {"smartctl", "json_format_version"}),
+    ("nvme list's JSON", {"Devices"}),
+    ("nvme smart-log's JSON", {"critical_warning", "percent_used", "percentage_used"}),
+    ("nvme fw-log's JSON", {"afi"}),
+    ("lsblk's JSON", {"blockdevices"}),
+    ("fio's JSON", {"fio version"}),
+)
+"""What other programs and commands print, by a key of theirs."""
+_TEXTS = (
+    (
+        "the plain text of nvme id-ctrl or id-ns",
+        re.compile(r"^\s*NVME Identify |^(?:vid|nsze|npss|lbaf\s+\d+)\s*:|^ps\s+\d+\s*:\s*mp:", re.MULTILINE),
+    ),
+    ("smartctl's text", re.compile(r"^smartctl \d|^=== START OF ", re.MULTILINE)),
+)
+_CONTROLLER = "nvme id-ctrl DEVICE -o json"
 
 
-class _Psd(msgspec.Struct):
-    max_power: U16
-    entry_lat: U32
-    exit_lat: U32
-    max_power_scale: U8 | None = None
-    non_operational: U8 | None = msgspec.field(name="non-operational_state", default=None)
-    flags: U8 | None = None
-    idle_power: U16 = 0
-    idle_scale: U8 = 0
-    active_power: U16 = 0
-    active_power_work: U8 = 0
-    active_scale: U8 = 0
+class _Found(NamedTuple):
+    """What a file is of; the other is None."""
 
-
-class _Controller(msgspec.Struct):
-    sn: str
-    mn: str
-    fr: str
-    npss: U8
-    psds: list[_Psd]
-    vid: U16 = 0
-    ver: U32 = 0
-    apsta: U8 = 0
-    wctemp: U16 = 0
-    cctemp: U16 = 0
-    hctma: U16 = 0
-    ctratt: U32 = 0
-    vwc: U8 = 0
-    hmpre: U32 = 0
-
-
-class _Lbaf(msgspec.Struct):
-    ms: U16
-    ds: U8
-
-
-class _Namespace(msgspec.Struct):
-    nsze: U63
-    ncap: U63
-    flbas: U8
-    lbafs: list[_Lbaf]
+    controller: Drive | None
+    namespace: Namespace | None
 
 
 def read_identity(paths: Sequence[Path]) -> Drive:
@@ -82,15 +58,13 @@ def read_identity(paths: Sequence[Path]) -> Drive:
     drive: Drive = {}
     namespaces: list[Namespace] = []
     for path in paths:
-        found = _read(path)
-        if isinstance(found, bytes):
-            namespaces.append(parse_namespace(len(namespaces) + 1, found))
-        elif isinstance(found, _Namespace):
-            namespaces.append(_namespace(found, len(namespaces) + 1))
+        found = _read(path, len(namespaces) + 1)
+        if found.namespace is not None:
+            namespaces.append(found.namespace)
         elif drive:
             raise CaptureError(f"{path}: a second Identify Controller; a capture is of one drive.")
-        else:
-            drive = found
+        elif found.controller is not None:
+            drive = found.controller
     if not drive:
         drive = {"power_states": []}
     drive["source"] = "file"
@@ -98,88 +72,118 @@ def read_identity(paths: Sequence[Path]) -> Drive:
     return drive
 
 
-def _read(path: Path) -> Drive | _Namespace | bytes:
-    """Identify Controller, or what stands in one of a namespace, as JSON or as raw bytes."""
+def _read(path: Path, nsid: int) -> _Found:
+    """Identify Controller, or Identify Namespace as that of number ``nsid``."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
-    if data.lstrip()[:1] == b"{" and len(data) <= _MOST_BYTES:
-        return _from_json(path, data)
+    if not data.strip():
+        raise CaptureError(f"{path} is empty. nvme-cli prints nothing where it fails: run the command without > FILE and read its error.")
+    if len(data) > _MOST_BYTES:
+        raise CaptureError(f"{path} has more than {_MOST_BYTES} bytes; Identify data have {IDENTIFY_BYTES}, as JSON some thousand.")
+    text = _as_text(data)
+    if text is not None:
+        return _of_text(path, text, nsid)
     if len(data) != IDENTIFY_BYTES:
         raise CaptureError(
-            f"{path} is neither JSON of nvme-cli nor the {IDENTIFY_BYTES} bytes of Identify data (it has "
-            f"{'more than ' if len(data) > _MOST_BYTES else ''}{min(len(data), _MOST_BYTES)}); use nvme id-ctrl DEVICE -o json."
+            f"{path} is neither text nor the {IDENTIFY_BYTES} bytes of Identify data: it has {len(data)}. It is cut, or of another command."
         )
+    return _of_bytes(path, data, nsid)
+
+
+def _as_text(data: bytes) -> str | None:
+    """The file as text; None where it is none. What is no UTF-8 becomes U+FFFD."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace")
+    if b"\0" in data and not (data.lstrip()[:1] == b"{" and len(data) != IDENTIFY_BYTES):
+        return None
+    return data.decode("utf-8-sig", "replace")
+
+
+def _of_bytes(path: Path, data: bytes, nsid: int) -> _Found:
     if not any(data):
         raise CaptureError(f"{path} is all zeros: no drive answered that.")
-    return parse_controller(data) if looks_like_controller(data) else data
+    controller, namespace = looks_like_controller(data), looks_like_namespace(data)
+    if controller == namespace:
+        raise CaptureError(
+            f"{path} has the {IDENTIFY_BYTES} bytes of Identify data, but "
+            f"{'may be either' if controller else 'the fields are neither those'} of Identify Controller "
+            f"{'or' if controller else 'nor'} of Identify Namespace. Give JSON, which says what it is: {_CONTROLLER}."
+        )
+    return _Found(parse_controller(data), None) if controller else _Found(None, parse_namespace(nsid, data))
 
 
-def _from_json(path: Path, data: bytes) -> Drive | _Namespace:
+def _of_text(path: Path, text: str, nsid: int) -> _Found:
+    # nvme-cli prints what it did (-v) and its warnings before the JSON
+    begins = _JSON.search(text)
+    if begins is None:
+        _no_json(path, text)
+    at = text.index(begins[0].strip(), begins.start())
     try:
-        keys: dict[str, Any] = msgspec.json.decode(data)
-        if "psds" in keys or "mn" in keys:
-            return _controller(path, msgspec.convert(keys, _Controller))
-        if "lbafs" in keys or "nsze" in keys:
-            return msgspec.convert(keys, _Namespace)
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CaptureError(f"{path} is not what nvme id-ctrl or id-ns prints with -o json ({error}).") from None
-    raise CaptureError(f"{path}: neither Identify Controller (psds) nor Identify Namespace (lbafs) of nvme-cli.")
+        # strings may hold control characters: nvme-cli prints a drive's as they are
+        keys, end = json.JSONDecoder(strict=False, parse_constant=_no_number).raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        if text[:at].strip() and _plain(text) is not None:
+            _no_json(path, text)
+        raise CaptureError(
+            f"{path}, line {error.lineno}, column {error.colno}: the JSON is broken ({error.msg}): the file is cut or was "
+            "changed. Save it anew."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise CaptureError(f"{path}: the JSON is broken ({error}). The file was changed: save it anew.") from None
+    if _JSON.search(text, end):
+        raise CaptureError(f"{path}: more than one JSON document; save each in a file of its own, and give each with --identify.")
+    return _of_keys(path, keys, nsid)
 
 
-def _controller(path: Path, found: _Controller) -> Drive:
-    if found.npss + 1 != len(found.psds):
-        raise CaptureError(f"{path}: npss is {found.npss}, but there are {len(found.psds)} power states; the file seems to be cut.")
-    version = found.ver
-    return {
-        "vendor_id": found.vid,
-        "serial": _text(found.sn),
-        "model": _text(found.mn),
-        "firmware": _text(found.fr),
-        "nvme_version": f"{version >> 16}.{version >> 8 & 255}.{version & 255}" if version else None,
-        "apst": bool(found.apsta & 1),
-        "warning_temperature_c": found.wctemp - 273 if found.wctemp else None,
-        "critical_temperature_c": found.cctemp - 273 if found.cctemp else None,
-        "hctm": bool(found.hctma & 1),
-        "nopspm": bool(found.ctratt & 2),
-        "volatile_write_cache": bool(found.vwc & 1),
-        "hmb_preferred_bytes": 4096 * found.hmpre,
-        "power_states": [_power_state(number, psd) for number, psd in enumerate(found.psds[:32])],
-    }
+def _of_keys(path: Path, keys: Any, nsid: int) -> _Found:
+    if isinstance(keys, dict) and len(keys) == 1 and isinstance(inner := next(iter(keys.values())), dict):
+        keys = inner if nvmecli.is_controller(inner) or nvmecli.is_namespace(inner) else keys
+    if not isinstance(keys, dict):
+        raise CaptureError(
+            f"{path}: the JSON is no object with the fields of Identify, but {'a list' if isinstance(keys, list) else 'one value'}."
+        )
+    what = "id-ctrl"
+    try:
+        if nvmecli.is_controller(keys):
+            return _Found(nvmecli.controller(keys), None)
+        what = "id-ns"
+        if nvmecli.is_namespace(keys):
+            return _Found(None, nvmecli.namespace(keys, nsid))
+    except nvmecli.Odd as error:
+        raise CaptureError(f"{path} is not what nvme {what} prints as JSON: {error}.") from None
+    error_said = keys.get("error")
+    if isinstance(error_said, str):
+        raise CaptureError(f"{path} holds an error of nvme-cli instead of data: {_shown(error_said)}.")
+    for name, theirs in _OTHERS:
+        if theirs & set(keys):
+            raise CaptureError(f"{path} is {name}, which is not read here. Give that of nvme id-ctrl (and id-ns): {_CONTROLLER}.")
+    has = ", ".join(_shown(key) for key in list(keys)[:5]) or "none"
+    raise CaptureError(
+        f"{path} has neither the keys of Identify Controller (psds, mn) nor of Identify Namespace (lbafs, nsze); its keys: {has}."
+    )
 
 
-def _power_state(number: int, psd: _Psd) -> PowerState:
-    flags = psd.flags or 0
-    fine = bool(psd.max_power_scale) if psd.max_power_scale is not None else bool(flags & 1)
-    asleep = bool(psd.non_operational) if psd.non_operational is not None else bool(flags & 2)
-    active = power_of(psd.active_power, psd.active_scale)
-    return {
-        "state": number,
-        "max_power_w": round(psd.max_power * (1e-4 if fine else 1e-2), 6) if psd.max_power else None,
-        "non_operational": asleep,
-        "entry_latency_s": psd.entry_lat / 1e6,
-        "exit_latency_s": psd.exit_lat / 1e6,
-        "idle_power_w": power_of(psd.idle_power, psd.idle_scale),
-        "active_power_w": active,
-        "active_power_workload": psd.active_power_work if active is not None else None,
-    }
+def _plain(text: str) -> str | None:
+    """What a text without JSON is; None where it is not known."""
+    return next((name for name, pattern in _TEXTS if pattern.search(text)), None)
 
 
-def _namespace(found: _Namespace, nsid: int) -> Namespace:
-    form = found.flbas & 0xF | (found.flbas >> 5 & 3) << 4
-    if form >= len(found.lbafs):
-        form = found.flbas & 0xF
-    known = found.lbafs[form] if form < len(found.lbafs) else None
-    return {
-        "nsid": nsid,
-        "size_blocks": found.nsze,
-        "capacity_blocks": found.ncap,
-        "lba_size_bytes": 1 << known.ds if known is not None and known.ds in _VALID else None,
-        "metadata_bytes": known.ms if known is not None else 0,
-    }
+def _no_json(path: Path, text: str) -> NoReturn:
+    name = _plain(text)
+    if name is None:
+        first = next(line for line in text.splitlines() if line.strip())
+        raise CaptureError(
+            f"{path} is neither JSON of nvme-cli nor the {IDENTIFY_BYTES} bytes of Identify data; it begins with: {_shown(first.strip())}"
+        )
+    raise CaptureError(f"{path} is {name}, which is not read: nvme-cli prints JSON with -o json ({_CONTROLLER}).")
 
 
-def _text(value: str) -> str:
-    return "".join(character if character.isprintable() else "�" for character in value.strip(" \0"))
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else "�" for c in text[:_SHOWN]) + ("..." if len(text) > _SHOWN else "")

@@ -76,13 +76,37 @@ def test_without_root_the_words_are_all_there_is(tmp_path: Path, words: str, spe
     assert link.text == ("not known" if speed is None else f"{speed:g} GT/s x4 (both ends: 16 GT/s x4)")
 
 
+@pytest.mark.parametrize("width", ["0", "00", "-1", "33", "255", "Unknown", "x4", ""])
+@pytest.mark.parametrize("ends", [("current_link_width",), ("current_link_width", "max_link_width")])
+def test_a_width_that_no_link_has_is_not_known(tmp_path: Path, width: str, ends: tuple[str, ...]) -> None:
+    """0, and 255 in some kernels, are said of a link that is down. Not ``x0``, and no bound for a tap."""
+    slot = Slot(tmp_path)
+    node = slot.tree / "devices" / DRIVE
+    (node / "config").write_bytes((node / "config").read_bytes()[:64])
+    (node / "current_link_speed").write_text("8.0 GT/s PCIe\n")
+    for name in ends:
+        (node / name).write_text(f"{width}\n")
+    link = of(slot)
+    assert link.width is None and link.text == "not known" and "x0" not in json.dumps(link.to_json())
+    assert unseen(KINTEX7, link) is None
+
+
+def test_a_width_of_0_in_the_registers_is_not_known(tmp_path: Path) -> None:
+    """Negotiated Link Width, bits 9:4 of Link Status."""
+    slot = Slot(tmp_path)
+    slot.poke(DRIVE, LINK_STATUS, 0x0003)
+    assert of(slot).width is None and of(slot).text == "not known"
+    slot.poke(DRIVE, LINK_STATUS, 0x0023)
+    assert of(slot).width == 2
+
+
 def test_an_integrated_endpoint_has_no_link(tmp_path: Path) -> None:
     """As every drive of QEMU is that is not behind a root port."""
     slot = Slot(tmp_path)
     slot.poke(DRIVE, 0x02, 9 << 4 | 2)
     link = of(slot)
     assert link.drive.speed_gt_s is None and link.text == "the drive is part of the root complex: there is no link"
-    assert unseen(ECP5, link) is None
+    assert unseen(KINTEX7, link) is None
 
 
 def test_a_drive_that_has_gone_is_not_described(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import SeenBy
 from wattbell.errors import CaptureError, DriveError
 from wattbell.hostlog.blktrace import BlktraceLog, parse, to_raw
 from wattbell.hostlog.block import Request, RequestPairing
+from wattbell.hostlog.files import read_log
 from wattbell.hostlog.fiolog import FioLog
 from wattbell.hostlog.target import Target
 
@@ -43,6 +45,42 @@ def test_a_request_that_is_put_back_counts_from_its_second_issue() -> None:
     pairing = RequestPairing(4096)
     found = rows(pairing, *(Request(ns, action, "write", 80, 16) for ns, action in ((1, "D"), (2, "R"), (5, "D"), (9, "C"))))
     assert found == [(5, 9, 1, 10, 2, 0)] and pairing.in_flight == 0
+
+
+def test_a_request_that_is_completed_in_parts_ends_with_its_last() -> None:
+    """The second part begins behind the first. A later request of the same place is another. An error of a part is the request's."""
+    pairing = RequestPairing(4096)
+    found = rows(
+        pairing,
+        Request(1, "D", "read", 80, 24), Request(2, "D", "write", 96, 8),
+        Request(10, "C", "read", 80, 16), Request(11, "D", "read", 80, 8), Request(12, "C", "write", 96, 8),
+        Request(13, "C", "read", 96, 8), Request(20, "C", "read", 80, 8),
+        Request(30, "D", "read", 8, 16), Request(31, "C", "read", 8, 8, 5), Request(32, "C", "read", 16, 8),
+    )  # fmt: skip
+    assert found == [(2, 12, 1, 12, 1, 0), (1, 13, 2, 10, 3, 0), (11, 20, 2, 10, 1, 0), (30, 32, 2, 1, 2, 6)]
+    assert pairing.failed == 1 and pairing.in_flight == 0 and "2 completions are of a part of a request" in " ".join(pairing.notes())
+
+
+def test_blkparses_text_with_lines_of_others(tmp_path: Path) -> None:
+    """Reads of 100 us; a shell's prompt, a message, an event that is cut; what blktrace says that it dropped, in both of its words."""
+    events = [f"259,0 0 {n} 0.{n:03}{ns:06} 1 {action} R {8 * n} + 8 [f]" for n in (1, 2, 3) for ns, action in ((0, "D"), (100_000, "C"))]
+    path = tmp_path / "b.txt"
+
+    def read(*lines: str) -> HostCommands:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="latin-1")
+        return read_log(path)
+
+    whole = read(*events)
+    assert len(whole) == 3 and whole.lost == [] and len(whole.notes) == 1
+    found = read(
+        "$ blkparse \xe9", *events[:2], "259,0 0 9 0.001500000 1 m N cfq", "259,0 0 2 0.002", *events[2:], "CPU0 (259,0):", " Reads"
+    )
+    assert found.table.equals(whole.table) and [(gap.first_tick, gap.count) for gap in found.lost] == [(1_100_000, 1)]
+    assert found.notes[1:] == ["2 lines are not blkparse's and were skipped; the first is line 1: $ blkparse \ufffd"]
+    for said, count in (("You have 7 dropped events", 4), ("Skips: 2 forward (9 -   0.1%)", 5)):
+        (gap,) = read(*events, "CPU0 (259,0):", said).lost
+        assert (gap.first_tick, gap.last_tick, gap.count) == (1_000_000, 3_100_000, count)
+    assert read(*events, "Total (259,0):", "Skips: 0 forward (0 -   0.0%)").lost == []
 
 
 def record(ns: int, action: int, category: int, sector: int, size: int, error: int = 0, data: bytes = b"") -> bytes:

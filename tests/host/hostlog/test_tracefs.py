@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from wattbell.capture.hostcommands import HostCommands, joined
+from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.errors import DriveError, UsageError
 from wattbell.hostlog import tracefs as module
 from wattbell.hostlog.log import CommandLog, open_log
@@ -15,7 +16,7 @@ from wattbell.hostlog.target import Target, target_of
 from wattbell.hostlog.tracefs import TraceLog, find_tracefs
 
 from tests.host.hostlog.fake_tracefs import FakeTracefs
-from tests.host.hostlog.recorded import page_reader, recorded
+from tests.host.hostlog.recorded import page_reader, recorded, text
 
 DRIVE = Target("/dev/nvme0n1", 0, 1, ("nvme0n1",))
 
@@ -122,6 +123,25 @@ def test_one_that_another_run_uses_is_left_alone(tracefs: FakeTracefs) -> None:
     os.close(lock)
 
 
+def test_a_log_marks_by_the_marking_that_the_run_has(tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded guest sent three Get Features D0h, and one Identify with CNS 5. The command that a run marks with tells the markers;
+    the other is a command as any."""
+    monkeypatch.setattr("wattbell.hostlog.log.target_of", lambda _: DRIVE)
+    monkeypatch.setattr(module, "find_tracefs", lambda: tracefs.root)
+
+    def read(marking: Marking) -> HostCommands:
+        with open_log("trace", DRIVE.path, marking=marking) as source:
+            for cpu in (0, 1):
+                tracefs.write(cpu, recorded(f"whole-cpu{cpu}"))
+            return source.stop()
+
+    by_feature, by_identify = read(BY_FEATURE), read(Marking(6, 5))
+    identified = [line for line in text("whole.txt").splitlines() if "nvme_admin_identify cns=5," in line]
+    assert [value for _, value in by_feature.markers] == [0x101, 0x102, 0x103]
+    assert [value for _, value in by_identify.markers] == [0] * len(identified) != []
+    assert by_feature.table.equals(by_identify.table)
+
+
 def test_a_kernel_that_cannot_do_it_is_refused_and_nothing_is_left(tracefs: FakeTracefs, tmp_path: Path) -> None:
     with pytest.raises(DriveError, match=r"cannot be read .*: mount -t tracefs"):
         TraceLog(DRIVE, tracefs=tmp_path / "none").start()
@@ -131,6 +151,17 @@ def test_a_kernel_that_cannot_do_it_is_refused_and_nothing_is_left(tracefs: Fake
     assert not tracefs.instance().exists()
     (tracefs.root / "events/nvme/nvme_complete_rq").rmdir()
     with pytest.raises(DriveError, match="has no trace event nvme/nvme_complete_rq"):
+        log(tracefs).start()
+
+
+@pytest.mark.parametrize(("user", "says"), [(1000, "run as root"), (0, "root alone is not enough here; run on the host of a container")])
+def test_nobody_is_told_to_be_who_he_is(tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch, user: int, says: str) -> None:
+    def denied(path: object) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(module.os, "listdir", denied)
+    with pytest.raises(DriveError, match=f"may not be read: {says}"):
         log(tracefs).start()
 
 
