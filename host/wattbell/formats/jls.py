@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyjls
 
 from ..capture import jlsfaults  # noqa: F401 - keeps the library's messages off the terminal
+from ..capture.rail import SOURCE_MODELS, SOURCE_VENDOR
 from ..errors import CaptureError
 from .text import Head
 from .units import factor
@@ -127,8 +128,17 @@ def _waveform(path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[
         volts=volts,
         utc=_utc(path, signals, utc, origin, rate),
         notes=tuple(notes),
+        conditions=_stated(source),
     )
     return Waveform(about, read)
+
+
+def _stated(source: Any) -> dict[str, object]:
+    """Whether the rail was a model's, where Wattbell wrote it; nothing is known of one that says only "rig" in version 1."""
+    if source.vendor != SOURCE_VENDOR:
+        return {}
+    known = {model: origin.stated for origin, model in SOURCE_MODELS.items()}
+    return {"virtual": known.get(source.model) if source.version != "1" else None}
 
 
 def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:

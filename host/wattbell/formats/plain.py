@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from ..origin import stated_by
 from .grid import Grid
 from .rows import waveform
 from .text import F64, Head, Rows, Table, fields, header
@@ -87,11 +88,23 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         current = got.get("current", np.zeros(len(rows)))
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current
 
+    conditions = _stated(path, found, between)
+
     def about(_grid: Grid, _table: Table) -> About:
         utc = Utc(np.zeros(1, np.int64), np.array([round(first[0] * 1e9)], np.int64)) if first[0] > _EPOCH_S else None
-        return About(TITLE, "unknown", 0, 0, 0, volts=volts, utc=utc)
+        return About(TITLE, "unknown", 0, 0, 0, volts=volts, utc=utc, conditions=conditions)
 
     return waveform(table, lambda: seconds, values, about)
+
+
+def _stated(path: Path, found: Sequence[str], between: str) -> dict[str, object]:
+    """Whether the rows were made of a model, where Wattbell wrote them; by the first row."""
+    if "origin" not in found:
+        return {}
+    with open(path, encoding="utf-8", errors="replace") as file:
+        file.readline()
+        row = fields(file.readline(1 << 16).rstrip("\r\n"), between)
+    return {"virtual": stated_by(row[found.index("origin")])} if len(row) == len(found) else {}
 
 
 def _place(path: Path, found: Sequence[str], role: str, options: Options) -> tuple[int, float] | None:

@@ -13,6 +13,7 @@ from ..jsondata import Json, JsonObject
 from ..measure.encode import point_json, quantity_json, score_json
 from ..measure.figure import Figure
 from ..measure.point import Point, Score
+from ..origin import origin_of_capture
 from ..suites.kinds.idle import Idle
 from ..suites.kinds.wake import Wake
 from .model import Run, parse
@@ -213,7 +214,7 @@ def run_from_capture(path: Path) -> Run:
         "started_utc": (about.get("utc_anchor") or {}).get("utc"),
         "versions": {**{str(k): str(v) for k, v in about["software"].items()}, "gateware": about["rig"].get("gateware")},
         "conditions": conditions,
-        "virtual": bool(conditions.get("virtual")),
+        "virtual": origin_of_capture(capture.meta).stated,
         "lost": lost_counts(loss),
         "notes": result["warnings"],
         "capture": str(path.resolve()),

@@ -109,7 +109,7 @@ def test_jls_has_the_samples_and_its_phases_and_events_as_annotations(capture, t
     assert np.isnan(capture.rail.power(low, high)).sum() == 100
     line, text = pyjls.AnnotationType.VMARKER, pyjls.AnnotationType.TEXT
     assert notes(path) == [
-        (0, line, "1a"), (0, text, "CLKREQ# released"), (100, text, "CLKREQ# asserted"), (300, text, "link L1.2"), (350, line, "1b"),
+        (0, text, "MODEL: computed on the virtual rig, not measured"), (0, line, "1a"), (0, text, "CLKREQ# released"), (100, text, "CLKREQ# asserted"), (300, text, "link L1.2"), (350, line, "1b"),
     ]  # fmt: skip
     assert not list(tmp_path.glob(".*")), "no scratch is left"
 

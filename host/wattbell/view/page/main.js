@@ -622,13 +622,15 @@ class Page {
   /** What the capture shown is, in words. */
   introduce() {
     const { about } = this.source;
-    document.title = `${about.name} · Wattbell`;
+    document.title = `${about.name}${about.origin.mark ? ` (${about.origin.mark})` : ""} · Wattbell`;
     $("name").textContent = about.name;
     $("name").title = about.name;
     document.body.classList.toggle("recording", about.live);
     $("state").textContent = about.state;
     $("state").classList.toggle("warn", !["complete", "recording"].includes(about.state));
     $("drive").textContent = driveText(about.drive);
+    $("origin").textContent = about.origin.mark;
+    $("origin").title = about.origin.words;
     $("notices").replaceChildren();
     if (about.loss.length) this.notice(`Missing: ${about.loss.join("; ")}. Figures over a gap are of the rest.`);
     if (!about.live) {
@@ -650,7 +652,7 @@ class Page {
       const [label, radio, swatch] = [make("label"), make("input", undefined, { type: "radio", name: "capture", value: k }), make("i")];
       radio.checked = k === this.state.shown;
       radio.addEventListener("change", () => this.store.set({ shown: k, command: null }));
-      label.append(radio, swatch, about.name);
+      label.append(radio, swatch, about.origin.mark ? `${about.name} (${about.origin.mark})` : about.name);
       return label;
     }));
     this.paintCaptures();
