@@ -1,7 +1,7 @@
 """What a test needs besides Python and this tree. Where ``tools/setup.sh dev`` has brought it, a test that misses it fails.
 
-Elsewhere the test is skipped. ``pytest.mark.needs("chromium")`` names programs. Within a test, :func:`program` gives the path of one. :func:`library` imports a module of
-the extra ``dev``. ``pytest.mark.needs_built(function, command)`` is for what ``make`` builds.
+Elsewhere the test is skipped. ``pytest.mark.needs("chromium")`` names programs. Within a test, :func:`program` gives the path of one.
+:func:`library` imports a module of the extra ``dev``. ``pytest.mark.needs_built(function, command)`` is for what ``make`` builds.
 """
 
 from __future__ import annotations
