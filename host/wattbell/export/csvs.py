@@ -36,7 +36,8 @@ def export_csv(
     ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
 
     Every row ends in its origin: ``virtual`` of a model, ``measured``, or ``unknown``. ``rail_every`` samples are averaged into each row.
-    Times are seconds from the first tick of the capture, with the ticks beside them. A command belongs to the window by its doorbell (else fetch, else CQE).
+    Times are seconds from the first tick of the capture, with the ticks beside them. A command belongs to the window by its doorbell (else
+    fetch, else CQE).
     """
     if rail_every < 1:
         raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
