@@ -38,7 +38,8 @@ MARKS = {
 """How each origin may be said. The oracle's own words: nothing of wattbell.origin."""
 STATED = {"virtual": True, "measured": False, "unknown": None}
 NONE_OF_A_RUN = {
-    "record", "run", "import", "suites", "rigs", "meters", "calibrate", "bridge", "sump", "sim", "trace", "sigrok-decoders", "check", "config",
+    "record", "run", "import", "suites", "rigs", "meters", "calibrate", "bridge", "sump", "sim", "trace", "sigrok-decoders", "check",
+    "config",
 }  # fmt: skip
 """Commands that print no figures of a capture or a run that is there already, or only pass on what the commands below print."""
 
@@ -73,7 +74,7 @@ def build(folder: Path, origin: str, power: float = 2.0) -> None:
     made.power(tick, 0.6)
     made.write(300 * MS, conditions={"virtual": STATED[origin], "timing": None})
     meta = load(folder)
-    meta["drive"] |= {"model": "Drive X", "firmware": "F1"}
+    meta["drive"] |= {"model": "Drive X", "serial": "S1", "firmware": "F1"}
     if origin == "unknown":
         del meta["conditions"]["virtual"]  # as an older capture has it
     save(folder, meta)

@@ -225,7 +225,7 @@ class RailReader:
             self._jls = pyjls.Reader(str(directory / NAME))
         except (RuntimeError, OSError, ValueError) as error:
             raise CaptureError(f"{directory / NAME} cannot be read ({error}).") from None
-        weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
+        self._closing = weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
         lengths = {s.name: int(s.length) for s in self._jls.signals.values()}
         stored = {lengths.get(name, 0) for _, name, _ in SIGNALS}
         if stored != {padded(samples)}:
@@ -362,8 +362,8 @@ class RailReader:
         return np.array([whole, spread, low_value.min(), high_value.max()])
 
     def close(self) -> None:
-        """Release the file."""
-        self._jls.close()
+        """Release the file, once: the library ends the program when it is asked twice."""
+        self._closing()
 
 
 def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) -> list[_Piece]:

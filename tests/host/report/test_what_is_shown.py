@@ -49,7 +49,7 @@ def test_title_and_subtitle_of_a_captures_page_are_drive_and_origin(tmp_path: Pa
     made = Builder(tmp_path / "c")
     made.power(0, 1.0)
     capture = made.write(100 * MS, conditions={"virtual": False})
-    capture.meta["drive"] |= {"model": "Some drive", "firmware": "F1"}
+    capture.meta["drive"] |= {"model": "Some drive", "serial": "S", "firmware": "F1"}
     text = write_report(capture, figures_of(capture), tmp_path / "r.html", plots=False).read_text(encoding="utf-8")
     heading, below = (unescape(part) for part in re.search(r"<h1>(.*?)</h1><p class=sub>(.*?)</p>", text).groups())  # type: ignore[union-attr]
     assert heading == "Some drive" and below.startswith("firmware F1 · measured at the drive's connector")
