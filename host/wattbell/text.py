@@ -36,7 +36,14 @@ def printable(text: str) -> str:
 
 def decimals(value: float, places: int) -> str:
     """``value`` with a fixed number of decimals and a space between thousands."""
-    return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")  # narrow no-break space, true minus
+    return f"{value:z,.{places}f}".replace(",", "\u202f").replace("-", "−")  # narrow no-break space, true minus; no minus before zero
+
+
+def percent(share: float, places: int, sign: bool = False) -> str:
+    """A share as a percentage with a fixed number of decimals. ``sign``: a plus before what is above zero; zero has no sign."""
+    text = decimals(100 * share, places)
+    above = sign and not text.startswith("−") and any(digit in text for digit in "123456789")
+    return f"{'+' if above else ''}{text} %"
 
 
 def digits(value: float, significant: int) -> str:
@@ -70,7 +77,7 @@ def si(value: float | None, unit: str, significant: int = 4) -> str:
 def signed(value: float, unit: str, significant: int = 3) -> str:
     """An error with its sign (a true minus sign) and an SI prefix."""
     text = si(abs(value), unit, significant)
-    return text if value == 0 else ("+" if value > 0 else "−") + text
+    return text if not any(digit in text for digit in "123456789") else ("+" if value > 0 else "−") + text
 
 
 def duration(seconds: float | None, significant: int = 4) -> str:

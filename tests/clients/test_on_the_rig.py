@@ -3,9 +3,7 @@ on the rail."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -15,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.clients.screen import Screen
 from tests.clients.terminal import Bridged
 from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_process import Rig, find, run
 from tests.sim.rig.rig_trace import RAIL, records
 
-pyvisa = pytest.importorskip("pyvisa")
+pyvisa = needs.library("pyvisa")
 pytestmark = pytest.mark.xdist_group("virtual-rig")
 
 
@@ -110,7 +109,7 @@ def test_pyvisa_reads_what_the_drive_draws(drive: Drive, control: str) -> None:
     manager.close()
 
 
-@pytest.mark.skipif(not shutil.which("picocom") and not os.environ.get("CI"), reason="picocom is not installed")
+@pytest.mark.needs("picocom")
 def test_picocom(control: str) -> None:
     screen = Screen(control)
     screen.until("Terminal ready")
@@ -121,7 +120,7 @@ def test_picocom(control: str) -> None:
     screen.leave()
 
 
-@pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+@pytest.mark.needs("sigrok-cli")
 def test_sigrok_takes_it_for_the_multimeter_that_it_says_it_is(drive: Drive, bridged: Bridged) -> None:
     """sigrok finds the rig and reads the rail."""
     host, port = bridged.address

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import subprocess
 
@@ -13,7 +11,7 @@ from wattbell.rig import Scpi
 
 from tests.clients.terminal import Bridged, Terminal
 
-pytestmark = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+pytestmark = pytest.mark.needs("sigrok-cli")
 
 
 @pytest.mark.parametrize(("setup", "unit", "value"), [("CONF:VOLT", "V", 3.3), ("CONF:CURR", "A", 0.5)])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
 from tests.clients.screen import Screen
 from tests.clients.terminal import Terminal
 
-pytestmark = pytest.mark.skipif(not shutil.which("picocom") and not os.environ.get("CI"), reason="picocom is not installed")
+pytestmark = pytest.mark.needs("picocom")
 
 
 def test_typing_at_the_rig(terminal: Terminal) -> None:

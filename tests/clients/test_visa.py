@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import needs
 from tests.clients.terminal import Bridged, Terminal
 
-pyvisa = pytest.importorskip("pyvisa")
+pyvisa = needs.library("pyvisa")
 
 
 @pytest.fixture(params=["serial", "socket"])

@@ -156,7 +156,7 @@ def built() -> bool:
         return False
 
 
-@pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim controller`")
+@pytest.mark.needs_built(built, "make sim controller")
 @pytest.mark.xdist_group("virtual-rig")
 def test_readmes_output_is_what_its_command_prints(tmp_path: Path) -> None:
     block = README.split("```text\n")[1].split("```")[0].splitlines()

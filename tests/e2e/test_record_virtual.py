@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from tests.e2e.virtual import MARKS, finished, wattbell
 from tests.sim.rig.rig_trace import encode, records, squeeze
 
 pytestmark = MARKS
-needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+needs_sigrok = pytest.mark.needs("sigrok-cli")
 
 ROOT = Path(__file__).parents[2]
 

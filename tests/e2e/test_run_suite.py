@@ -25,7 +25,7 @@ def built() -> bool:
 
 
 pytestmark = [
-    pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim rtl`"),
+    pytest.mark.needs_built(built, "make sim rtl"),
     pytest.mark.xdist_group("virtual-rig"),
 ]
 SCALE = 0.01

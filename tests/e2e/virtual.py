@@ -21,7 +21,7 @@ def built() -> bool:
 
 MARKS = [
     # CI builds everything first, so a missing program is a failure there and no reason to skip.
-    pytest.mark.skipif(not built() and not os.environ.get("CI"), reason="needs `make sim rtl`"),
+    pytest.mark.needs_built(built, "make sim rtl"),
     pytest.mark.xdist_group("virtual-rig"),
 ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -26,9 +24,7 @@ def test_the_page_has_every_command_of_the_firmware(rig: Rig) -> None:
     assert known == written
 
 
-@pytest.mark.skipif(
-    not shutil.which("riscv64-unknown-elf-gcc") and not os.environ.get("CI"), reason="Debian's gcc-riscv64-unknown-elf is not installed"
-)
+@pytest.mark.needs("riscv64-unknown-elf-gcc")
 def test_it_fits_the_soft_core() -> None:
     """The linker refuses what does not fit its memories (firmware/Makefile)."""
     make("all")
@@ -40,9 +36,7 @@ def test_it_fits_the_soft_core() -> None:
     assert data == 0 and text == len(image)
 
 
-@pytest.mark.skipif(
-    not shutil.which("clang") and not os.environ.get("CI"), reason="Debian's clang and libclang-rt-14-dev are not installed"
-)
+@pytest.mark.needs("clang")
 def test_a_short_run_of_the_fuzzer() -> None:
     command = ["make", "-s", "-C", ROOT / "firmware", "fuzz", f"PY={sys.executable}", "RUNS=200", "FUZZ=-seed=7"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -78,7 +78,7 @@ def look(context: Context) -> Found | None:
 
 def power_states(context: Context, found: Found | None, wakeups: Wakeups) -> PowerStates:
     """Spans in order (at most 2000 are listed), time by label, and each declared state beside what was measured of it."""
-    base: PowerStates = {"spans": [], "time_s": {}, "states": [], "spans_total": 0}
+    base: PowerStates = {"spans": [], "time_s": {}, "share": {}, "states": [], "spans_total": 0}
     if found is None:
         return {**base, "absent": context.no_rail or "no time to look at"}
     parts = _between(context, found)
@@ -101,8 +101,16 @@ def power_states(context: Context, found: Found | None, wakeups: Wakeups) -> Pow
         "spans_total": len(parts),
         "spans": [_span(context, part) for part in parts[:MOST_SPANS]],
         "time_s": dict(sorted(time_s.items(), key=lambda item: -item[1])),
+        "share": _shares(time_s, (context.last_tick - context.first_tick) * context.tick_s),
         "states": _judged(context, found, wakeups),
     }
+
+
+def _shares(time_s: Mapping[str, float], whole_s: float) -> dict[str, float]:
+    """Share of the capture's time by label, the greatest first. They add up to less than 1 where no state was looked for: before the rail,
+    behind it, and in gaps."""
+    found = {label: min(each / whole_s, 1.0) for label, each in time_s.items()} if whole_s > 0 else {}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _between(context: Context, found: Found) -> list[_Piece]:

@@ -314,7 +314,8 @@ class StatesSeen(TypedDict):
 
 
 class PowerStates(TypedDict, total=False):
-    """Spans in order (``spans_total`` of them, at most 2000 listed), time by label, and declared beside measured."""
+    """Spans in order (``spans_total`` of them, at most 2000 listed), time and share of the capture's time by label, and declared beside
+    measured."""
 
     absent: str
     seen: StatesSeen
@@ -322,6 +323,7 @@ class PowerStates(TypedDict, total=False):
     spans_total: int
     spans: list[Span]
     time_s: dict[str, float]
+    share: dict[str, float]
     states: list[StateRow]
 
 

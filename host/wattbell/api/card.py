@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 
 from ..capture import Capture
 from ..measure.phases import Phase
+from ..origin import origin_of_capture
 from ..text import count, duration, printable
 from .span import Bounds
 
@@ -20,11 +21,12 @@ def card(capture: Capture, bounds: Bounds, phases: Sequence[Phase]) -> str:
     meta = capture.meta
     drive, conditions, counts = meta.get("drive") or {}, meta.get("conditions") or {}, meta.get("counts") or {}
     rail = meta.get("rail") or {}
-    title = str(drive.get("model") or capture.path.name)
+    origin = origin_of_capture(meta)
+    title = origin.marked(str(drive.get("model") or capture.path.name))
     parts = [f"{duration(bounds.duration_s)} recorded", f"{count(int(counts.get('commands') or 0))} commands"]
     if rail.get("samples"):
         parts.append(f"rail every {duration(rail['interval_ticks'] * bounds.tick_s)}")
-    parts.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
+    parts.append(origin.warning or "measured at the drive's connector")
     parts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
     parts += [capture.state] if capture.state != "complete" else []
     lossless = (meta.get("loss") or {}).get("lossless")

@@ -19,6 +19,7 @@ from ..errors import CaptureError, UsageError
 from ..measure.depth import depth_steps
 from ..measure.phases import Phase
 from ..measure.table import lba_sizes, load_commands
+from ..origin import origin_of_capture
 from ..present.capture import series
 from ..present.capture.lanes import ROWS, chosen, lanes
 from ..present.chart import Stretch, TimeLine
@@ -97,4 +98,5 @@ def draw(
     whole = TimeLine(shown, t1_s, stretches, gaps, t0_s)
     from ..present.pictures import stacked  # takes a second, for matplotlib
 
-    return Plot(stacked(whole, str((capture.meta.get("drive") or {}).get("model") or capture.path.name) if title is None else title))
+    name = str((capture.meta.get("drive") or {}).get("model") or capture.path.name) if title is None else title
+    return Plot(stacked(whole, name, origin_of_capture(capture.meta).warning))

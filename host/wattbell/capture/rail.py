@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pyjls
 
 from ..errors import CaptureError
+from ..origin import Origin
 from . import jlsfaults
 from .notes import Annotation, Shape
 from .reserve import Reserve
@@ -69,6 +70,12 @@ def grid_index(first_tick: npt.NDArray[np.int64], origin: int, interval_ticks: i
     return index
 
 
+SOURCE_VENDOR = "Wattbell"
+SOURCE_MODELS = {Origin.VIRTUAL: "virtual rig", Origin.MEASURED: "rig", Origin.UNKNOWN: "rig, origin unknown"}
+"""Model of the source in the file, from which the file's origin is read where it is found without its capture. (Version 1 of the source
+had the model "rig" for all of them.)"""
+
+
 @dataclass
 class RailWaveform:
     """Samples ``start`` .. ``start + len - 1``: f32 arrays in V, A and W; NaN where nothing was received."""
@@ -85,7 +92,7 @@ class RailWaveform:
 class RailWriter:
     """Appends samples to ``rail.jls``. Raises CaptureError as soon as a failed write is noticed."""
 
-    def __init__(self, directory: Path, interval_ticks: int, tick_ps: int, serial: str) -> None:
+    def __init__(self, directory: Path, interval_ticks: int, tick_ps: int, serial: str, origin: Origin = Origin.UNKNOWN) -> None:
         self.samples = 0
         """Samples in the file."""
         self.path = directory / NAME
@@ -99,7 +106,7 @@ class RailWriter:
             self._reserve.require(_FIXED_BYTES)
         try:
             self._jls = pyjls.Writer(str(self.path))
-            self._jls.source_def(1, "wattbell", vendor="Wattbell", model="rig", version="1", serial_number=serial)
+            self._jls.source_def(1, "wattbell", vendor=SOURCE_VENDOR, model=SOURCE_MODELS[origin], version="2", serial_number=serial)
             for signal, name, units in SIGNALS:
                 self._jls.signal_def(
                     signal,
@@ -218,7 +225,7 @@ class RailReader:
             self._jls = pyjls.Reader(str(directory / NAME))
         except (RuntimeError, OSError, ValueError) as error:
             raise CaptureError(f"{directory / NAME} cannot be read ({error}).") from None
-        weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
+        self._closing = weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
         lengths = {s.name: int(s.length) for s in self._jls.signals.values()}
         stored = {lengths.get(name, 0) for _, name, _ in SIGNALS}
         if stored != {padded(samples)}:
@@ -355,8 +362,8 @@ class RailReader:
         return np.array([whole, spread, low_value.min(), high_value.max()])
 
     def close(self) -> None:
-        """Release the file."""
-        self._jls.close()
+        """Release the file, once: the library ends the program when it is asked twice."""
+        self._closing()
 
 
 def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) -> list[_Piece]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec import wire as spec
 
+from ..origin import Origin
 from ..wire.decode import Gap
 from .notes import Annotation, Shape
 from .rail import F32, RailWriter, grid_index
@@ -30,7 +31,14 @@ class RailTrack:
     (``sample_id`` -1) and counts as a gap; its energy still counts, since that is stored in the block.
     """
 
-    def __init__(self, directory: Path, tick_ps: int, serial: str, missing: str = "blocks lost on the way to the host") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        tick_ps: int,
+        serial: str,
+        missing: str = "blocks lost on the way to the host",
+        origin: Origin = Origin.UNKNOWN,
+    ) -> None:
         """`missing`: why samples are, where their source says no more."""
         self.first_tick: int | None = None
         self.interval_ticks = 0
@@ -44,7 +52,7 @@ class RailTrack:
         self.on_samples: Callable[[int, int, F32, F32, F32], None] | None = None
         """Called with the samples that come: first tick, interval in ticks, V, A, W."""
         self._left_out = 0
-        self._directory, self._tick_ps, self._serial = directory, tick_ps, serial
+        self._directory, self._tick_ps, self._serial, self._origin = directory, tick_ps, serial, origin
         self._missing = missing
         self._writer: RailWriter | None = None
         self._break_ticks: list[int] = []
@@ -59,7 +67,7 @@ class RailTrack:
     def begin(self, first_tick: int, interval_ticks: int) -> RailWriter:
         """Fix the grid."""
         self.first_tick, self.interval_ticks = first_tick, max(1, interval_ticks)
-        self._writer = RailWriter(self._directory, self.interval_ticks, self._tick_ps, self._serial)
+        self._writer = RailWriter(self._directory, self.interval_ticks, self._tick_ps, self._serial, self._origin)
         return self._writer
 
     def moved_to(self, directory: Path) -> None:
@@ -175,8 +183,9 @@ class RailTrack:
 
     def close(self, utc_ns_of: Callable[[int], int] | None, notes: Sequence[Annotation] = ()) -> None:
         """Finish ``rail.jls`` (with no samples when none came); given the UTC of a tick, time is mapped in it. ``notes``, in order of time,
-        become annotations; those that lie outside the waveform are left out, but a span that reaches into it begins or ends with it."""
-        writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial)
+        become annotations; those that lie outside the waveform are left out, but a span that reaches into it begins or ends with it. The
+        first annotation says where the waveform was not measured."""
+        writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial, self._origin)
         points: list[tuple[int, int]] = []
         if utc_ns_of is not None and self.first_tick is not None:
             points.append((0, utc_ns_of(self.first_tick)))
@@ -184,7 +193,10 @@ class RailTrack:
                 before, behind = self._break_ticks[2 * number : 2 * number + 2]
                 points += [(sample - 1, utc_ns_of(before - self.interval_ticks)), (sample, utc_ns_of(behind))]
             points.append((self.stored, utc_ns_of(self.first_tick + self.samples * self.interval_ticks)))
-        writer.close(points, self._placed(notes))
+        placed = self._placed(notes)
+        if self._origin.warning and self.first_tick is not None:
+            placed.insert(0, (0, Annotation(self.first_tick, Shape.TEXT, self._origin.warning)))
+        writer.close(points, placed)
 
     def _placed(self, notes: Sequence[Annotation]) -> list[tuple[int, Annotation]]:
         """(sample of the file, annotation) of those within the waveform."""

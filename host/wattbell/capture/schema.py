@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from wattbell_spec import wire as spec
 
+from ..origin import origin_of_capture
+
 FORMAT_VERSION = 1
 
 
@@ -140,4 +142,5 @@ def metadata(table: str, meta: Mapping[str, Any], columns: Iterable[str] | None 
         "wattbell.format": str(FORMAT_VERSION),
         "wattbell.tick_ps": str(meta["clock"]["tick_ps"]),
         "wattbell.units": json.dumps(units),
+        "wattbell.origin": origin_of_capture(meta).value,
     }

@@ -13,6 +13,7 @@ import pyarrow as pa
 from wattbell_spec import wire as spec
 
 from ..clock import Anchor, iso, now_ns
+from ..origin import origin_of_capture
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
@@ -114,7 +115,8 @@ class CaptureWriter:
         self._tables: dict[str, TableSink] = {}
         self._ranges: TableSink | None = None
         self.journal = Journal(self.path) if journal else None
-        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], str(self.meta["rig"].get("serial") or ""), missing)
+        serial = str(self.meta["rig"].get("serial") or "")
+        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], serial, missing, origin_of_capture(self.meta))
         self._identify = identify.Collector()
         self._anchor: Anchor | None = None
         self._gap_counts: dict[str, int] = {}

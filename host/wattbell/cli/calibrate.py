@@ -9,6 +9,7 @@ import typer
 
 from ..errors import UsageError
 from ..jsondata import JsonObject
+from ..text import percent
 from . import calibratedelay, numbers, output
 from .options import Json, RigOption
 from .quantities import CURRENT, TIME, VOLTAGE
@@ -120,7 +121,7 @@ def calibrate(
         unit, nominal = "V" if name == "voltage" else "A", nominal_of[name]
         gain = (channel.line.scale / nominal - 1) * 100
         shown.add_row(
-            name, f"{channel.line.offset:.2f}", f"{gain:+.4f} %", f"{channel.residual.gain * 100:.4f} %",
+            name, f"{channel.line.offset:.2f}", percent(gain / 100, 4, sign=True), f"{channel.residual.gain * 100:.4f} %",
             output.si(channel.residual.offset, unit), f"{channel.registers.offset}, {channel.registers.gain}",
         )  # fmt: skip
     if found:

@@ -96,11 +96,12 @@ def _figures(runs: Sequence[Run]) -> list[JsonObject]:
     return [
         {
             "id": run.id or run.content_hash[:12],
-            "drive": run.title,
+            "drive": run.drive_name,
             "suite": run.suite,
             "suite_hash": run.suite_hash,
             "scale": run.scale,
-            "virtual": run.virtual,
+            "virtual": run.origin.stated,
+            "origin": run.origin.value,
             "lost": run.lost,
             "scores": [
                 {"test": t.test, "condition": t.condition, "name": s.name, "reading": s.reading, "unit": s.unit,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..jsondata import JsonObject
+from ..origin import Origin, origin_of
 from . import complete, output
 from .options import Json, RigOption, Wide
 from .record import summary
@@ -99,8 +100,7 @@ def _capture(path: Path, json: bool) -> None:
 
 
 def _conditions(conditions: JsonObject) -> str:
-    virtual = conditions.get("virtual")
-    parts = ["virtual" if virtual else "real" if virtual is False else "unknown"]
+    parts = [{Origin.VIRTUAL: "virtual", Origin.MEASURED: "real"}.get(origin_of(conditions.get("virtual")), "unknown")]
     parts += [f"{name} {conditions[name]}" for name in ("profile", "timing") if conditions.get(name)]
     return ", ".join(parts)
 

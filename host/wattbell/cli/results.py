@@ -11,6 +11,7 @@ import typer
 
 from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
+from ..origin import Origin
 from ..text import NOTHING, concise
 from . import applies, complete, output
 from .options import Json, StoreOption, Wide
@@ -53,7 +54,12 @@ def _say_empty(opened: Store | None) -> None:
 
 def stamps(run: Run) -> str:
     """What must accompany every figure of a run."""
-    parts = ["real drive"] if not run.virtual else [f"model {run.profile}" if run.profile else "virtual"]
+    named = {
+        Origin.MEASURED: "real drive",
+        Origin.VIRTUAL: f"model {run.profile}" if run.profile else "virtual",
+        Origin.UNKNOWN: "origin unknown",
+    }
+    parts = [named[run.origin]]
     if run.scaled:
         parts.append(f"SCALED x{run.scale:g}")
     if run.lost:
@@ -79,8 +85,8 @@ def list_runs(store: StoreOption = None, wide: Wide = False, json: Json = False)
         return
     table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost", expendable=("rig", "started"))
     for e in entries:
-        rig = "virtual" if e.virtual else "real"
-        table.add_row(e.id, e.model, e.suite, f"{e.scale:g}", e.condition, rig, e.started_utc[:19], str(e.n_lost or ""))
+        rig = {Origin.VIRTUAL: "virtual", Origin.MEASURED: "real"}.get(e.origin, "unknown")
+        table.add_row(e.id, e.origin.marked(e.model), e.suite, f"{e.scale:g}", e.condition, rig, e.started_utc[:19], str(e.n_lost or ""))
     output.out.print(table)
 
 

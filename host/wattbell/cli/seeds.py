@@ -61,6 +61,7 @@ def seeds_check(
         if outcome.verdict == "does not hold":
             s = outcome.statement
             found = outcome.text if outcome.value is None else f"{outcome.value.value:.4g} {s.unit}".strip()
-            output.out.print(f"does not hold: {s.id} ({outcome.group}): {s.stated or s.equals}; measured {found}", soft_wrap=True)
+            marks = "".join(f" ({mark})" for mark in dict.fromkeys(run.origin.mark for run in outcome.runs) if mark)
+            output.out.print(f"does not hold: {s.id} ({outcome.group}): {s.stated or s.equals}; measured {found}{marks}", soft_wrap=True)
     if out is not None:
         output.out.print(str(out), soft_wrap=True)

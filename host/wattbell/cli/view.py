@@ -60,7 +60,10 @@ def view(
     if len(what) == 1 and applies.is_given(context, "align"):
         raise UsageError("--align is for several captures. Leave it out, or name another capture.")
     if rig is not None:
-        with _recorder(rig, out or Path(f"capture-{time.strftime('%Y%m%d-%H%M%S')}")) as place:
+        folder = out or Path(f"capture-{time.strftime('%Y%m%d-%H%M%S')}")
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} exists already, and `wattbell view` replaces nothing: name another folder with --out.")
+        with _recorder(rig, folder) as place:
             _serve([_opened(place)], port, browser)
         return
     shown = [_opened(path) for path in captures]

@@ -16,6 +16,7 @@ from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.depth import depth_steps
 from wattbell.measure.table import INSTANTS
+from wattbell.origin import Origin, origin_of_capture
 
 from .window import Selection, Window, command_bytes, command_name, resolve
 
@@ -34,8 +35,9 @@ def export_csv(
     """Write ``commands.csv``, ``events.csv``, ``queue-depth.csv``, ``rail.csv`` (if there is a rail) and, given the ``result`` of
     ``analyze``, ``figures.csv`` to the folder ``out``; returns their paths.
 
-    ``rail_every`` samples are averaged into each row. Times are seconds from the first tick of the capture, with the ticks beside
-    them. A command belongs to the window by its doorbell (else fetch, else CQE).
+    Every row ends in its origin: ``virtual`` of a model, ``measured``, or ``unknown``. ``rail_every`` samples are averaged into each row.
+    Times are seconds from the first tick of the capture, with the ticks beside them. A command belongs to the window by its doorbell (else
+    fetch, else CQE).
     """
     if rail_every < 1:
         raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
@@ -45,6 +47,7 @@ def export_csv(
 def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[str, Any] | None = None, rail_every: int = 1) -> list[Path]:
     """As :func:`export_csv`, of a window."""
     selection = Selection(capture, window)
+    origin = origin_of_capture(capture.meta)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
@@ -55,11 +58,16 @@ def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[st
         if selection.rail is not None:
             written.append(_rail(selection, folder / "rail.csv", rail_every))
         if result is not None:
-            written.append(_figures(result, folder / "figures.csv"))
+            written.append(_figures(result, folder / "figures.csv", origin))
     except OSError as error:
         text = f"The CSV files cannot be written to {folder} ({error.strerror or error}); choose another place."
         raise CaptureError(text) from None
     return written
+
+
+def _origin(selection: Selection) -> pl.Expr:
+    """A column that says in each row whether it was measured: rows are cut out of files and joined with others."""
+    return pl.lit(origin_of_capture(selection.capture.meta).value).alias("origin")
 
 
 def _commands(selection: Selection, path: Path) -> Path:
@@ -81,6 +89,7 @@ def _commands(selection: Selection, path: Path) -> Path:
         ((pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")) * tick_s).alias("latency_s"),
         *seconds,
         *INSTANTS,
+        _origin(selection),
     )
     frame.sink_csv(path, float_precision=9)
     return path
@@ -89,7 +98,7 @@ def _commands(selection: Selection, path: Path) -> Path:
 def _events(selection: Selection, path: Path) -> Path:
     """One row per event."""
     time = ((pl.col("tick") - selection.window.zero_tick) * selection.tick_s).alias("time_s")
-    selection.events.select(time, "tick", "name", "type", "arg8", "arg16", "arg32").write_csv(path, float_precision=9)
+    selection.events.select(time, "tick", "name", "type", "arg8", "arg16", "arg32", _origin(selection)).write_csv(path, float_precision=9)
     return path
 
 
@@ -103,7 +112,7 @@ def _depth(selection: Selection, path: Path) -> Path:
     ticks = np.concatenate(([window.first_tick], steps.ticks[inside]))
     depth = np.concatenate(([before], steps.depth[inside]))
     seconds = (ticks - window.zero_tick) * selection.tick_s
-    pl.DataFrame({"time_s": seconds, "tick": ticks, "depth": depth}).write_csv(path, float_precision=9)
+    pl.DataFrame({"time_s": seconds, "tick": ticks, "depth": depth}).with_columns(_origin(selection)).write_csv(path, float_precision=9)
     return path
 
 
@@ -122,7 +131,7 @@ def _rail(selection: Selection, path: Path, every: int) -> Path:
     low, high = selection.samples()
     step = max(every, _CHUNK // every * every)
     with open(path, "wb") as out:
-        out.write(b"time_s,voltage_v,current_a,power_w\n")
+        out.write(b"time_s,voltage_v,current_a,power_w,origin\n")
         for first in range(low, high, step):
             if not any(rail.stored(first, min(first + step, high))):
                 continue
@@ -138,7 +147,7 @@ def _rail(selection: Selection, path: Path, every: int) -> Path:
                     "current_a": columns[1],
                     "power_w": columns[2],
                 },
-            ).with_columns(pl.all().fill_nan(None))
+            ).with_columns(pl.all().fill_nan(None), _origin(selection))
             frame.write_csv(out, include_header=False, float_precision=9)
     return path
 
@@ -210,11 +219,11 @@ def _walk(path: str, node: Any) -> Iterator[_Row]:
         yield from _walk(f"{path}.{key}", inner)
 
 
-def _figures(result: Mapping[str, Any], path: Path) -> Path:
-    """One row per figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records."""
+def _figures(result: Mapping[str, Any], path: Path, origin: Origin) -> Path:
+    """One row per figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records, origin."""
     with open(path, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
-        writer.writerow(("phase", "figure", "value", "u_k2", "unit", "lost"))
+        writer.writerow(("phase", "figure", "value", "u_k2", "unit", "lost", "origin"))
         for phase, name, value, u, unit, lost in flatten(result):
-            writer.writerow((phase, name, "" if value is None else value, "" if u is None else u, unit, lost))
+            writer.writerow((phase, name, "" if value is None else value, "" if u is None else u, unit, lost, origin.value))
     return path

@@ -14,6 +14,7 @@ from wattbell.capture.rail import RailReader
 from wattbell.capture.railtrack import RailTrack
 from wattbell.clock import Anchor
 from wattbell.errors import CaptureError, UsageError
+from wattbell.origin import origin_of_capture
 
 from .window import Selection, Window, resolve
 
@@ -47,7 +48,8 @@ def jls_file(capture: Capture, window: Window, path: Path) -> Path:
 def _write(selection: Selection, rail: RailReader, anchor: Anchor | None, folder: Path) -> None:
     """Write ``rail.jls`` to a folder. OSError where it cannot be written."""
     capture = selection.capture
-    track = RailTrack(folder, capture.tick_ps, str(capture.meta["rig"].get("serial") or ""))
+    serial = str(capture.meta["rig"].get("serial") or "")
+    track = RailTrack(folder, capture.tick_ps, serial, origin=origin_of_capture(capture.meta))
     events = selection.events.select("tick", "type", "arg8", "arg16", "arg32").iter_rows()
     names = {phase.number: phase.name for phase in selection.phases}
     spans = [(phase.number, phase.first_tick, phase.last_tick) for phase in selection.phases]

@@ -21,6 +21,7 @@ from wattbell.errors import CaptureError, UsageError
 from wattbell.extras import install_command
 from wattbell.measure.depth import depth_steps
 from wattbell.measure.table import INSTANTS, NONE
+from wattbell.origin import origin_of_capture
 
 from .lanes import lanes
 from .railrows import rail_rows, thinning
@@ -55,6 +56,7 @@ def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "wb") as out:
             trace = _Trace(proto, out, window, capture.tick_ps)
+            _origin(trace, selection)
             _phases(trace, selection)
             _rail(trace, selection)
             _depth(trace, selection)
@@ -65,6 +67,13 @@ def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path
+
+
+def _origin(trace: _Trace, selection: Selection) -> None:
+    """A slice over all of the window, on top, where it was not measured."""
+    if warning := origin_of_capture(selection.capture.meta).warning:
+        track = trace.track("origin", rank=-1)
+        trace.slice(track, selection.window.first_tick, selection.window.last_tick, warning, {})
 
 
 def _library() -> Any:

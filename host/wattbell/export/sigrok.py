@@ -21,6 +21,7 @@ from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.depth import DepthSteps, depth_steps
 from wattbell.measure.loss import HIDES_COMMANDS
 from wattbell.measure.table import NONE, Commands
+from wattbell.origin import origin_of_capture
 from wattbell.probes import PROBES
 
 from .window import LEVELS, Selection, Window, resolve, track
@@ -122,6 +123,7 @@ def _metadata(selection: Selection, rate_hz: int) -> str:
     lines = [
         "[global]",
         "sigrok version=0.5.2",
+        f"origin={origin_of_capture(selection.capture.meta).value}",
         "",
         "[device 1]",
         "capturefile=logic-1",

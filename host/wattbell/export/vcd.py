@@ -22,6 +22,7 @@ from wattbell.capture.eventtext import LINK_STATES
 from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.loss import HIDES_COMMANDS
 from wattbell.measure.table import NONE, Commands
+from wattbell.origin import origin_of_capture
 
 from .lanes import lanes
 from .railrows import rail_rows, thinning
@@ -56,6 +57,7 @@ def vcd_file(capture: Capture, window: Window, path: Path) -> Path:
         raise UsageError(f"{count:,} commands are too many for a VCD file ({MOST_COMMANDS:,}): give a shorter window (--from, --to).")
     every = thinning(selection, MOST_RAIL_ROWS)
     comment = f"Rail: means of {every} samples." if every > 1 else "Rail: every sample."
+    comment += f" Origin: {origin_of_capture(capture.meta).words}."
     anchor = capture.meta["clock"].get("utc_anchor")
     date = datetime.datetime.fromtimestamp(anchor["utc_ns"] / 1e9, datetime.UTC).isoformat() if anchor else ""
     try:

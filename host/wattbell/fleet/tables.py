@@ -12,6 +12,7 @@ from wattbell.errors import CaptureError
 from wattbell.export.csvs import flatten
 from wattbell.export.parquet import write_table
 from wattbell.measure.figure import Figure
+from wattbell.origin import Origin, origin_of_capture
 from wattbell.present.table import Cell, Column, Table, cell, rounded, text_column, toned
 
 from .outcome import Outcome
@@ -20,6 +21,7 @@ COLUMNS = {
     "capture": pl.String,
     "state": pl.String,
     "drive": pl.String,
+    "origin": pl.String,
     "phase": pl.String,
     "figure": pl.String,
     "value": pl.Float64,
@@ -53,11 +55,15 @@ def _drive(figures: Mapping[str, Any]) -> str:
     return str((figures["capture"].get("drive") or {}).get("model") or "")
 
 
+def _origin(figures: Mapping[str, Any]) -> Origin:
+    return origin_of_capture(figures["capture"])
+
+
 def figures_table(outcomes: Sequence[Outcome]) -> Table:
     """A row a capture: the figures of all of it; of one without figures, why."""
     columns = [
         text_column("capture", whole=True),
-        text_column("drive", leaves=2),
+        text_column("drive"),
         Column("time", "s", leaves=4),
         Column("I/O", leaves=5),
         Column("rate", "MB/s"),
@@ -77,7 +83,7 @@ def figures_table(outcomes: Sequence[Outcome]) -> Table:
         rows.append(
             [
                 name,
-                _drive(figures),
+                _origin(figures).marked(_drive(figures)).strip(),
                 rounded(Figure(capture.get("duration_s"), None, "s")),
                 f"{rates['count']:,}".replace(",", " ") if rates.get("count") else "",
                 rounded(_figure(rates.get("mb_per_s"))),
@@ -104,11 +110,11 @@ def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for outcome in outcomes:
         if outcome.figures is None:
-            rows.append((outcome.path, None, None, "", None, None, None, None, None, outcome.error))
+            rows.append((outcome.path, None, None, None, "", None, None, None, None, None, outcome.error))
             continue
-        state, drive = outcome.figures["capture"]["state"], _drive(outcome.figures)
+        state, drive, origin = outcome.figures["capture"]["state"], _drive(outcome.figures), _origin(outcome.figures).value
         for phase, figure, value, u, unit, lost in flatten(outcome.figures):
-            rows.append((outcome.path, state, drive, phase, figure, value, u, unit, lost, None))
+            rows.append((outcome.path, state, drive, origin, phase, figure, value, u, unit, lost, None))
     return pl.DataFrame(rows, schema=COLUMNS, orient="row", strict=False)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyjls
 
 from ..capture import jlsfaults  # noqa: F401 - keeps the library's messages off the terminal
+from ..capture.rail import SOURCE_MODELS, SOURCE_VENDOR
 from ..errors import CaptureError
 from .ranges import JOULESCOPE
 from .text import Head
@@ -158,8 +159,17 @@ def _waveform(
         utc=times,
         range_=JOULESCOPE,
         notes=tuple(notes),
+        conditions=_stated(source),
     )
     return Waveform(about, read)
+
+
+def _stated(source: Any) -> dict[str, object]:
+    """Whether the rail was a model's, where Wattbell wrote it; nothing is known of one that says only "rig" in version 1."""
+    if source.vendor != SOURCE_VENDOR:
+        return {}
+    known = {model: origin.stated for origin, model in SOURCE_MODELS.items()}
+    return {"virtual": known.get(source.model) if source.version != "1" else None}
 
 
 def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:

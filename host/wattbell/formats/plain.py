@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError, UsageError
+from ..origin import stated_by
 from .grid import Grid
 from .layout import Layout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
@@ -284,7 +285,8 @@ def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str]) -
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
-    layout = layout_of(read_head(path))
+    head = read_head(path)
+    layout = layout_of(head)
     if layout is None:
         raise CaptureError(f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least.")
     columns = _Columns(path, layout, options)
@@ -304,7 +306,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise no_volts(path, f"there is only {' and '.join(quantities)}", other)
     if time is not None:
         options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
-    return _waveform(path, layout, columns, quantities, time, options)
+    return _waveform(head, layout, columns, quantities, time, options)
 
 
 def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
@@ -329,8 +331,9 @@ def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[s
 
 
 def _waveform(
-    path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], time: tuple[int, float | None] | None, options: Options
+    head: Head, layout: Layout, columns: _Columns, quantities: dict[str, _Column], time: tuple[int, float | None] | None, options: Options
 ) -> Waveform:
+    path = head.path
     volts = None if "voltage" in quantities else options.volts
     counter = columns.counter() if time is None else None
     place = time[0] if time is not None else counter
@@ -382,6 +385,7 @@ def _waveform(
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current
 
     instrument, range_ = next(((who, what) for pattern, who, what in _KNOWN if pattern.search(layout.before_words())), ("unknown", RAIL))
+    conditions = _stated(head, layout)
 
     def about(grid: Grid, _table: Table) -> About:
         utc_s = None
@@ -394,7 +398,7 @@ def _waveform(
             utc_s = 0.0
         begin = None if utc_s is None else round(utc_s * 1e9) + round(grid.first_s * 1e9)
         utc = None if begin is None else Utc(np.zeros(1, np.int64), np.array([begin], np.int64))
-        return About(TITLE, instrument, 0, 0, 0, volts=volts, utc=utc, range_=range_, notes=tuple(more))
+        return About(TITLE, instrument, 0, 0, 0, volts=volts, utc=utc, range_=range_, notes=tuple(more), conditions=conditions)
 
     return waveform(table, seconds, values, about, logger=time is not None)
 
@@ -422,3 +426,12 @@ def _foreign(layout: Layout) -> Callable[[str], bool]:
         return bool(names) and [value.strip().strip('"').lower() for value in bare.lstrip("# ").split(layout.delimiter)] == names
 
     return foreign
+
+
+def _stated(head: Head, layout: Layout) -> dict[str, object]:
+    """Whether the rows were made of a model, where Wattbell wrote them; by the first row."""
+    names = list(layout.names or ())
+    if "origin" not in names or layout.skip >= len(head.lines):
+        return {}
+    row = fields(head.lines[layout.skip], layout.delimiter)
+    return {"virtual": stated_by(row[names.index("origin")])} if len(row) == len(names) else {}

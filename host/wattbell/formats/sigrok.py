@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from ..origin import stated_by
 from .text import Head
 from .units import factor
 from .waveform import F64, About, Options, Piece, Waveform, no_volts, ticks, with_power
@@ -87,7 +88,13 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
             raise CaptureError(f"{path} is damaged ({error}).") from None
 
-    return Waveform(About(TITLE, "sigrok", tick_ps, interval_ticks, span, volts=volts), read)
+    return Waveform(About(TITLE, "sigrok", tick_ps, interval_ticks, span, volts=volts, conditions=_stated(text)), read)
+
+
+def _stated(text: str) -> dict[str, object]:
+    """Whether the session was made of a model, where Wattbell wrote it."""
+    found = re.search(r"^origin=(\w+)$", text, re.MULTILINE)
+    return {"virtual": stated_by(found[1])} if found else {}
 
 
 def _metadata(path: Path, text: str, options: Options) -> tuple[float, dict[int, str]]:

@@ -9,7 +9,7 @@ from wattbell.present.chart import Bar, Part
 from wattbell.present.colours import BACKGROUND, MUTED, PALETTE, READ, WRITE
 from wattbell.present.table import Cell, Column, cell, figure
 from wattbell.results import Known
-from wattbell.text import NOTHING, decimals, si
+from wattbell.text import NOTHING, percent, si
 
 _COLOURS = {"read": READ, "write": WRITE}
 
@@ -46,7 +46,7 @@ def stacked(label: str, shares: EnergyShares) -> Bar:
         Part("put off", PALETTE[3], shares["deferred_j"].known),
         Part("unexplained (either way)", PALETTE[4], abs(unexplained)),
     ]
-    remark = f"unexplained {100 * unexplained / total.known:+.1f} %".replace("-", "−") if total.known else ""
+    remark = f"unexplained {percent(unexplained / total.known, 1, sign=True)}" if total.known else ""
     value = Known(total.known, total.u, "J", total.lost)
     return Bar(label, BACKGROUND, value, remark=remark, parts=[part for part in parts if 0 < part.value < math.inf])
 
@@ -72,6 +72,5 @@ def share_cells(shares: EnergyShares) -> list[Cell | str]:
 
 def _part(joules: float, total: float) -> str:
     """Joules and their part of all; a dash for nothing."""
-    percent = 100 * joules / total if total else 0.0
-    places = 0 if abs(percent) >= 10 else 1
-    return NOTHING if abs(percent) < 5e-3 else f"{si(joules, 'J', 3)} ({decimals(round(percent, places) or 0.0, places)} %)"
+    share = joules / total if total else 0.0
+    return NOTHING if abs(share) < 5e-5 else f"{si(joules, 'J', 3)} ({percent(share, 0 if abs(share) >= 0.1 else 1)})"

@@ -294,8 +294,8 @@ def _alone(whole: TimeLine, lane: Lane) -> Figure:
     return figure
 
 
-def stacked(whole: TimeLine, title: str = "") -> Figure:
-    """The lanes of a time line above one another, on one time axis."""
+def stacked(whole: TimeLine, title: str = "", stamp: str = "") -> Figure:
+    """The lanes of a time line above one another, on one time axis. ``stamp``: as :func:`write_pictures` has it."""
     whole = _plain(whole)
     with rc_context(STYLE):
         figure = Figure(figsize=(9.0, 0.7 + 1.45 * sum(lane.weight for lane in whole.lanes)), layout="constrained")
@@ -306,8 +306,8 @@ def stacked(whole: TimeLine, title: str = "") -> Figure:
             if lane is not whole.lanes[-1]:
                 axes.set_xlabel("")
         figure.align_ylabels()
-        if title:
-            figure.suptitle(_plain(title), x=0.01, ha="left", fontsize=10, color=INK)
+        if above := "\n".join(_plain(text) for text in (title, stamp) if text):
+            figure.suptitle(above, x=0.01, ha="left", fontsize=10, color=INK)
     return figure
 
 
@@ -316,7 +316,10 @@ def figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Figu
     for block in (_plain(block) for section in sections for block in section.blocks):
         if isinstance(block, TimeLine):
             for lane in block.lanes:
-                yield lane.key, _alone(block, lane)
+                figure = _alone(block, lane)
+                if stamp:
+                    figure.suptitle(stamp, x=0.01, ha="left", fontsize=10, color=INK)
+                yield lane.key, figure
         elif isinstance(block, Chart) or (isinstance(block, Bars) and block.bars):
             figure, texts = _chart(block) if isinstance(block, Chart) else (_bars(block), [])
             title = block.title if isinstance(block, Chart) else ", ".join(filter(None, block.heading()))
@@ -344,6 +347,7 @@ def write_pictures(sections: Iterable[Section], folder: Path, stamp: str = "") -
         for key, figure in figures(sections, stamp):
             for suffix in (".png", ".svg"):
                 path = folder / (key + suffix)
-                figure.savefig(path, dpi=160, facecolor="white", metadata={"Date": None} if suffix == ".svg" else None)
+                about = {"Description": stamp} if stamp else {}
+                figure.savefig(path, dpi=160, facecolor="white", metadata=about | {"Date": None} if suffix == ".svg" else about)
                 written.append(path)
     return written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from wattbell.analysis.result import Analysis
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
 from wattbell.measure.instruments import NO_COMMANDS
+from wattbell.origin import Origin, origin_of_capture
 from wattbell.present import interactive
 from wattbell.present.around import around_rows
 from wattbell.present.capture.charts import CaptureCharts, charts, energy_bars
@@ -44,7 +45,7 @@ def _conditions(result: Analysis) -> list[tuple[str, str]]:
     drive = about.get("drive") or {}
     rows: list[tuple[str, str]] = [
         ("drive", " ".join(str(drive[k]) for k in ("model", "serial", "firmware") if drive.get(k)) or NOTHING),
-        ("rig", ("virtual" if conditions.get("virtual") else "hardware") + _rig(rig)),
+        ("rig", _RIG[origin_of_capture(about)] + _rig(rig)),
         ("source", ", ".join(f"{k}: {conditions[k]}" for k in ("profile", "timing", "fidelity", "source") if conditions.get(k))),
     ]
     if "absent" in rail:
@@ -81,10 +82,18 @@ def _utc(about: Mapping[str, Any]) -> str:
     return f"; tick {anchor['tick']} is {anchor['utc']}" if anchor else ""
 
 
+_RIG = {Origin.VIRTUAL: "virtual", Origin.MEASURED: "hardware", Origin.UNKNOWN: "unknown, virtual or hardware"}
+_SAID = {
+    Origin.VIRTUAL: "MODEL on the virtual rig",
+    Origin.MEASURED: "measured at the drive's connector",
+    Origin.UNKNOWN: Origin.UNKNOWN.words,
+}
+
+
 def _sub(result: Analysis) -> list[str]:
     drive, conditions = result["capture"].get("drive") or {}, result["capture"]["conditions"]
     parts = [f"firmware {drive['firmware']}"] if drive.get("firmware") else []
-    parts.append("virtual rig" if conditions.get("virtual") else "measured at the drive's connector")
+    parts.append(_SAID[origin_of_capture(result["capture"])])
     parts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
     return parts if "mean_w" in result["power"] else [*parts, f"no power figures: {result['power']['absent']}"]
 
@@ -93,12 +102,19 @@ def _copied(result: Analysis, drive: Mapping[str, Any]) -> str:
     """What is said of a chart that is copied: the drive, whose figures these are, what is missing; then all conditions."""
     lost = lost_parts(result["loss"])
     lines = [
-        " ".join(str(drive.get(k)) for k in ("model", "firmware") if drive.get(k)) or "unknown drive",
+        origin_of_capture(result["capture"]).marked(
+            " ".join(str(drive.get(k)) for k in ("model", "firmware") if drive.get(k)) or "unknown drive"
+        ),
         " · ".join(_sub(result)),
         "DATA LOST: " + ", ".join(lost) if lost else "nothing lost",
-        "measured with Wattbell",
+        "made with Wattbell",
     ]
     return "\n".join([*lines, *(f"{name}: {text}" for name, text in _conditions(result)), *result["warnings"]])
+
+
+def stamp(origin: Origin, lost: Sequence[str]) -> str:
+    """What every picture of a capture must state: model, lost data. Empty for a drive that was measured without loss."""
+    return " · ".join(filter(None, (origin.warning, f"DATA LOST: {', '.join(lost)}" if lost else "")))
 
 
 def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
@@ -133,6 +149,7 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
     html = target if single else target / "report.html"
     folder = target.with_name(f"{target.stem}-plots") if single else target / "plots"
     drive = capture.meta.get("drive") or {}
+    origin = origin_of_capture(capture.meta)
     drawn = charts(load(capture), result)
     sections = _sections(drawn, result)
     text = page(
@@ -145,9 +162,10 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
             "B": interactive.bars(sections),
             "D": interactive.timeline(drawn.timeline),
             "C": _copied(result, drive),
+            "O": origin.warning,
             "VIEW": f"Down to one sample and one command: wattbell view {shlex.quote(str(capture.path))}",
         },
-        title=str(drive.get("model") or capture.path.name),
+        title=origin.marked(str(drive.get("model") or capture.path.name)),
         sub=_sub(result),
         facts=_facts(result),
         lost=lost_parts(result["loss"]),
@@ -161,7 +179,7 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
         if plots:
             from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib
 
-            write_pictures(sections, folder)
+            write_pictures(sections, folder, stamp(origin, lost_parts(result["loss"])))
     except OSError as error:
         raise CaptureError(f"The report cannot be written to {target} ({error.strerror or error}); choose another place.") from None
     return html

@@ -1,5 +1,6 @@
 // Draws the panels of a page from P (element id -> panel, see interactive.py) on uPlot's axes, and puts below every chart what it can be
-// copied as. B: bar charts by id; C: conditions, as lines of text.
+// copied as. B: bar charts by id; C: conditions, as lines of text;
+// O: that the figures were not measured, empty where they were.
 "use strict";
 const FAMILY = getComputedStyle(document.body).fontFamily, FONT = `12px ${FAMILY}`;
 const DARK = matchMedia("(prefers-color-scheme: dark)");
@@ -206,6 +207,10 @@ function csvText(rows) {
   const cell = (v) => v === null || v === undefined ? "" : /[",\n]|^[=+@-]\D/.test(String(v)) ? `"${String(v).replaceAll('"', '""')}"` : String(v);
   return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
+// Every row says that it was not measured, where it was not: rows are cut out and joined with others.
+function withOrigin(rows) {
+  return O ? rows.map((row, i) => [...row, i ? O : "origin"]) : rows;
+}
 function save(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob); link.download = name; link.click();
@@ -272,7 +277,7 @@ function copyBar(figure, title, chart) {
     copied(button, () => navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]), async () => save(fileName(title) + ".png", await blob));
   });
   add("CSV", "copies the data that are drawn", (button) => {
-    const text = csvText(chart.csv());
+    const text = csvText(withOrigin(chart.csv()));
     copied(button, () => navigator.clipboard.writeText(text), () => save(fileName(title) + ".csv", new Blob([text], { type: "text/csv" })));
   });
   add("conditions", "copies what was measured, on what, how", (button) => {

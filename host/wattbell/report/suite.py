@@ -9,6 +9,7 @@ from typing import Any
 
 from wattbell.errors import ResultsError
 from wattbell.jsondata import JsonObject
+from wattbell.origin import Origin, warning_of
 from wattbell.present import interactive
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
@@ -98,9 +99,12 @@ def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
     if scaled:
         text = "SCALED " + ", ".join(f"×{s:g}" for s in scaled)
         stamps.append(("bad", f"{text}: time and span shortened, figures not those of the whole suite"))
-    models = list(dict.fromkeys(run.profile or run.title for run in runs if run.virtual))
-    if models:
-        stamps.append(("model", f"MODEL on the virtual rig: {', '.join(models)}"))
+    for origin, style, text in (
+        (Origin.VIRTUAL, "model", "MODEL on the virtual rig"),
+        (Origin.UNKNOWN, "bad", "ORIGIN UNKNOWN, measured or computed"),
+    ):
+        if names := dict.fromkeys(run.profile or run.drive_name for run in runs if run.origin is origin):
+            stamps.append((style, f"{text}: {', '.join(names)}"))
     if any(run.lost or any(t.lost for t in run.tests) for run in runs):
         stamps.append(("bad", "DATA LOST"))
     return stamps
@@ -127,7 +131,7 @@ def _copied(runs: Sequence[Run]) -> str:
         ", ".join(dict.fromkeys(run.title for run in runs)),
         ", ".join(dict.fromkeys(run.suite for run in runs)),
         " · ".join(text for _, text in _stamps(runs)) or "measured at the drive's connector",
-        "measured with Wattbell",
+        "made with Wattbell",
     ]
     for run in runs:
         conditions: Any = run.document.get("conditions") or {}
@@ -198,11 +202,11 @@ def write_suite_page(
         "suite.html",
         ("page.css", "bars.css", "suite.css"),
         ("plots.js",),
-        {"P": interactive.plots(made), "B": interactive.bars(made), "C": _copied(runs)},
+        {"P": interactive.plots(made), "B": interactive.bars(made), "C": _copied(runs), "O": warning_of(run.origin for run in runs)},
         title=heading,
         sub=suites,
         stamps=_stamps(runs),
-        drives=dict.fromkeys((e.label.removesuffix(", full"), e.colour) for e in found),
+        drives=dict.fromkeys((e.name, e.colour) for e in found),
         full=any(e.full for e in found),
         sections=made,
         **_banners(runs),

@@ -13,6 +13,7 @@ from ..jsondata import Json, JsonObject
 from ..measure.encode import point_json, quantity_json, score_json
 from ..measure.figure import Figure
 from ..measure.point import Point, Score
+from ..origin import origin_of_capture
 from ..suites.kinds.idle import Idle
 from ..suites.kinds.wake import Wake
 from .model import Run, parse
@@ -150,7 +151,6 @@ def _mix(name: str, phase: PhaseResult) -> JsonObject:
 def _states(result: Analysis) -> list[Json]:
     """The states by label, with the levels of idle power that have it. Without any, it is the mean of the spans, which has no interval."""
     found = result["power_states"]
-    total = sum(found["time_s"].values())
     made: list[Json] = []
     for label, time_s in found["time_s"].items():
         spans = [span for span in found["spans"] if span["label"] == label]
@@ -162,7 +162,7 @@ def _states(result: Analysis) -> list[Json]:
             {
                 "label": label,
                 "time_s": time_s,
-                "share": min(1.0, time_s / total) if total else 0.0,
+                "share": found["share"].get(label, 0.0),
                 "probability": None if sure is None else min(sure, 1.0),  # a sum of shares, which rounds
                 "levels": [{"link": link, "power_w": quantity_json(power_w)} for link, power_w in levels.items()],
             }
@@ -213,7 +213,7 @@ def run_from_capture(path: Path) -> Run:
         "started_utc": (about.get("utc_anchor") or {}).get("utc"),
         "versions": {**{str(k): str(v) for k, v in about["software"].items()}, "gateware": about["rig"].get("gateware")},
         "conditions": conditions,
-        "virtual": bool(conditions.get("virtual")),
+        "virtual": origin_of_capture(capture.meta).stated,
         "lost": lost_counts(loss),
         "notes": result["warnings"],
         "capture": str(path.resolve()),

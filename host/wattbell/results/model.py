@@ -14,6 +14,7 @@ import polars as pl
 from ..errors import ResultsError
 from ..measure.figure import Known
 from ..measure.point import Point, Score
+from ..origin import Origin, origin_of
 from .document import check
 from .energies import Energies
 from .kinds import kind_by_id
@@ -118,16 +119,22 @@ class Run:
         return str(found) if found else None
 
     @property
-    def title(self) -> str:
-        """Model name, or what stands for it."""
+    def drive_name(self) -> str:
+        """Model name of the drive, or what stands for it, without a mark: for keys and files, never for readers."""
         return str(self.drive.get("title") or self.drive.get("model") or self.profile or "unknown drive").strip()
 
     @property
-    def virtual(self) -> bool:
-        """The rig was the virtual one."""
+    def title(self) -> str:
+        """The drive's name, marked where its figures are a model's, or may be."""
+        return self.origin.marked(self.drive_name)
+
+    @property
+    def origin(self) -> Origin:
+        """Whether a drive was measured. An old document that does not say is unknown."""
         conditions = self.document.get("conditions")
         stated = conditions.get("virtual") if isinstance(conditions, Mapping) else None
-        return bool(self.document.get("virtual", stated))
+        said = self.document.get("virtual")
+        return origin_of(stated if said is None else said)
 
     @property
     def scaled(self) -> bool:

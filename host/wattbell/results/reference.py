@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from ..origin import Origin
 from .model import Run, parse
 
 SOURCE = "reference set"
@@ -20,7 +21,6 @@ def reference_set() -> tuple[Run, ...]:
     text = (files("wattbell.results") / "reference" / "quick.json").read_text("utf-8")
     found = []
     for document in json.loads(text):
-        document["drive"]["title"] = f"{document['drive']['title'] or document['drive']['profile']} (model)"
         found.append(parse(document, SOURCE, lambda _name: None, source=SOURCE))
     return tuple(found)
 
@@ -28,5 +28,5 @@ def reference_set() -> tuple[Run, ...]:
 def references(runs: Sequence[Run]) -> list[Run]:
     """Those that measured the same as one of ``runs`` (same job files, same scale) on a model that is not among them."""
     wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}
-    there = {run.profile for run in runs if run.virtual}
+    there = {run.profile for run in runs if run.origin is Origin.VIRTUAL}
     return [run for run in reference_set() if (run.suite, run.suite_hash, run.scale) in wanted and run.profile not in there]

@@ -1,11 +1,12 @@
-"""The tables of the results store, version 1.
+"""The tables of the results store, version 2.
 
 ``runs.document`` is ``results.json`` as it was written; every other table is a view of it that can be asked in SQL.
-Uncertainties are expanded, k = 2; null where none can be given.
+Uncertainties are expanded, k = 2; null where none can be given. ``runs.virtual``: 1 of a model, 0 of a drive that was measured, null where
+the document does not say.
 """
 
-VERSION = 1
-TABLES = """
+VERSION = 2
+_RUNS = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
     content_sha256 TEXT NOT NULL UNIQUE,
@@ -15,7 +16,7 @@ CREATE TABLE runs (
     suite_hash TEXT NOT NULL,
     scale REAL NOT NULL,
     condition TEXT NOT NULL,
-    virtual INTEGER NOT NULL,
+    virtual INTEGER,
     started_utc TEXT,
     model TEXT NOT NULL,
     serial TEXT,
@@ -27,6 +28,9 @@ CREATE TABLE runs (
     uncertainty TEXT,
     document TEXT NOT NULL
 ) STRICT;
+"""
+TABLES = f"""
+{_RUNS}
 CREATE TABLE versions (
     run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     part TEXT NOT NULL,
@@ -78,5 +82,20 @@ CREATE TABLE series (
 CREATE INDEX runs_by_suite ON runs (suite, suite_hash, scale);
 CREATE INDEX scores_by_run ON scores (run);
 CREATE INDEX points_by_run ON points (run);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
+_COLUMNS = (
+    "id, content_sha256, imported_utc, source, suite, suite_hash, scale, condition, virtual, started_utc, model, serial, drive_firmware,"
+    " profile, profile_hash, capacity_bytes, capture, uncertainty, document"
+)
+_STATED = "coalesce(json_extract(document, '$.virtual'), json_extract(document, '$.conditions.virtual'))"
+FROM_1 = f"""
+{_RUNS.replace("TABLE runs", "TABLE runs_2")}
+INSERT INTO runs_2 ({_COLUMNS}) SELECT {_COLUMNS.replace("virtual", _STATED)} FROM runs ORDER BY rowid;
+DROP TABLE runs;
+ALTER TABLE runs_2 RENAME TO runs;
+CREATE INDEX runs_by_suite ON runs (suite, suite_hash, scale);
+PRAGMA user_version = 2;
+"""
+"""Makes a store of version 1 one of version 2, with foreign keys off (https://sqlite.org/lang_altertable.html, making other kinds of
+changes)."""

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from ..errors import ResultsError
 from ..jsondata import JsonObject
+from ..origin import Origin, origin_of
 from . import provenance
 from .document import decode
 from .model import Run, parse
-from .schema import TABLES, VERSION
+from .schema import FROM_1, TABLES, VERSION
 
 _ID_DIGITS = 12
 
@@ -43,13 +44,19 @@ class Entry:
     suite_hash: str
     scale: float
     condition: str
-    virtual: bool
+    virtual: bool | None
+    """None: the document does not say."""
     started_utc: str
     model: str
     serial: str
     profile: str
     imported_utc: str
     n_lost: int
+
+    @property
+    def origin(self) -> Origin:
+        """Whether a drive was measured."""
+        return origin_of(self.virtual)
 
 
 class Store:
@@ -80,9 +87,23 @@ class Store:
             return
         if version > VERSION:
             raise ResultsError(f"{self.path} was written by a newer Wattbell (version {version}); update this one.")
+        if version == 1:
+            self._upgrade()
+            return
         if self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             raise ResultsError(f"{self.path} is a database of something else; give another with --store.")
         self._db.executescript(f"BEGIN;{TABLES}COMMIT;")
+
+    def _upgrade(self) -> None:
+        """From version 1, which called a run real where its document does not say: SQLite can only make a table anew without NOT NULL."""
+        try:
+            self._db.execute("PRAGMA foreign_keys = OFF")
+            self._db.executescript(f"BEGIN IMMEDIATE;{FROM_1}COMMIT;")
+        except sqlite3.OperationalError as error:
+            self._db.rollback()
+            text = f"{self.path} is of an older Wattbell and cannot be brought up to date ({error}); make it writable, or copy it."
+            raise ResultsError(text) from None
+        self._db.execute("PRAGMA foreign_keys = ON")
 
     def close(self) -> None:
         """Close the file."""
@@ -122,9 +143,9 @@ class Store:
             "suite_hash": run.suite_hash,
             "scale": run.scale,
             "condition": run.condition,
-            "virtual": int(run.virtual),
+            "virtual": run.origin.stated,
             "started_utc": document.get("started_utc"),
-            "model": run.title,
+            "model": run.drive_name,
             "serial": drive.get("serial"),
             "drive_firmware": drive.get("firmware"),
             "profile": run.profile,
@@ -180,7 +201,7 @@ class Store:
         started = run.document.get("started_utc")
         if not started:
             return
-        key = (run.suite, run.suite_hash, run.scale, run.condition, started, run.title, run.drive.get("serial"))
+        key = (run.suite, run.suite_hash, run.scale, run.condition, started, run.drive_name, run.drive.get("serial"))
         other = self._db.execute(
             "SELECT id FROM runs WHERE suite = ? AND suite_hash = ? AND scale = ? AND condition = ? AND started_utc = ?"
             " AND model = ? AND serial IS ?",
@@ -238,7 +259,7 @@ class Store:
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
             " FROM runs ORDER BY started_utc, rowid"
         ).fetchall()
-        return [Entry(row[0], row[1], row[2], row[3], row[4], bool(row[5]), *row[6:12]) for row in rows]
+        return [Entry(row[0], row[1], row[2], row[3], row[4], _as_bool(row[5]), *row[6:12]) for row in rows]
 
     def provenance(self, run_id: str) -> JsonObject:
         """Everything a run rests on, as JSON-able data."""
@@ -246,7 +267,7 @@ class Store:
         names = [column[0] for column in cursor.description]
         row = dict(zip(names, cursor.fetchone(), strict=True))
         del row["document"]
-        row["virtual"] = bool(row["virtual"])
+        row["virtual"] = _as_bool(row["virtual"])
         row["uncertainty"] = json.loads(row["uncertainty"]) if row["uncertainty"] else None
 
         def pairs(query: str) -> dict[str, str]:
@@ -259,3 +280,7 @@ class Store:
         lost = self._db.execute("SELECT test, kind, count FROM lost WHERE run = ?", (run_id,)).fetchall()
         row["lost"] = [{"test": test, "kind": kind, "count": n} for test, kind, n in lost]
         return row
+
+
+def _as_bool(value: int | None) -> bool | None:
+    return None if value is None else bool(value)

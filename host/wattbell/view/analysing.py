@@ -35,6 +35,7 @@ def energy_of(result: Analysis) -> JsonObject:
         "states": {
             "absent": found.get("absent"),
             "total": found["spans_total"],
+            "share": found["share"],
             "spans": [_span(span, asleep) for span in found["spans"]],
         },
         "phases": phases or [_phase(0, "whole capture", "", {**about, **result})],

@@ -14,6 +14,7 @@ from ..analysis.loss import lost_parts
 from ..analysis.names import admin_name, io_name
 from ..jsondata import JsonObject
 from ..measure.loss import LossBook
+from ..origin import origin_of_capture
 from ..present.around import around_rows
 from ..zoom import Zoom
 from .asked import Asked
@@ -65,6 +66,7 @@ def capture(asked: Asked) -> JsonObject:
         },
         "rail": {"interval": rail_about["interval_ticks"], "samples": rail_about["samples"]} if zoom.rail_bounds else None,
         "drive": meta.get("drive"),
+        "origin": {"mark": origin_of_capture(meta).mark, "words": origin_of_capture(meta).words},
         "conditions": [f"{name}: {text}" for name, text in around_rows(conditions)] + _notes(zoom),
         "loss": losses(zoom, first, last),
         "phases": [
@@ -98,7 +100,8 @@ def capture(asked: Asked) -> JsonObject:
 def _notes(zoom: Zoom) -> list[str]:
     conditions = zoom.capture.meta.get("conditions") or {}
     said = [str(note) for note in conditions.get("notes") or []]
-    return ["virtual rig"] * bool(conditions.get("virtual")) + said + zoom.notes * bool(len(zoom.commands))
+    warning = origin_of_capture(zoom.capture.meta).warning
+    return [warning] * bool(warning) + said + zoom.notes * bool(len(zoom.commands))
 
 
 def rail(asked: Asked) -> JsonObject:

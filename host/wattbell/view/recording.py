@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from ..capture import meta
 from ..capture.live import LiveReader
 from ..jsondata import JsonObject
+from ..origin import origin_of_capture
 from .asked import Asked
 from .plain import rounded, rounded_one
 
@@ -33,6 +34,7 @@ def capture(asked: Asked) -> JsonObject:
     end, latest = live.end, live.latest()
     about = meta.load(asked.shown.path)
     conditions = about.get("conditions") or {}
+    origin = origin_of_capture(about)
     anchor = about["clock"].get("utc_anchor")
     tick_s = live.tick_ps * 1e-12
     return {
@@ -52,7 +54,8 @@ def capture(asked: Asked) -> JsonObject:
         },
         "rail": None,
         "drive": about.get("drive"),
-        "conditions": ["virtual rig"] * bool(conditions.get("virtual")) + [str(note) for note in conditions.get("notes") or []],
+        "origin": {"mark": origin.mark, "words": origin.words},
+        "conditions": [origin.warning] * bool(origin.warning) + [str(note) for note in conditions.get("notes") or []],
         "loss": list(latest.lost) if latest else [],
         "phases": [],
         "classes": [],

@@ -9,6 +9,7 @@ import pytest
 from cocotbext.pcie.core.dllp import Dllp, DllpType
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 
+from tests import needs
 from tests.gateware.phy import transmitter as t
 
 # Control symbols at negative and positive disparity, abcdei fghj: table 3-4 of the Teledyne LeCroy serial decode manual
@@ -58,7 +59,7 @@ def test_control_symbols_are_the_published_ones():
 
 
 def test_data_symbols_are_those_of_another_implementation():
-    other = pytest.importorskip("encdec8b10b").EncDec8B10B  # PyPI, table from OpenCores
+    other = needs.library("encdec8b10b").EncDec8B10B  # PyPI, table from OpenCores
     for value in range(256):
         for disparity in (-1, 1):
             after, code = other.enc_8b10b(value, int(disparity > 0), 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +101,7 @@ def test_commands_options_and_choices(folder: Path) -> None:
     assert offered(folder, "trace", "make", "h") == ["heavy"]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.needs("bash")
 def test_bash_itself_gets_the_same(folder: Path) -> None:
     for words, at, wanted in (("run qu", 2, {"quick"}), ("analyze be", 2, {"before"}), ("run mine --tests", 4, {"first", "second"})):
         script = BASH.format(words=f"wattbell {words}", at=at)

@@ -6,16 +6,15 @@ in them, and unmodified setpci writes to them. What the hardware does when Retra
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
+
+from tests import needs
 
 PORT, DRIVE = "0000:00:1c.4", "0000:3b:00.0"
 _CAP, _SUB = 0x70, 0x1C0
@@ -41,13 +40,8 @@ sys.exit(done.returncode)
 
 
 def pciutils(name: str) -> str:
-    """Path of the real program; the test is skipped without it, but not in CI."""
-    found = shutil.which(name, path=f"{os.environ['PATH']}:/sbin:/usr/sbin")
-    if found is None:
-        if os.environ.get("CI"):
-            raise AssertionError(f"{name} is missing: apt-get install pciutils")
-        pytest.skip(f"needs {name} of pciutils")
-    return found
+    """Path of the real program."""
+    return needs.program(name)
 
 
 class Slot:

@@ -88,7 +88,7 @@ def test_jobs_that_go_on_without_the_drive_are_ended(lab: Lab) -> None:
     assert time.monotonic() - began < 40
 
 
-@pytest.mark.skipif(shutil.which("fio") is None, reason="without fio")
+@pytest.mark.needs("fio")
 def test_fio_makes_no_file_of_a_drive_that_has_gone(lab: Lab) -> None:
     """Which would lie in memory, grow to the size of the drive, and be measured."""
     lab.tools = Tools({"nvme": str(lab.root / "nvme"), "fio": str(shutil.which("fio"))})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from wattbell.drive.tools import Tools
 from wattbell.errors import WattbellError
 from wattbell.measure.fiojson import load_jobs
 from wattbell.suites.step import Rest, Step
+
+from tests import needs
 
 JOB = """[global]
 filename=${WATTBELL_DRIVE}
@@ -37,8 +38,7 @@ number_ios=7
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
-    if shutil.which("fio") is None and not os.environ.get("CI"):
-        pytest.skip("needs fio")
+    needs.program("fio")
     drive = tmp_path / "drive"
     drive.write_bytes(bytes(1 << 20))
     nvme = tmp_path / "nvme"

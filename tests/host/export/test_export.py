@@ -2,8 +2,6 @@
 
 import csv
 import io
-import os
-import shutil
 import subprocess
 import zipfile
 
@@ -22,7 +20,7 @@ from wattbell_spec.wire import CommandFlag, EventType, Kind
 from tests.host.analysis.test_page import everything
 
 MS = 1_000_000
-needs_sigrok = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+needs_sigrok = pytest.mark.needs("sigrok-cli")
 
 
 @pytest.fixture

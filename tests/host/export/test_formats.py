@@ -109,6 +109,7 @@ def test_jls_has_the_samples_and_its_phases_and_events_as_annotations(capture, t
     assert np.isnan(capture.rail.power(low, high)).sum() == 100
     line, text = pyjls.AnnotationType.VMARKER, pyjls.AnnotationType.TEXT
     assert notes(path) == [
+        (0, text, "MODEL: computed on the virtual rig, not measured"),
         (0, line, "1a"), (0, text, "CLKREQ# released"), (100, text, "CLKREQ# asserted"), (300, text, "link L1.2"), (350, line, "1b"),
     ]  # fmt: skip
     assert not list(tmp_path.glob(".*")), "no scratch is left"
@@ -228,7 +229,7 @@ def test_vcd_as_wellen_reads_it(capture, tmp_path):
     assert "write_cid_4_lba_65535_131072_B" in texts
 
 
-@pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+@pytest.mark.needs("sigrok-cli")
 def test_vcd_as_sigrok_reads_its_pins(capture, tmp_path):
     path = written(capture, "vcd", tmp_path)
     command = ["sigrok-cli", "-i", path, "-I", "vcd:downsample=1000", "-O", "csv"]

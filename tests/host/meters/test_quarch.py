@@ -7,10 +7,11 @@ import pytest
 from wattbell.errors import RigError, UsageError
 from wattbell.meters.meter import open_meter
 
+from tests import needs
 from tests.host.meters.measuring import joined, measured, until_lost
 from tests.host.meters.qis_server import Qis
 
-pytest.importorskip("quarchpy")
+needs.library("quarchpy")
 MODULE = "quarch:USB::QTL2312-01-017@127.0.0.1"
 ACCURACY = "gain=0.01,offset=1e-4"
 INTERVAL = 100_000

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
@@ -37,7 +35,7 @@ setTimeout(() => {
 </script>"""
 
 
-@pytest.mark.skipif(not shutil.which("chromium") and not os.environ.get("CI"), reason="chromium is not installed")
+@pytest.mark.needs("chromium")
 def test_no_name_lies_on_another_or_on_a_point(tmp_path: Path) -> None:
     run = next(run for run in reference_set() if run.profile == "intel-660p-1tb")
     [html] = write_suite_page([run], tmp_path / "page.html", plots=False)

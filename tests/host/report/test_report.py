@@ -2,9 +2,7 @@
 
 import csv
 import json
-import os
 import re
-import shutil
 import subprocess
 from html import unescape
 
@@ -115,7 +113,7 @@ def browsed(tmp_path_factory):
     return json.loads(unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)[1])), done.stdout
 
 
-in_a_browser = pytest.mark.skipif(not shutil.which("chromium") and not os.environ.get("CI"), reason="chromium is not installed")
+in_a_browser = pytest.mark.needs("chromium")
 
 
 @in_a_browser

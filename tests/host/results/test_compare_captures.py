@@ -92,7 +92,7 @@ def test_the_difference_is_that_of_the_two_analyses(captures: tuple[Path, Path],
 
 def test_it_is_printed_with_names_as_they_stand(captures: tuple[Path, Path], wattbell: Any) -> None:
     text = wattbell("compare", *captures, "--no-plots", "--out", "c.html")
-    assert f"A: unknown drive #1 ({captures[0]})" in text.replace("\n", ""), "captures of one drive are told apart"
+    assert f"A: unknown drive #1 (model) ({captures[0]})" in text.replace("\n", ""), "captures of one drive are told apart"
     assert MARKUP in text and "Energy of one command, B against A" in text
     (line,) = [line for line in text.splitlines() if "read 4 KiB" in line and "B higher" in line]
     assert re.fullmatch(r"  read 4 KiB\s+149.\d+\(\d+\) µJ\s+179.\d+\(\d+\) µJ\s+\+29.99\(\d+\) µJ\s+1.20\d+\(\d+\)\s+B higher\s*", line), (

@@ -165,7 +165,7 @@ def test_a_suite_page_holds_nothing_but_text_of_the_data(stranger: Any, tmp_path
     for name, change in (("hostile", hostile), ("harmless", harmless)):
         runs = [read_run(stranger(f"{name}{i}", change, drive)) for i, drive in enumerate(drives)]
         pages.append(write_suite_page(runs, tmp_path / f"{name}.html", plots=False)[0].read_text(encoding="utf-8"))
-    data = same_page(*pages, "P", "B", "C")
+    data = same_page(*pages, "P", "B", "C", "O")
     labels_are_text(data)
 
 
@@ -241,7 +241,7 @@ def test_a_report_holds_nothing_but_text_of_the_data(capture: Path, tmp_path: Pa
         spoil_capture(capture, change)
         opened = open_capture(capture)
         pages.append(write_report(opened, figures_of(opened), tmp_path / f"{name}.html", name == "hostile").read_text(encoding="utf-8"))
-    labels_are_text(same_page(*pages, "P", "B", "D", "C", "VIEW"))
+    labels_are_text(same_page(*pages, "P", "B", "D", "C", "O", "VIEW"))
     for picture in (tmp_path / "hostile-plots").glob("*.svg"):
         ElementTree.parse(picture)
 

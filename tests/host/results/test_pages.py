@@ -13,7 +13,7 @@ import pytest
 from wattbell.errors import ResultsError
 from wattbell.present.chart import Bars, Chart, Panel, spread
 from wattbell.present.colours import BACKGROUND
-from wattbell.present.suite.entities import entities, mixtures, stamp
+from wattbell.present.suite.entities import entities, mixtures, named, stamp
 from wattbell.present.table import Table
 from wattbell.report.suite import comparable, sections, write_suite_page
 from wattbell.results import Store, read_run
@@ -72,17 +72,17 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
     made = sections(runs)
     depths = chart(made, "anandtech-2018-sustained-random-read-by-qd")
     rate, power, efficiency = depths.panels
-    full = next(line for line in rate.lines if line.label == "Crucial P1 1TB, full")
+    full = next(line for line in rate.lines if line.label == "Crucial P1 1TB (model), full")
     test = runs[1].test("sustained-random-read", "full")
     assert test is not None
     assert [q.value for _, q in test.over("qd", "mb_per_s")] == full.y
     assert full.x == [1, 2, 4, 8, 16, 32] and full.dashed and full.lost
     assert (rate.y.title, power.y.title, efficiency.y.title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
     bars = chart(made, "anandtech-2018-idle-settled-second-half-of-the-idle-time-w")
-    assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB", "Crucial P1 1TB"], "the least power first"
+    assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB (model)", "Crucial P1 1TB (model)"], "the least power first"
     both = chart(made, "anandtech-2018-sustained-random-read-mean-of-qd1-2-4-mb-s-w")
     assert "mean of ratios" in both.title and all(b.remark.startswith("ratio of means: ") for b in both.bars)
-    (fill,) = [p for p in chart(made, "anandtech-2018-whole-drive-fill-rate").panels if p.title == "Intel SSD 660p 1TB"]
+    (fill,) = [p for p in chart(made, "anandtech-2018-whole-drive-fill-rate").panels if p.title == "Intel SSD 660p 1TB (model)"]
     assert (fill.marks[0].x, fill.marks[0].u) == (140.0, 1.2)
 
 
@@ -148,12 +148,12 @@ def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], sample
     assert [r.document["started_utc"][:10] for r in others] == ["2026-11-22"], "of each drive the latest, and not this one again"
     bars = chart(sections([run], others), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
     assert [(b.label, b.colour == BACKGROUND) for b in bars[:2]] == [
-        ("Intel Optane SSD 900p 280GB", True),
-        ("Intel Optane SSD 900p 280GB, full", True),
+        ("Intel Optane SSD 900p 280GB (model)", True),
+        ("Intel Optane SSD 900p 280GB (model), full", True),
     ]
     assert [b.value.value for b in bars] == sorted((b.value.value for b in bars), reverse=True)
     text = html.read_text(encoding="utf-8")
-    assert "Grey, from the store, same job files and scale: Intel Optane SSD 900p 280GB." in text
+    assert "Grey, from the store, same job files and scale: Intel Optane SSD 900p 280GB (model)." in text
 
 
 def test_notes_are_said_once_and_a_run_that_stopped_says_so(samples: Any, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_notes_are_said_once_and_a_run_that_stopped_says_so(samples: Any, tmp_pa
     html, *_ = write_suite_page([made("a", "intel-660p-1tb", 1), made("b", "crucial-p1-1tb", 2)], tmp_path / "p.html", plots=False)
     text = html.read_text(encoding="utf-8")
     assert text.count("no steady state within 25 rounds") == 1
-    assert "Intel SSD 660p 1TB, Crucial P1 1TB: IOPS: no steady state" in text
+    assert "Intel SSD 660p 1TB (model), Crucial P1 1TB (model): IOPS: no steady state" in text
     assert text.index("no steady state") < text.index("<details class=notes>") < text.index("busy for 50.0%")
     assert text.count("tests are missing") == 1 and "interrupted; 1 of 2 tests are missing" in text
 
@@ -185,14 +185,50 @@ def test_mixtures_are_said(folders: dict[str, Path], samples: Any, tmp_path: Pat
     text = html.read_text(encoding="utf-8")
     assert "not simply comparable" in text and "SCALED ×0.01" in text
     assert "(scaled ×0.01)" in text, "the label of a scaled run says so wherever it stands"
-    assert stamp([runs["scaled"]]) == "drive models on the virtual rig · SCALED ×0.01"
+    assert stamp([runs["scaled"]]) == "MODEL: computed on the virtual rig, not measured · SCALED ×0.01"
 
 
-def test_labels_are_unique_and_a_drive_keeps_its_colour(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
+def test_two_runs_of_a_drive_have_colours_of_their_own(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
     again = read_run(samples.write_results(tmp_path / "again", started_utc="2026-11-22T10:00:00+00:00"))
     found = entities([read_run(folders["660p"]), again, read_run(folders["p1"])])
     assert len({e.label for e in found}) == len(found) == 6
+    assert len({e.colour for e in found}) == 3
+    assert all(len({e.colour for e in found if e.run is run}) == 1 for run in {id(e.run): e.run for e in found}.values())
+
+
+def test_a_drive_keeps_its_colour_from_suite_to_suite(folders: dict[str, Path]) -> None:
+    found = entities([read_run(folders["660p"]), read_run(folders["600p"]), read_run(folders["600p-2014"])])
+    assert len({e.colour for e in found if e.run.suite.startswith("consistency")}) == 1
     assert len({e.colour for e in found}) == 2
+
+
+def test_another_firmware_is_another_colour_and_stands_in_the_label(samples: Any, tmp_path: Path) -> None:
+    runs = []
+    for name, version in (("old", "001C"), ("new", "004C")):
+        folder = samples.write_results(tmp_path / name, started_utc=f"2026-11-2{len(runs)}T10:00:00+00:00")
+        document = json.loads((folder / "results.json").read_text())
+        document["drive"]["firmware"] = version
+        (folder / "results.json").write_text(json.dumps(document))
+        runs.append(read_run(folder))
+    first, second = named(runs)
+    assert first[0] == "Intel SSD 660p 1TB, firmware 001C (model)" and second[0] == "Intel SSD 660p 1TB, firmware 004C (model)"
+    assert first[1] != second[1]
+    bars = chart(sections(runs), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
+    assert len({bar.colour for bar in bars}) == 2 and {bar.label.split(", ")[1] for bar in bars} == {
+        "firmware 001C (model)",
+        "firmware 004C (model)",
+    }
+
+
+def test_no_two_of_forty_drives_have_one_colour(samples: Any, tmp_path: Path) -> None:
+    runs = []
+    for number in range(40):
+        folder = samples.write_results(tmp_path / str(number), tests=[])
+        document = json.loads((folder / "results.json").read_text())
+        document["drive"] |= {"model": f"Drive {number}", "serial": str(number), "title": None}
+        (folder / "results.json").write_text(json.dumps(document))
+        runs.append(read_run(folder))
+    assert len({colour for _, colour in named(runs)}) == 40
 
 
 def test_pictures_carry_the_stamp(folders: dict[str, Path], samples: Any, tmp_path: Path) -> None:
@@ -200,7 +236,7 @@ def test_pictures_carry_the_stamp(folders: dict[str, Path], samples: Any, tmp_pa
     _, *pictures = write_suite_page([run], tmp_path / "out")
     assert {p.suffix for p in pictures} == {".png", ".svg"}
     whole = next(p for p in pictures if p.name == "consistency-2016-whole-run.svg").read_text(encoding="utf-8")
-    assert "SCALED ×0.5" in whole and "drive models on the virtual rig" in whole
+    assert "SCALED ×0.5" in whole and "MODEL: computed on the virtual rig, not measured" in whole
     assert pictures[0].with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wattbell.origin import Origin
 from wattbell.present.chart import Bars, Section
 from wattbell.present.colours import BACKGROUND
 from wattbell.report.suite import sections, write_suite_page
@@ -25,7 +26,7 @@ def test_it_is_of_this_version() -> None:
     hashes = {run.profile: run.drive["profile_hash"] for run in reference_set()}
     assert set(hashes) == {entry["profile"] for entry in known_profiles()}
     for run in reference_set():
-        assert run.virtual and not run.scaled and not run.lost and run.title.endswith(" (model)") and not run.missing
+        assert run.origin is Origin.VIRTUAL and not run.scaled and not run.lost and run.title.endswith(" (model)") and not run.missing
     for name, known in hashes.items():
         content = (simulator.profiles_dir() / f"{name}.toml").read_bytes()
         assert known == f"sha256:{sha256(content).hexdigest()}", f"the profile {name} was changed: make reference"

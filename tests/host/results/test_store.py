@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from wattbell.errors import ResultsError
+from wattbell.origin import Origin
 from wattbell.results import Store, read_run
 from wattbell.results.load import resolve
 from wattbell.results.model import parse
@@ -196,7 +197,48 @@ def test_any_json_parses_or_is_refused(key: str, test_key: str, value: Any, inne
         assert "here" in str(error)
         return
     assert run.title and run.scale > 0
-    assert len(run.content_hash) == 64 and run.virtual in (True, False)
+    assert len(run.content_hash) == 64 and run.origin in Origin
     assert all(run.lost.values()) and all(run.versions.values()) and run.profile != ""
     for test in run.tests:
         assert test.n_lost >= 0
+
+
+VERSION_1 = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, content_sha256 TEXT NOT NULL UNIQUE, imported_utc TEXT NOT NULL, source TEXT NOT NULL, suite TEXT NOT NULL,
+    suite_hash TEXT NOT NULL, scale REAL NOT NULL, condition TEXT NOT NULL, virtual INTEGER NOT NULL, started_utc TEXT,
+    model TEXT NOT NULL, serial TEXT, drive_firmware TEXT, profile TEXT, profile_hash TEXT, capacity_bytes INTEGER, capture TEXT,
+    uncertainty TEXT, document TEXT NOT NULL
+) STRICT;
+CREATE TABLE versions (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, part TEXT NOT NULL, version TEXT NOT NULL) STRICT;
+CREATE TABLE jobs (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, file TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT;
+CREATE TABLE conditions (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, name TEXT NOT NULL, value TEXT NOT NULL) STRICT;
+CREATE TABLE lost (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, test TEXT, kind TEXT NOT NULL, count INTEGER NOT NULL) STRICT;
+CREATE INDEX runs_by_suite ON runs (suite, suite_hash, scale);
+PRAGMA user_version = 1;
+"""
+
+
+def test_an_older_store_is_brought_up_to_date_and_does_not_call_the_silent_real(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    db = sqlite3.connect(path)
+    db.executescript(VERSION_1)
+    stated = {"a1": {"virtual": True}, "b2": {"virtual": False}, "c3": {}, "d4": {"conditions": {"virtual": True}}}
+    for run, more in stated.items():
+        document = json.dumps({"format": 1, "suite": "s", "suite_hash": "h", "drive": {"model": "M"}, "tests": [], **more})
+        row = (run, run, "2026", "x", "s", "h", 1.0, "", int(more.get("virtual", False)), None, "M", *[None] * 7, document)
+        db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * 19)})", row)
+        db.execute("INSERT INTO versions VALUES (?, 'host', '0.1')", (run,))
+    db.commit()
+    db.close()
+    with Store(path) as store:
+        assert {entry.id: entry.virtual for entry in store.entries()} == {"a1": True, "b2": False, "c3": None, "d4": True}
+        assert [entry.id for entry in store.entries()] == list(stated)
+        assert store.provenance("c3")["virtual"] is None and store.provenance("c3")["versions"] == {"host": "0.1"}
+        assert store.get("c3").title == "M (origin unknown)" and store.get("b2").title == "M" and store.get("d4").title == "M (model)"
+        store.delete("a1")
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT count(*) FROM versions WHERE run = 'a1'").fetchone() == (0,), "what belongs to a run goes with it"
+    assert db.execute("PRAGMA foreign_key_check").fetchall() == [] and db.execute("PRAGMA user_version").fetchone() == (2,)
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL")}
+    assert names == {"runs", "versions", "jobs", "conditions", "lost", "runs_by_suite"}

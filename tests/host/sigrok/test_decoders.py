@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from wattbell_spec.wire import CommandFlag, EventType
 from tests.host.wire import encoder
 
 US, MS = 1_000, 1_000_000
-pytestmark = pytest.mark.skipif(not shutil.which("sigrok-cli") and not os.environ.get("CI"), reason="sigrok-cli is not installed")
+pytestmark = pytest.mark.needs("sigrok-cli")
 
 Annotation = tuple[int, int, str]
 

@@ -15,6 +15,8 @@ from wattbell.suites.manifest import load_suite, parse_manifest
 from wattbell.suites.units import size_bytes
 from wattbell.virtual import simulator
 
+from tests import needs
+
 GIB = 1 << 30
 # The published table (docs/methodology.md): block, depths, write shares, span, sections, amount each, run time.
 TABLE = {
@@ -95,10 +97,7 @@ ALL_JOBS = [path for name in suite_names() for path in sorted((DATA / name).glob
 
 
 def test_fio_itself_takes_every_job_file(tmp_path: Path) -> None:
-    fio = shutil.which("fio")
-    if fio is None and not os.environ.get("CI"):
-        pytest.skip("needs fio")
-    assert fio is not None
+    fio = needs.program("fio")
     drive = tmp_path / "drive"
     with drive.open("wb") as stream:
         stream.truncate(1_024_209_543_168)
@@ -115,9 +114,7 @@ def test_the_drive_model_takes_every_job_file() -> None:
     try:
         program = simulator.find_program("wattbell-ssd")
     except SimError:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip("needs `make sim`")
+        needs.built(False, "make sim")
     told = subprocess.run([program, "check", *ALL_JOBS], capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +16,8 @@ from wattbell.suites.jobs import OPTIONS, of_a_suite, scaled, sections
 from wattbell.suites.listing import DATA
 from wattbell.suites.manifest import load_suite, parse_manifest
 from wattbell.suites.plan import choose_tests
+
+from tests import needs
 
 GOOD = "[global]\nfilename=${WATTBELL_DRIVE}\nioengine=libaio\ndirect=1\n[a]\nrw=randread\nbs=4k\n"
 IDLE = {"id": "a", "name": "A", "kind": "idle", "conditions": ["empty"], "idle_s": 1.0}
@@ -96,10 +96,7 @@ def test_a_job_that_names_no_drive_is_refused_on_a_real_one(tmp_path: Path) -> N
 
 
 def test_fio_itself_knows_every_option_on_the_list() -> None:
-    fio = shutil.which("fio")
-    if fio is None and not os.environ.get("CI"):
-        pytest.skip("needs fio")
-    assert fio is not None
+    fio = needs.program("fio")
     for option in OPTIONS:
         told = [
             subprocess.run([fio, f"--{how}{option}"], capture_output=True, text=True, check=False).stdout

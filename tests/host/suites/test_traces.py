@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -19,6 +17,8 @@ from wattbell.hostlog.iolog import parse_iolog, read_iolog, write_iolog
 from wattbell.suites.traces.blkparse import parse_blkparse, read_blkparse
 from wattbell.suites.traces.generate import footprint_bytes, make_trace
 from wattbell.suites.traces.statistics import statistics
+
+from tests import needs
 
 K = 1024
 # As published: reads, writes, GB read, GB written, sizes (0: below 4 KiB), sequential share.
@@ -121,10 +121,7 @@ def test_a_trace_is_reproducible_and_refuses_to_be_tiny(tmp_path: Path) -> None:
 
 
 def fio(folder: Path, *arguments: str) -> dict[str, Any]:
-    program = shutil.which("fio")
-    if program is None and not os.environ.get("CI"):
-        pytest.skip("needs fio")
-    assert program is not None
+    program = needs.program("fio")
     common = ("--name=j", "--ioengine=psync", "--size=1m", "--output-format=json")
     told = subprocess.run([program, *common, *arguments], capture_output=True, text=True, cwd=folder)
     assert told.returncode == 0, told.stderr + told.stdout

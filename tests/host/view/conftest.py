@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from wattbell.view.shown import Shown, align
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import EventType, Kind, LinkState
 
+from tests import needs
 from tests.host.conftest import MS, Builder
 
 with warnings.catch_warnings():
@@ -76,8 +76,7 @@ def ask(client: TestClient) -> Ask:
 # -- the page in a browser -------------------------------------------------------------------------------------------
 
 
-CHROMIUM = shutil.which("chromium")
-in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
+in_a_browser = pytest.mark.needs("chromium")
 
 
 @dataclass
@@ -100,7 +99,7 @@ def serve(*paths: Path, at: str | None = None) -> tuple[ViewServer, threading.Th
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=needs.program("chromium"), args=["--no-sandbox"])
         yield browser
         browser.close()
 

@@ -289,3 +289,52 @@ def test_the_row_can_be_put_away(opened: Opened) -> None:
     page.get_by_role("checkbox", name="Power states").check()
     settled(page)
     assert page.is_visible("[data-row='states']") and colour_at(page, 1300 * MS)[3] > 0
+
+
+# -- one share of time everywhere ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def late_rail(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """10 s, in which the rail begins after 1 s: PS0 to 2 s and from 8 s, PS3 for the 6 s between. Nobody knows the first second."""
+    made = Builder(tmp_path_factory.mktemp("late") / "capture")
+    made.levels += [(1000 * MS, 0.5), (2000 * MS, 0.03), (8000 * MS, 0.5)]
+    made.hole = (0, 1000 * MS)
+    made.phase(1, 10 * MS, 9990 * MS, "all")
+    made.events += [(2000 * MS, EventType.LINK, int(LinkState.L1_2), 0), (8000 * MS, EventType.LINK, int(LinkState.L0), 0)]
+    made.events += [(10_000 * MS - 1, EventType.CLKREQ, 0, 0), (0, EventType.CLKREQ, 0, 0)]
+    made.command(8000 * MS, 5 * MS)
+    made.write(10_000 * MS)
+    return made.path
+
+
+def test_the_share_of_a_state_is_of_the_captures_time_wherever_it_stands(late_rail: Path) -> None:
+    from wattbell.present.capture.tables import states
+    from wattbell.results.from_capture import run_from_capture
+    from wattbell.view.analysing import energy_of
+
+    result = figures_of(open_capture(late_rail))
+    found = result["power_states"]
+    energy = run_from_capture(late_rail).energy
+    assert energy is not None
+    rows = {row[0]: row[2] for row in states(found).rows}
+    for label, time_s in found["time_s"].items():
+        by_hand = time_s / 10.0
+        assert found["share"][label] == pytest.approx(by_hand, rel=1e-6)
+        assert rows[label] == f"{100 * by_hand:.1f} %"
+        assert next(one.share for one in energy.states if one.label == label) == pytest.approx(by_hand, rel=1e-6)
+        assert energy_of(result)["states"]["share"][label] == pytest.approx(by_hand, rel=1e-6)
+
+
+@in_a_browser
+def test_the_share_on_the_page_is_that_of_the_report(opened: Opened, late_rail: Path) -> None:
+    server, thread = serve(late_rail)
+    page = shown(opened(url=server.url))
+    shares = figures_of(open_capture(late_rail))["power_states"]["share"]
+    told = {
+        one.get_attribute("data-state"): float(one.get_attribute("data-share") or "nan")
+        for one in page.locator("#energy dd[data-state]").all()
+    }
+    assert told == {label: pytest.approx(100 * share) for label, share in shares.items()}
+    server.stop()
+    thread.join(10)

@@ -51,3 +51,20 @@ def test_the_browser_is_led_to_the_page_by_a_private_file(tmp_path: Path, how: s
         _, said = process.communicate()
     assert process.returncode == 0, said
     assert not page.exists() and list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["file", "folder"])
+def test_a_folder_that_is_in_use_is_refused_without_advice_that_does_not_apply(tmp_path: Path, there: str) -> None:
+    """`wattbell record` has --force; `wattbell view` has not."""
+    place = tmp_path / "out"
+    if there == "folder":
+        place.mkdir()
+        (place / "notes").write_text("mine")
+    else:
+        place.write_text("mine")
+    command = [sys.executable, "-m", "wattbell", "view", "/dev/null", "--out", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 2 and "exists already" in told and "another folder with --out" in told
+    assert "--force" not in told and "Traceback" not in told
+    assert (place / "notes" if there == "folder" else place).read_text() == "mine"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from wattbell.capture import Capture, CaptureWriter, blocks
 from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType
@@ -484,6 +485,91 @@ def test_many_commands_are_a_density_fewer_are_points_and_few_are_bars(opened: O
     finally:
         server.stop()
         thread.join(10)
+
+
+CLKREQ_HIGH = 320 * MS
+
+
+def level_at(tick: float) -> str:
+    """CLKREQ# of :func:`write`."""
+    return "CLKREQ# high" if tick >= CLKREQ_HIGH else "CLKREQ# low"
+
+
+def power_at(tick: float) -> set[float]:
+    """Power in W that :func:`write` put at ``tick`` (in capture's time) or 1 ms around."""
+    found = set()
+    for near in (tick - MS, tick, tick + MS):
+        if near < 100 * MS:
+            found.add(0.5)
+        elif near >= 300 * MS:
+            found.add(0.25)
+        else:
+            found.add(round(1.0 + 0.05 * (int((near - 100 * MS) // (5 * MS)) % 7), 3))
+    return found
+
+
+def watts(chip: str) -> float:
+    """The mean in W of a chip such as ``Power 500.0 mW (499.9 mW … 500.1 mW)``."""
+    found = re.search(r"([\d.]+)\s(m?)W", chip)
+    assert found is not None, chip
+    return float(found[1]) * (1e-3 if found[2] else 1.0)
+
+
+def test_after_a_jump_the_values_are_those_below_the_pointer(opened: Opened, served: Served) -> None:
+    page = opened()
+    page.locator("#stage").focus()
+    page.mouse.move(*place_of(page, 40 * MS, "power"))
+    x = place_of(page, 40 * MS, "power")[0]
+    box = page.locator("#lines").bounding_box()
+    assert box is not None
+    seen = set()
+    for key in ("p", "p", "g", "e", "n", "ArrowRight", "-", "Home", "Backspace"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(150)
+        settled(page)
+        begin, end = view_of(page)
+        tick = begin + (x - box["x"]) / box["width"] * (end - begin)
+        told = seconds(page.inner_text("#time b >> nth=0"))
+        assert told == pytest.approx(tick * 1e-9, abs=(end - begin) / box["width"] * 1e-9 + 1e-9), key  # a pixel
+        at = tick + served.origin
+        chip = page.inner_text("[data-row='power'] .chip")
+        assert level_at(at) in page.inner_text("[data-row='levels'] .chip"), key
+        if HOLE[0] - 2 * MS < at < HOLE[1] + 2 * MS:
+            continue
+        assert any(watts(chip) == pytest.approx(value, rel=0.08) for value in power_at(at)), (key, chip, at)
+        seen.add((watts(chip), level_at(at)))
+    assert len(seen) >= 4  # the jumps went to places that differ
+
+
+def test_until_the_answer_has_come_a_row_says_nothing_of_another_place(opened: Opened) -> None:
+    page = opened("#t=10000000,20000000")
+    page.mouse.move(*place_of(page, 15 * MS, "power"))
+    expect(page.locator("[data-row='power'] .chip")).to_contain_text("500")
+    held: list[Route] = []
+    holding = True
+    page.route("**/rail?*", lambda route: held.append(route) if holding else route.continue_())
+    page.evaluate("location.hash = 't=340000000,350000000'")
+    expect(page.locator("#time")).to_contain_text("345")
+    expect(page.locator("[data-row='power'] .chip")).not_to_contain_text("W")
+    holding = False
+    while held:
+        held.pop().continue_()
+    settled(page)
+    expect(page.locator("[data-row='power'] .chip")).to_contain_text("250")
+
+
+def test_the_tip_is_of_the_place_below_the_pointer(opened: Opened) -> None:
+    page = opened()
+    box = page.locator("[data-row='phases']").bounding_box()
+    assert box is not None
+    page.mouse.move(place_of(page, 150 * MS, "phases")[0], box["y"] + 34)
+    assert MARKUP in page.inner_text("#tip")
+    page.evaluate("location.hash = 't=210000000,280000000'")
+    page.wait_for_selector("body[data-drawn='210000000,280000000']")
+    assert "reads, second half" in page.inner_text("#tip")
+    page.evaluate("location.hash = 't=310000000,380000000'")
+    page.wait_for_selector("body[data-drawn='310000000,380000000']")
+    assert page.is_hidden("#tip")
 
 
 SPANS = [(0, 24 * 3600 * 10**9), (5 * 3600 * 10**9, 3 * 10**9), (86_399_500_000_123, 20), (12 * 10**9, 5 * 10**8), (61_234_567_000, 800)]

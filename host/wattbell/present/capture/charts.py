@@ -164,10 +164,17 @@ def energy_bars(result: Analysis) -> dict[str, Bars]:
             if fig.value is not None
         ]
         if bars:
-            out[key] = Bars(f"energy-{key}", title, "J", sorted(bars, key=lambda bar: -bar.value.value)[:_MOST_BARS], better="lower")
+            kept = sorted(bars, key=lambda bar: -bar.value.value)[:_MOST_BARS]
+            out[key] = Bars(f"energy-{key}", _cut(title, "largest", len(kept), len(bars)), "J", kept, better="lower")
     if stack:
-        out["stack"] = Bars("energy-stack", "Where the energy of each phase went", "J", stack[:_MOST_BARS], better="")
+        title = _cut("Where the energy of each phase went", "first", len(stack[:_MOST_BARS]), len(stack))
+        out["stack"] = Bars("energy-stack", title, "J", stack[:_MOST_BARS], better="")
     return out
+
+
+def _cut(title: str, which: str, shown: int, there: int) -> str:
+    """The title, which says so where a chart shows only some of what there is."""
+    return title if shown == there else f"{title}: the {which} {shown} of {there}"
 
 
 def _height(looks: Mapping[int, Look]) -> int:

@@ -12,7 +12,7 @@ from wattbell.measure.latency import QUANTILES
 from wattbell.present.colours import Look
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
-from wattbell.text import NOTHING, clip, count, duration, si, signed, size_bytes
+from wattbell.text import NOTHING, clip, count, duration, percent, si, signed, size_bytes
 
 _NAMES = 40
 """Length of a list of names, beyond which the rest is only counted."""
@@ -275,7 +275,8 @@ def _percent(probability: float) -> str:
 def states(found: Mapping[str, Any]) -> Table:
     """In which state the drive was for how long."""
     times = found.get("time_s") or {}
-    total = sum(times.values())
+    shares = found.get("share") or {}
+    listed, every = len(found["spans"]), found.get("spans_total", len(found["spans"]))
     rows: list[Row] = []
     for label, time_s in times.items():
         spans = [s for s in found["spans"] if s["label"] == label]
@@ -287,10 +288,10 @@ def states(found: Mapping[str, Any]) -> Table:
             [
                 label,
                 duration(time_s, 3),
-                f"{time_s / total:.1%}" if total else NOTHING,
+                percent(shares[label], 1) if label in shares else NOTHING,
                 NOTHING if not weight else _percent(sum(p * d for p, d in known) / weight),
                 NOTHING if mean is None else si(mean, "W", 3),
-                str(len(spans)),
+                str(len(spans)) if listed == every else f"≥ {len(spans)}",
                 muted(_some(list(dict.fromkeys(str(s["why"]) for s in spans)))),
             ]
         )
@@ -300,8 +301,11 @@ def states(found: Mapping[str, Any]) -> Table:
     )  # fmt: skip
     explained = (
         "Change points of the rail between commands, with the link's state, what the host asked for, and how long the next command "
-        "waited. The probability is that the label is right, weighted by time; where the evidence is thin the label is unknown."
+        "waited. The share is of all of the capture's time. The probability is that the label is right, weighted by time; where the "
+        "evidence is thin the label is unknown."
     )
+    if listed < every:
+        explained += f" Probability, level and times are of the first {listed} of {every} spans."
     return Table("Power states", columns, rows, "from change points of the rail, the link and the wire", explained)
 
 
@@ -459,7 +463,7 @@ def owed(phases: Phases) -> Table:
             [
                 str(phase["name"]),
                 cell(bound, _given(left["energy_j"], 1e3, "mJ")),
-                f"{100 * left['share'].known:.3g} %" if left.get("share") and left["share"].value is not None else NOTHING,
+                f"{100 * left['share'].known:z.3g} %" if left.get("share") and left["share"].value is not None else NOTHING,
                 duration(left["back_s"], 3) if left["back"] else f"> {duration(left['rest_s'], 3)}",
                 figure(own.get("mb_per_s_per_w")),
                 cell("" if left["back"] else "≤ ", figure(left.get("mb_per_s_per_w"))),
@@ -504,7 +508,7 @@ def truth(found: Mapping[str, Any] | None) -> Table:
         if "energy_error" in row:
             cells = [
                 si(row["energy_truth_j"], "J", 5),
-                f"{row['energy_error'] * 100:+.4f} %".replace("-", "−"),
+                percent(row["energy_error"], 4, sign=True),
                 signed(row["mean_error_w"], "W"),
                 si(row["mean_limit_w"], "W", 3),
             ]

@@ -10,6 +10,7 @@ from wattbell.analysis.link import describe
 from wattbell.analysis.loss import lost_parts
 from wattbell.analysis.result import Analysis
 from wattbell.measure.instruments import NO_COMMANDS
+from wattbell.origin import Origin, origin_of_capture
 from wattbell.present.around import around_rows
 from wattbell.present.capture.tables import all_tables, truth_lines
 from wattbell.present.terminal import DIM, WholeText, drawn, words
@@ -19,13 +20,16 @@ from wattbell.text import concise, count, duration, si
 def _header(result: Analysis) -> list[Text]:
     about = result["capture"]
     drive, conditions, rail = about.get("drive") or {}, about.get("conditions") or {}, about["rail"]
+    origin = origin_of_capture(about)
     name = Text(drive.get("model") or "unknown drive (no Identify seen)", style="bold")
+    if origin.mark:
+        name.append(f"  {origin.warning}", style="bold yellow")
     if drive.get("firmware"):
         name.append(f"  firmware {drive['firmware']}", style=DIM)
     facts = [f"{duration(about['duration_s'])} recorded"]
     facts.append(f"no power figures: {rail['absent']}" if "absent" in rail else f"rail every {duration(rail['interval_s'])}")
     real = str(about["rig"].get("model")) if conditions.get("imported") else "real rig"
-    facts.append("virtual rig" if conditions.get("virtual") else real)
+    facts.append({Origin.VIRTUAL: "virtual rig", Origin.MEASURED: real}.get(origin, "rig not known"))
     facts += [f"profile {conditions['profile']}"] if conditions.get("profile") else []
     facts += [f"{name}: {conditions[name]}" for name in ("timing", "fidelity") if conditions.get(name)]
     lines = [" · ".join(facts), *(f"{side['direction']}: {describe(side)}" for side in result["link"])]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wattbell.present.colours import PALETTE
+from wattbell.origin import Origin, warning_of
+from wattbell.present.colours import colour_of
 from wattbell.results import Run, TestResult
 from wattbell.results.reference import SOURCE
 from wattbell.suites.kinds import Kind, kind_of
@@ -23,6 +24,8 @@ class Entity:
     full: bool
     """True: the tests on the filled drive, drawn hatched or dashed. False: all others."""
     label: str
+    name: str
+    """The label without the condition: that of the run."""
     colour: str
 
     @property
@@ -44,26 +47,37 @@ def drive_key(run: Run) -> str:
 
 
 def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Name and colour of each run. A drive keeps its colour in all of them; names are unique within a suite."""
-    colours: dict[str, str] = {}
-    for run in runs:
-        colours.setdefault(drive_key(run), PALETTE[len(colours) % len(PALETTE)])
-    titles = {key: next(r.title for r in runs if drive_key(r) == key) for key in colours}
+    """Name and colour of each run; names and colours are unique within a suite.
+
+    A drive with one firmware keeps its colour from suite to suite. Further runs of it in one suite have colours of their own, so that a
+    chart can be read. A name ends in the mark of its origin.
+    """
+    colours: dict[tuple[str, str, int], str] = {}
     out: list[tuple[str, str]] = []
     for i, run in enumerate(runs):
         key = drive_key(run)
-        title = titles[key]
-        if sum(other == title for other in titles.values()) > 1:
+        of_drive = [r for r in runs if drive_key(r) == key]
+        earlier = sum(r.suite == run.suite and firmware(r) == firmware(run) for r in runs[:i] if drive_key(r) == key)
+        colour = colours.setdefault((key, firmware(run), earlier), colour_of(len(colours)))
+        title = run.drive_name
+        if any(r.drive_name == title and drive_key(r) != key for r in runs):
             title += f" {run.drive.get('serial') or run.profile or ''}".rstrip()
+        if firmware(run) and len({firmware(r) for r in of_drive}) > 1:
+            title += f", firmware {firmware(run)}"
         if run.scaled and len({r.scale for r in runs}) > 1:
             title += f" (scaled ×{run.scale:g})"
-        twins = [r for r in runs if drive_key(r) == key and (r.suite, r.scale) == (run.suite, run.scale)]
+        twins = [r for r in of_drive if (r.suite, r.scale, firmware(r)) == (run.suite, run.scale, firmware(run))]
         if len(twins) > 1:
-            dates = [str(r.document.get("started_utc") or "") for r in twins]
-            date = str(run.document.get("started_utc") or "")
-            title += f" · {date[:16].replace('T', ' ')}" if date and dates.count(date) == 1 else f" #{i + 1}"
-        out.append((title, colours[key]))
+            dates = [str(r.document.get("started_utc") or "")[:16] for r in twins]
+            date = str(run.document.get("started_utc") or "")[:16]
+            title += f" · {date.replace('T', ' ')}" if date and dates.count(date) == 1 else f" #{i + 1}"
+        out.append((run.origin.marked(title), colour))
     return out
+
+
+def firmware(run: Run) -> str:
+    """Revision of the drive's firmware; empty where it is not known."""
+    return str(run.drive.get("firmware") or "").strip()
 
 
 def entities(runs: Sequence[Run]) -> list[Entity]:
@@ -72,7 +86,7 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
     for run, (title, colour) in zip(runs, named(runs), strict=True):
         for full in (False, True):
             if any((test.condition == FULL) == full for test in run.tests):
-                out.append(Entity(run, full, f"{title}, full" if full else title, colour))
+                out.append(Entity(run, full, f"{title}, full" if full else title, title, colour))
     return out
 
 
@@ -80,6 +94,10 @@ def behind(background: Sequence[Run]) -> str:
     """What stands in grey, in a sentence; "" where nothing does."""
     stored = ", ".join(dict.fromkeys(run.title for run in background if run.source != SOURCE))
     parts = [f"Grey, from the store, same job files and scale: {stored}."] if stored else []
+    if any(run.source != SOURCE and run.origin is Origin.VIRTUAL for run in background):
+        parts.append("Marked (model): runs on drive models; nobody measured them.")
+    if any(run.source != SOURCE and run.origin is Origin.UNKNOWN for run in background):
+        parts.append("Marked (origin unknown): nothing says whether a drive was measured.")
     if any(run.source == SOURCE for run in background):
         parts.append("Grey, marked (model): figures that were computed by drive models and come with Wattbell; nobody measured them.")
     return " ".join(parts)
@@ -112,9 +130,11 @@ def mixtures(runs: Sequence[Run]) -> list[str]:
         if len(scales) > 1:
             which = "; ".join(f"×{s:g}: {_names([r for r in members if r.scale == s])}" for s in sorted(scales))
             out.append(f"{suite}: scaled and unscaled runs, or runs of different scales, stand side by side ({which}).")
-    virtual = [run for run in runs if run.virtual]
-    if virtual and len(virtual) < len(runs):
-        out.append(f"Models and real drives stand side by side (models: {_names(virtual)}).")
+    by_origin = {origin: [run for run in runs if run.origin is origin] for origin in Origin}
+    if by_origin[Origin.VIRTUAL] and by_origin[Origin.MEASURED]:
+        out.append(f"Models and real drives stand side by side (models: {_names(by_origin[Origin.VIRTUAL])}).")
+    if (doubtful := by_origin[Origin.UNKNOWN]) and len(doubtful) < len(runs):
+        out.append(f"Of some runs nothing says whether they were measured: {_names(doubtful)}.")
     return out
 
 
@@ -124,10 +144,7 @@ def _names(runs: Sequence[Run]) -> str:
 
 def stamp(runs: Sequence[Run]) -> str:
     """What every picture of these runs must state: model, scale, lost data. Empty for unscaled runs of real drives."""
-    parts = []
-    virtual = [run for run in runs if run.virtual]
-    if virtual:
-        parts.append("drive models on the virtual rig" if len(virtual) == len(runs) else "some drives are models")
+    parts = [warning] if (warning := warning_of(run.origin for run in runs)) else []
     if any(run.scaled for run in runs):
         scales = ", ".join(f"×{s:g}" for s in sorted({run.scale for run in runs}))
         parts.append(f"SCALED {scales}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wattbell.analysis.names import size_text
+from wattbell.origin import Origin
 from wattbell.present.around import worded
 from wattbell.present.chart import Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
@@ -108,7 +109,7 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("suite", [run.suite for run in runs])
     add("suite hash", [run.suite_hash.removeprefix("sha256:")[:16] for run in runs])
     add("scale", [f"×{run.scale:g}" + (" SCALED" if run.scaled else "") for run in runs])
-    add("rig", ["virtual" if run.virtual else "hardware" for run in runs])
+    add("rig", [{Origin.VIRTUAL: "virtual", Origin.MEASURED: "hardware"}.get(run.origin, "unknown") for run in runs])
     add("drive model", [run.profile or "" for run in runs])
     add("profile hash", [str(run.drive.get("profile_hash") or "").removeprefix("sha256:")[:16] for run in runs])
     add("serial number", [str(run.drive.get("serial") or "") for run in runs])

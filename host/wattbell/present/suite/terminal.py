@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from wattbell.measure.figure import Figure
+from wattbell.origin import Origin
 from wattbell.present.chart import MOST_EXACT
 from wattbell.present.suite.peaks import window_words
 from wattbell.present.suite.powerstates import declared_and_measured
@@ -42,8 +43,11 @@ def header(results: Mapping[str, Any]) -> Text:
     text = Text(f"\n{results['suite']}", style="bold")
     text.append(f"  {drive.get('model') or drive.get('profile')}", style="not bold")
     text.append(f"  {si(drive['capacity_bytes'], 'B')}", style=f"not bold {DIM}")
-    if results.get("virtual"):
-        text.append(f"  virtual drive and rig{_fidelity(results)}", style="not bold yellow")
+    origin = parse(results, "these results").origin
+    if origin is Origin.VIRTUAL:
+        text.append(f"  MODEL: virtual drive and rig{_fidelity(results)}", style="not bold yellow")
+    elif origin is Origin.UNKNOWN:
+        text.append(f"  {origin.words}", style="bold yellow")
     if results["scale"] != 1:
         text.append(f"  SCALED x {results['scale']:g}: not the published test", style="bold yellow")
     return text

@@ -122,7 +122,7 @@ def _chosen(
         out.notes.append(f"no steady state within {len(ordered)} round{'s' if len(ordered) > 1 else ''}: {which}")
     if len(ordered) >= WINDOW:
         ranges = ", ".join(
-            f"{s} range {w.range_share:.1%}, slope {w.slope_share:.1%}"
+            f"{s} range {w.range_share:.1%}, slope {w.slope_share:z.1%}"
             for s, w in zip(test.track, (window(values, first) for values in tracked), strict=True)
         )
         limits = f"limits {RANGE_LIMIT:.0%} and {SLOPE_LIMIT:.0%}"

@@ -3,7 +3,7 @@
 import { make } from "./panel.js";
 import { stateColour, percent, times } from "./states.js";
 import { colours } from "./theme.js";
-import { count, exponent, si, UNKNOWN } from "./units.js";
+import { UNKNOWN, count, exponent, fixed, si } from "./units.js";
 
 const $ = (id) => document.getElementById(id);
 /** Share of a view below which a phase that is not all in it is none of its. */
@@ -17,7 +17,7 @@ export function joules(value, u) {
   if (u === null || u === undefined || u === 0) return si(value, "J", 4);
   const power = Math.min(3, Math.max(-9, exponent(value || u)));
   const places = Math.min(9, Math.max(0, 1 - Math.floor(Math.log10(u / 10 ** power))));
-  return `${(value / 10 ** power).toFixed(places)} ± ${(u / 10 ** power).toFixed(places)}${THIN}${PREFIXES[power]}J`.replaceAll("-", "−");
+  return `${fixed(value / 10 ** power, places)} ± ${(u / 10 ** power).toFixed(places)}${THIN}${PREFIXES[power]}J`.replaceAll("-", "−");
 }
 
 /** The phase that most of a span lies in, and how many others it touches. Those whose commands have an energy come first, if there is more
@@ -99,7 +99,8 @@ export class EnergyPanel {
     const key = `${section.dataset.state} ${source.k} ${chosen.begin} ${chosen.end} ${colours.dark}`;
     if (key === this.key) return;
     this.key = key;
-    place.replaceChildren(...this.#states(states, chosen), ...this.#phase(phases, chosen));
+    const whole = chosen.begin <= source.begin && chosen.end >= source.end;
+    place.replaceChildren(...this.#states(states, chosen, whole), ...this.#phase(phases, chosen));
   }
 
   #instead(source) {
@@ -114,9 +115,11 @@ export class EnergyPanel {
     return [text];
   }
 
-  #states(states, { begin, end }) {
+  /** Shares of the selection's time; of all of the capture those that reports have, whatever is listed. */
+  #states(states, { begin, end }, whole) {
     if (states.absent) return [make("p", `No power states: ${states.absent}.`)];
     const found = times(states.spans, begin, end);
+    const unlisted = states.total > states.spans.length && !whole && end > states.spans.at(-1).end;
     if (found.length === 0) return [];
     const list = make("dl");
     for (const one of found) {
@@ -125,8 +128,8 @@ export class EnergyPanel {
       swatch.style.background = one.look === "unknown" ? "none" : stateColour(one.look);
       swatch.className = one.look === "unknown" ? "swatch unknown" : "swatch";
       name.append(swatch, one.label);
-      const share = (100 * one.ticks) / (end - begin);
-      const text = `${share >= 99.95 ? "100" : share.toPrecision(share < 1 ? 1 : 3)} %${one.probability === null ? "" : `, sure to ${percent(one.probability)}`}`;
+      const share = 100 * (whole ? states.share[one.label] : one.ticks / (end - begin));
+      const text = `${unlisted ? "≥ " : ""}${share >= 99.95 ? "100" : share.toPrecision(share < 1 ? 1 : 3)} %${one.probability === null ? "" : `, sure to ${percent(one.probability)}`}`;
       list.append(name, make("dd", text, { "data-state": one.label, "data-share": share }));
     }
     const more = states.total > states.spans.length ? [make("p", `The first ${count(states.spans.length)} of ${count(states.total)} spans.`)] : [];
@@ -161,7 +164,7 @@ export class EnergyPanel {
       const swatch = make("i", undefined, { class: "swatch" });
       swatch.style.background = partColour(name);
       term.append(swatch, name);
-      const share = total ? ` (${((100 * j) / total).toFixed(1)} %)` : "";
+      const share = total ? ` (${fixed((100 * j) / total, 1)} %)` : "";
       list.append(term, make("dd", `${j < 0 ? "−" : ""}${si(Math.abs(j), "J")}${share.replace("-", "−")}`, { "data-part": name, "data-value": j }));
     }
     return [bar, list];

@@ -83,6 +83,7 @@ export function listen(stage, page) {
       gesture.moved = true;
       pan(gesture.last.x - at.x);
       gesture.last = at;
+      if (gesture.kind === "pan") page.hover(at.x, at.y);
       return;
     }
     gesture.moved ||= Math.abs(at.x - gesture.from.x) > CLICK;
@@ -105,6 +106,7 @@ export function listen(stage, page) {
     pointers.delete(event.pointerId);
     const done = gesture;
     gesture = null;
+    if (event.pointerType !== "touch") page.hover(at.x, at.y);
     if (!done) return;
     if (done.kind === "pinch") {
       // the finger that is left pans on

@@ -43,7 +43,7 @@ class Page {
   store = new Store();
   extent = { begin: 0, end: 1 };
   before = []; // views to go back to
-  pointer = null;
+  pointer = null; // where it is on the screen {x, y}; the tick below it is that of the view as it is now
   armed = null; // the cursor that the next click sets, if chosen by its button
   timers = new Map();
 
@@ -53,6 +53,11 @@ class Page {
 
   get source() {
     return this.sources[this.state.shown];
+  }
+
+  /** The tick below the pointer; null where there is no pointer. */
+  get pointed() {
+    return this.pointer === null ? null : this.tickAt(this.pointer.x);
   }
 
   get tickSeconds() {
@@ -149,6 +154,7 @@ class Page {
     this.overview.fit();
     this.histogram.fit();
     this.lines.place({ a: this.state.a, b: this.state.b });
+    this.point();
   }
 
   drawn() {
@@ -176,18 +182,18 @@ class Page {
     const feed = (question, answered) => new Feed(question, answered, failed);
     const { rows } = this;
     this.rowFeeds = {
-      rail: feed(each(hasRail, (source, { begin, end, width }) => source.ask("rail", { begin, end, points: width })), (answers) => {
-        for (const name of ["power", "current", "voltage"]) this.drawRow(rows[name], (row) => row.draw(answers));
+      rail: feed(each(hasRail, (source, { begin, end, width }) => source.ask("rail", { begin, end, points: width })), (answers, wish) => {
+        for (const name of ["power", "current", "voltage"]) this.drawRow(rows[name], (row) => row.draw(answers), wish);
       }),
-      load: feed(each(hasCommands, async (source, wish) => this.binned(source, wish)), (answers) => {
-        this.drawRow(rows.load, (row) => row.draw(answers.map((answer) => answer?.rate ?? null)));
-        this.drawRow(rows.iops, (row) => row.draw(answers.map((answer) => answer?.rate ?? null)));
-        this.drawRow(rows.depth, (row) => row.draw(answers.map((answer) => answer?.depth ?? null)));
+      load: feed(each(hasCommands, async (source, wish) => this.binned(source, wish)), (answers, wish) => {
+        this.drawRow(rows.load, (row) => row.draw(answers.map((answer) => answer?.rate ?? null)), wish);
+        this.drawRow(rows.iops, (row) => row.draw(answers.map((answer) => answer?.rate ?? null)), wish);
+        this.drawRow(rows.depth, (row) => row.draw(answers.map((answer) => answer?.depth ?? null)), wish);
       }),
       commands: feed(({ source, begin, end }) => (hasCommands(source.about) ? source.ask("commands", { begin, end, limit: MOST_POINTS }) : null), (answer, wish) => {
-        if (answer) this.drawRow(rows.commands, (row) => row.draw(answer, wish, this.state.command));
+        if (answer) this.drawRow(rows.commands, (row) => row.draw(answer, wish, this.state.command), wish);
       }),
-      levels: feed(async ({ source, begin, end, width }) => await source.whole("levels", { points: MOST_KEPT }, allLevels) ?? source.ask("levels", { begin, end, points: width }), (answer) => this.drawRow(rows.levels, (row) => row.draw(answer))),
+      levels: feed(async ({ source, begin, end, width }) => await source.whole("levels", { points: MOST_KEPT }, allLevels) ?? source.ask("levels", { begin, end, points: width }), (answer, wish) => this.drawRow(rows.levels, (row) => row.draw(answer), wish)),
       events: feed(async ({ source, begin, end }) => await source.whole("events", { limit: MOST_KEPT }, allEvents) ?? source.ask("events", { begin, end, limit: 500 }), (answer) => this.phases.draw(this.source.phases, answer)),
       gaps: feed(async ({ source, begin, end, width }) => await source.whole("gaps", { points: width }, noGaps) ?? source.ask("gaps", { begin, end, points: width }), (answer) => this.takeGaps(answer)),
     };
@@ -204,11 +210,21 @@ class Page {
     Feed.settled = () => this.settled();
   }
 
-  drawRow(row, draw) {
+  /** Draws a row of an answer, which holds what was wished for: the span {begin, end}, or null of all of the capture. */
+  drawRow(row, draw, wish) {
     if (row.element.hidden) return;
     draw(row);
+    row.holds = wish;
     this.labels(row);
-    if (this.pointer) row.readout(this.pointer.tick);
+    this.read(row);
+    this.tell();
+  }
+
+  /** Has a row say its values below the pointer; none where its answer is of another span, until the answer for this one has come. */
+  read(row) {
+    const tick = this.pointed;
+    const held = tick !== null && (row.holds === null || (row.holds !== undefined && tick >= row.holds.begin && tick <= row.holds.end));
+    row.readout(held ? tick : null);
   }
 
   /** Rates in bins that are wide enough to be rates; the depth in bins as fine as the view. */
@@ -280,7 +296,7 @@ class Page {
   drawStates() {
     const { energy, energyState } = this.source;
     const instead = { working: "working out…", failed: "not worked out", unasked: "not worked out yet" }[energyState] ?? energy?.states.absent ?? "none found";
-    this.drawRow(this.rows.states, (row) => row.draw(energy?.states.spans ?? [], instead));
+    this.drawRow(this.rows.states, (row) => row.draw(energy?.states.spans ?? [], instead), null);
   }
 
   askOverview() {
@@ -349,7 +365,10 @@ class Page {
       this.arrange();
       this.drawStates();
     }
-    if (any("shown")) this.introduce();
+    if (any("shown")) {
+      for (const row of [this.rows.commands, this.rows.levels]) row.holds = undefined; // their answers are of the other capture
+      this.introduce();
+    }
     if (any("command")) this.pickShown();
     if (any("begin", "end")) this.moved();
     else if (any("shown", "hidden")) this.askRows();
@@ -367,7 +386,7 @@ class Page {
     for (const row of this.drawn()) row.move();
     this.overview.move(this.state.begin, this.state.end);
     this.lines.place({ a: this.state.a, b: this.state.b });
-    this.tellTime();
+    this.point();
     this.askRows();
   }
 
@@ -387,7 +406,7 @@ class Page {
   redrawAll() {
     for (const row of [this.phases, ...Object.values(this.rows)]) {
       for (const chart of row.charts) chart.redraw();
-      row.readout(this.pointer?.tick ?? null);
+      this.read(row);
     }
     this.overview.chart.redraw();
     this.histogram.chart.redraw();
@@ -442,7 +461,7 @@ class Page {
 
   zoom(factor) {
     const { begin, end } = this.state;
-    const at = this.pointer ? this.pointer.tick : (begin + end) / 2;
+    const at = this.pointed ?? (begin + end) / 2;
     this.look(at - (at - begin) * factor, at + (end - at) * factor);
   }
 
@@ -509,21 +528,30 @@ class Page {
 
   hover(x, y) {
     if (x < 0 || x > this.plotWidth) return this.leave();
-    this.pointer = { x, y, tick: this.tickAt(x) };
-    this.lines.point(x);
-    const { row, y: inside } = this.rowAt(y);
-    this.lines.tell(row?.tip(x, inside) ?? null, x + gutter(), y, $("stage").clientWidth);
-    for (const one of this.drawn()) one.readout(this.pointer.tick);
-    this.tellTime();
+    this.pointer = { x, y };
+    this.point();
   }
 
   leave() {
     if (!this.pointer) return;
     this.pointer = null;
-    this.lines.point(null);
-    this.lines.tell(null);
-    for (const row of this.drawn()) row.readout(null);
+    this.point();
+  }
+
+  /** Says what is below the pointer, after either has moved: the pointer, or the view below it. */
+  point() {
+    this.lines.point(this.pointer?.x ?? null);
+    this.tell();
+    for (const row of this.drawn()) this.read(row);
     this.tellTime();
+  }
+
+  /** The tip beside the pointer. */
+  tell() {
+    if (this.pointer === null) return this.lines.tell(null);
+    const { x, y } = this.pointer;
+    const { row, y: inside } = this.rowAt(y);
+    this.lines.tell(row?.tip(x, inside) ?? null, x + gutter(), y, $("stage").clientWidth);
   }
 
   click(x, y) {
@@ -560,9 +588,10 @@ class Page {
     const { begin, end, a, b } = this.state;
     const pieces = [];
     const utc = this.source.about.utc_origin_s;
-    if (this.pointer) {
-      const utcText = utc ? ` (${new Date((utc + this.source.toCapture(this.pointer.tick) * this.source.about.tick_s) * 1000).toISOString().slice(0, 23).replace("T", " ")} UTC)` : "";
-      pieces.push(["pointer", instant(Math.round(this.pointer.tick), this.tickSeconds) + utcText]);
+    const { pointed } = this;
+    if (pointed !== null) {
+      const utcText = utc ? ` (${new Date((utc + this.source.toCapture(pointed) * this.source.about.tick_s) * 1000).toISOString().slice(0, 23).replace("T", " ")} UTC)` : "";
+      pieces.push(["pointer", instant(Math.round(pointed), this.tickSeconds) + utcText]);
     }
     if (a !== null && b !== null) pieces.push(["B − A", duration(b - a, this.tickSeconds)]);
     const long = (end - begin) * this.tickSeconds;
@@ -593,13 +622,15 @@ class Page {
   /** What the capture shown is, in words. */
   introduce() {
     const { about } = this.source;
-    document.title = `${about.name} · Wattbell`;
+    document.title = `${about.name}${about.origin.mark ? ` (${about.origin.mark})` : ""} · Wattbell`;
     $("name").textContent = about.name;
     $("name").title = about.name;
     document.body.classList.toggle("recording", about.live);
     $("state").textContent = about.state;
     $("state").classList.toggle("warn", !["complete", "recording"].includes(about.state));
     $("drive").textContent = driveText(about.drive);
+    $("origin").textContent = about.origin.mark;
+    $("origin").title = about.origin.words;
     $("notices").replaceChildren();
     if (about.loss.length) this.notice(`Missing: ${about.loss.join("; ")}. Figures over a gap are of the rest.`);
     if (!about.live) {
@@ -621,7 +652,7 @@ class Page {
       const [label, radio, swatch] = [make("label"), make("input", undefined, { type: "radio", name: "capture", value: k }), make("i")];
       radio.checked = k === this.state.shown;
       radio.addEventListener("change", () => this.store.set({ shown: k, command: null }));
-      label.append(radio, swatch, about.name);
+      label.append(radio, swatch, about.origin.mark ? `${about.name} (${about.origin.mark})` : about.name);
       return label;
     }));
     this.paintCaptures();

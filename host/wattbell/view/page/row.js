@@ -71,7 +71,7 @@ export class Row {
     return null;
   }
 
-  /** Called with the time under the pointer, or null. */
+  /** Called with the tick under the pointer; null where there is none, or where the row's answer does not hold that tick. */
   readout() {}
 
   /** Sets the text for screen readers. */

@@ -99,3 +99,9 @@ export function parseInteger(text, what) {
   if (!/^(0x[0-9a-f]+|\d+)$/i.test(trimmed)) throw new Error(`${what} ${trimmed} is no whole number: write 4096 or 0x1000.`);
   return Number(trimmed);
 }
+
+/** With a fixed number of decimals and a true minus sign, which zero never has. */
+export function fixed(value, places) {
+  const text = value.toFixed(places);
+  return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
+}
