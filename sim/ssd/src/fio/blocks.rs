@@ -111,7 +111,7 @@ pub fn split_of(text: &str) -> Result<BlockSize, String> {
     if list.is_empty() || given > 100 || (open == 0 && given != 100) {
         return Err(format!("`{text}`: the percentages make {given}, not 100"));
     }
-    let share = if open > 0 { (100 - given) / open } else { 0 };
+    let share = (100 - given).checked_div(open).unwrap_or(0);
     let mut list: Vec<(u64, u32)> = list.into_iter().map(|(b, p)| (b, p.unwrap_or(share) as u32)).collect();
     list.sort_by_key(|e| e.1);
     match list[..] {
