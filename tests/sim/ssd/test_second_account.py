@@ -1,7 +1,7 @@
 """The model's truth against a second account of the same run (``second_account.py``): part by part, and at absolute times.
 
-The profiles are the shipped ones without their random spreads, so that every array operation takes the profile's time, and with figures that
-no two parts share.
+The profiles are the shipped ones without their random spreads, so that every array operation takes the profile's time, and with figures
+that no two parts share.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from typing import Any
 
 import pytest
 
-from tests.sim.ssd.second_account import PROFILES, SIM, Bus, array_ops, link_within, profile_tables, profile_text, rail_within, read_bus, user_bytes
+from tests.sim.ssd.second_account import (
+    PROFILES,
+    SIM,
+    Bus,
+    array_ops,
+    link_within,
+    profile_tables,
+    profile_text,
+    rail_within,
+    read_bus,
+    user_bytes,
+)
 
 LINK_NAMES = {3: "l1", 5: "l1_2", 7: "off"}
 """LinkState of docs/bus-trace.md; the others are booked as L0."""
@@ -219,7 +230,8 @@ def test_time_and_energy_of_each_link_state(run: Run) -> None:
         seconds = link_within(run.bus, *run.bounds(name), LINK_NAMES)
         found = run.spent(name)["link"]
         assert {state: f["s"] for state, f in found.items()} == pytest.approx(seconds, rel=1e-9, abs=2e-12), name
-        assert {state: f["j"] for state, f in found.items()} == pytest.approx({s: t * watt[s] for s, t in seconds.items()}, rel=1e-6, abs=1e-12), name
+        joules = {state: time * watt[state] for state, time in seconds.items()}
+        assert {state: f["j"] for state, f in found.items()} == pytest.approx(joules, rel=1e-6, abs=1e-12), name
     assert set(run.spent("l1")["link"]) == {"l0", "l1"}
     assert set(run.spent("l1.2")["link"]) == {"l0", "l1", "l1_2"}
 
