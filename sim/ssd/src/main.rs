@@ -37,6 +37,9 @@ enum Command {
         /// Drive whose size percentages refer to.
         #[arg(long, default_value = "intel-660p-1tb")]
         profile: String,
+        /// Take jobs that go through the page cache as jobs with direct=1.
+        #[arg(long)]
+        as_direct: bool,
     },
 }
 
@@ -51,6 +54,9 @@ struct RunArgs {
     /// fio job file; may be given several times.
     #[arg(long)]
     job: Vec<PathBuf>,
+    /// Run jobs that go through the page cache as with direct=1: the model has no page cache.
+    #[arg(long)]
+    as_direct: bool,
     /// Where the bus trace goes; `-` is standard output.
     #[arg(long)]
     trace: PathBuf,
@@ -87,7 +93,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run(&args),
         Command::Profiles { json } => profiles(json),
-        Command::Check { jobs, profile } => check(&jobs, &profile),
+        Command::Check { jobs, profile, as_direct } => check(&jobs, &profile, as_direct),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,10 +107,16 @@ fn main() -> ExitCode {
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let profile = Profile::load(&args.profile)?;
     let bytes = *profile.namespace.lbas_512 * LBA;
+    let reading = fio::Reading { as_direct: args.as_direct, ..fio::Reading::on(bytes) };
     let plan = match &args.plan {
-        Some(path) => Plan::load(path, profile.power_state.len(), bytes)?,
-        None => Plan::of_jobs(args.job.iter().map(|j| fio::parse_file(j, bytes)).collect::<Result<_, _>>()?),
+        Some(path) => Plan::load(path, profile.power_state.len(), &reading)?,
+        None => Plan::of_jobs(args.job.iter().map(|j| fio::parse_file(j, &reading)).collect::<Result<_, _>>()?),
     };
+    for file in plan.job_files() {
+        for (kind, said) in about(file) {
+            eprintln!("wattbell-ssd: {kind}: {}: {said}", file.path);
+        }
+    }
     let mut header = TraceHeader {
         source: concat!("wattbell-ssd ", env!("CARGO_PKG_VERSION")).into(),
         profile: profile.name.clone(),
@@ -153,28 +165,59 @@ fn profiles(as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check(jobs: &[PathBuf], profile: &str) -> Result<(), Failure> {
+fn check(jobs: &[PathBuf], profile: &str, as_direct: bool) -> Result<(), Failure> {
     let profile = Profile::load(profile)?;
     for path in jobs {
-        let file = fio::parse_file(path, *profile.namespace.lbas_512 * LBA)?;
+        let reading = fio::Reading { as_direct, ..fio::Reading::on(*profile.namespace.lbas_512 * LBA) };
+        let file = fio::parse_file(path, &reading)?;
         for (group, jobs) in file.groups().iter().enumerate() {
             for job in *jobs {
                 let p = job.pattern;
                 let kinds = [(p.read, "read"), (p.write, "write"), (p.trim, "trim")];
                 let kinds: Vec<&str> = kinds.into_iter().filter(|k| k.0).map(|k| k.1).collect();
                 println!(
-                    "{}: group {group}, job {}: {} {}, {} bytes, depth {}",
+                    "{}: group {group}, job {}: {} {}, {}, depth {}",
                     path.display(),
                     job.name,
                     if p.random { "random" } else { "sequential" },
                     kinds.join(" and "),
-                    job.block_size[if p.read { 0 } else { 1 }],
+                    sizes(&job.block_size[if p.read { 0 } else { 1 }]),
                     job.iodepth
                 );
             }
         }
+        for (kind, said) in about(&file) {
+            println!("{}: {kind}: {said}", path.display());
+        }
     }
     Ok(())
+}
+
+/// What is to be said of a job file: what changes nothing, and what is done otherwise than fio would.
+fn about(file: &fio::JobFile) -> Vec<(&'static str, String)> {
+    let once = |list: Vec<&String>| {
+        let mut once: Vec<&str> = Vec::new();
+        list.into_iter().for_each(|s| {
+            if !once.contains(&s.as_str()) {
+                once.push(s)
+            }
+        });
+        once.into_iter().map(str::to_string).collect::<Vec<String>>()
+    };
+    let departures = once(file.jobs.iter().flat_map(|j| &j.departures).collect());
+    let nothing = once(file.jobs.iter().flat_map(|j| &j.without_effect).collect());
+    let mut out: Vec<_> = departures.into_iter().map(|d| ("warning", d)).collect();
+    if !nothing.is_empty() {
+        out.push(("note", format!("without effect at the drive: {}", nothing.join(", "))));
+    }
+    out
+}
+
+fn sizes(sizes: &fio::BlockSize) -> String {
+    match sizes.min() == sizes.max() {
+        true => format!("{} bytes", sizes.min()),
+        false => format!("{} to {} bytes", sizes.min(), sizes.max()),
+    }
 }
 
 fn create(path: &Path) -> Result<File, String> {

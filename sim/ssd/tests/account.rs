@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wattbell_bus::{TraceHeader, TraceWriter};
 use wattbell_ssd::driver::{self, Fidelity, Outcome, Plan};
-use wattbell_ssd::{Profile, LBA};
+use wattbell_ssd::{fio, Profile, LBA};
 
 const JOBS: &str = "[global]\ndirect=1\nsize=256m\nstonewall\n\
     [reads]\nrw=randread\nbs=4k\niodepth=8\nio_size=4m\n\
@@ -30,7 +30,7 @@ fn run(profile: &str, fidelity: Fidelity) -> Outcome {
     std::fs::write(folder.join("plan.toml"), PLAN).unwrap();
     let profile = Profile::load(profile).unwrap();
     let bytes = *profile.namespace.lbas_512 * LBA;
-    let plan = Plan::load(&folder.join("plan.toml"), profile.power_state.len(), bytes).unwrap();
+    let plan = Plan::load(&folder.join("plan.toml"), profile.power_state.len(), &fio::Reading::on(bytes)).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let header = TraceHeader { summaries: fidelity != Fidelity::Tlps, ..TraceHeader::default() };
     let trace = TraceWriter::new(std::io::sink(), &header).unwrap();

@@ -54,10 +54,10 @@ fn plans() {
     let folder = Folder::new("plan");
     folder.put("job.fio", JOBS);
     folder.put("t.iolog", IOLOG);
-    Plan::load(&folder.put("plan.toml", PLAN), 5, DRIVE).unwrap();
+    Plan::load(&folder.put("plan.toml", PLAN), 5, &fio::Reading::on(DRIVE)).unwrap();
     each(3000, |rng| {
         let path = folder.put("plan.toml", spoil_text(rng, PLAN));
-        if let Err(error) = Plan::load(&path, 5, DRIVE) {
+        if let Err(error) = Plan::load(&path, 5, &fio::Reading::on(DRIVE)) {
             assert!(!error.to_string().is_empty());
         }
     });
@@ -77,10 +77,10 @@ fn profiles() {
 
 #[test]
 fn job_files() {
-    fio::parse_text("j.fio", JOBS, DRIVE).unwrap();
+    fio::parse_text("j.fio", JOBS, &fio::Reading::on(DRIVE)).unwrap();
     each(6000, |rng| {
         let text = String::from_utf8_lossy(&spoil_text(rng, JOBS)).into_owned();
-        match fio::parse_text("j.fio", &text, DRIVE) {
+        match fio::parse_text("j.fio", &text, &fio::Reading::on(DRIVE)) {
             Ok(file) => {
                 assert!(!file.jobs.is_empty());
                 for job in &file.jobs {

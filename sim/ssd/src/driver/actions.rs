@@ -1,6 +1,6 @@
 //! What a step of a plan does, and the step as it is written.
 
-use crate::fio::{parse_file, parse_text, trace_job, JobFile};
+use crate::fio::{parse_file, parse_text, trace_job, JobFile, Reading};
 use crate::profile::LBA;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,8 @@ impl RawStep {
 
 impl RawAction {
     /// The one action of a step; files are looked for in `folder`.
-    pub fn of(step: &RawStep, folder: &Path, drive_bytes: u64) -> Result<Self, String> {
+    pub fn of(step: &RawStep, folder: &Path, reading: &Reading) -> Result<Self, String> {
+        let drive_bytes = reading.drive_bytes;
         let given = [
             step.fio.is_some(),
             step.idle_s.is_some(),
@@ -172,7 +173,7 @@ impl RawAction {
         if let Some(file) = &step.fio {
             let file = folder.join(file);
             let name = stem(&file, "fio");
-            return made(Action::Fio(parse_file(&file, drive_bytes).map_err(|e| e.to_string())?), "fio", &name, true);
+            return made(Action::Fio(parse_file(&file, reading).map_err(|e| e.to_string())?), "fio", &name, true);
         }
         if let Some(file) = &step.trace {
             let (file, cut) = (folder.join(file), time(step.trace_idle_cut_s.unwrap_or(IDLE_CUT_S))?);
@@ -181,7 +182,7 @@ impl RawAction {
             return made(Action::Fio(jobs), "trace", &stem(&file, "trace"), true);
         }
         if let Some(fill) = &step.fill {
-            return made(Action::Fio(fill.job(drive_bytes)?), "fill", "fill", false);
+            return made(Action::Fio(fill.job(reading)?), "fill", "fill", false);
         }
         if let Some(seconds) = step.idle_s {
             return made(Action::Idle { seconds: time(seconds)? }, "idle", "idle", true);
@@ -214,14 +215,14 @@ impl RawAction {
 
 impl RawFill {
     /// Sequential writes at depth 32, once over the span.
-    fn job(&self, drive_bytes: u64) -> Result<JobFile, String> {
+    fn job(&self, reading: &Reading) -> Result<JobFile, String> {
         if !(self.span > 0.0 && self.span <= 1.0) {
             return Err(format!("fill.span = {} is not above 0 and at most 1", self.span));
         }
         let block = crate::fio::size(&self.bs)?.max(512);
-        let size = ((drive_bytes as f64 * self.span) as u64 / block * block).max(block);
-        let text = format!("[fill]\nrw=write\ndirect=1\niodepth=32\nbs={block}\nsize={size}\n");
-        parse_text("fill", &text, drive_bytes).map_err(|e| e.to_string())
+        let size = ((reading.drive_bytes as f64 * self.span) as u64 / block * block).max(block);
+        let text = format!("[fill]\nrw=write\ndirect=1\nioengine=libaio\niodepth=32\nbs={block}\nsize={size}\n");
+        parse_text("fill", &text, reading).map_err(|e| e.to_string())
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::device::{cpu, sqe, Completion, Device, DriverError};
 use super::replay::{Replay, Wait};
-use crate::fio::{Direction, JobResult, JobSpec, Offsets, Pattern};
+use super::verify::Written;
+use crate::fio::{BlockSize, Direction, Distribution, JobResult, JobSpec, Offsets, Pattern, Placement, Spread};
 use crate::host::BusSink;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
@@ -36,21 +37,30 @@ pub(super) struct Job {
     issued_bytes: u64,
     issued_by: [u64; 3],
     issued_ios: [u64; 3],
-    next: Option<Direction>,
+    /// The next I/O: direction, offset and length in bytes.
+    next: Option<(Direction, u64, u64)>,
+    /// Where the last trim was, that a write is to follow.
+    trimmed: Option<(u64, u64)>,
+    /// When a rate allows the next I/O of each direction.
+    due: [Ps; 3],
     thought_at: u64,
     writes_unsynced: u64,
+    /// A flush is due at the end: `end_fsync`, or before what was written is read again.
+    last_flush: bool,
+    written: Option<Written>,
     pub syncing: bool,
     pub stopped: bool,
     trace: Option<Replay>,
 }
 
-/// Which direction an I/O of this pattern takes.
-fn choose(pattern: Pattern, read_percent: u8, rng: &mut fastrand::Rng) -> Direction {
-    match (pattern.read, pattern.write) {
-        (true, true) if rng.u8(..100) < read_percent => Direction::Read,
-        (_, true) => Direction::Write,
-        (true, false) => Direction::Read,
-        (false, false) => Direction::Trim,
+/// Which direction an I/O of this pattern takes; `trimmed`: the last one was a trim that a write is to follow.
+fn choose(pattern: Pattern, read_percent: u8, trimmed: bool, rng: &mut fastrand::Rng) -> Direction {
+    match (pattern.read, pattern.write, pattern.trim) {
+        (_, true, true) if !trimmed => Direction::Trim,
+        (true, true, false) if rng.u8(..100) < read_percent => Direction::Read,
+        (_, true, _) => Direction::Write,
+        (true, false, _) => Direction::Read,
+        (false, false, _) => Direction::Trim,
     }
 }
 
@@ -68,7 +78,7 @@ impl Job {
         if self.stopped || self.free.is_empty() || self.syncing {
             return None;
         }
-        if self.spec.fsync > 0 && self.writes_unsynced >= self.spec.fsync {
+        if self.flush_waits() {
             return (self.in_flight() == 0).then_some(self.cpu_free);
         }
         let mut at = self.cpu_free.max(self.start);
@@ -89,22 +99,101 @@ impl Job {
             }
             at = at.max(self.last_done + spec.thinktime_us * US);
         }
-        let direction = *self.next.get_or_insert_with(|| choose(spec.pattern, spec.read_percent, &mut self.rng));
-        let d = direction as usize;
-        if let Some(rate) = spec.rate[d] {
-            at = at.max(self.start + (u128::from(self.issued_by[d]) * u128::from(SECOND) / u128::from(rate)) as Ps);
+        if self.written.as_ref().is_some_and(Written::is_being_read) {
+            return self.next_verify(at);
         }
-        if let Some(rate) = spec.rate_iops[d] {
-            at = at.max(self.start + (u128::from(self.issued_ios[d]) * u128::from(SECOND) / u128::from(rate)) as Ps);
+        let (direction, _, _) = match self.next {
+            Some(next) => next,
+            None => self.choose_next(),
+        };
+        let (spec, d) = (&self.spec, direction as usize);
+        let rates = [(self.issued_by[d], spec.rate[d]), (self.issued_ios[d], spec.rate_iops[d])];
+        for (done, rate) in rates.into_iter().filter_map(|(done, rate)| Some((done, rate?))) {
+            let due = if spec.poisson {
+                self.due[d]
+            } else {
+                (u128::from(done) * u128::from(SECOND) / u128::from(rate)) as Ps
+            };
+            at = at.max(self.start + due);
         }
-        let done = !spec.time_based && self.issued_bytes + spec.block_size[d] > self.total;
-        let done = done || spec.number_ios.is_some_and(|n| issued >= n);
-        let late = spec.runtime_us.is_some_and(|r| at >= self.start + r * US);
-        if done || late {
-            self.stopped = true;
-            return None;
+        let ended = !spec.time_based && self.issued_bytes >= self.total;
+        let ended = ended || spec.number_ios.is_some_and(|n| issued >= n) || self.is_through(d);
+        if ended {
+            return self.read_back(at);
+        }
+        if self.is_late(at) {
+            return self.end();
         }
         Some(at)
+    }
+
+    /// Whether the runtime is over.
+    fn is_late(&self, at: Ps) -> bool {
+        self.spec.runtime_us.is_some_and(|r| at >= self.start + (self.spec.ramp_us + r) * US)
+    }
+
+    /// Whether a flush must go before anything else.
+    fn flush_waits(&self) -> bool {
+        self.last_flush || self.spec.fsync > 0 && self.writes_unsynced >= self.spec.fsync
+    }
+
+    /// Everything is issued: a job with `verify` flushes, and reads what it wrote.
+    fn read_back(&mut self, at: Ps) -> Option<Ps> {
+        if self.written.is_some() && self.in_flight() > 0 {
+            return None;
+        }
+        let Some(written) = &mut self.written else { return self.end() };
+        written.begin_reading();
+        (self.next, self.last_flush) = (None, written.is_left());
+        if self.last_flush {
+            return Some(at);
+        }
+        self.end()
+    }
+
+    fn next_verify(&mut self, at: Ps) -> Option<Ps> {
+        if self.next.is_none() {
+            self.next = self.written.as_mut().and_then(Written::next_extent);
+        }
+        if self.next.is_none() || self.is_late(at) {
+            return self.end();
+        }
+        Some(at)
+    }
+
+    /// The job issues nothing more, but perhaps a flush.
+    fn end(&mut self) -> Option<Ps> {
+        if self.spec.end_fsync && self.issued_ios[Direction::Write as usize] > 0 {
+            if self.in_flight() > 0 {
+                return None;
+            }
+            (self.spec.end_fsync, self.last_flush) = (false, true);
+            return Some(self.cpu_free);
+        }
+        self.stopped = true;
+        None
+    }
+
+    /// Whether sequential offsets with gaps between them have come to the end of the area, as often as `loops` says.
+    fn is_through(&self, direction: usize) -> bool {
+        let spec = &self.spec;
+        let once = spec.pattern.stride != 0 && !spec.pattern.random && !spec.time_based && spec.io_size.is_none();
+        once && self.offsets[direction].wraps() >= spec.loops
+    }
+
+    fn choose_next(&mut self) -> (Direction, u64, u64) {
+        let spec = &self.spec;
+        let direction = choose(spec.pattern, spec.read_percent, self.trimmed.is_some(), &mut self.rng);
+        let (offset, bytes) = match self.trimmed.take() {
+            Some(same) if direction == Direction::Write => same,
+            _ => self.offsets[direction as usize].next_extent(),
+        };
+        let next = (direction, spec.offset + offset, bytes);
+        if direction == Direction::Trim && spec.pattern.write {
+            self.trimmed = Some((offset, bytes));
+        }
+        self.next = Some(next);
+        next
     }
 
     /// Whether a flush comes before the next I/O.
@@ -112,12 +201,12 @@ impl Job {
         if let Some(trace) = &self.trace {
             return trace.flush_is_next();
         }
-        self.spec.fsync > 0 && self.writes_unsynced >= self.spec.fsync
+        self.flush_waits()
     }
 
     /// Slot `id` becomes a flush.
     pub fn begin_flush(&mut self, id: usize, at: Ps, submitted: Ps) {
-        (self.writes_unsynced, self.syncing) = (0, true);
+        (self.writes_unsynced, self.last_flush, self.syncing) = (0, false, true);
         if let Some(trace) = &mut self.trace {
             trace.take(at);
         }
@@ -134,18 +223,34 @@ impl Job {
             (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
             return (direction, offset, bytes);
         }
-        let direction = self.next.take().expect("the caller asked when it may start");
+        let (direction, offset, bytes) = self.next.take().expect("the caller asked when it may start");
         let d = direction as usize;
-        let bytes = self.spec.block_size[d];
-        let offset = self.spec.offset + self.offsets[d].next_block() * bytes;
         self.thought_at = self.issued();
-        self.issued_bytes += bytes;
-        self.issued_by[d] += bytes;
-        self.issued_ios[d] += 1;
-        self.writes_unsynced += u64::from(direction == Direction::Write);
+        if self.written.as_ref().is_none_or(|w| !w.is_being_read()) {
+            self.count(direction, offset, bytes);
+        }
         let slot = &mut self.slots[id];
         (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
+        if self.spec.poisson {
+            let rate = self.spec.rate_iops[d].or(self.spec.rate[d].map(|r| (r / self.spec.block_size[d].min()).max(1)));
+            let mean_s = rate.map_or(0.0, |r| 1.0 / r as f64);
+            self.due[d] += (-(1.0 - self.rng.f64()).ln() * mean_s * SECOND as f64) as Ps;
+        }
         (direction, offset, bytes)
+    }
+
+    fn count(&mut self, direction: Direction, offset: u64, bytes: u64) {
+        let d = direction as usize;
+        let pair = self.spec.pattern.trim && self.spec.pattern.write;
+        self.issued_bytes += if pair && direction == Direction::Trim { 0 } else { bytes };
+        self.issued_by[d] += bytes;
+        self.issued_ios[d] += 1;
+        if direction == Direction::Write {
+            self.writes_unsynced += 1;
+            if let Some(written) = &mut self.written {
+                written.add(offset, bytes);
+            }
+        }
     }
 
     /// One of the commands of slot `id` is complete at `now`, as the application sees it.
@@ -158,6 +263,7 @@ impl Job {
         }
         let (slat, clat) = ((slot.submitted - slot.start) / NS, (now - slot.submitted) / NS);
         match slot.direction {
+            Some(direction) if now < self.start + self.spec.ramp_us * US => self.result.add_ramp(direction, slot.bytes),
             Some(direction) => self.result.add(direction, slot.bytes, slat, clat),
             None => {
                 self.result.sync.add(slat + clat);
@@ -224,16 +330,21 @@ pub(super) fn make_jobs<S: BusSink>(
     for spec in specs {
         for clone in 0..spec.numjobs {
             let index = jobs.len();
-            jobs.push(make_job(device, spec, index, group, seed ^ u64::from(clone))?);
+            jobs.push(make_job(device, &nth(spec, clone), index, group, seed ^ u64::from(clone))?);
         }
     }
     Ok(jobs)
 }
 
+/// The `clone`th of a spec's `numjobs`.
+fn nth(spec: &JobSpec, clone: u32) -> JobSpec {
+    JobSpec { offset: spec.offset + spec.offset_increment * u64::from(clone), ..spec.clone() }
+}
+
 /// The results of jobs that are done.
 pub(super) fn finish_jobs(jobs: Vec<Job>) -> Vec<JobResult> {
     let finish = |mut job: Job| {
-        job.result.runtime_ns = job.last_done.saturating_sub(job.start) / NS;
+        job.result.runtime_ns = job.last_done.saturating_sub(job.start + job.spec.ramp_us * US) / NS;
         job.result
     };
     jobs.into_iter().map(finish).collect()
@@ -241,8 +352,7 @@ pub(super) fn finish_jobs(jobs: Vec<Job>) -> Vec<JobResult> {
 
 /// The most commands an I/O of this job becomes.
 pub(super) fn commands(spec: &JobSpec, mdts: u8) -> usize {
-    let largest = spec.block_size.iter().copied().max().unwrap_or(0);
-    largest.div_ceil(PAGE << mdts).max(1) as usize
+    spec.largest().div_ceil(PAGE << mdts).max(1) as usize
 }
 
 fn make_job<S: BusSink>(
@@ -257,7 +367,7 @@ fn make_job<S: BusSink>(
     let number = (group as u64) << 32 | index as u64;
     let seed = spec.randseed.unwrap_or(seed) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);
-    let largest = *spec.block_size.iter().max().expect("there are three");
+    let largest = spec.largest();
     let count = commands(spec, *device.controller.profile().limits.mdts);
     let slots: Vec<Slot> = (0..spec.iodepth)
         .map(|_| {
@@ -266,14 +376,12 @@ fn make_job<S: BusSink>(
             Slot { buffer, lists, ..Slot::default() }
         })
         .collect();
-    let offsets = [0u64, 1, 2].map(|d| {
-        let blocks = size / spec.block_size[d as usize];
-        if spec.pattern.random {
-            Offsets::random(blocks, seed.wrapping_mul(3) + d, spec.norandommap)
-        } else {
-            Offsets::sequential(blocks)
-        }
-    });
+    let offsets = [0, 1, 2].map(|d| Offsets::new(placement(spec, d, size), seed.wrapping_mul(3) + d as u64));
+    // A pass over the area ends with its last whole block, unless blocks may come again.
+    let again =
+        spec.pattern.random && (spec.norandommap || spec.distribution != [(); 3].map(|()| Distribution::Uniform));
+    let least = spec.block_size.iter().map(BlockSize::min).min().unwrap_or(1);
+    let pass = if again { size } else { size / least * least };
     let start = device.now + spec.startdelay_us * US;
     Ok(Job {
         result: JobResult::new(spec, group),
@@ -285,18 +393,36 @@ fn make_job<S: BusSink>(
         start,
         cpu_free: start,
         last_done: start,
-        total: spec.io_size.unwrap_or(size).saturating_mul(spec.loops),
+        total: spec.io_size.unwrap_or(pass).saturating_mul(spec.loops),
         issued_bytes: 0,
         issued_by: [0; 3],
         issued_ios: [0; 3],
         next: None,
+        trimmed: None,
+        due: [0; 3],
         thought_at: 0,
         writes_unsynced: 0,
+        last_flush: false,
+        written: spec.verify.then(|| Written::new(again || spec.pattern.stride != 0 || spec.pattern.every > 1)),
         syncing: false,
         stopped: false,
         trace: spec.trace.as_ref().map(Replay::new).transpose()?,
         spec: spec.clone(),
     })
+}
+
+/// Where the I/Os of direction `d` fall in an area of `size` bytes.
+fn placement(spec: &JobSpec, d: usize, size: u64) -> Placement {
+    let distribution = spec.distribution[d].clone();
+    let random = spec.pattern.random.then(|| Spread {
+        map: distribution == Distribution::Uniform && !spec.norandommap,
+        distribution,
+        percent: spec.percent_random[d],
+        every: spec.pattern.every,
+    });
+    let sizes = spec.block_size[d].clone();
+    let align = spec.align[d].unwrap_or(sizes.min());
+    Placement { area: size, sizes, align, stride: spec.pattern.stride, random, zones: spec.zones }
 }
 
 fn start_io<S: BusSink>(device: &mut Device<S>, job: &mut Job, index: usize, at: Ps, owners: &mut Owners) {

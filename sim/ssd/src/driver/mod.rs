@@ -9,6 +9,7 @@ mod plan;
 mod replay;
 mod session;
 mod truth;
+mod verify;
 
 pub use actions::{Action, Rest};
 pub use device::{Device, DriverError};

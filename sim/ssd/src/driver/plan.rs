@@ -1,7 +1,7 @@
 //! A plan: steps of fio jobs, idle times and wake-ups, in TOML.
 
 use super::actions::{Action, RawAction, RawStep, Rest};
-use crate::fio::{FioError, JobFile};
+use crate::fio::{FioError, JobFile, Reading};
 use crate::flash::Condition;
 use crate::pcie::port::Aspm;
 use serde::Deserialize;
@@ -72,6 +72,14 @@ struct RawPlan {
 }
 
 impl Plan {
+    /// The job files of its steps.
+    pub fn job_files(&self) -> impl Iterator<Item = &JobFile> {
+        self.steps.iter().filter_map(|s| match &s.action {
+            Action::Fio(file) => Some(file),
+            _ => None,
+        })
+    }
+
     /// A plan of job files alone.
     pub fn of_jobs(files: Vec<JobFile>) -> Self {
         let steps = files
@@ -94,8 +102,8 @@ impl Plan {
         Self { condition: Condition::default(), data_bytes: None, steps }
     }
 
-    /// Reads a plan; job files are looked for beside it. `power_states` and `drive_bytes` are the drive's.
-    pub fn load(path: &Path, power_states: usize, drive_bytes: u64) -> Result<Self, PlanError> {
+    /// Reads a plan; job files are looked for beside it. `power_states` is the drive's number of them.
+    pub fn load(path: &Path, power_states: usize, reading: &Reading) -> Result<Self, PlanError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| PlanError::Plan(name.clone(), e.to_string()))?;
         let raw: RawPlan = toml::from_str(&text).map_err(|e| PlanError::Plan(name.clone(), e.to_string()))?;
@@ -123,7 +131,7 @@ impl Plan {
                 return Err(fail("temperature_c must be -40 to 100".into()));
             }
             let folder = path.parent().unwrap_or(Path::new(""));
-            let RawAction { action, kind, name, measured } = RawAction::of(&step, folder, drive_bytes).map_err(fail)?;
+            let RawAction { action, kind, name, measured } = RawAction::of(&step, folder, reading).map_err(fail)?;
             let rest = step.rest().map_err(fail)?;
             let idle = Idle { apst: step.apst, aspm, power_state: step.ps };
             let measured = step.measured.unwrap_or(measured);

@@ -202,6 +202,13 @@ impl<T: Write, C: Write> Session<T, C> {
         let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
         let detail = json!({"file": path, "jobs": jobs, "fio_group": self.group, "apst": idle.apst, "aspm": aspm(idle),
                 "measured": step.measured});
+        let mut detail = detail;
+        note(&mut detail, "options_without_effect", group.iter().flat_map(|j| &j.without_effect));
+        note(&mut detail, "departures", group.iter().flat_map(|j| &j.departures));
+        let ramp_us = group.iter().map(|j| j.ramp_us).max().unwrap_or(0);
+        if ramp_us > 0 {
+            detail["ramp_s"] = json!(ramp_us as f64 * 1e-6);
+        }
         let number = self.group;
         self.group += 1;
         self.phase(name, step.kind, detail, |s| {
@@ -300,6 +307,14 @@ fn names(group: &[JobSpec]) -> String {
     group.iter().map(|j| j.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
+/// Notes what is in `list` under `key`, each once, if there is anything.
+fn note<'a>(detail: &mut Value, key: &str, list: impl Iterator<Item = &'a String>) {
+    let list: std::collections::BTreeSet<&String> = list.collect();
+    if !list.is_empty() {
+        detail[key] = json!(list);
+    }
+}
+
 fn aspm(idle: Idle) -> &'static str {
     match idle.aspm {
         Aspm::Off => "off",
@@ -322,8 +337,9 @@ fn link<T: Write, C: Write>(session: &Session<T, C>) -> String {
 fn summary(results: &[JobResult]) -> Value {
     let mut out = json!({});
     for (index, key) in ["read", "write", "trim"].into_iter().enumerate() {
-        let ios: u64 = results.iter().map(|r| r.directions[index].ios).sum();
-        let bytes: u64 = results.iter().map(|r| r.directions[index].bytes).sum();
+        // All that the phase holds: what fio leaves out as the ramp is on the bus too, and costs energy.
+        let ios: u64 = results.iter().map(|r| r.directions[index].ios + r.directions[index].ramp.1).sum();
+        let bytes: u64 = results.iter().map(|r| r.directions[index].bytes + r.directions[index].ramp.0).sum();
         if ios > 0 {
             let mut lat = crate::fio::Samples::default();
             results.iter().for_each(|r| lat.merge(&r.directions[index].lat));

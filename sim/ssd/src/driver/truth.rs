@@ -329,3 +329,118 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattbell_bus::{TraceHeader, TraceWriter};
+
+    const US: Ps = 1_000_000;
+
+    fn sink() -> TruthSink<Vec<u8>, Vec<u8>> {
+        TruthSink::new(TraceSink::new(TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap()), None)
+    }
+
+    fn rail(sink: &mut TruthSink<Vec<u8>, Vec<u8>>, at: Ps, milliampere: i64) {
+        let rail = Rail { current_na: milliampere * 1_000_000, voltage_nv: 2_000_000_000 };
+        sink.record(Record { time_ps: at, body: Body::Rail(rail) });
+    }
+
+    fn phase(number: u32, start_us: u64, end_us: u64) -> Phase {
+        let (name, detail) = (format!("p{number}"), json!({}));
+        let (start_tick, end_tick) = (start_us * 1000, end_us * 1000);
+        Phase { phase: number, name, kind: "fio", start_tick, end_tick, result: detail.clone(), detail }
+    }
+
+    #[test]
+    fn a_phase_has_the_energy_and_the_extremes_between_its_bounds() {
+        let mut sink = sink();
+        for (at, milliampere) in [(0, 900), (10, 100), (20, 300), (30, 50), (40, 700), (60, 200)] {
+            rail(&mut sink, at * US, milliampere);
+        }
+        for bound in [15, 35, 65, 70] {
+            sink.bound(bound * 1000, Account::new());
+        }
+        sink.release(50 * US); // what lies before is known, and the bounds after it are not reached
+        sink.release(90 * US);
+        let truth = sink.finish(&[phase(1, 15, 35), phase(2, 65, 70)]).unwrap();
+        let figure = |index: usize, key: &str| truth["phases"][index][key].as_f64().unwrap();
+        // 2 V: 5 us at 0.2 W, 10 us at 0.6 W, 5 us at 0.1 W
+        assert!((figure(0, "energy_j") - 7.5e-6).abs() < 1e-15);
+        assert!((figure(0, "mean_w") - 0.375).abs() < 1e-12);
+        assert!((figure(0, "duration_s") - 20e-6).abs() < 1e-15);
+        let nanowatt = |index, key| (figure(index, key) * 1e9).round() as i64;
+        assert_eq!((nanowatt(0, "min_w"), nanowatt(0, "max_w")), (100_000_000, 600_000_000));
+        // one level all the time, begun before it
+        assert_eq!((nanowatt(1, "min_w"), nanowatt(1, "max_w")), (400_000_000, 400_000_000));
+        assert!((figure(1, "energy_j") - 2e-6).abs() < 1e-15);
+        // 10 us at 1.8, 10 at 0.2, 10 at 0.6, 10 at 0.1, 20 at 1.4 and 30 at 0.4 W
+        assert!((truth["trace"]["energy_j"].as_f64().unwrap() - 67e-6).abs() < 1e-12);
+        assert_eq!(truth["trace"]["end_ps"], 90 * US);
+    }
+
+    #[test]
+    fn commands_are_counted_by_queue_and_opcode_and_booked_by_phase() {
+        let mut sink = sink();
+        let command = |qid, opcode, blocks, own_fj, share_fj| CommandTruth {
+            qid,
+            opcode,
+            blocks,
+            own_fj,
+            share_fj,
+            ..CommandTruth::default()
+        };
+        sink.command(&command(1, 2, 8, 1, 1)); // before any phase
+        sink.bound(0, Account::new());
+        for truth in [
+            command(1, 2, 8, 1000, 10),
+            command(1, 1, 16, 2000, 20),
+            command(2, 2, 8, 4000, 40),
+            command(0, 6, 9, 1, 1),
+        ] {
+            sink.command(&truth);
+        }
+        sink.bound(1000, Account::new());
+        sink.release(10 * US);
+        let truth = sink.finish(&[phase(1, 0, 1)]).unwrap();
+        let found = truth["phases"][0]["spent"]["commands"].as_array().unwrap();
+        let row = |v: &Value| {
+            let whole = |key: &str| (v[key].as_f64().unwrap() * 1e15).round() as u64;
+            (
+                v["opcode"].as_u64().unwrap(),
+                v["blocks"].as_u64().unwrap(),
+                v["count"].as_u64().unwrap(),
+                whole("own_j"),
+                whole("share_j"),
+            )
+        };
+        assert_eq!(found.iter().map(row).collect::<Vec<_>>(), [(1, 16, 1, 2000, 20), (2, 8, 2, 5000, 50)]);
+        let count = |qid: u64, opcode: u64| {
+            let all = truth["commands"].as_array().unwrap();
+            all.iter()
+                .find(|c| c["qid"] == qid && c["opcode"] == opcode)
+                .map(|c| (c["count"].clone(), c["bytes"].clone()))
+        };
+        assert_eq!(count(1, 2), Some((json!(2), json!(8192))));
+        assert_eq!(count(1, 1), Some((json!(1), json!(8192))));
+        assert_eq!(count(2, 2), Some((json!(1), json!(4096))));
+        assert_eq!(count(0, 6), Some((json!(1), Value::Null)));
+    }
+
+    #[test]
+    fn sizes_beyond_the_classes_kept_are_booked_together() {
+        let mut sink = sink();
+        sink.bound(0, Account::new());
+        for blocks in 1..=70 {
+            sink.command(&CommandTruth { qid: 1, opcode: 2, blocks, own_fj: 1000, ..CommandTruth::default() });
+        }
+        sink.bound(1000, Account::new());
+        sink.release(10 * US);
+        let truth = sink.finish(&[phase(1, 0, 1)]).unwrap();
+        let found = truth["phases"][0]["spent"]["commands"].as_array().unwrap();
+        assert_eq!(found.len(), 65);
+        assert!(found[64]["blocks"].is_null());
+        assert_eq!(found[64]["count"], 6);
+        assert_eq!(found[63]["blocks"], 64);
+    }
+}

@@ -1,5 +1,6 @@
 //! fio's iologs of version 3 (`timestamp filename action [offset length]`, time stamps in microseconds) as a job.
 
+use super::blocks::BlockSize;
 use super::job::{Direction, JobSpec, TraceSpec};
 use super::parse::FioError;
 use std::fs::File;
@@ -122,7 +123,12 @@ pub fn trace_job(path: &Path, cut_us: u64, drive_bytes: u64) -> Result<JobSpec, 
         return Err(entries.fail("there is no I/O in it".into()));
     }
     let name = path.file_stem().map_or("trace".into(), |s| s.to_string_lossy().into_owned());
-    Ok(JobSpec { block_size: [trace.largest; 3], iodepth: DEPTH, trace: Some(trace), ..JobSpec::new(name) })
+    Ok(JobSpec {
+        block_size: [trace.largest; 3].map(BlockSize::Fixed),
+        iodepth: DEPTH,
+        trace: Some(trace),
+        ..JobSpec::new(name)
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! A job file as data.
 
+use super::blocks::BlockSize;
+use super::distribution::Distribution;
+use super::offsets::Zones;
 use std::path::PathBuf;
 
 /// What an I/O does.
@@ -22,8 +25,12 @@ pub struct Pattern {
     pub read: bool,
     /// Writes are asked for.
     pub write: bool,
-    /// Trims are asked for.
+    /// Trims are asked for; with `write`, each is followed by a write of the same blocks.
     pub trim: bool,
+    /// Bytes added to each sequential offset: `rw=read:8k`.
+    pub stride: i64,
+    /// I/Os for each random offset: `rw=randread:8`.
+    pub every: u64,
 }
 
 /// A trace to replay.
@@ -48,12 +55,22 @@ pub struct JobSpec {
     pub options: Vec<(String, String)>,
     /// `rw`.
     pub pattern: Pattern,
-    /// `bs` in bytes: reads, writes, trims.
-    pub block_size: [u64; 3],
+    /// `bs`, `bsrange` or `bssplit`: reads, writes, trims.
+    pub block_size: [BlockSize; 3],
+    /// `blockalign` in bytes: reads, writes, trims; the smallest block where it is not given.
+    pub align: [Option<u64>; 3],
+    /// `random_distribution`: reads, writes, trims.
+    pub distribution: [Distribution; 3],
+    /// `percentage_random`: reads, writes, trims.
+    pub percent_random: [u8; 3],
+    /// `zonemode=strided`.
+    pub zones: Option<Zones>,
     /// `iodepth`; 1 for synchronous engines.
     pub iodepth: u32,
     /// `offset` in bytes.
     pub offset: u64,
+    /// `offset_increment` in bytes: each of `numjobs` begins that much after the one before it.
+    pub offset_increment: u64,
     /// `size` in bytes; the rest of the drive if not given.
     pub size: Option<u64>,
     /// `io_size` in bytes.
@@ -62,12 +79,16 @@ pub struct JobSpec {
     pub loops: u64,
     /// `runtime` in microseconds.
     pub runtime_us: Option<u64>,
+    /// `ramp_time` in microseconds: what completes in it is in no figure, and `runtime` begins after it.
+    pub ramp_us: u64,
     /// `time_based`.
     pub time_based: bool,
     /// `rate` in bytes per second: reads, writes, trims.
     pub rate: [Option<u64>; 3],
     /// `rate_iops`: reads, writes, trims.
     pub rate_iops: [Option<u64>; 3],
+    /// `rate_process=poisson`: the times between I/Os of a rate vary exponentially.
+    pub poisson: bool,
     /// `thinktime` in microseconds.
     pub thinktime_us: u64,
     /// `thinktime_blocks`.
@@ -82,6 +103,10 @@ pub struct JobSpec {
     pub numjobs: u32,
     /// `fsync`: a flush after that many writes; 0 is never.
     pub fsync: u64,
+    /// `end_fsync`: a flush when all is written.
+    pub end_fsync: bool,
+    /// `verify`: what was written is read again at the end.
+    pub verify: bool,
     /// `norandommap`: blocks may be hit twice before all were hit once.
     pub norandommap: bool,
     /// `randseed`.
@@ -90,6 +115,10 @@ pub struct JobSpec {
     pub group_reporting: bool,
     /// `number_ios`.
     pub number_ios: Option<u64>,
+    /// Options that change nothing at the drive, in order.
+    pub without_effect: Vec<String>,
+    /// What this model does otherwise than fio would.
+    pub departures: Vec<String>,
     /// The log to replay, instead of everything above that says what to do.
     pub trace: Option<TraceSpec>,
 }
@@ -100,17 +129,24 @@ impl JobSpec {
         Self {
             name,
             options: Vec::new(),
-            pattern: Pattern { random: false, read: true, write: false, trim: false },
-            block_size: [4096; 3],
+            pattern: Pattern { random: false, read: true, write: false, trim: false, stride: 0, every: 1 },
+            block_size: [4096; 3].map(BlockSize::Fixed),
+            align: [None; 3],
+            distribution: [(); 3].map(|()| Distribution::Uniform),
+            percent_random: [100; 3],
+            zones: None,
             iodepth: 1,
             offset: 0,
+            offset_increment: 0,
             size: None,
             io_size: None,
             loops: 1,
             runtime_us: None,
+            ramp_us: 0,
             time_based: false,
             rate: [None; 3],
             rate_iops: [None; 3],
+            poisson: false,
             thinktime_us: 0,
             thinktime_blocks: 1,
             read_percent: 50,
@@ -118,12 +154,21 @@ impl JobSpec {
             stonewall: false,
             numjobs: 1,
             fsync: 0,
+            end_fsync: false,
+            verify: false,
             norandommap: false,
             randseed: None,
             group_reporting: false,
             number_ios: None,
+            without_effect: Vec::new(),
+            departures: Vec::new(),
             trace: None,
         }
+    }
+
+    /// Bytes of its largest I/O.
+    pub fn largest(&self) -> u64 {
+        self.block_size.iter().map(BlockSize::max).max().unwrap_or(0)
     }
 
     /// Whether the job may trim.

@@ -1,15 +1,22 @@
 //! fio job files: what they say, the offsets they ask for, and the figures fio reports.
 
+mod blocks;
+mod distribution;
+mod effectless;
+mod expand;
 mod iolog;
 mod job;
 mod offsets;
+mod options;
 mod parse;
 mod stats;
 mod units;
 
+pub use blocks::BlockSize;
+pub use distribution::Distribution;
 pub use iolog::{trace_job, Ask, Entries, Entry};
 pub use job::{Direction, JobFile, JobSpec, Pattern, TraceSpec};
-pub use offsets::Offsets;
-pub use parse::{parse_file, parse_text, FioError};
+pub use offsets::{Offsets, Placement, Spread};
+pub use parse::{parse_file, parse_text, FioError, Reading};
 pub use stats::{report, JobResult, Samples};
 pub use units::size;

@@ -140,6 +140,8 @@ pub struct DirectionResult {
     pub ios: u64,
     /// From start of the I/O to its submission.
     pub slat: Samples,
+    /// Bytes moved and commands in the ramp, which are in nothing else here.
+    pub ramp: (u64, u64),
     /// From submission to completion.
     pub clat: Samples,
     /// From start to completion.
@@ -187,6 +189,12 @@ impl JobResult {
         d.slat.add(slat_ns);
         d.clat.add(clat_ns);
         d.lat.add(slat_ns + clat_ns);
+    }
+
+    /// Takes up an I/O that completed in the ramp.
+    pub fn add_ramp(&mut self, direction: Direction, bytes: u64) {
+        let ramp = &mut self.directions[direction as usize].ramp;
+        *ramp = (ramp.0 + bytes, ramp.1 + 1);
     }
 
     fn merge(&mut self, other: &Self) {

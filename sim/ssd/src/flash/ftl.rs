@@ -384,6 +384,36 @@ mod tests {
         ftl.append(stream, unit);
     }
 
+    /// What a format leaves, whatever the drive held before and whatever was written since.
+    #[test]
+    fn nothing_is_stored_after_a_format() {
+        for before in [Before::Nothing, Before::Filled(150), Before::Aside(256), Before::Aside(0)] {
+            let mut ftl = Ftl::new(GEOMETRY, before);
+            for unit in 0..40 {
+                write(&mut ftl, if unit < 20 { Stream::Cache } else { Stream::Direct }, unit);
+            }
+            assert!(ftl.place(0).is_some() && ftl.valid().0 == 20);
+            ftl.clear();
+            assert!((0..200).all(|unit| ftl.place(unit).is_none()), "{before:?}");
+            assert_eq!((ftl.valid(), ftl.slc_blocks(), ftl.free_blocks()), ((0, 0), 0, 20), "{before:?}");
+            assert!(ftl.victim(true).is_none() && ftl.victim(false).is_none());
+            write(&mut ftl, Stream::Direct, 7);
+            assert!(ftl.place(7).is_some() && ftl.place(8).is_none());
+        }
+    }
+
+    #[test]
+    fn what_was_there_before_lies_where_the_condition_says() {
+        let filled = Ftl::new(GEOMETRY, Before::Filled(150));
+        assert_eq!(filled.place(149), Some(Place { slot: 149, slc: false }));
+        assert_eq!((filled.place(150), filled.valid(), filled.free_blocks()), (None, (0, 150), 10));
+        let aside = |share| Ftl::new(GEOMETRY, Before::Aside(share));
+        assert!((0..200).all(|u| aside(0).place(u) == Some(Place { slot: u as u32, slc: false })));
+        assert!((0..200).all(|u| aside(256).place(u) == Some(Place { slot: u as u32, slc: true })));
+        assert_eq!((aside(256).valid(), aside(256).free_blocks()), ((0, 0), 20));
+        assert!((0..200).all(|u| Ftl::new(GEOMETRY, Before::Nothing).place(u).is_none()));
+    }
+
     proptest! {
         #[test]
         fn every_unit_is_where_its_last_write_put_it(

@@ -337,3 +337,94 @@ impl Request {
         (self.reads.first().map_or(0, |r| r.0), self.reads.iter().map(|r| r.1).sum())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(aspm: Aspm) -> Port {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        let link = &mut profile.link;
+        (link.l1_idle_us.value, link.l1_2_idle_us.value) = (30, 20);
+        (link.l1_exit_us.value, link.l1_2_exit_us.value) = (8, 75);
+        let mut port = Port::new(&profile);
+        port.set_aspm(aspm);
+        port.enter(1000 * US, LinkState::L0);
+        port.take().for_each(drop);
+        port
+    }
+
+    fn shown(port: &mut Port) -> Vec<(Ps, Signal, u8)> {
+        let sideband = |r: Record| match r.body {
+            Body::Sideband(signal, value) => Some((r.time_ps, signal, value)),
+            _ => None,
+        };
+        port.take().filter_map(sideband).collect()
+    }
+
+    #[test]
+    fn the_link_goes_down_so_long_after_the_last_that_kept_it_up() {
+        let mut port = port(Aspm::L1_2);
+        // since the link came up, since something was in hand, since the last symbol
+        assert_eq!(port.next_idle_ps(0), Some(1030 * US));
+        assert_eq!(port.next_idle_ps(1200 * US), Some(1230 * US));
+        let span = port.send(1300 * US, Direction::Up, Tlp::left_out(tlp::mem_write_header(DRIVE, 0, 0x1000, 256)));
+        assert_eq!(span.first, 1300 * US);
+        assert!(span.end > span.first);
+        assert_eq!(port.next_idle_ps(1200 * US), Some(span.end + 30 * US));
+        port.take().for_each(drop);
+        port.go_idle(2000 * US);
+        assert_eq!(port.state(), LinkState::L1);
+        assert_eq!(port.next_idle_ps(0), Some(2020 * US));
+        port.go_idle(2020 * US);
+        assert_eq!(port.next_idle_ps(0), None);
+        let (l1, l1_2) = (LinkState::L1 as u8, LinkState::L1_2 as u8);
+        let wanted =
+            [(2000 * US, Signal::LinkState, l1), (2020 * US, Signal::ClkreqN, 1), (2020 * US, Signal::LinkState, l1_2)];
+        assert_eq!(shown(&mut port), wanted);
+    }
+
+    #[test]
+    fn the_link_comes_up_after_the_exit_latency_of_its_state() {
+        let (recovery, l0) = (LinkState::Recovery as u8, LinkState::L0 as u8);
+        let mut port = port(Aspm::L1_2);
+        port.go_idle(2000 * US);
+        port.take().for_each(drop);
+        assert_eq!(port.wake(2010 * US), 2018 * US);
+        assert_eq!(shown(&mut port), [(2010 * US, Signal::LinkState, recovery), (2018 * US, Signal::LinkState, l0)]);
+        port.go_idle(3000 * US);
+        port.go_idle(3020 * US);
+        port.take().for_each(drop);
+        let first = port.claim(4000 * US, Direction::Down, 5);
+        assert_eq!(first, 4075 * US);
+        let wanted = [
+            (4000 * US, Signal::ClkreqN, 0),
+            (4000 * US, Signal::LinkState, recovery),
+            (4075 * US, Signal::LinkState, l0),
+        ];
+        assert_eq!(shown(&mut port), wanted);
+        assert_eq!(port.quiet_ps(), 4075 * US + 5);
+        assert_eq!(port.wake(5000 * US), 5000 * US);
+    }
+
+    #[test]
+    fn a_link_power_state_that_the_host_does_not_allow_is_not_entered() {
+        assert_eq!(port(Aspm::Off).next_idle_ps(0), None);
+        let mut l1 = port(Aspm::L1);
+        assert_eq!(l1.next_idle_ps(0), Some(1030 * US));
+        l1.go_idle(1030 * US);
+        assert_eq!(l1.next_idle_ps(0), None);
+        let mut reset = port(Aspm::L1_2);
+        reset.reset();
+        assert_eq!(reset.next_idle_ps(0), None);
+    }
+
+    #[test]
+    fn tlps_of_a_direction_follow_each_other_and_the_other_direction_is_free() {
+        let mut port = port(Aspm::Off);
+        let first = port.claim(2000 * US, Direction::Up, 700);
+        assert_eq!(port.claim(2000 * US, Direction::Up, 700), first + 700);
+        assert_eq!(port.claim(2000 * US, Direction::Down, 700), 2000 * US);
+        assert_eq!(port.claim(2100 * US, Direction::Up, 700), 2100 * US);
+    }
+}

@@ -334,3 +334,174 @@ impl Account {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{MS, S};
+
+    const W: i64 = 1_000_000_000;
+
+    /// Joules of each purpose and unit as written out by hand; what is not named is absent.
+    fn purposes(account: &Account, before: &Account) -> Value {
+        let mut found = account.json_since(before)["purposes"].clone();
+        for units in found.as_object_mut().unwrap().values_mut() {
+            for joules in units.as_object_mut().unwrap().values_mut() {
+                *joules = json!((joules.as_f64().unwrap() * 1e9).round() / 1e9);
+            }
+        }
+        found
+    }
+
+    fn near(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1e-3), "{found} for {wanted}");
+    }
+
+    fn level(found: &Value, wanted_j: f64, wanted_s: f64) {
+        near(found["j"].as_f64().unwrap(), wanted_j);
+        near(found["s"].as_f64().unwrap(), wanted_s);
+    }
+
+    #[test]
+    fn each_pulse_is_booked_to_its_purpose_and_its_unit() {
+        let (mut account, start) = (Account::new(), Account::new());
+        // 2 W for 1, 2, 3 .. ms, in the order of the purposes and units
+        let all = [
+            (Purpose::Read, Unit::Die),
+            (Purpose::Read, Unit::Channel),
+            (Purpose::Read, Unit::DataPath),
+            (Purpose::ReadAhead, Unit::Die),
+            (Purpose::Map, Unit::Die),
+            (Purpose::Write, Unit::DataPath),
+            (Purpose::Write, Unit::Die),
+            (Purpose::MapWriteBack, Unit::Channel),
+            (Purpose::Fold, Unit::Die),
+            (Purpose::Collect, Unit::Channel),
+            (Purpose::Background, Unit::Core),
+            (Purpose::Erase, Unit::Die),
+        ];
+        for (index, (purpose, unit)) in (1..).zip(all) {
+            account.turn_to(purpose);
+            account.pulse(0, index * MS, 2 * W, unit);
+        }
+        account.pad(0.004);
+        let wanted = json!({
+            "read": {"die": 0.002, "channel": 0.004, "data_path": 0.006}, "read_ahead": {"die": 0.008},
+            "map": {"die": 0.010}, "write": {"data_path": 0.012, "die": 0.010}, "padding": {"die": 0.004},
+            "map_write_back": {"channel": 0.016}, "fold": {"die": 0.018}, "collect": {"channel": 0.020},
+            "background": {"core": 0.022}, "erase": {"die": 0.024},
+        });
+        let end = account.at(S);
+        assert_eq!(purposes(&end, &start), wanted);
+        near(end.total_j(), 0.156);
+        // own: read, read ahead and map; of writes what is owed
+        near(account.own_fj() * 1e-15, 0.030);
+        account.owe(0.5);
+        near(account.own_fj() * 1e-15, 0.530);
+    }
+
+    #[test]
+    fn a_pulse_that_is_not_over_is_booked_so_far_as_it_went() {
+        let (mut account, start) = (Account::new(), Account::new());
+        account.turn_to(Purpose::Fold);
+        account.pulse(2 * MS, 6 * MS, W, Unit::Die);
+        account.turn_to(Purpose::Write);
+        account.pulse(4 * MS, 5 * MS, W, Unit::Channel);
+        assert_eq!(purposes(&account.at(3 * MS), &start), json!({"fold": {"die": 0.001}}));
+        assert_eq!(
+            purposes(&account.at(4 * MS + MS / 2), &start),
+            json!({"fold": {"die": 0.0025}, "write": {"channel": 0.0005}})
+        );
+        assert_eq!(purposes(&account.at(9 * MS), &start), json!({"fold": {"die": 0.004}, "write": {"channel": 0.001}}));
+    }
+
+    #[test]
+    fn levels_are_booked_by_state_with_their_time() {
+        let mut account = Account::new();
+        account.core(0, CoreState::In(0).key(), W);
+        account.link(0, 0, W / 10);
+        let start = account.at(10 * MS);
+        account.core(30 * MS, CoreState::Entering(3).key(), 2 * W);
+        account.core(35 * MS, CoreState::In(3).key(), W / 100);
+        account.link(15 * MS, 1, W / 20);
+        account.link(16 * MS, 2, 0);
+        account.core(60 * MS, CoreState::Leaving.key(), 3 * W);
+        let since = account.at(70 * MS).json_since(&start);
+        let core = &since["core"];
+        level(&core["ps0"], 0.020, 0.020);
+        level(&core["entering_ps3"], 0.010, 0.005);
+        level(&core["ps3"], 0.00025, 0.025);
+        level(&core["leaving"], 0.030, 0.010);
+        assert_eq!(core.as_object().unwrap().len(), 4);
+        let link = &since["link"];
+        level(&link["l0"], 0.0005, 0.005);
+        level(&link["l1"], 0.00005, 0.001);
+        level(&link["l1_2"], 0.0, 0.054);
+        near(since["sum_j"].as_f64().unwrap(), 0.020 + 0.010 + 0.00025 + 0.030 + 0.0005 + 0.00005);
+    }
+
+    #[test]
+    fn commands_in_hand_share_the_controller_equally() {
+        let mut account = Account::new();
+        account.active(0, W);
+        let start = account.at(0);
+        account.rung(2 * MS, 1, 1);
+        let first = account.fetched(1);
+        account.rung(5 * MS, 2, 1);
+        let second = account.fetched(2);
+        // alone for 3 ms, two for 4 ms, the second alone for 2 ms
+        near(account.over(9 * MS, first) as f64 * 1e-15, 0.003 + 0.002);
+        near(account.over(11 * MS, second) as f64 * 1e-15, 0.002 + 0.002);
+        let active = account.at(12 * MS).json_since(&start)["active"].clone();
+        level(&active["io_in_hand"], 0.009, 0.009);
+        level(&active["no_io_in_hand"], 0.003, 0.003);
+    }
+
+    #[test]
+    fn without_supply_nothing_is_drawn_and_what_was_under_way_ends() {
+        let mut account = Account::new();
+        let start = account.at(0);
+        account.core(0, CoreState::In(0).key(), W);
+        account.link(0, 0, W);
+        account.active(0, W);
+        account.turn_to(Purpose::Erase);
+        account.pulse(0, 10 * MS, W, Unit::Die);
+        account.off(4 * MS);
+        account.charge(0.25);
+        let since = account.at(9 * MS).json_since(&start);
+        assert_eq!(purposes(&account.at(9 * MS), &start), json!({"erase": {"die": 0.004}}));
+        level(&since["core"]["ps0"], 0.004, 0.004);
+        level(&since["core"]["off"], 0.0, 0.005);
+        level(&since["link"]["off"], 0.0, 0.005);
+        near(since["supply_j"].as_f64().unwrap(), 0.25);
+        near(since["sum_j"].as_f64().unwrap(), 0.004 * 4.0 + 0.25);
+    }
+
+    #[test]
+    fn a_reset_leaves_no_command_in_hand() {
+        let mut account = Account::new();
+        account.active(0, W);
+        account.rung(0, 1, 3);
+        account.forget(MS);
+        let start = account.at(MS);
+        let active = account.at(3 * MS).json_since(&start)["active"].clone();
+        level(&active["no_io_in_hand"], 0.002, 0.002);
+        assert!(active["io_in_hand"].is_null());
+        near(account.fetched(1), 0.001 / 3.0); // of no command any more: as one that begins now
+    }
+
+    #[test]
+    fn names_of_core_states_belong_to_their_keys() {
+        let all = [
+            (CoreState::In(0), "ps0"),
+            (CoreState::In(4), "ps4"),
+            (CoreState::Entering(4), "entering_ps4"),
+            (CoreState::Leaving, "leaving"),
+            (CoreState::Booting, "booting"),
+            (CoreState::Off, "off"),
+        ];
+        for (state, name) in all {
+            assert_eq!(CoreState::name(state.key()), name);
+        }
+    }
+}

@@ -88,6 +88,30 @@ mod tests {
     use crate::profile::S;
 
     #[test]
+    fn light_and_heavy_throttling_have_their_factors() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        profile.thermal.throttle_per_k.value = 0.25;
+        let cold = Heat::new(&profile);
+        let factors = [Throttle::None, Throttle::Light, Throttle::Heavy].map(|level| cold.slowdown(level));
+        assert_eq!(factors, [1.0, 1.25, 4.0]); // docs/ssd-model.md, "Heat"
+        profile.thermal.ambient_c.value = profile.limits.warning_temperature_c.value as f64 + 4.0;
+        let hot = Heat::new(&profile);
+        let factors = [Throttle::None, Throttle::Light, Throttle::Heavy].map(|level| hot.slowdown(level));
+        assert_eq!(factors, [2.0, 2.5, 8.0]);
+    }
+
+    #[test]
+    fn warming_takes_the_time_constant() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        (profile.thermal.resistance_k_per_w.value, profile.thermal.capacity_j_per_k.value) = (10.0, 2.0);
+        let mut t = Heat::new(&profile);
+        assert!(!t.update(19 * MS, 1.0), "worked out every 20 ms");
+        assert!(t.update(20 * S, 40.0)); // 2 W for R C = 20 s: 1 - 1/e of 20 K
+        assert!((t.temperature_c() - 25.0 - 20.0 * (1.0 - (-1.0f64).exp())).abs() < 1e-9);
+        t.leave_to_others();
+        assert!(!t.update(100 * S, 400.0));
+    }
+    #[test]
     fn it_settles_at_power_times_resistance_and_throttles_above_the_warning_temperature() {
         let profile = Profile::load("intel-660p-1tb").unwrap();
         let mut t = Heat::new(&profile);

@@ -177,6 +177,53 @@ fn overlay(common: &mut toml::Table, own: toml::Table) {
 mod tests {
     use super::*;
 
+    /// Each line of [`Profile::check`]: a figure that no drive has is refused by its name, and its neighbours that drives have are not.
+    #[test]
+    fn a_figure_that_no_drive_has_is_refused_and_the_others_are_not() {
+        let with = |table: &str, key: &str, value: &str| {
+            let mut own: toml::Table = toml::from_str(BUILT_IN[0].1).unwrap();
+            let value: toml::Value = toml::from_str::<toml::Table>(&format!("v = {value}")).unwrap()["v"].clone();
+            let fact = toml::Table::from_iter([("value".into(), value), ("source".into(), "assumed".into())]);
+            own[table].as_table_mut().unwrap().insert(key.into(), toml::Value::Table(fact));
+            Profile::parse("x", &toml::to_string(&own).unwrap()).map(drop).map_err(|e| e.to_string())
+        };
+        for (table, key, bad, good) in [
+            ("flash", "channels", "0, 3, 6, 257", "1, 2, 4, 8"),
+            ("flash", "dies_per_channel", "0, 3, 5, 257", "1, 2, 4"),
+            ("flash", "planes", "0, 65", "1, 2, 4"),
+            ("flash", "page_kib", "0, 3, 6, 1025", "4, 8, 16"),
+            ("flash", "stripe_kib", "0, 96, 192, 65537", "64, 128, 256, 512"),
+            ("flash", "superblock_mib", "0, 1, 100, 65537", "128, 256, 512"),
+            ("flash", "raw_gib", "0, 950, 262145", "1024, 1100"),
+            ("flash", "bits_per_cell", "0, 5", "1, 2, 3, 4"),
+            ("flash", "past_cache", "'none'", "'direct', 'drain', 'fold'"),
+            ("flash", "drain_share", "-0.1", "0.0, 1.0"),
+            ("flash", "gc_cycle_share", "-0.1", "0.0, 2.0"),
+            ("flash", "test_data_slc_share", "-0.1, 1.1", "0.0, 0.5, 1.0"),
+            ("flash", "read_spread", "-0.1, 0.9", "0.0, 0.89"),
+            ("controller", "spread", "-0.1, 1.1", "0.0, 1.0"),
+            ("controller", "wake_spread", "-0.1, 1.1", "0.0, 1.0"),
+            ("controller", "dma_reads", "0, 8, 100", "1, 4, 7"),
+            ("namespace", "lbas_512", "0, 549755813889", "1, 2000409264"),
+            ("link", "max_payload", "64, 384, 1024", "128, 256, 512"),
+            ("link", "max_read_request", "64, 384, 8192", "128, 512, 4096"),
+            ("link", "read_completion_boundary", "32, 96, 256", "64, 128"),
+            ("link", "tags", "7, 100, 1025", "136, 256, 1024"),
+            ("limits", "mdts", "0, 13", "1, 5, 12"),
+            ("limits", "io_queues", "0, 65", "1, 64"),
+            ("limits", "max_queue_entries", "1, 65537", "2, 65536"),
+            ("limits", "fetch_batch", "0, 65", "1, 64"),
+        ] {
+            for value in bad.split(", ") {
+                let refused = with(table, key, value).expect_err(&format!("{key} = {value}"));
+                assert!(refused.contains(key.trim_end_matches("_512")), "{key} = {value}: {refused}");
+            }
+            for value in good.split(", ") {
+                assert_eq!(with(table, key, value), Ok(()), "{key} = {value}");
+            }
+        }
+    }
+
     #[test]
     fn built_in_profiles_load_and_every_source_is_classed() {
         for (name, text) in BUILT_IN.iter().chain(&[("common", COMMON)]) {
