@@ -24,6 +24,8 @@ _AT_ONCE = 128
 """So that what was taken is told of before whoever waits for it takes the meter for silent, on a computer that is behind."""
 _SILENCE_NS = 3_000_000_000
 """A meter that measures and sends nothing for this long has stopped."""
+_ONE_WAIT_NS = 200_000_000
+"""Counts at most for one `read` in vain: a computer that let the thread wait for longer was busy, and the meter need not be silent."""
 _A_SECOND_NS = 1_000_000_000
 
 
@@ -41,19 +43,23 @@ class Arrivals(Generic[T]):
         self._queue: queue.Queue[tuple[int, T] | OSError | RigError] = queue.Queue(_MOST_PIECES)
         self._end = threading.Event()
         self._lost: OSError | RigError | None = None
-        self._last_ns = host_ns()
+        self._silent_ns = 0
         self._thread = threading.Thread(target=self._run, name="wattbell-meter", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._end.is_set():
+            began_ns = host_ns()
             try:
                 data = self._read()
             except (OSError, RigError) as error:
                 self._put(error)
                 return
             if data:
+                self._silent_ns = 0
                 self._put((host_ns(), data))
+            else:
+                self._silent_ns += min(host_ns() - began_ns, _ONE_WAIT_NS)
 
     def _put(self, item: tuple[int, T] | OSError | RigError) -> None:
         while not self._end.is_set():
@@ -74,7 +80,6 @@ class Arrivals(Generic[T]):
                 self._lost = item
             else:
                 found.append(item)
-                self._last_ns = item[0]
         if found or ending:
             return found
         if isinstance(self._lost, RigError):
@@ -82,7 +87,7 @@ class Arrivals(Generic[T]):
         if self._lost is not None:
             reason = self._lost.strerror or str(self._lost)
             raise RigError(f"{self.what} is gone ({reason}); check its cable and its supply. What it had sent is kept.")
-        if host_ns() - self._last_ns > self._silence_ns:
+        if self._silent_ns > self._silence_ns:
             raise RigError(f"{self.what} has stopped sending; unplug it and begin again. What it had sent is kept.")
         return found
 
