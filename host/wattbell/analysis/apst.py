@@ -9,9 +9,13 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from wattbell.measure.phases import Phase
+if TYPE_CHECKING:
+    from wattbell.measure.phases import Phase
 
+Table = Mapping[int, tuple[int, float]]
+"""By state: into which, after how many seconds of idle time in it."""
 NEARLY_ALL = 0.9
 """Of a stretch's time: less of it in one state, and the table says nothing of the stretch."""
 _MOST_STATES = 32
@@ -22,13 +26,13 @@ class ApstTables:
     """The tables in force from each of ``ticks`` on: by state, into which, after how many seconds of idle time in it."""
 
     ticks: Sequence[int]
-    tables: Sequence[Mapping[int, tuple[int, float]]]
+    tables: Sequence[Table]
 
     @classmethod
     def of(cls, phases: Iterable[Phase]) -> ApstTables:
         """Of the phases, in order of time, that name one."""
         named = [(phase.first_tick, phase.described["apst_table"]) for phase in phases if phase.described.get("apst_table")]
-        return cls([tick for tick, _ in named], [{begin: (into, ms * 1e-3) for begin, into, ms in table if ms} for _, table in named])
+        return cls([tick for tick, _ in named], [table_of(table) for _, table in named])
 
     def expected(self, tick: int, state: int, first_s: float, last_s: float) -> int | None:
         """The state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``; None where it is in
@@ -36,13 +40,54 @@ class ApstTables:
         at = bisect.bisect_right(self.ticks, tick) - 1
         if at < 0 or last_s <= first_s:
             return None
-        table, begin, inside = self.tables[at], 0.0, dict[int, float]()
-        for _ in range(_MOST_STATES):
-            target, wait_s = table.get(state, (state, float("inf")))
-            end = begin + wait_s
-            inside[state] = inside.get(state, 0.0) + max(0.0, min(last_s, end) - max(first_s, begin))
-            if end >= last_s or target == state:
-                break
-            state, begin = target, end
+        inside: dict[int, float] = {}
+        table = self.tables[at]
+        steps = [(state, 0.0), *descent(table, state)]
+        last, since = steps[-1]
+        stays = last not in table or table[last][0] == last
+        ends = [*(due for _, due in steps[1:]), float("inf") if stays else since]
+        for (one, begin), end in zip(steps, ends, strict=True):
+            inside[one] = inside.get(one, 0.0) + max(0.0, min(last_s, end) - max(first_s, begin))
         likeliest = max(inside, key=lambda one: inside[one])
         return likeliest if inside[likeliest] >= NEARLY_ALL * (last_s - first_s) else None
+
+
+def table_of(rows: Iterable[tuple[int, int, int]]) -> Table:
+    """Of rows of (from which state, into which, after ms), as a phase has them; an entry of 0 ms is no transition."""
+    return {begin: (into, ms * 1e-3) for begin, into, ms in rows if ms}
+
+
+def descent(table: Table, state: int = 0) -> list[tuple[int, float]]:
+    """(state, seconds of idle time until the drive sets out for it) of each step down from ``state``, in order."""
+    out: list[tuple[int, float]] = []
+    after = 0.0
+    while len(out) < _MOST_STATES and state in table:
+        into, wait_s = table[state]
+        if into == state:
+            break
+        state, after = into, after + wait_s
+        out.append((state, after))
+    return out
+
+
+LINUX_CLASSES = ((15_000, 0.1), (100_000, 2.0))
+"""Entry and exit latency together in us, at most, and after how many seconds Linux has a drive enter such a state."""
+LINUX_LONGEST_EXIT_US = 100_000
+"""``nvme_core.default_ps_max_latency_us``."""
+
+
+def linux_table(states: Sequence[tuple[bool, float, float]]) -> Table:
+    """What Linux 6.12 programs by its defaults (``nvme_configure_apst`` in drivers/nvme/host/core.c) for a drive that declares ``states``:
+    (whether operational, entry latency, exit latency, both in us), in order."""
+    table: dict[int, tuple[int, float]] = {}
+    target: tuple[int, float] | None = None
+    last = len(LINUX_CLASSES)
+    for state in range(len(states) - 1, -1, -1):
+        if target is not None:
+            table[state] = target
+        operational, entry_us, exit_us = states[state]
+        known = next((i for i, (most_us, _) in enumerate(LINUX_CLASSES) if entry_us + exit_us <= most_us), None)
+        if operational or known is None or known >= last or exit_us > LINUX_LONGEST_EXIT_US:
+            continue
+        last, target = known, (state, LINUX_CLASSES[known][1])
+    return table

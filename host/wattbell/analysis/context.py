@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from wattbell_spec.nvme import admin
-from wattbell_spec.wire import CommandFlag
+from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.capture import Capture
 from wattbell.capture.marking import marking_of
@@ -20,6 +20,7 @@ from wattbell.measure.phases import Phase, find_phases
 from wattbell.measure.pieces import bursts
 from wattbell.measure.rail import Rail, no_rail_reason
 from wattbell.measure.seen import seen_by
+from wattbell.measure.source import LONGEST_S, Source
 from wattbell.measure.table import Commands, lba_sizes, load_apart
 
 IDLE_MIN_S = 0.020
@@ -128,3 +129,45 @@ def load(capture: Capture) -> Context:
         last_tick=last,
         notes=seen + notes,
     )
+
+
+def load_window(source: Source, first_tick: int, last_tick: int, minimum_s: float = IDLE_MIN_S) -> Context:
+    """Of an open capture, what was seen between two ticks, and the commands that were under way at either end: an idle time of a suite,
+    whose commands do not fit in memory. ``gaps`` are the times of the window without a command, of at least ``minimum_s``."""
+    meta = source.capture.meta
+    sizes, _ = lba_sizes(meta)
+    start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
+    reach = round(LONGEST_S / source.tick_s)
+    near = pl.col("cqe_tick").is_between(first_tick, last_tick + reach) & (start <= last_tick)
+    asked = source.events.filter((pl.col("type") == int(EventType.POWER_STATE)) & (pl.col("tick") < first_tick))["tick"].max()
+    if asked is not None:  # the first I/O after a request woke the drive
+        io = source.capture.commands.filter((pl.col("qid") > 0) & start.is_between(asked, first_tick, closed="left"))
+        woke = io.select(start.min()).collect().item()
+        near |= (pl.col("qid") > 0) & (start == woke) if woke is not None else False
+    commands, markers = load_apart(source.capture.commands.filter(near), sizes, marking_of(meta))
+    return Context(
+        capture=source.capture,
+        model=source.model,
+        tick_s=source.tick_s,
+        commands=commands,
+        markers=markers,
+        gaps=_quiet((commands, markers), first_tick, last_tick, round(minimum_s / source.tick_s)),
+        events=source.events,
+        rail=source.rail,
+        no_rail=source.no_rail,
+        loss=source.losses,
+        phases=list(source.phases.values()),
+        first_tick=first_tick,
+        last_tick=last_tick,
+        notes=[],
+    )
+
+
+def _quiet(tables: tuple[Commands, ...], first_tick: int, last_tick: int, minimum_ticks: int) -> npt.NDArray[np.int64]:
+    """The times of a window without a command in flight, as :func:`idle_times` has them."""
+    starts = np.concatenate([table.start_tick[in_flight(table)] for table in tables])
+    ends = np.concatenate([np.maximum(table.cqe_tick, table.start_tick)[in_flight(table)] for table in tables])
+    order = np.argsort(starts, kind="stable")
+    busy = bursts(starts[order], ends[order], minimum_ticks)
+    edges: npt.NDArray[np.int64] = np.concatenate(([first_tick], busy.ravel(), [last_tick])).clip(first_tick, last_tick).reshape(-1, 2)
+    return edges[edges[:, 1] - edges[:, 0] >= minimum_ticks]

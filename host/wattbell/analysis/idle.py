@@ -19,6 +19,7 @@ from wattbell.analysis.result import Idle, IdleLevel
 from wattbell.analysis.signals import StateTrack, track
 from wattbell.measure.figure import Figure, K
 from wattbell.measure.instruments import NO_COMMANDS
+from wattbell.measure.steadiness import of_rail
 from wattbell.measure.table import Commands
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ def _level(
     ticks = sum(_settled(s) for s in segments)
     mean = joules / covered if covered > 0 else sum(s.mean_w * s.ticks for s in segments) / ticks
     spread = float(np.std([s.mean_w for s in segments], ddof=1)) if len(segments) > 1 else 0.0
-    u = math.hypot(context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0), K * spread / math.sqrt(len(segments)))
+    # Segments of one name may be levels of their own, up to a quarter apart: the mean is as uncertain as they lie apart.
+    held = of_rail(rail, [segments[0].settled]) if len(segments) == 1 else None
+    u = math.hypot(context.model.power_u(mean, context.rail.supply_v if context.rail else 0.0), K * spread, held.spread if held else 0.0)
     if covered > 0:
         u = math.hypot(u, math.sqrt(edges) / covered)
     lost = sum(_missing(context, s) for s in segments)

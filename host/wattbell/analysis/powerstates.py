@@ -7,18 +7,24 @@ and the link's state: what lies between (:mod:`wattbell.analysis.stretches`). Wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from wattbell_spec.wire import LinkState
 
+from wattbell.analysis.context import in_flight
 from wattbell.analysis.result import Judged, PowerStates, Span, StateRow, Wakeups
 from wattbell.analysis.signals import in_reset
 from wattbell.analysis.statelabels import OPERATIONAL, SURE, WORK, Label
 from wattbell.analysis.stretches import Found, Stretch, find
-from wattbell.measure.figure import Figure, absent
+from wattbell.measure.figure import Figure, K, absent
+from wattbell.measure.judge import judge
+from wattbell.measure.pieces import active_span
+from wattbell.measure.steadiness import UNSTEADY, of_rail
+from wattbell.measure.throughput import BURST_GAP_S
+from wattbell.measure.throughput import Span as Load
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
@@ -31,7 +37,9 @@ WAKING_S = 1e-4
 """A first command that is taken up later than this was waited for by a drive that woke."""
 IDLE_BEFORE_S, IDLE_S, ACTIVE_S = 10.0, 30.0, 10.0
 """IDLP is over 30 s after 10 s of idle, ACTP the largest mean over 10 s (NVM Express Base 2.1, figure 313)."""
-_STEP_S = 0.1
+WORK_S = 0.01
+"""Of work in an operational state, at least, whose mean power is held against the state's maximum, which is a sustained one."""
+MOST_LOADS = 1000
 _MARGIN_S = 1e-4
 """Of a latency: the link's way out of L1.2 is in it."""
 
@@ -290,30 +298,20 @@ def _mean(context: Context, members: list[Stretch]) -> Figure:
     if covered <= 0:
         return absent("not seen", "W")
     mean = joules / covered
-    spread = float(np.std([s.mean_w for s in members], ddof=1)) / math.sqrt(len(members)) if len(members) > 1 else 0.0
-    u = math.hypot(context.power_u(mean), 2 * spread, math.sqrt(edges) / covered)
+    # A level seen several times is as uncertain as they lie apart: each is a level of its own, and none of them noise.
+    spread = K * float(np.std([s.mean_w for s in members], ddof=1)) if len(members) > 1 else 0.0
+    held = of_rail(rail, [s.settled for s in members[:2000]])
+    u = math.hypot(context.power_u(mean), spread, math.sqrt(edges) / covered, held.spread if held and len(members) == 1 else 0.0)
     return Figure(mean, u, "W", conditions={"seen_s": covered})
 
 
 def _refused(declared: float | None, unit: str, why: str) -> Judged:
-    return {
-        "declared": declared,
-        "measured": absent(why, unit),
-        "verdict": "not comparable",
-        "why": "not declared" if declared is None else why,
-    }
+    return _compare(declared, absent(why, unit))
 
 
-def _compare(declared: float | None, measured: Figure, margin: float = 0.0) -> Judged:
-    """At most what is declared, by more than the uncertainty; or above it by more; or neither."""
-    if declared is None:
-        return {"declared": None, "measured": measured, "verdict": "not comparable", "why": "not declared"}
-    u = (measured.u or 0.0) + margin
-    if measured.known <= declared:
-        return {"declared": declared, "measured": measured, "verdict": "pass", "why": ""}
-    if measured.known - u > declared:
-        return {"declared": declared, "measured": measured, "verdict": "fail", "why": f"{measured.known / declared:.3g} times the declared"}
-    return {"declared": declared, "measured": measured, "verdict": "not comparable", "why": "above it by less than the uncertainty"}
+def _compare(declared: float | None, measured: Figure, slack: float = 0.0) -> Judged:
+    found = judge(declared, measured, slack)
+    return {"declared": declared, "measured": measured, "verdict": found.verdict, "why": found.why}
 
 
 def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bool, never: str) -> Judged:
@@ -322,7 +320,7 @@ def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bo
         return _refused(declared, "W", never)
     made = _compare(declared, level)
     if made["verdict"] == "fail" and not in_l1_2:
-        made["verdict"] = "not comparable"
+        made["verdict"] = "undecided"
         made["why"] = (
             "above it, but "
             + ("the link was not in L1.2" if link_seen else "the link's state is not known")
@@ -332,46 +330,53 @@ def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bo
 
 
 def _sustained(context: Context, declared: float | None, number: int, found: Found) -> Judged:
-    """Of an operational state: the largest mean over 10 s while the host had asked for this one and no other."""
-    rail = context.rail
-    assert rail is not None
+    """Of an operational state: the highest mean power of work in it, of the phases' loads and of any 10 s of one."""
     if not found.watched:
         return _refused(declared, "W", "nobody saw what the host asked for")
-    best = absent("no 10 s in this state", "W")
-    pieces = (
-        found.requested.pieces(context.first_tick, context.last_tick) if found.requested else [(0, context.last_tick - context.first_tick)]
-    )
-    at = context.first_tick
-    for state, ticks in pieces:
-        if state == number and ticks * context.tick_s >= ACTIVE_S:
-            mean = _largest(context, at, at + ticks)
-            if mean.value is not None and (best.value is None or mean.known > best.known):
-                best = mean
-        at += ticks
-    if best.value is None:
-        return _refused(declared, "W", f"MP is sustained: no {ACTIVE_S:g} s on end while the host had asked for PS{number}")
-    return _compare(declared, best)
+    best: Figure | None = None
+    for span in _at_work(context, number, found):
+        lost = context.loss.between(span.first_tick, span.last_tick).under_rail
+        means = [context.active_energy(span, lost, scored=True)[1]]
+        if context.rail is not None and context.seconds(span.whole_ticks) >= ACTIVE_S and len(span.bursts) == 1:
+            means.append(context.rail.largest_mean(span.first_tick, span.last_tick, ACTIVE_S))
+        for mean in means:
+            if mean.value is not None and (best is None or mean.known > best.known):
+                best = replace(mean, conditions={**mean.conditions, "work_s": context.seconds(span.active_ticks)})
+    if best is None:
+        why = f"no work of {WORK_S:g} s on end while the host had asked for PS{number}: at rest no drive shows its maximum"
+        return _refused(declared, "W", why)
+    made = _compare(declared, best)
+    if made["verdict"] == "pass":
+        made["why"] = "by the loads of this capture; another may draw more"
+    if UNSTEADY in best.conditions:
+        made["why"] = "; ".join(filter(None, (made["why"], str(best.conditions[UNSTEADY]))))
+    return made
 
 
-def _largest(context: Context, first: int, last: int) -> Figure:
-    """The largest mean over 10 s, in steps of 0.1 s."""
-    rail = context.rail
-    assert rail is not None
-    low, high = rail.indices(first, last)
-    step = max(1, round(_STEP_S / rail.interval_s))
-    means = rail.reader.statistics("power", low, high, step)[: (high - low) // step, 0]
-    wide = round(ACTIVE_S / (step * rail.interval_s))
-    if len(means) < wide:
-        return absent("no 10 s in this state", "W")
-    sums = np.convolve(means, np.ones(wide), "valid")
-    if not np.isfinite(sums).any():
-        return absent("samples are missing in every 10 s of this state", "W")
-    begin = rail.reader.tick_of(low + int(np.nanargmax(sums)) * step)
-    energy = rail.energy(begin, begin + round(ACTIVE_S / context.tick_s))
-    if energy.covered_s < 0.999 * ACTIVE_S:
-        return absent("samples are missing in every 10 s of this state", "W")
-    mean = energy.joules / energy.covered_s
-    return Figure(mean, math.hypot(context.power_u(mean), energy.mean_u_j / energy.covered_s), "W", conditions={"from_tick": begin})
+def _at_work(context: Context, number: int, found: Found) -> Iterator[Load]:
+    """The loads in a state: of each phase (of the capture where there are none) the bursts of I/O during which the host had asked for no
+    other, if they last for :data:`WORK_S` in all; without phases each burst, too.
+    A drive with a command in flight is awake, whatever APST is set to; what it takes to wake
+    is the first command's, and no part of a load of that length."""
+    windows = [(phase.first_tick, phase.last_tick) for phase in context.phases] or [(context.first_tick, context.last_tick)]
+    for first, last in windows:
+        members = context.commands.between(first, last)
+        span = active_span(members.take((members.qid > 0) & in_flight(members)), round(BURST_GAP_S / context.tick_s))
+        if span is None:
+            continue
+        held = [burst for burst in span.bursts.tolist() if _asked(found, *burst) == {number}]
+        if len(held) == len(span.bursts) and context.seconds(span.active_ticks) >= WORK_S:
+            yield span
+        elif held and context.seconds(sum(b - a for a, b in held)) >= WORK_S:
+            yield Load(np.array(held, np.int64))
+        if not context.phases:  # nobody said which are one load: each burst may be
+            longest = sorted((b for b in held if context.seconds(b[1] - b[0]) >= WORK_S), key=lambda b: b[0] - b[1])[:MOST_LOADS]
+            yield from (Load(np.array([burst], np.int64)) for burst in longest)
+
+
+def _asked(found: Found, first: int, last: int) -> set[int]:
+    """The states that the host asked for between two ticks."""
+    return {state for state, ticks in found.requested.pieces(first, last) if ticks} if found.requested else {0}
 
 
 def _idle_power(context: Context, declared: float | None, members: list[Stretch], never: str) -> Judged:
@@ -387,19 +392,22 @@ def _idle_power(context: Context, declared: float | None, members: list[Stretch]
     if not joined:
         return _refused(declared, "W", never)
     before, over = round(IDLE_BEFORE_S / context.tick_s), round(IDLE_S / context.tick_s)
-    means = []
+    means, spreads = [], []
     for first, last, gap in joined:
         begin = (int(context.gaps[gap, 0]) if len(context.gaps) > gap and context.saw_commands else first) + before
         if first <= begin and last >= begin + over:
             energy = rail.energy(begin, begin + over)
             if energy.covered_s > 0.999 * IDLE_S:
                 means.append(energy.joules / energy.covered_s)
+                held = of_rail(rail, [(begin, begin + over)])
+                spreads.append(held.spread if held else 0.0)
     if not means:
         longest = max(last - first for first, last, _ in joined) * context.tick_s
         return _refused(declared, "W", f"IDLP is over 30 s after 10 s of idle; the longest idle time in this state is {longest:.3g} s")
     mean = float(np.mean(means))
-    spread = 2 * float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else 0.0
-    return _compare(declared, Figure(mean, math.hypot(context.power_u(mean), spread), "W", conditions={"windows": len(means)}))
+    spread = K * float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    u = math.hypot(context.power_u(mean), spread, max(spreads))
+    return _compare(declared, Figure(mean, u, "W", conditions={"windows": len(means)}))
 
 
 def _entry(context: Context, found: Found, declared: float | None, number: int) -> Judged:

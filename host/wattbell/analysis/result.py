@@ -285,7 +285,7 @@ class Span(TypedDict):
 
 
 class Judged(TypedDict):
-    """``verdict``: pass, fail, not comparable, and ``why``."""
+    """``verdict``: of :mod:`~wattbell.measure.judge`, and ``why``."""
 
     declared: float | None
     measured: Figure

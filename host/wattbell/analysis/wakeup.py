@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from wattbell_spec.wire import CommandFlag, EventType, LinkState
 
@@ -20,12 +21,17 @@ from wattbell.analysis.names import admin_name, io_name, size_text
 from wattbell.analysis.result import Idle, LinkPart, Summary, Wakeup, WakeupGroup, Wakeups
 from wattbell.analysis.signals import requested_state
 from wattbell.measure.latency import describe
+from wattbell.measure.steadiness import QUARTERS
 from wattbell.measure.table import NONE, Commands
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
 
 MAX_EVENTS = 1000
+LEAST = 3
+"""Commands that a baseline needs."""
+MOST_CHANGE = 0.25
+"""Relative: a class has no baseline if the median of a quarter of its commands, in order of time, differs by more than this from all."""
 
 
 def wakeups(context: Context, idle_result: Idle) -> Wakeups:
@@ -118,17 +124,37 @@ def _class_text(kind: tuple[int, int, int], marker: bool) -> str:
 
 
 def _baselines(table: Commands, first: Any) -> dict[tuple[int, int, int], float]:
-    """Median latency in ticks of each class that occurs among the wake-ups, wake-ups left out."""
+    """Median latency in ticks of each class that occurs among the wake-ups, wake-ups left out: of commands that were in flight alone, as a
+    first command after idle is, where there are three; else of all. A class whose latency changed in the course of the capture (with the
+    depth, the drive's state or what it held) has no one latency that a wake-up could be set against, and no baseline."""
     out: dict[tuple[int, int, int], float] = {}
     usable = (table.doorbell_tick != NONE) & ~table.has(CommandFlag.ABORTED)
     if not usable.any():
         usable = ~table.has(CommandFlag.ABORTED)
     usable[first] = False
+    lone = _lone(table) if len(first) else usable
     for kind in {idle.class_of(table, i) for i in first.tolist()}:
         io, opcode, nbytes = kind
         same = usable & ((table.qid > 0) == bool(io)) & (table.opcode == opcode) & (table.nbytes == nbytes)
-        if np.count_nonzero(same) >= 3:
-            out[kind] = float(np.median(table.cqe_tick[same] - table.start_tick[same]))
+        chosen = same & lone if np.count_nonzero(same & lone) >= LEAST else same
+        if np.count_nonzero(chosen) < LEAST:
+            continue
+        latency = (table.cqe_tick - table.start_tick)[chosen]
+        middle = float(np.median(latency))
+        if len(latency) < QUARTERS or all(abs(np.median(p) - middle) <= MOST_CHANGE * middle for p in np.array_split(latency, QUARTERS)):
+            out[kind] = middle
+    return out
+
+
+def _lone(table: Commands) -> npt.NDArray[np.bool_]:
+    """Commands that no other was in flight with when they began, nor began before they ended."""
+    out = np.ones(len(table), np.bool_)
+    latest, at = -1, 0
+    for piece in table.pieces():
+        ends = np.maximum.accumulate(np.maximum(piece.cqe_tick, latest))
+        out[at : at + len(piece)] = piece.start_tick >= np.concatenate(([latest], ends[:-1]))
+        latest, at = int(ends[-1]), at + len(piece)
+    out[:-1] &= out[1:] | (table.start_tick[1:] >= table.cqe_tick[:-1])
     return out
 
 

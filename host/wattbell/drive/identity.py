@@ -9,16 +9,21 @@ import msgspec
 
 from ..capture import identify as structures
 from ..errors import CaptureError, DriveError
-from ..suites.drive import Drive
+from ..suites.drive import Drive, settled_after
 from .device import Device
 from .tools import WHICH_NVME, Tools
 
+_Us = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+
 
 class _State(msgspec.Struct):
-    """Power State Descriptor, as far as a plan needs it: bit NOPS. ``flags``: of nvme-cli before 2.6, NOPS in bit 1."""
+    """Power State Descriptor, as far as a plan needs it: bit NOPS, entry and exit latency in us. ``flags``: of nvme-cli before 2.6, NOPS in
+    bit 1."""
 
     nops: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool | None = msgspec.field(name="non-operational_state", default=None)
     flags: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None
+    entry_lat: _Us = 0
+    exit_lat: _Us = 0
 
     def __post_init__(self) -> None:
         if self.nops is None and self.flags is None:
@@ -43,8 +48,9 @@ def identify(device: Device, tools: Tools) -> Drive:
         name=device.model,
         capacity_bytes=device.capacity_bytes,
         nsid=device.nsid,
-        operational=tuple(i for i, still in enumerate(states) if not still),
-        non_operational=tuple(i for i, still in enumerate(states) if still),
+        operational=tuple(i for i, (awake, _, _) in enumerate(states) if awake),
+        non_operational=tuple(i for i, (awake, _, _) in enumerate(states) if not awake),
+        settled_after_s=settled_after(states),
         model=device.model,
         serial=device.serial,
         firmware=device.firmware,
@@ -71,14 +77,15 @@ def _raw(tools: Tools, *arguments: str) -> bytes:
     return b"" if done.returncode else done.stdout
 
 
-def power_states(said: str, command: str = "nvme id-ctrl") -> list[bool]:
-    """Of each power state whether it is non-operational, from the JSON of ``nvme id-ctrl``. DriveError when it makes no sense."""
+def power_states(said: str, command: str = "nvme id-ctrl") -> list[tuple[bool, float, float]]:
+    """Of each power state (whether it is operational, entry latency in us, exit latency in us), from the JSON of ``nvme id-ctrl``.
+    DriveError when it makes no sense."""
     try:
         # not strict: nvme-cli prints control characters in a drive's strings as they are
         found = msgspec.convert(json.loads(said, strict=False), _Controller)
     except (ValueError, RecursionError) as error:
         raise DriveError(f"{command} gave no power states ({error}): {WHICH_NVME}.") from None
-    states = [state.non_operational for state in found.psds]
-    if states[0]:
+    states = [(not state.non_operational, float(state.entry_lat), float(state.exit_lat)) for state in found.psds]
+    if not states[0][0]:
         raise DriveError(f"{command} calls power state 0 non-operational, which no drive may: {WHICH_NVME}.")
     return states

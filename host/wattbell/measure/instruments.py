@@ -17,6 +17,7 @@ from .errormodel import ErrorModel
 from .figure import Conditions, Figure, absent
 from .rail import Rail
 from .seen import by_host
+from .steadiness import Steadiness, of_rail
 from .throughput import Span
 
 DOUBT_TEXT = {
@@ -71,7 +72,7 @@ class Instruments:
 
     def energy(self, first_tick: float, last_tick: float, lost: int = 0, edge_u_s: float = 0.0) -> tuple[Figure, Figure]:
         """(energy in J, mean power in W) between two ticks, each of which may be off by ``edge_u_s`` against the rail (at least the
-        capture's ``alignment_u_s``); no values without a rail."""
+        capture's ``alignment_u_s``); no values without a rail. A mean over a change has the change in its ``u`` (:mod:`.steadiness`)."""
         part = self.covered(first_tick, last_tick, edge_u_s)
         if part is None:
             return absent(NO_RAIL, "J"), absent(NO_RAIL, "W")
@@ -81,17 +82,33 @@ class Instruments:
             return Figure(part.joules, None, "J", lost + doubtful), Figure(mean, None, "W", lost + doubtful)
         front = self.rail.mean_u(round(first_tick), round(last_tick), mean, self.rail.supply_v) if self.rail else 0.0
         over: Conditions = {"edge_u_s": max(edge_u_s, self.model.alignment_u_s)} if part.moved_j else {}
+        power = Figure(mean, math.hypot(front, part.mean_u_j / part.covered_s), "W", lost, over)
+        held = self.steadiness([(first_tick, last_tick)])
         return (
             Figure(part.joules, math.hypot(front * part.covered_s, part.energy_u_j), "J", lost, over),
-            Figure(mean, math.hypot(front, part.mean_u_j / part.covered_s), "W", lost, over),
+            held.of(power) if held else power,
         )
+
+    def steadiness(self, windows: Iterable[tuple[float, float]]) -> Steadiness | None:
+        """Whether the rail's power held its level over windows taken together; None where that cannot be seen."""
+        return of_rail(self.rail, windows) if self.rail else None
 
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """(energy in J, mean power in W) over the bursts of a span; ``covered_s`` of their conditions: over as much as the rail covers.
 
         ``scored``: the power stands for the drive in a suite's result. It is absent if the rail misses a burst; it has no ``u``, and counts
-        as lost, if a block of the rail is overloaded or uncalibrated. The analysis gives what there is, with a warning beside it.
+        as lost, if a block of the rail is overloaded or uncalibrated. The analysis gives what there is, with a warning beside it. What the
+        power changed by within the span is in the ``u`` of the mean (:mod:`.steadiness`).
         """
+        energy, power = self._active_energy(span, lost, scored=scored)
+        if power.value is None:
+            return energy, power
+        some = span.bursts if len(span.bursts) <= MOST_BURSTS else span.bursts[[0, -1], [0, 1]][None, :]
+        held = self.steadiness([(float(first), float(last)) for first, last in some.tolist()])
+        return energy, held.of(power) if held else power
+
+    def _active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
+        """The same by the instrument alone."""
         joules = seconds = edges = 0.0
         moved: list[Energy] = []
         doubtful = 0

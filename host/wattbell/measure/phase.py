@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .phases import Phase
 from .pieces import Tally, active_span, bins, tally, verdicts
 from .point import Point
 from .source import Source
+from .steadiness import BLOCKS, Steadiness, steadiness
 from .table import NONE, Commands
 from .throughput import BURST_GAP_S, Span, rate
 
@@ -75,9 +76,24 @@ class PhaseMeasurement(ABC):
     def power(self, *, scored: bool = True, lost: int | None = None) -> tuple[Figure, Figure]:
         """(energy, mean power) over the active span, see :meth:`~.instruments.Instruments.active_energy`. ``lost``: what
         is missing under them, if it is not what is missing under the commands."""
+        if scored and lost is None:
+            return self._scored
+        return self._power(self.lost if lost is None else lost, scored=scored)
+
+    @cached_property
+    def _scored(self) -> tuple[Figure, Figure]:
+        return self._power(self.lost, scored=True)
+
+    def _power(self, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         if self.span is None:
             return absent("no I/O", "J"), absent("no I/O", "W")
-        return self.instruments.active_energy(self.span, self.lost if lost is None else lost, scored=scored)
+        return self.instruments.active_energy(self.span, lost, scored=scored)
+
+    @cached_property
+    def flow(self) -> Steadiness | None:
+        """Whether the data rate held its level over the span; None where there is too little to see."""
+        ticks = self.span.whole_ticks // BLOCKS if self.span and len(self.span.bursts) == 1 else 0
+        return steadiness(self.per_bin(ticks)[1] / (self.instruments.seconds(ticks) * 1e6)) if ticks else None
 
     def latency(self, opcode: int | None = None) -> tuple[Figure, Figure]:
         """(mean, 99th percentile) of doorbell to CQE in s, of one opcode or of all I/O."""
@@ -86,6 +102,7 @@ class PhaseMeasurement(ABC):
     def point(self, x: Mapping[str, float]) -> Point[Figure]:
         """The figures of the phase as a point of a test."""
         mb_per_s = self.rate(self.bytes / 1e6, "MB/s")
+        mb_per_s = self.flow.of(mb_per_s) if self.flow else mb_per_s
         energy, mean_w = self.power()
         mean_s, p99_s = self.latency()
         figures = {

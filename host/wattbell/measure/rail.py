@@ -17,6 +17,7 @@ from .energy import Energy, EnergyMeter
 from .errormodel import ErrorModel
 from .figure import Figure, K
 from .loss import Loss
+from .steadiness import of_rail
 from .windows import MovingMax
 
 Float = npt.NDArray[np.float64]
@@ -316,8 +317,13 @@ class Rail:
             u_current = math.hypot(system / abs(volts), moved_a)
         u_energy = math.hypot(system * covered, noise * covered, energy.energy_u_j, self.model.timebase * energy.joules)
         peak_u = math.hypot(model.power_u(stat.peak, volts), K * scan.noise_w)
+        power = Figure(mean, u_mean, "W", lost, conditions)
+        held = of_rail(self, [(first_tick, last_tick)])
+        if held is not None:
+            power = held.of(power)
+            u_current = math.hypot(u_current, held.spread / abs(volts)) if volts else u_current
         return {
-            "mean_w": Figure(mean, u_mean, "W", lost, conditions),
+            "mean_w": power,
             "energy_j": Figure(energy.joules, u_energy if whole else None, "J", lost, conditions),
             "max_sample_w": Figure(stat.peak, peak_u, "W", lost, {"window_s": self.interval_s}),
             "min_sample_w": Figure(stat.lowest, model.power_u(stat.lowest, volts), "W", lost),

@@ -42,7 +42,7 @@ class Source(Instruments):
         found = find_phases(self.events, capture.meta.get("workload") or {}, last)
         self.phases = {phase.name: phase for phase in found}
         begin = int(self.events["tick"][0]) if len(self.events) else 0
-        self._loss = LossBook(capture.gaps.collect(), self.events, begin, last, self._longest)
+        self.losses = LossBook(capture.gaps.collect(), self.events, begin, last, self._longest)
         self._sizes, self.notes = lba_sizes(capture.meta)
         self._told = _fio_bytes(capture)
 
@@ -103,7 +103,7 @@ class Source(Instruments):
 
     def loss(self, phase: Phase) -> Loss:
         """What is missing in a phase."""
-        return self._loss.between(phase.first_tick, phase.last_tick)
+        return self.losses.between(phase.first_tick, phase.last_tick)
 
     def disagreement(self, phase: Phase, nbytes: int) -> int:
         """Bytes that fio says it moved in a phase less those on the wire; 0 where fio's figures are not there."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from ..analysis.apst import Table, descent, linux_table
 from ..errors import UsageError
 
+_Us = Annotated[float, msgspec.Meta(ge=0, le=1 << 32)]
 _Lbas = Annotated[int, msgspec.Meta(ge=2048, le=1 << 54)]
 
 
@@ -30,6 +33,8 @@ class Drive:
     digest: str | None = None
     title: str = ""
     nsid: int = 1
+    settled_after_s: float = 0.0
+    """Idle time until the drive is in the deepest state that APST's table leads to, if APST is on; 0 where the table leads nowhere."""
 
     def describe(self) -> dict[str, str | int | None]:
         """``drive`` of results.json."""
@@ -65,6 +70,8 @@ class _Namespace(msgspec.Struct):
 
 class _State(msgspec.Struct):
     operational: bool | _Figure[bool] = True
+    entry_us: _Us | _Figure[_Us] = 0.0
+    exit_us: _Us | _Figure[_Us] = 0.0
 
 
 class _Profile(msgspec.Struct):
@@ -96,7 +103,16 @@ def from_profile(path: Path) -> Drive:
         firmware=_value(profile.identity.firmware),
         digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
         title=profile.title,
+        settled_after_s=settled_after([(bool(_value(s.operational)), _value(s.entry_us), _value(s.exit_us)) for s in profile.power_state]),
     )
+
+
+def settled_after(states: Sequence[tuple[bool, float, float]], table: Table | None = None) -> float:
+    """``settled_after_s`` of a drive that declares ``states``: (whether operational, entry latency in us, exit latency in us). ``table``:
+    APST's; None for Linux's."""
+    steps = descent(linux_table(states) if table is None else table)
+    entries_s = sum(states[state][1] for state, _ in steps if state < len(states)) * 1e-6
+    return steps[-1][1] + entries_s if steps else 0.0
 
 
 def _value(entry: T | _Figure[T]) -> T:

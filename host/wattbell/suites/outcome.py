@@ -12,6 +12,7 @@ from ..measure.phase import PhaseMeasurement
 from ..measure.phases import Phase
 from ..measure.point import Point, Score
 from ..measure.source import Source
+from ..measure.steadiness import UNSTEADY
 from .peaks import Peak
 
 OVER_RATIOS = "mean of ratios"
@@ -54,11 +55,17 @@ class Outcome:
     def add_measured(self, source: Source, phase: Phase, measured: PhaseMeasurement) -> None:
         """Count what is missing in a phase with I/O; what fio moved and the wire did not show is missing, too."""
         self.add_loss(source, phase)
+        self.note_unsteady(f"{phase.name}: power", measured.power()[1])
         missing = source.disagreement(phase, measured.bytes)
         if missing >= 0:
             self._add("bytes_fio_moved_and_the_wire_did_not_show", missing)
         else:
             self.notes.append(f"{phase.name}: the wire shows {-missing} bytes more than fio moved: other traffic")
+
+    def note_unsteady(self, what: str, figure: Figure) -> None:
+        """A note where the window of a mean was not of one level."""
+        if UNSTEADY in figure.conditions:
+            self.notes.append(f"{what} {figure.conditions[UNSTEADY]}; the uncertainty has it in it")
 
     def _add(self, name: str, n: int) -> None:
         if n:

@@ -2,36 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 from wattbell_spec.wire import EventType
 
-from ..measure.figure import Figure
+from ..analysis.apst import descent, table_of
+from ..analysis.reached import Reached, reached
+from ..measure.figure import Figure, K, absent, mean
 from ..measure.phases import Phase
 from ..measure.source import Source
+from ..measure.steadiness import UNSTEADY
 from ..measure.table import NONE
 from ..text import si
 from .outcome import Outcome
 from .suite import Test
 
-SETTLED_PART = 0.5
-"""Fraction of an idle time, at its end, over which the settled power is averaged."""
+LEAST_SHARE = 0.05
+"""Of an idle time, that its last level must have been held for."""
+STAYED_SHARE = 0.5
+"""Of the time since its last level was first reached, that a drive must have stayed in it at the end."""
+_ALIKE = 0.1
+STILL_CHANGING = "the power still changed at the end of the idle time"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an idle time ended. ``levels``: those that the drive reached, in order. ``power``: of the last one, in W; absent, with the
+    reason,
+    where the drive did not settle. ``due``: the state that APST's table leads to, and after how many seconds; None where none is known."""
+
+    levels: Sequence[Reached]
+    power: Figure
+    due: tuple[int, float] | None = None
+
+    @property
+    def why(self) -> str:
+        """Why the drive did not settle; empty where it did."""
+        return str(self.power.conditions.get("absent", ""))
+
+
+def ended(source: Source, phase: Phase) -> Ended:
+    """The levels of an idle time, and the power that it settled at.
+
+    The marker at its end wakes the drive. Where that edge is known by another clock than the rail's, the time ends twice ``edge_u_s``
+    and two samples before it (but keeps half of its length), so that nothing of the waking is in it, nor in what may be off.
+    """
+    sample_s = source.rail.interval_s if source.rail else 0.0
+    length = phase.last_tick - phase.first_tick
+    before = min(2 * (phase.edge_u_s + sample_s) / source.seconds(1), length / 2) if phase.edge_u_s else 0.0
+    levels = reached(source, phase.first_tick, round(phase.last_tick - before), phase.edge_u_s)
+    due = _due(phase)
+    lost = source.loss(phase).under_commands
+    if source.rail is None:
+        return Ended(levels, absent(source.no_rail or "no rail", "W", lost), due)
+    if not levels or not levels[-1].to_end:
+        return Ended(levels, absent(f"not settled: {STILL_CHANGING}", "W", lost), due)
+    last, idle_s = levels[-1], source.seconds(length)
+    if due is not None and last.state != due[0] and idle_s < due[1]:
+        why = f"not settled: by APST's table PS{due[0]} follows after {si(due[1], 's', 3)}, and the idle time was {si(idle_s, 's', 3)}"
+    elif last.held_s < LEAST_SHARE * idle_s:
+        why = f"not settled: {last.name} was reached {si(last.held_s, 's', 2)} before the end"
+    elif last.held_s < STAYED_SHARE * source.seconds(phase.last_tick - min(one.first_tick for one in levels if _same(one, last))):
+        why = f"not settled: {last.name} was reached, left and reached again"
+    elif UNSTEADY in last.power.conditions:
+        why = f"not settled: {last.name} {last.power.conditions[UNSTEADY]}"
+    else:
+        return Ended(levels, last.power, due)
+    return Ended(levels, absent(why, "W", lost), due)
+
+
+def _same(a: Reached, b: Reached) -> bool:
+    """Whether two are one level, seen twice."""
+    return (a.name, a.link) == (b.name, b.link) and abs(a.power.known - b.power.known) <= _ALIKE * abs(b.power.known)
+
+
+def one_level(figures: Sequence[Figure]) -> Figure:
+    """Mean of a level seen several times: as uncertain as each is, and as far as they lie apart."""
+    values = [figure.known for figure in figures]
+    apart = K * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    found = mean(figures)
+    return found if found.u is None else replace(found, u=math.hypot(found.u, apart))
+
+
+def _due(phase: Phase) -> tuple[int, float] | None:
+    """The last step of APST's table, by which a drive has gone as deep as it will."""
+    rows = phase.described.get("apst_table") if phase.described.get("apst", True) else None
+    steps = descent(table_of(rows), int(phase.described.get("ps") or 0)) if rows else []
+    return steps[-1] if steps else None
 
 
 def settled_power(source: Source, phase: Phase) -> Figure:
-    """Mean power of the second half of a phase, in W.
+    """Power at which an idle time ended, in W: of its last level. Absent, with the reason, where the drive did not settle."""
+    return ended(source, phase).power
 
-    The marker at its end wakes the drive. Where that edge is known by another clock than the rail's, the average ends twice ``edge_u_s``
-    and two samples before it (but keeps half of its length), so that nothing of the waking is in it, nor in what may be off.
-    """
-    length = (phase.last_tick - phase.first_tick) * SETTLED_PART
-    middle = phase.last_tick - length
-    sample_s = source.rail.interval_s if source.rail else 0.0
-    before = min(2 * (phase.edge_u_s + sample_s) / source.seconds(1), length / 2) if phase.edge_u_s else 0.0
-    return source.energy(middle, phase.last_tick - before, source.loss(phase).under_commands, phase.edge_u_s)[1]
+
+def settling(source: Source, first_tick: int, last_tick: int) -> Reached | None:
+    """The level that a drive, left alone between two ticks, came to and stayed in; None where it did not."""
+    levels = reached(source, first_tick, last_tick)
+    last = levels[-1] if levels and levels[-1].to_end else None
+    if last is None or UNSTEADY in last.power.conditions or last.held_s < LEAST_SHARE * source.seconds(last_tick - first_tick):
+        return None
+    return last
 
 
 def note_power_management(out: Outcome, source: Source, test: Test) -> None:

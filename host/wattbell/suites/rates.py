@@ -52,6 +52,10 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
         rate = replace(rate, u=rate.value * sum(us))
     ops = sum(p["iops"].known * s for s, p in zip(each_s, points, strict=True) if p["iops"].value is not None)
     power = ratio(energy, Figure(seconds, 0.0, "s"), "W")
+    # What the power changed by within the parts is in the uncertainty of theirs, and in none of an energy.
+    drawn = [s / seconds * w.u for s, p in zip(each_s, points, strict=True) if (w := p["mean_w"]).u is not None and seconds]
+    if power.u is not None and len(drawn) == len(points):
+        power = replace(power, u=max(power.u, sum(drawn)))
     figures = {
         "mb_per_s": rate,
         "iops": Figure(ops / seconds if seconds else None, None, "1/s", rate.lost),

@@ -19,6 +19,10 @@ from .step import Rest, Step, Wake
 from .suite import Suite, Test
 from .traces.generate import make_trace
 
+HELD_S = 0.5
+"""Of an idle time, at least, in the deepest state that APST's table leads to."""
+LONGEST_DESCENT_S = 120.0
+"""An idle time is not made longer than this for a table; the result says that the table goes on."""
 WAKE_SPAN_BYTES = 1 << 30
 """Waking reads are spread over this much of the drive; also the amount of test data where a test names none."""
 
@@ -131,8 +135,9 @@ class Steps:
 
     @property
     def idle_s(self) -> float:
-        """The test's idle time at this scale."""
-        return self.test.idle_at(self.choice.scale)
+        """The test's idle time at this scale; with APST on, long enough to go down the drive's own table and to be seen there."""
+        asked = self.test.idle_at(self.choice.scale)
+        return max(asked, min(self.drive.settled_after_s + HELD_S, LONGEST_DESCENT_S)) if self.test.apst else asked
 
     @property
     def repeats(self) -> int:

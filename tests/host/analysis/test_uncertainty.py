@@ -219,7 +219,7 @@ def test_a_doubt_of_the_idle_level_is_shared_out_by_the_time_that_each_class_too
 
 
 def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
-    """0.52 and 0.54 W: a standard deviation of 20 mW / sqrt(2), and twice that / sqrt(2) as u of the mean."""
+    """0.52 and 0.54 W: a standard deviation of 20 mW / sqrt(2), and twice that as u: they are two levels, and no noise about one."""
     for k, watt in enumerate((0.50, 0.52, 0.54)):
         builder.power(k * 101 * MS, watt)
         builder.command(k * 101 * MS + 100 * MS, MS)
@@ -229,7 +229,7 @@ def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
     (level,) = analyze(capture)["idle"]["levels"]
     assert level["segments"] == 2, "before the first command nothing is known to be idle"
     assert level["mean_w"]["value"] == pytest.approx(0.53, rel=1e-3)
-    assert level["mean_w"]["u"] == pytest.approx(math.hypot(2 * 0.02 / math.sqrt(2) / math.sqrt(2), 16.5e-6), rel=5e-3)
+    assert level["mean_w"]["u"] == pytest.approx(math.hypot(2 * 0.02 / math.sqrt(2), 16.5e-6), rel=5e-3)
     assert level["duration_s"] == pytest.approx(0.2, abs=3e-3)
 
 

@@ -59,7 +59,11 @@ def test_a_drive_that_never_rests_is_measured_and_said_to_be_restless(lab: Lab, 
     assert not settle["settling"]["settled"] and settle["settling"]["after_s"] == pytest.approx(60, abs=5)
     assert settle["settling"]["range_w"] == pytest.approx(0.2, abs=0.02)
     assert any("not at rest after" in text for text in lab.said)
-    (note,) = scored(lab, tmp_path).notes
+    out = scored(lab, tmp_path)
+    note, why = out.notes
+    assert why.startswith("NO SCORE: not settled: level ")
+    assert out.scores[0].value.value is None and [p.x for p in out.points] == [{"state": "level 1"}, {"state": "level 2"}]
+    assert [p["mean_w"].value for p in out.points] == pytest.approx([0.7, 0.5], rel=1e-3)
     assert note.startswith("NOT AT REST before the idle time: 540.0 mW, its seconds within 200 mW")
 
 

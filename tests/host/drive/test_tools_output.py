@@ -25,9 +25,13 @@ DEVICE = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S1", "F", 1 << 30, 512
 def test_power_states_of_nvme_cli() -> None:
     said = {
         "mn": "x",
-        "psds": [{"max_power": 400, "non-operational_state": 0}, {"non-operational_state": 1}, {"non-operational_state": True}],
+        "psds": [
+            {"max_power": 400, "non-operational_state": 0},
+            {"non-operational_state": 1, "entry_lat": 4000, "exit_lat": 10000},
+            {"non-operational_state": True},
+        ],
     }
-    assert power_states(json.dumps(said)) == [False, True, True]
+    assert power_states(json.dumps(said)) == [(True, 0.0, 0.0), (False, 4000.0, 10000.0), (False, 0.0, 0.0)]
 
 
 def test_power_states_of_nvme_cli_before_2_6_and_of_a_drive_with_odd_bytes_in_its_name() -> None:
@@ -106,7 +110,7 @@ def test_anything_that_nvme_cli_says_is_understood_or_an_error(tree: Any, cut: i
     said = json.dumps(tree)[: -cut or None]
     try:
         states = power_states(said)
-        assert states and not states[0]
+        assert states and states[0][0]
     except DriveError as error:
         assert "nvme-cli" in str(error)
     try:

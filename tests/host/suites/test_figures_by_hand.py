@@ -544,7 +544,17 @@ def test_a_fill_bin_by_bin(builder: Any, tmp_path: Path) -> None:
     )
     cache = next(s for s in out.scores if s.unit == "GB").value
     assert cache.u == pytest.approx(two / 2 / 1e9)  # the split is exact: half a bin is left
-    assert found["whole fill", "MB/s"] == pytest.approx(400 * 131072 / 1e6 / 1.15) and out.notes == []
+    assert found["whole fill", "MB/s"] == pytest.approx(400 * 131072 / 1e6 / 1.15)
+    # 0.15 s at 2 W and 131 MB/s, then 1 s at 1 W and 33 MB/s; a quarter is 287.5 ms, of which commands end in whole 18 ms
+    assert out.notes == [
+        "t: power not steady: quarters of the window from 1.00 W to 1.52 W; the uncertainty has it in it",
+        "whole fill: rate not steady: quarters of the window from 32.4 MB/s to 83.9 MB/s; the uncertainty has it in it",
+    ]
+    whole = {(s.name, s.unit): s.value for s in out.scores}
+    assert whole["whole fill", "W"].u == pytest.approx(1.52 - whole["whole fill", "W"].known, abs=0.01)
+    assert found["before the rate falls", "W"] == pytest.approx(drawn(2.0), rel=1e-3)
+    assert found["after the last change", "W"] == pytest.approx(drawn(1.0), rel=1e-3)
+    assert whole["before the rate falls", "W"].u == pytest.approx(2e-3, rel=0.2), "of one level, as good as the instrument"
     assert found["energy of the fill", "J"] == pytest.approx(0.15 * drawn(2.0) + 1.0 * drawn(1.0), rel=1e-4)
 
 
@@ -567,7 +577,9 @@ def test_three_levels_of_a_fill_are_noted(builder: Any, tmp_path: Path) -> None:
         tick = builder.command(tick, (1 if k < 300 else 4 if k < 900 else 10) * MS, opcode=1, blocks=256)
     builder.power(0, 1.0)
     out = score_test(Source(builder.write(end=9 * S)), *suite(tmp_path, "fill", "[t]\nbs=128k\n"), 1.0)
-    assert out.notes == ["several levels after the first: 33 MB/s from 0.03932 GB, 13 MB/s from 0.118 GB"]
+    assert out.notes[0].startswith("whole fill: rate not steady") and out.notes[1:] == [
+        "several levels after the first: 33 MB/s from 0.03932 GB, 13 MB/s from 0.118 GB"
+    ]
     assert scores(out)["after the last change", "MB/s"] == pytest.approx(13.1072)
 
 
@@ -688,8 +700,7 @@ def test_what_was_seen_of_the_rest_before_an_idle_time_is_noted(builder: Any, tm
         "NOT KNOWN to be at rest before the idle time (t-settle#1): no whole seconds of the rail in 601 s",
     ]
     assert scores(out) == {
-        ("settled (second half of the idle time)", "W"): pytest.approx(drawn(0.5), rel=1e-3),
-        ("whole idle time", "W"): pytest.approx((drawn(1.0) + drawn(0.5)) / 2, rel=1e-3),
+        ("settled", "W"): pytest.approx(drawn(0.5), rel=1e-3),
         ("idle for", "s"): pytest.approx(0.1),
     }
 
@@ -759,9 +770,9 @@ def test_judged_against_what_the_drive_declares(builder: Any, tmp_path: Path) ->
     assert row["settled_w"].value == pytest.approx(drawn(0.05), rel=2e-3) and row["entry_s"].u is None
 
 
-def test_no_power_is_told_of_a_rest_shorter_than_sixteen_samples(builder: Any, tmp_path: Path) -> None:
-    """Samples 10 us apart: the drive rests for 160 us and for a tick less, after the marker's completion."""
-    for k, rest in ((1, 160 * US), (2, 160 * US - 1)):
+def test_no_power_is_told_of_a_rest_in_which_no_level_lasts(builder: Any, tmp_path: Path) -> None:
+    """A level is told from bins of 1 ms, of which it takes five: the drive rests for six and for four, after the marker's completion."""
+    for k, rest in ((1, 6 * MS), (2, 4 * MS)):
         builder.phase(k, k * S, k * S + 500 * MS, f"t-ps{k + 2}#1", kind="wake")
         builder.command(k * S + 5 * US + rest, 6 * MS)
     builder.power(0, 0.5)

@@ -118,9 +118,11 @@ def test_the_plan_leaves_each_state_alone_for_the_whole_window_and_lets_the_link
 
 @pytest.mark.parametrize(
     ("declared", "value", "u", "slack", "said"),
-    [(None, 1.0, 0.1, 0.0, ""), (2.0, None, None, 0.0, ""), (0.0, 1.0, None, 0.0, ""), (2.0, 1.0, 0.1, 0.0, "within ×0.50"),
-     (2.0, 2.05, 0.1, 0.0, "not decided ×1.02"), (2.0, 2.2, 0.1, 0.0, "ABOVE ×1.10"), (2.0, 2.2, None, 0.0, "ABOVE ×1.10"),
-     (5e-3, 5.05e-3, 1e-6, 1e-4, "not decided ×1.01"), (5e-3, 5.2e-3, 1e-6, 1e-4, "ABOVE ×1.04"), (1.0, 55.0, 1.0, 0.0, "ABOVE ×55")],
+    [(None, 1.0, 0.1, 0.0, ""), (2.0, None, None, 0.0, ""), (0.0, 1.0, None, 0.0, ""), (2.0, 1.0, 0.1, 0.0, "pass ×0.50"),
+     (2.0, 2.05, 0.1, 0.0, "undecided ×1.02"), (2.0, 1.95, 0.1, 0.0, "undecided ×0.97"), (2.0, 2.2, 0.1, 0.0, "fail ×1.10"),
+     (2.0, 2.2, None, 0.0, "not measured ×1.10, measured without an uncertainty"),
+     (2.0, 1.0, None, 0.0, "not measured ×0.50, measured without an uncertainty"),
+     (5e-3, 5.05e-3, 1e-6, 1e-4, "undecided ×1.01"), (5e-3, 5.2e-3, 1e-6, 1e-4, "fail ×1.04"), (1.0, 55.0, 1.0, 0.0, "fail ×55")],
 )  # fmt: skip
 def test_a_verdict_is_given_where_both_exist(declared: float | None, value: float | None, u: float | None, slack: float, said: str) -> None:
     found = verdict(declared, None if value is None else Known(value, u), slack)
@@ -146,14 +148,14 @@ def test_the_table_sets_each_declared_figure_beside_the_measured_one() -> None:
     run = parse(document, "here")
     rows = [[c if isinstance(c, str) else c.text for c in row] for row in declared_and_measured(run, [run]).rows]
     assert [(row[0], row[1], row[2], row[4]) for row in rows] == [
-        ("PS 0", "MP", "3.00 W", "within ×0.83"),
-        ("", "IDLP", "500 mW", "ABOVE ×1.26"),
-        ("", "ACTP, workload #2", "2.00 W", "within ×0.95"),
-        ("PS 1", "MP", "2.00 W", "within ×0.85"),
+        ("PS 0", "MP", "3.00 W", "pass ×0.83"),
+        ("", "IDLP", "500 mW", "fail ×1.26"),
+        ("", "ACTP, workload #2", "2.00 W", "pass ×0.95"),
+        ("PS 1", "MP", "2.00 W", "pass ×0.85"),
         ("", "ACTP, workload #1", "1.00 W", ""),
         ("", "ACTP, workload #2", "–", ""),
-        ("PS 4 (idle)", "MP", "4.00 mW", "ABOVE ×2.50"),
+        ("PS 4 (idle)", "MP", "4.00 mW", "fail ×2.50"),
         ("", "IDLP", "–", ""),
-        ("", "ENLAT", "5.00 ms", "within ×0.80"),
-        ("", "EXLAT", "9.00 ms", "ABOVE ×6.11"),
+        ("", "ENLAT", "5.00 ms", "pass ×0.80"),
+        ("", "EXLAT", "9.00 ms", "fail ×6.11"),
     ]

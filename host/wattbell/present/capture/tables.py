@@ -261,9 +261,9 @@ def declared(found: Mapping[str, Any]) -> Table:
         text_column("why", leaves=1),
     )  # fmt: skip
     explained = (
-        "Maximum: of a state asleep its level, else the largest mean over 10 s while the host had asked for this state. Idle power: over "
-        "30 s after 10 s of idle (NVM Express Base 2.1, figure 313). Latencies: the longest. Fail: beyond the declared figure by more than "
-        "the uncertainty."
+        "Maximum: of a state asleep its level, else the highest mean of work while the host had asked for this state, over a load or 10 s. "
+        "Idle power: over 30 s after 10 s of idle (NVM Express Base 2.1, figure 313). Latencies: the longest. Pass, fail: below or above "
+        "the declared figure by more than the uncertainty; undecided: closer."
     )
     return Table("Power states, declared and measured", columns, rows, "only what the specification's own windows allow", explained)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from wattbell.measure.figure import Figure
+from wattbell.measure.judge import judge
 from wattbell.present.chart import readable, shown
-from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
+from wattbell.present.table import Cell, Column, Span, Table, Tone, cell, figure, text_column
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, power_states
 from wattbell.text import NOTHING, si
@@ -55,8 +56,8 @@ def declared_and_measured(run: Run, runs: Sequence[Run]) -> Table:
     note = (
         "MP: the highest mean power of a load, or asleep. IDLP: mean of 30 s after 10 s of idle. ACTP: the largest mean over 10 s, with "
         "workload #1 or #2 of the specification; judged where the drive declares it with the same one. ENLAT: last completion to settled "
-        "power. EXLAT: CLKREQ# (else doorbell) to the completion of a read, less that read awake. Not decided: above by less than its "
-        "uncertainty; a latency, by less than that and the 100 µs that the link may take."
+        "power. EXLAT: CLKREQ# (else doorbell) to the completion of a read, less that read awake. Pass, fail: below or "
+        "above by more than the uncertainty; a latency fails by more than that and the 100 µs that the link may take. Undecided: closer."
     )
     return Table(f"{run.title}: power states, declared and measured", columns, rows, page_note=note)
 
@@ -78,17 +79,18 @@ def _quantities(state: PowerState, found: Mapping[str, Known]) -> Iterator[tuple
     return (entry for entry in each if entry[1] or entry[2])
 
 
+_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad"}
+
+
 def verdict(declared: float | None, quantity: Figure | None, slack: float = 0.0) -> Cell | str:
-    """Whether a measured figure keeps to the declared one, and how many times that it is; empty where one of the two is missing. What lies
-    above by less than its uncertainty and ``slack`` is not decided."""
+    """Whether a measured figure keeps to the declared one (:func:`~wattbell.measure.judge.judge`), and how many times that it is; empty
+    where one of the two is missing."""
     if not declared or quantity is None or quantity.value is None:
         return ""
-    times = f"×{quantity.value / declared:.{2 if quantity.value < 10 * declared else 0}f}"
-    if quantity.value <= declared:
-        return cell(Span("within ", "good"), Span(times, "muted"))
-    if quantity.value - (quantity.u or 0.0) - slack <= declared:
-        return cell("not decided ", Span(times, "muted"))
-    return cell(Span(f"ABOVE {times}", "bad"))
+    found = judge(declared, quantity, slack)
+    times = Span(f" ×{quantity.value / declared:.{2 if quantity.value < 10 * declared else 0}f}", "muted")
+    why = [Span(f", {found.why}", "muted")] if found.verdict == "not measured" else []
+    return cell(Span(found.verdict, _TONES.get(found.verdict, "muted")), times, *why)
 
 
 def _shown(quantity: Known | None, unit: str) -> Cell | str:

@@ -33,8 +33,10 @@ _COLUMNS = {
     "mean_latency_s": "mean latency",
     "p99_latency_s": "p99",
     "energy_j": "energy",
+    "reached_s": "reached after",
+    "held_s": "held for",
 }
-_PREFIXED = {"mean_latency_s": "s", "p99_latency_s": "s", "energy_j": "J"}
+_PREFIXED = {"mean_latency_s": "s", "p99_latency_s": "s", "energy_j": "J", "reached_s": "s", "held_s": "s"}
 
 
 def header(results: Mapping[str, Any]) -> Text:

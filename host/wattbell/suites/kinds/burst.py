@@ -11,6 +11,7 @@ import polars as pl
 from ...measure.figure import Figure
 from ...measure.phase import measure
 from ...measure.source import Source
+from ...measure.steadiness import steadiness
 from ..jobs import Section
 from ..kind import Kind
 from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
@@ -45,7 +46,13 @@ class Burst(Kind):
             lost = sum(p["mb_per_s"].lost for p in points)
             out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), OVER_RATIOS)
         out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], RATIO_OF_MEANS)
-        out.score("power while busy", "W", out.points[0]["mean_w"])
+        power = out.points[0]["mean_w"]
+        each_w = [p["mean_w"].value for p in points]
+        held = steadiness(np.array([math.nan if w is None else w for w in each_w]), np.array([p.active_s or 0.0 for p in points]))
+        if held is not None:
+            power = held.of(power)
+            out.note_unsteady("power over the bursts", power)
+        out.score("power while busy", "W", power)
         out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)
         out.series = pl.DataFrame(rows)
         rest.note()

@@ -12,6 +12,7 @@ from ...measure.figure import Figure, absent, ratio
 from ...measure.phase import Whole, measure_whole
 from ...measure.point import Point
 from ...measure.source import Source
+from ...measure.steadiness import steadiness
 from ..changepoint import find_changes
 from ..jobs import Section
 from ..kind import Kind, Place
@@ -40,6 +41,7 @@ class Fill(Kind):
         out.add_measured(source, phase, measured)
         point = measured.point({"gb": 0.0})
         out.score("whole fill", "MB/s", point["mb_per_s"])
+        out.note_unsteady("whole fill: rate", point["mb_per_s"])
         out.score("whole fill", "W", point["mean_w"])
         out.score("energy of the fill", "J", point["energy_j"])
         series = _series(source, measured, test.series_gb)
@@ -50,7 +52,7 @@ class Fill(Kind):
         step = max(1, -(-len(series) // MAX_POINTS))
         for first in range(0, len(series), step):
             out.points.append(_point(series[first : first + step]))
-        _cache_scores(out, series)
+        _cache_scores(out, source, series)
         return out
 
 
@@ -68,8 +70,8 @@ def _series(source: Source, measured: Whole, bin_gb: float) -> pl.DataFrame | No
     edges = np.concatenate(([measured.span.first_tick], ticks[np.minimum(ends, len(ticks) - 1)]))
     amounts = np.diff(np.concatenate(([0], done[np.minimum(ends, len(done) - 1)])))
     seconds = np.maximum(np.diff(edges), 1) * source.tick_s
-    energies = [source.energy(a, b)[0].value for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
-    joules = np.array([math.nan if e is None else e for e in energies])
+    parts = [source.covered(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    joules = np.array([part.joules if part else math.nan for part in parts])
     return pl.DataFrame(
         {
             "gb": np.cumsum(amounts) / 1e9,
@@ -99,7 +101,7 @@ def _point(part: pl.DataFrame) -> Point[Figure]:
     return Point({"gb": float(part["gb"][-1])}, figures)
 
 
-def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
+def _cache_scores(out: Outcome, source: Source, series: pl.DataFrame) -> None:
     rate = series["mb_per_s"].to_numpy()
     gb = np.concatenate(([0.0], series["gb"].to_numpy()))
     changes = [c for c in find_changes(rate) if c.after < c.before]
@@ -112,7 +114,20 @@ def _cache_scores(out: Outcome, series: pl.DataFrame) -> None:
     u = max(gb[first.high] - gb[first.at], gb[first.at] - gb[first.low]) + half_bin
     out.score("written before the rate falls (SLC cache)", "GB", Figure(place, float(u), "GB"))
     out.score("before the rate falls", "MB/s", Figure(first.before, unit="MB/s"))
+    out.score("before the rate falls", "W", _drawn(source, series[: max(1, first.at - 1)]))
     out.score("after the last change", "MB/s", Figure(changes[-1].after, unit="MB/s"))
+    out.score("after the last change", "W", _drawn(source, series[changes[-1].at + 1 :]))
     if len(changes) > 1:
         levels = ", ".join(f"{c.after:.0f} MB/s from {gb[c.at]:.4g} GB" for c in changes)
         out.notes.append(f"several levels after the first: {levels}")
+
+
+def _drawn(source: Source, part: pl.DataFrame) -> Figure:
+    """Mean power of one level of the fill."""
+    seconds, watts = part["seconds"].to_numpy(), part["mean_w"].to_numpy()
+    known = np.isfinite(watts)
+    if not known.any():
+        return absent(source.no_rail or "no rail", "W")
+    mean_w = float(watts[known] @ seconds[known]) / float(seconds[known].sum())
+    held, power = steadiness(watts, seconds), Figure(mean_w, source.power_u(mean_w), "W")
+    return held.of(power) if held else power

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...analysis.reached import Reached
 from ...measure.figure import Figure
+from ...measure.phases import Phase
+from ...measure.point import Point
 from ...measure.source import Source
+from ...text import si
 from ..jobs import Section
 from ..kind import JsonScore, Kind, Place
 from ..outcome import Outcome
-from ..power import note_power_management, note_settling, settled_power
+from ..power import Ended, ended, note_power_management, note_settling, one_level
 from ..session import Steps
 from ..suite import Test
+
+SETTLED = "settled"
+"""Name of the score: power of the state that the drive came to and stayed in."""
 
 
 class Idle(Kind):
@@ -26,17 +33,46 @@ class Idle(Kind):
         to.add(idle_s=to.idle_s)
 
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
-        """Power at the end of the idle time, and over all of it."""
+        """A point for each state that the drive reached; the score is the power of the last one, if the drive settled in it."""
         out = Outcome()
         note_power_management(out, source, test)
         note_settling(out, source, test)
         for _, phase in source.named(test.id):
             out.add_loss(source, phase)
-            out.score("settled (second half of the idle time)", "W", settled_power(source, phase))
-            out.score("whole idle time", "W", source.energy(phase.first_tick, phase.last_tick, edge_u_s=phase.edge_u_s)[1])
+            found = ended(source, phase)
+            out.score(SETTLED, "W", found.power)
+            if found.why and source.rail is not None:
+                out.notes.append(f"NO SCORE: {found.why}")
+            visits: dict[tuple[str, str | None], list[Reached]] = {}
+            for level in found.levels:
+                visits.setdefault((level.name, level.link), []).append(level)
+            out.points = [_point(members) for members in visits.values()]
+            for level in found.levels:
+                out.note_unsteady(level.name, level.power)
+            out.notes += _of_the_table(phase, found)
             out.score("idle for", "s", Figure(source.seconds(phase.last_tick - phase.first_tick), 2 * phase.edge_u_s, "s"))
         return out
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
         """Its power says it all."""
         return []
+
+
+def _point(visits: Sequence[Reached]) -> Point[Figure]:
+    """A state: what it draws, after how long it was first reached, how long it was held in all."""
+    first = visits[0]
+    x = {"state": first.name} | ({"link": first.link} if first.link else {})
+    held = Figure(sum(one.held_s for one in visits), first.after.u, "s")
+    return Point(x, {"mean_w": one_level([one.power for one in visits]), "reached_s": first.after, "held_s": held})
+
+
+def _of_the_table(phase: Phase, found: Ended) -> list[str]:
+    """What is known of the transitions that were due."""
+    if phase.described.get("apst") is not True:
+        return []
+    if found.due is None:
+        if phase.described.get("apst_table") is not None:
+            return []  # a table that leads nowhere
+        return ["APST was on, and its table is not known: whether a deeper state would have followed is not known"]
+    seen = "" if any(level.state == found.due[0] for level in found.levels) else ": the drive was not seen in it"
+    return [f"APST's table leads to PS{found.due[0]} after {si(found.due[1], 's', 3)} of idle time{seen}"]

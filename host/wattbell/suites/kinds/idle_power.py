@@ -56,6 +56,7 @@ class IdlePower(Kind):
             first = quiet + round(settle / source.tick_s)
             last = first + round(length / source.tick_s)
             found[number] = source.energy(first, last, source.loss(phase).under_commands)[1]
+            out.note_unsteady(f"IDLP of PS{number}: power", found[number])
             windows[settle, length] = None
             disturbed = sum(first - round(settle / source.tick_s) < tick < last for tick in others)
             if disturbed:

@@ -21,10 +21,12 @@ from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind, Place
 from ..outcome import Outcome
-from ..power import Wake, declared_states, find_wake, note_settling, settled_power
+from ..power import Wake, declared_states, find_wake, note_settling, one_level, settled_power, settling
 from ..session import Steps
 from ..suite import Test
 
+MARGIN_S = 2e-3
+"""Behind the instant at which a level was reached, which is found in bins of 1 ms."""
 SETTLED_SHARE = 0.1
 """A level is reached when the rail stays within this share of the step to it."""
 
@@ -64,13 +66,14 @@ class NonOperationalStates(Kind):
             if not wakes:
                 continue
             row = {
-                "exit_s": _spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes], "s"),
+                "exit_s": _less(_spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes], "s"), base),
                 "doorbell_to_cqe_s": _spread([source.seconds(w.cqe - w.doorbell) for w in wakes], "s"),
             }
             ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
+            if len(ways) < len(wakes) and source.rail is not None:
+                out.notes.append(f"PS{state}: in {len(wakes) - len(ways)} of {len(wakes)} idle times the drive did not settle: not counted")
             if ways:
-                settled = _spread([t.settled_w for t in ways], "W")
-                row["settled_w"] = replace(settled, u=math.hypot(settled.u or 0.0, source.power_u(settled.known)))
+                row["settled_w"] = one_level([t.settled for t in ways])
                 row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None], "s")
                 row["entry_j"] = _with_gain(_spread([t.entry_j for t in ways if t.entry_j is not None], "J"), source)
                 row["exit_j"] = _with_gain(_spread([t.exit_j for t in ways], "J"), source)
@@ -84,7 +87,7 @@ class NonOperationalStates(Kind):
 class Transition:
     """Figures of one way into a state and out of it; None where not seen."""
 
-    settled_w: float
+    settled: Figure
     entry_s: float | None
     entry_j: float | None
     exit_s: float
@@ -94,20 +97,20 @@ class Transition:
 def _transition(source: Source, wake: Wake) -> Transition | None:
     if source.rail is None or wake.begin - wake.quiet_from < 16 * source.rail.interval_ticks:
         return None
+    found = settling(source, wake.quiet_from, wake.begin)
+    if found is None:
+        return None
+    settled_w = found.power.known
     late = source.model.front_end_delay_s / source.tick_s
     first, power = source.rail.power_between(round(wake.quiet_from + late), round(wake.begin + late))
-    tail = power[len(power) // 2 :]
+    arrived = max(4, round((found.after.known + MARGIN_S) / source.rail.interval_s))
+    tail = power[arrived:]
     tail = tail[~np.isnan(tail)]
-    if not len(tail):
-        return None
-    settled_w = source.energy((wake.quiet_from + wake.begin) / 2, wake.begin)[1].value
-    if settled_w is None:
-        return None
-    scatter = float(np.std(tail))
+    scatter = float(np.std(tail)) if len(tail) else 0.0
     # the level left is that of the first samples; what is still above the threshold has not arrived
     head = float(np.nanmax(power[: max(4, len(power) // 1000)]))
     threshold = settled_w + max(SETTLED_SHARE * (head - settled_w), 4 * scatter)
-    above = np.flatnonzero(power[: len(power) // 2] > threshold)
+    above = np.flatnonzero(power[:arrived] > threshold)
     entry_s = entry_j = None
     if len(above):
         done = first + (int(above[-1]) + 1) * source.rail.interval_ticks - late
@@ -116,7 +119,7 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
     exit_j = source.energy(wake.begin, wake.cqe)[0].value
     if exit_j is None:
         return None
-    return Transition(settled_w, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
+    return Transition(found.power, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
 
 
 def _states(source: Source, test: Test) -> list[int]:
@@ -131,6 +134,11 @@ def _spread(values: list[float], unit: str) -> Figure:
         return absent("not seen", unit)
     u = 2 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
     return Figure(float(np.mean(values)), u, unit)
+
+
+def _less(found: Figure, base: Figure) -> Figure:
+    """A latency from which ``base`` was taken off: what that may be off by is in it."""
+    return found if found.u is None or base.u is None else replace(found, u=math.hypot(found.u, base.u))
 
 
 def _with_gain(energy: Figure, source: Source) -> Figure:
@@ -151,6 +159,7 @@ def _break_even(row: Mapping[str, Figure], idle_w: float | None, base_s: float) 
 
 def _judge(out: Outcome, point: Point[Figure], declared: Mapping[str, Any]) -> None:
     for what in ("entry", "exit"):
-        measured, said = point.figures.get(f"{what}_s", Figure()).value, declared.get(f"{what}_latency_s")
-        if measured is not None and said:
-            out.score(f"PS{point.x['ps']} {what}, measured / declared", "1", Figure(measured / said, unit="1"))
+        measured, said = point.figures.get(f"{what}_s", Figure()), declared.get(f"{what}_latency_s")
+        if measured.value is not None and said:
+            u = None if measured.u is None else measured.u / said
+            out.score(f"PS{point.x['ps']} {what}, measured / declared", "1", Figure(measured.value / said, u, "1"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...measure.figure import Figure
+from ...measure.judge import judge
 from ...measure.phase import measure
 from ...measure.point import Point
 from ...measure.source import Source
@@ -36,7 +37,10 @@ class OperationalStates(Kind):
         declared = declared_states(source)
         rows: dict[int, dict[str, Figure]] = {}
         for number, _, phase in source.numbered(f"{test.id}-idle"):
-            rows[number] = {"idle_w": settled_power(source, phase)}
+            settled = settled_power(source, phase)
+            if settled.value is None and source.rail is not None:
+                out.notes.append(f"PS{number}: no idle power: {settled.conditions['absent']}")
+            rows[number] = {"idle_w": settled}
         for number, section, phase in source.numbered(test.id):
             measured = measure(source, phase)
             out.add_measured(source, phase, measured)
@@ -46,8 +50,9 @@ class OperationalStates(Kind):
             row[f"{load}_mb_per_s"], row[f"{load}_w"] = found["mb_per_s"], found["mean_w"]
         out.points = [Point({"ps": number}, row) for number, row in sorted(rows.items())]
         for number, row in sorted(rows.items()):
-            drawn = [q.value for key, q in row.items() if key.endswith("_w") and q.value is not None]
+            drawn = [q for key, q in row.items() if key.endswith("_w") and q.value is not None]
             limit = declared.get(number, {}).get("max_power_w")
-            if limit and drawn and max(drawn) > limit:
-                out.notes.append(f"PS{number} draws {max(drawn):.3g} W on average, more than the declared {limit:g} W")
+            highest = max(drawn, key=lambda q: q.known, default=None)
+            if highest is not None and judge(limit, highest).verdict == "fail":
+                out.notes.append(f"PS{number} draws {highest.known:.3g} W on average, more than the declared {limit:g} W")
         return out

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from ...errors import UsageError
-from ...measure.figure import Figure, mean, ratio
+from ...measure.figure import Figure, K, mean, ratio
 from ...measure.phase import PhaseMeasurement, measure
 from ...measure.point import Point
 from ...measure.source import Source
@@ -80,7 +82,7 @@ class Rounds(Kind):
         out.unfinished = first is None and len(ordered) < test.rounds_max
         chosen = _chosen(out, test, ordered, tracked, first)
         for name in chosen[0]:
-            merged = _merged([r[name] for r in chosen if name in r])
+            merged = _merged([r[name] for r in chosen if name in r], steady=first is not None)
             out.points.append(merged)
             if name in test.track:
                 out.score(name, _UNITS[test.quantity], merged[test.quantity])
@@ -131,8 +133,18 @@ def _chosen(
     return ordered[first - 1 : first - 1 + WINDOW]
 
 
-def _merged(points: Sequence[Point[Figure]]) -> Point[Figure]:
-    """The mean over rounds, figure by figure."""
-    merged = {name: mean([p[name] for p in points]) for name in points[0].figures}
+def _merged(points: Sequence[Point[Figure]], *, steady: bool) -> Point[Figure]:
+    """The mean over rounds, figure by figure, with what the rounds differ by in its uncertainty: two standard errors of a steady window,
+    else the round that is farthest from the mean."""
+    merged = {name: _over([p[name] for p in points], steady) for name in points[0].figures}
     merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/s/W")
     return Point(points[0].x, merged)
+
+
+def _over(rounds: Sequence[Figure], steady: bool) -> Figure:
+    found = mean(rounds)
+    if found.value is None or found.u is None or len(rounds) < 2:
+        return found
+    values = np.array([one.known for one in rounds])
+    apart = K * float(values.std(ddof=1)) / math.sqrt(len(values)) if steady else float(np.abs(values - values.mean()).max())
+    return replace(found, u=math.hypot(found.u, apart))

@@ -56,9 +56,10 @@ class Trace(Kind):
             average, p99 = measured.latency(opcode)
             out.score(f"mean latency, {name}", "s", average)
             out.score(f"99th percentile of latency, {name}", "s", p99)
-        whole = measured.rate(megabytes, "MB/s", elapsed)
         out.score("energy", "J", energy)
-        out.score("all data over all energy", "MB/s/W", ratio(whole, power, "MB/s/W"))
+        # All data over all energy: the totals are known, however much the power changed on the way.
+        over_energy = ratio(Figure(megabytes, 0.0, "MB", measured.lost), energy, "MB/s/W")
+        out.score("all data over all energy", "MB/s/W", over_energy)
         out.score("power", "W", power)
         out.score("elapsed", "s", Figure(elapsed, source.model.interval_u(elapsed), "s", measured.lost))
         rate = measured.rate(megabytes, "MB/s", busy)
@@ -66,7 +67,7 @@ class Trace(Kind):
             "mb_per_s": rate,
             "iops": measured.rate(measured.count, "1/s", busy),
             "mean_w": power,
-            "mb_per_s_per_w": ratio(whole, power, "MB/s/W"),
+            "mb_per_s_per_w": over_energy,
             "mean_latency_s": all_mean,
             "p99_latency_s": all_p99,
             "energy_j": energy,
