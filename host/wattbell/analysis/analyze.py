@@ -12,7 +12,7 @@ from wattbell_spec.wire import CommandFlag, EventType
 from wattbell.analysis import alone, fio, idle, link, owed, perclass, powerstates, transitions, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
-from wattbell.analysis.earlier import NOTES as EARLIER_NOTES
+from wattbell.analysis.earlier import WARNINGS as EARLIER_WARNINGS
 from wattbell.analysis.earlier import level_at_rest
 from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.rates import Rates, per_second, rates
@@ -196,7 +196,7 @@ def _efficiency(rate: Rates, power: Power) -> Efficiency:
 def _unsettled(phase: PhaseResult) -> list[str]:
     """What is to be known of a phase that may have drawn energy for earlier commands."""
     told = "; ".join(str(fig.conditions.get("note", "")) for fig in phase.get("energy_per_command", {}).get("classes", {}).values())
-    return [f"energy of a command in phase {phase['phase']} ({phase['name']}): {note}" for note in EARLIER_NOTES if note in told]
+    return [f"energy of a command in phase {phase['phase']} ({phase['name']}): {note}" for note in EARLIER_WARNINGS if note in told]
 
 
 def _describe_phase(phase: Phase, context: Context, window: Window) -> PhaseResult:

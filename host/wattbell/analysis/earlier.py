@@ -27,13 +27,9 @@ PARTS = 24
 AT_REST = 0.03
 """Of operational idle: a rail that is nearer was at rest."""
 STILL_AT_WORK = "the drive was still at work when this phase began: what it goes on to draw is in the interval"
-STANDS_OUT = (
-    "a command cost more at the beginning of this phase than at its end: it may be work that earlier commands left, and is in the interval"
-)
-NOT_TOLD = (
-    "no interval: how much of it is work that earlier commands left is not told by a phase so short, or that ends before that work does"
-)
-NOTES = (STILL_AT_WORK, STANDS_OUT, NOT_TOLD)
+STANDS_OUT = "its beginning drew more for each command than its end: that may be work that earlier commands left, and is in the interval"
+NOT_TOLD = "no interval: the phase is too short, or changes too much, to tell how much of it is work that earlier commands left"
+WARNINGS = (STILL_AT_WORK, STANDS_OUT)
 _HALF = PARTS // 2
 _FREE = _HALF - 2
 _SAMPLES = 8
