@@ -26,6 +26,7 @@ setup: debian  ## Debian packages, Python packages, Verilator
 # Two programs of the whole workspace: with other features of its crates, the next target would build them again.
 sim: debian  ## SSD model, virtual rig and guest tools (Rust, release)
 	@cd sim && $(CARGO) build --release --quiet $(call only_run,--workspace --bin wattbell-ssd --bin wattbell-rig)
+	@$(if $(filter run,$(LEVEL)),,cd sim && $(CARGO) build --release --quiet -p wattbell-bus --examples)
 
 controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
 	@$(PY) -m wattbell_gateware.generate --out build/rtl --variant controller

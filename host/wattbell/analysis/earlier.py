@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,10 @@ STILL_AT_WORK = "the drive was still at work when this phase began: what it goes
 STANDS_OUT = "its beginning drew more for each command than its end: that may be work that earlier commands left, and is in the interval"
 NOT_TOLD = "no interval: the phase is too short, or changes too much, to tell how much of it is work that earlier commands left"
 WARNINGS = (STILL_AT_WORK, STANDS_OUT)
+MAP_SHARE = 2e-3
+"""Of what sequential reads draw above idle: the most that changed pages of the map may add which make room for those that they need. A
+map is a thousandth of the data, and to write a byte takes about twice what it takes to read one. A stream needs a page of it every few
+MiB, all the same from its beginning to its end, so that neither half of a phase stands out."""
 _HALF = PARTS // 2
 _FREE = _HALF - 2
 _SAMPLES = 8
@@ -65,6 +69,10 @@ class Earlier:
             return self
         going_on = min((before.mean_w - base_w) * seconds, abs(above_j))
         return Earlier(None if self.most_j is None else math.hypot(self.most_j, going_on), self.seen, before.mean_w)
+
+    def of_a_stream(self, above_j: float) -> Earlier:
+        """The same of a phase behind writes with sequential reads in it, which draws ``above_j`` above idle."""
+        return self if self.most_j is None else replace(self, most_j=math.hypot(self.most_j, MAP_SHARE * abs(above_j)))
 
     @property
     def conditions(self) -> dict[str, str | float]:

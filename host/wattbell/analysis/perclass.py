@@ -112,6 +112,8 @@ def energy_per_command(
     edges = sum(p.edge_u_j**2 for p in parts) + sum(p.moved_j for p in parts) ** 2
     u = math.sqrt(edges + (base_u * seconds) ** 2 + (rail.model.gain * joules) ** 2)
     found = Earlier(0.0) if deferring.any() or steps is None else earlier_work(rail, commands, steps, at_work, base, behind_writes)
+    if steps is not None and behind_writes and not deferring.any() and any(one.pattern != "random" for one in classes):
+        found = found.of_a_stream(above)
     earlier = found.with_level(before, base, seconds, above)
     count, name = len(commands), _joined(one.name for one in classes)
     conditions = {"idle_w": base, "commands": count, **_circumstances(classes), **earlier.conditions}
