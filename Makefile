@@ -170,6 +170,7 @@ picture: setup  ## README's picture of power against rate, out of the reference 
 
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (20 minutes of a core; WORKLOADS=20): docs/energy.md
 	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
+	@$(PY) -m tools.energy_coverage --kinds $${KINDS:-5} --first 3001 --check
 	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
 	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
 
