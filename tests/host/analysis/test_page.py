@@ -156,12 +156,12 @@ PAGE = """\
  mixed   flush + read 4 KiB + write 4 KiB   999.9(18)! µJ   1 + 1 + 1
 
  Where the energy went  of each phase
- phase          all, J         unexplained             idle             reads           writes           mixed   after          put off
- ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- reads     0.21000(21)     29.9 µJ (0.0 %)   60.0 mJ (29 %)     150 mJ (71 %)                –               –       –                –
- bursts    0.30000(30)     49.8 µJ (0.0 %)    200 mJ (67 %)                 –   99.9 mJ (33 %)               –       –                –
- mixed    0.24000(24)!                   –    100 mJ (42 %)                 –                –   140 mJ (58 %)       –                –
- sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.30 mJ (0.6 %)                –               –       –   297 µJ (0.1 %)
+ phase          all, J         unexplained             idle             reads           writes           mixed   after   put off
+ ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ reads     0.21000(21)                   –   60.0 mJ (29 %)     150 mJ (71 %)                –               –       –         –
+ bursts    0.30000(30)     49.8 µJ (0.0 %)    200 mJ (67 %)                 –   99.9 mJ (33 %)               –       –         –
+ mixed    0.24000(24)!                   –    100 mJ (42 %)                 –                –   140 mJ (58 %)       –         –
+ sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.60 mJ (0.7 %)                –               –       –         –
 
  Energy owed after writes  drawn after the writes, until the drive is back at its baseline
  phase              owed    of all   back after        MB/s/W   MB/s/W with it          J/GB   J/GB with it   remark
