@@ -26,6 +26,7 @@ setup: debian  ## Debian packages, Python packages, Verilator
 # Two programs of the whole workspace: with other features of its crates, the next target would build them again.
 sim: debian  ## SSD model, virtual rig and guest tools (Rust, release)
 	@cd sim && $(CARGO) build --release --quiet $(call only_run,--workspace --bin wattbell-ssd --bin wattbell-rig)
+	@$(if $(filter run,$(LEVEL)),,cd sim && $(CARGO) build --release --quiet -p wattbell-bus --examples)
 
 controller: setup firmware  ## the controller Verilated for the virtual rig, and its firmware: all that fast fidelity needs
 	@$(PY) -m wattbell_gateware.generate --out build/rtl --variant controller
@@ -169,6 +170,7 @@ picture: setup  ## README's picture of power against rate, out of the reference 
 
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (20 minutes of a core; WORKLOADS=20): docs/energy.md
 	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
+	@$(PY) -m tools.energy_coverage --kinds $${KINDS:-5} --first 3001 --check
 	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
 	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
 

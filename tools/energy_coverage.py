@@ -3,8 +3,10 @@
 boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
 
     energy_coverage.py [--workloads 200] [--first 701] [--others 24] [--processes 2] [--json FILE] [--check]
+    energy_coverage.py --kinds 4 [--first 3001] [--json FILE] [--check]
 
 --others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
+--kinds: so many workloads of each kind (``tools/energy_loads.py``) on drives with DRAM, twice as many on DRAM-less ones, which owe most.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
 """
 
@@ -13,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import resource
 import sys
 import tempfile
@@ -40,18 +41,13 @@ from wattbell.jsondata import JsonObject
 from wattbell.measure.table import Commands
 from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.model import ModelRun, run_model
-from wattbell.virtual.profiles import find_profile, known_profiles
+from wattbell.virtual.profiles import known_profiles
 
 from tools.energy_boards import Board, board
+from tools.energy_loads import DRAM_LESS, IN_PLACE, MIXED, WITH_DRAM, WORKLOADS, drive_kind, drive_of, plan, trim_bytes
 from tools.energy_variants import as_host_sees, with_coarse_rail
 
 Float = npt.NDArray[np.float64]
-PHASES = 12
-"""Phases with a load in a workload,"""
-RUNTIME_S = (0.2, 0.6)
-"""and how long each is."""
-KINDS = ("randread", "randwrite", "read", "write")
-SIZES_KIB = (4, 8, 16, 64, 128)
 INTERVAL_S = 10e-6
 """Between conversions of the rig,"""
 FINE_INTERVAL_S = 2e-6
@@ -59,9 +55,11 @@ FINE_INTERVAL_S = 2e-6
 OTHER_RATES = (250_000, 20_000)
 """Samples a second of others' meters."""
 RIG = "tap, rail of the rig"
-DEPTHS = (1, 2, 4, 8, 16, 32)
-DEFERRED = ("fold", "collect", "padding", "map_write_back")
-"""What a write brings with it and no command is booked by the model; on the wire it is the writes'."""
+WRITE, TRIM = 1, 9
+DEFERRED = ("fold", "collect", "padding")
+"""What a write brings with it and no command is booked by the model; on the wire it is the writes',"""
+MAP = ("map_write_back",)
+"""and what any command brings with it that changes the map."""
 WANTED = (0.90, 0.99)
 
 
@@ -84,13 +82,14 @@ class Silence:
 
 @dataclass(frozen=True)
 class Found:
-    """One class of one load. ``seen``: by which instruments. ``how``: accounting or regression; ``merged``: several classes in one.
-    ``share``: of the energy above idle; ``above_j``: its own energy above idle; ``deferring``: part of the load's which belongs to no
-    command; ``unexplained``: in the same measure. ``oracle_u_j``: half-width where what was put off is known."""
+    """One class of one load of a ``workload`` of that kind. ``seen``: by which instruments. ``how``: accounting or regression; ``merged``:
+    several classes in one. ``share``: of the energy above idle; ``above_j``: its own energy above idle; ``deferring``: part of the load's
+    which belongs to no command; ``unexplained``: in the same measure. ``oracle_u_j``: half-width where what was put off is known."""
 
     seen: str
     seed: int
     profile: str
+    workload: str
     load: str
     name: str
     how: str
@@ -116,66 +115,56 @@ class Found:
         return None if self.u_j is None else abs(self.value_j - self.truth_j) <= self.u_j
 
 
-def plan(seed: int, folder: Path) -> Path:
-    """A random experiment: two to four jobs, and phases in which one to three of them run at depths drawn anew."""
-    chance = random.Random(seed)
-    jobs = []
-    for number in range(chance.choice((2, 3, 3, 4))):
-        job = f"rw={chance.choice(KINDS)}\nbs={chance.choice(SIZES_KIB)}k\noffset={4 * number}g"
-        if chance.random() < 0.3:
-            job += f"\nthinktime={chance.choice((100, 500, 2000))}us\nthinktime_blocks={chance.choice((1, 8, 64))}"
-        jobs.append(job)
-    steps = ['condition = "test-data"', '[[step]]\nname = "idle before"\nidle_s = 0.3']
-    for load in range(PHASES):
-        alone = load < len(jobs)  # each once by itself
-        running = [jobs[load]] if alone else chance.sample(jobs, chance.randint(1, min(3, len(jobs))))
-        text = f"[global]\ndirect=1\ntime_based=1\nsize=4g\nruntime={1000 * chance.uniform(*RUNTIME_S):.0f}ms\n"
-        for number, job in enumerate(running):
-            text += f"[job{number}]\n{job}\niodepth={chance.choice(DEPTHS)}\nrandseed={chance.randrange(1 << 20)}\n"
-        (folder / f"load{load}.fio").write_text(text)
-        steps += [f'[[step]]\nname = "load {load}"\nfio = "load{load}.fio"', f'[[step]]\nname = "after {load}"\nidle_s = 0.05']
-    file = folder / "plan.toml"
-    file.write_text("\n".join(steps) + "\n")
-    return file
+@dataclass(frozen=True)
+class Subject:
+    """What a capture is of. ``trim_bytes``: of each of its trims, whose ranges the model's list of commands has not."""
+
+    seed: int
+    profile: str
+    workload: str
+    trim_bytes: int
 
 
-def truth_of(capture: Path, origin_ps: int) -> tuple[Commands, Float]:
+def truth_of(capture: Path, origin_ps: int, trim_bytes: int = 0) -> tuple[Commands, Float]:
     """The model's I/O commands by start, and what each is booked in J."""
     frame = pl.read_csv(capture / "workload/truth-commands.csv").filter(pl.col("qid") > 0).sort("doorbell_ps")
     columns = {
         "start_tick": (frame["doorbell_ps"] + origin_ps).to_numpy() // 1000,
         "cqe_tick": (frame["cqe_ps"] + origin_ps).to_numpy() // 1000,
-        "nbytes": np.where(frame["opcode"].is_in([1, 2]), frame["blocks"] * 512, 0).astype(np.int64),
+        "nbytes": np.where(frame["opcode"] == TRIM, trim_bytes, frame["blocks"] * 512 * frame["opcode"].is_in([1, 2])).astype(np.int64),
         "slba": frame["slba"].cast(pl.UInt64).to_numpy(),
         "opcode": frame["opcode"].cast(pl.UInt8).to_numpy(),
     }
     return Commands(columns), (frame["own_pj"] + frame["share_pj"]).to_numpy() * 1e-12
 
 
-def measure(seed: int, others: bool = False) -> list[Found]:
-    """Run workload ``seed`` and compare; with ``others`` also as other instruments would have seen it."""
+def measure(seed: int, others: bool = False, workload: str = MIXED, profile: str | None = None) -> list[Found]:
+    """Run workload ``seed`` of a kind and compare; with ``others`` also as other instruments would have seen it. Seeds go through all
+    drives in turn, unless one is named."""
     names = sorted(entry["profile"] for entry in known_profiles())
-    profile = names[seed % len(names)]
+    profile = profile or names[seed % len(names)]
     with tempfile.TemporaryDirectory(prefix="wattbell-energy-") as folder_name:
         folder = Path(folder_name)
         used = board(seed, profile, folder)
-        interval_s, drive = FINE_INTERVAL_S if others else INTERVAL_S, find_profile(profile)
-        run = ModelRun(plan(seed, folder), drive, folder / "capture", Fidelity.fast, seed, interval_s, rig_options=used.options)
+        interval_s, drive = FINE_INTERVAL_S if others else INTERVAL_S, drive_of(workload, profile, seed, folder)
+        job = plan(seed, folder, workload)
+        run = ModelRun(job, drive, folder / "capture", Fidelity.fast, seed, interval_s, rig_options=used.options)
         run_model(run, Silence())
-        found = judge(run.out, seed, profile, RIG, used)
+        subject = Subject(seed, profile, workload, trim_bytes(folder))
+        found = judge(run.out, subject, RIG, used)
         if others:
-            found += judge(as_host_sees(run.out, folder / "host", seed), seed, profile, "the driver's log, rail of the rig", used)
+            found += judge(as_host_sees(run.out, folder / "host", seed), subject, "the driver's log, rail of the rig", used)
             for rate in OTHER_RATES:
                 coarse = with_coarse_rail(run.out, folder / f"coarse{rate}", round(1 / rate / interval_s))
-                found += judge(coarse, seed, profile, f"tap, rail of {rate / 1000:g} kS/s", used)
+                found += judge(coarse, subject, f"tap, rail of {rate / 1000:g} kS/s", used)
     return found
 
 
-def judge(path: Path, seed: int, profile: str, seen: str, used: Board) -> list[Found]:
+def judge(path: Path, subject: Subject, seen: str, used: Board) -> list[Found]:
     """Every class of every load of a capture against the model's truth. ``seen``: by which instruments."""
     capture = used.state(open_capture(path))
     origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
-    commands, joules = truth_of(path, origin * 1000)
+    commands, joules = truth_of(path, origin * 1000, subject.trim_bytes)
     windows: list[perclass.Window] = []
 
     def kept(given: Sequence[perclass.Window]) -> None:
@@ -192,16 +181,15 @@ def judge(path: Path, seed: int, profile: str, seen: str, used: Board) -> list[F
         if phase["kind"] != "fio":
             continue
         if window is None or "classes" not in window.result:
-            print(f"workload {seed}, {phase['name']}, {seen}: {phase.get('energy_per_command', {}).get('absent')}", file=sys.stderr)
+            print(f"workload {subject.seed}, {phase['name']}, {seen}: {phase.get('energy_per_command', {}).get('absent')}", file=sys.stderr)
             continue
-        loads.append(compare(seen, seed, profile, phase, window, true, after, commands, joules))
+        loads.append(compare(seen, subject, phase, window, true, after, commands, joules))
     return with_oracle(loads)
 
 
 def compare(
     seen: str,
-    seed: int,
-    profile: str,
+    subject: Subject,
     phase: JsonObject,
     window: perclass.Window,
     true: JsonObject,
@@ -214,18 +202,31 @@ def compare(
     low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
     mine, booked = commands.take(slice(int(low), int(high))), joules[low:high]
     spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # what is owed is drawn after the phase
-    put_off = sum(sum(one["purposes"].get(name, {}).values()) for one in spent for name in DEFERRED)
+    moved, put_off = (sum(sum(sum(one["purposes"].get(name, {}).values()) for one in spent) for name in names) for names in (MAP, DEFERRED))
     # The controller with nothing in hand: a write buffer that empties; the interrupt after a CQE.
     alone = sum(one["active"].get("no_io_in_hand", {}).get("j", 0.0) for one in spent)
-    written = float(mine.nbytes[mine.opcode == 1].sum())
+    writes, changes = mine.opcode == WRITE, (mine.opcode == WRITE) | (mine.opcode == TRIM)
+    written = float(mine.nbytes[writes].sum())
     if not written:
-        booked = booked + true["spent"]["active"].get("no_io_in_hand", {}).get("j", 0.0) / len(mine)
-    put_off += alone if written else 0.0
+        alone, here = 0.0, true["spent"]["active"].get("no_io_in_hand", {}).get("j", 0.0)
+        booked = booked + here / len(mine)
+    # Changed pages of the map are the commands' that change it, by their number, and those at random places' where there are any, as a
+    # stream has 4 MiB to one page; without any of these, an earlier phase's.
+    moved *= bool(changes.any())
+    classes = classify(mine)
+    scattered = np.zeros(len(mine), np.bool_)
+    for one in classes:
+        scattered |= one.members & changes & (one.pattern != "sequential")
+    changes = scattered if scattered.any() else changes
+    if not written:
+        put_off = 0.0
     total, n = {}, {}
-    for one in classify(mine):
-        writes = one.members & (mine.opcode == 1)
-        total[one.name] = float(booked[one.members].sum()) + (put_off * float(mine.nbytes[writes].sum()) / written if written else 0.0)
+    for one in classes:
+        total[one.name] = float(booked[one.members].sum())
+        total[one.name] += (put_off + alone) * float(mine.nbytes[one.members & writes].sum()) / written if written else 0.0
+        total[one.name] += moved * float((one.members & changes).sum()) / max(1, int(changes.sum()))
         n[one.name] = one.count
+    put_off += alone + moved
     shares, above = each["shares"], sum(total.values())
     unexplained = shares["unexplained_j"]["value"] / above if "absent" not in shares else float("nan")
     how = "accounting" if each["method"].startswith("accounting") else "regression"
@@ -233,14 +234,14 @@ def compare(
     for name, fig in each["classes"].items():
         parts = name.split(" + ")
         if not all(part in total for part in parts):  # the host sees another order, and other classes
-            print(f"workload {seed}, {phase['name']}, {seen}: no class {name} in the truth", file=sys.stderr)
+            print(f"workload {subject.seed}, {phase['name']}, {seen}: no class {name} in the truth", file=sys.stderr)
             continue
         truth = sum(total[part] for part in parts)
         true_j, share = truth / sum(n[part] for part in parts), truth / above
-        about = (seen, seed, profile, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
+        about = (seen, subject.seed, subject.profile, subject.workload, str(phase["name"]), name, how, len(parts) > 1, put_off / above)
         note = str(fig.get("conditions", {}).get("note", ""))
         out.append(Found(*about, fig["value"], fig["u"], true_j, share, unexplained, truth, None, note))
-    return window, put_off if written else 0.0, out
+    return window, put_off, out
 
 
 def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
@@ -300,6 +301,30 @@ def table(all_found: list[Found]) -> list[str]:
     return lines
 
 
+def by_kind(all_found: list[Found]) -> list[str]:
+    """Lines of Markdown: kinds of drive x kinds of workload, accounting and regression apart."""
+    lines = [
+        "| drive | workload | workloads | accounting: intervals | hold | half-width, median | no interval "
+        "| regression: intervals | hold | half-width, median | no interval |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for drive in (WITH_DRAM, DRAM_LESS, IN_PLACE):
+        mine = [one for one in all_found if drive_kind(one.profile) == drive]
+        for workload in (*WORKLOADS, "all"):
+            here = [one for one in mine if workload in (one.workload, "all")]
+            if not here:
+                continue
+            cells = [drive, workload, str(len({(one.seed, one.profile) for one in here}))]
+            for how in ("accounting", "regression"):
+                members = [one for one in here if one.how == how]
+                given = [one for one in members if one.u_j is not None]
+                held = f"{100 * sum(bool(one.covered) for one in given) / len(given):.1f} %" if given else ""
+                width = f"{100 * np.median([(one.u_j or 0.0) / one.truth_j for one in given]):.2f} %" if given else ""
+                cells += [str(len(given)), held, width, str(len(members) - len(given))]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
 def separated(found: list[Found]) -> list[Found]:
     """What is judged: classes told apart by regression, with an interval."""
     return [one for one in found if one.how == "regression" and one.u_j is not None]
@@ -324,6 +349,42 @@ def steadfast(measure: Callable[..., list[Any]], *words: object) -> list[Any]:
     raise AssertionError("not reached")
 
 
+def drawn(count: int, first: int) -> list[tuple[int, str, str]]:
+    """(seed, workload, profile): ``count`` of each kind of workload on drives with DRAM, twice as many on DRAM-less ones, half as many on
+    3D XPoint; the drives of a kind in turn."""
+    names = sorted(entry["profile"] for entry in known_profiles())
+    out: list[tuple[int, str, str]] = []
+    for kind, many in ((WITH_DRAM, count), (DRAM_LESS, 2 * count), (IN_PLACE, max(1, count // 2))):
+        drives, turn = [name for name in names if drive_kind(name) == kind], 0
+        for _ in range(many):
+            for workload in WORKLOADS:
+                out.append((first + len(out), workload, drives[(turn + turn // len(WORKLOADS)) % len(drives)]))
+                turn += 1
+    return out
+
+
+def _of(what: tuple[int, str, str]) -> list[Found]:
+    seed, workload, profile = what
+    return steadfast(measure, seed, False, workload, profile)
+
+
+def of_kinds(count: int, first: int, processes: int, file: Path | None, check: bool) -> int:
+    """Measure workloads of every kind on drives of every kind, print, judge: what accounting gives must hold for each kind of drive."""
+    with ProcessPoolExecutor(processes) as pool:
+        found = [one for each in pool.map(_of, drawn(count, first)) for one in each]
+    if file:
+        file.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
+    print("\n".join(by_kind(found)))
+    for drive in (WITH_DRAM, DRAM_LESS, IN_PLACE):
+        given = [one for one in found if drive_kind(one.profile) == drive and one.how == "accounting" and one.u_j is not None]
+        share = sum(bool(one.covered) for one in given) / max(1, len(given))
+        print(f"{drive}: {100 * share:.1f} % of {len(given)} intervals of accounting hold the truth")
+        if check and share < WANTED[0]:
+            print(f"less than {100 * WANTED[0]:.0f} %", file=sys.stderr)
+            return 1
+    return 0
+
+
 def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -331,9 +392,12 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=701)
     parser.add_argument("--others", type=int, default=24)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--kinds", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
+    if given.kinds:
+        return of_kinds(given.kinds, given.first, given.processes, given.json, given.check)
     seeds = range(given.first, given.first + given.workloads)
     with ProcessPoolExecutor(given.processes) as pool:
         others = [seed < given.first + given.others for seed in seeds]

@@ -52,6 +52,8 @@ class Builder:
         self.phases: list[dict[str, Any]] = []
         self.gaps: list[Gap] = []
         self.hole: tuple[int, int] | None = None
+        self.begin = 0
+        """Tick of the rail's first sample."""
 
     def command(self, start: int, latency: int, **more: Any) -> int:
         """A command with a doorbell at `start`; returns its CQE tick."""
@@ -108,7 +110,7 @@ class Builder:
         return open_capture(capture)
 
     def _rail(self, writer: CaptureWriter, end: int) -> None:
-        ticks = np.arange(0, end, self.interval)
+        ticks = np.arange(self.begin, end, self.interval)
         times = np.array([t for t, _ in self.levels])
         watts = np.array([w for _, w in self.levels])
         # Exactly representable: voltage 3.3 V is 165 000 LSB; current in LSB of 500 nA.

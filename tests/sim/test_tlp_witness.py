@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-SIM = Path(__file__).resolve().parents[2] / "sim"
 STEP_PS = 1000
 
 ids = st.integers(0, 0xFFFF)
@@ -71,12 +71,9 @@ orders = st.one_of(
 
 
 @pytest.fixture(scope="session")
-def programs() -> tuple[Path, Path]:
-    """Builds the encoder example and the dump tool; their paths."""
-    command = ["cargo", "build", "--quiet", "--release", "-p", "wattbell-bus", "--bins", "--examples"]
-    subprocess.run(command, cwd=SIM, check=True)
-    target = SIM / "target" / "release"
-    return target / "examples" / "encode_tlps", target / "wattbell-bus-dump"
+def programs(sim_program: Callable[[str], Path]) -> tuple[Path, Path]:
+    """Paths of the encoder, an example of the crate, and of the dump tool."""
+    return sim_program("examples/encode_tlps"), sim_program("wattbell-bus-dump")
 
 
 def encode(programs: tuple[Path, Path], wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ from wattbell_spec.wire import CommandFlag, EventType
 from wattbell.analysis import alone, fio, idle, link, owed, perclass, powerstates, transitions, truth, wakeup
 from wattbell.analysis.command_stats import doubts, tabulate
 from wattbell.analysis.context import Context, load
+from wattbell.analysis.earlier import WARNINGS as EARLIER_WARNINGS
+from wattbell.analysis.earlier import level_at_rest
 from wattbell.analysis.loss import LOSS_TEXT
 from wattbell.analysis.rates import Rates, per_second, rates
 from wattbell.analysis.result import Analysis, CaptureAbout, Efficiency, Meta, PhaseResult, PowerStates, Window
@@ -60,6 +62,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
         phases.append(_describe_phase(phase, context, window))
         energies += [energy] if energy else []
     perclass.separate(energies)
+    unsettled = [text for phase in phases for text in _unsettled(phase)]
     say("commands that stand alone")
     lone = alone.alone(context)
     say("wake-up")
@@ -74,7 +77,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
             "lossless": (capture.meta.get("loss") or {}).get("lossless"),
             "meta": _meta_loss(capture),
         },
-        "warnings": _warnings(context),
+        "warnings": _warnings(context) + unsettled,
         "link": link.link(capture),
         **whole,
         "phases": phases,
@@ -164,8 +167,10 @@ def _window(
     if left is not None:
         out["owed"] = left
     until = context.next_start(last_tick)
+    before = None if whole else level_at_rest(context, int(span.first_tick))
+    behind = context.first_put_off < span.first_tick
     energy_of = perclass.energy_per_command(
-        context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host, told_by, at_start
+        context.rail, busy, span, idle_w, lost, (first_tick, last_tick), until, context.by_host, told_by, at_start, before, behind
     )
     out["energy_per_command"] = energy_of.result
     return out, energy_of
@@ -186,6 +191,12 @@ def _efficiency(rate: Rates, power: Power) -> Efficiency:
     if not rate["bytes"]:
         return {"iops_per_w": out["iops_per_w"]}
     return out
+
+
+def _unsettled(phase: PhaseResult) -> list[str]:
+    """What is to be known of a phase that may have drawn energy for earlier commands."""
+    told = "; ".join(str(fig.conditions.get("note", "")) for fig in phase.get("energy_per_command", {}).get("classes", {}).values())
+    return [f"energy of a command in phase {phase['phase']} ({phase['name']}): {note}" for note in EARLIER_WARNINGS if note in told]
 
 
 def _describe_phase(phase: Phase, context: Context, window: Window) -> PhaseResult:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from wattbell_spec.nvme import admin
+from wattbell_spec.nvme import io as opcode_of
 from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.capture import Capture
@@ -21,10 +23,12 @@ from wattbell.measure.pieces import bursts
 from wattbell.measure.rail import Rail, no_rail_reason
 from wattbell.measure.seen import seen_by
 from wattbell.measure.source import LONGEST_S, Source
-from wattbell.measure.table import Commands, lba_sizes, load_apart
+from wattbell.measure.table import Commands, is_one_of, lba_sizes, load_apart
 
 IDLE_MIN_S = 0.020
 """A time without any command in flight of at least this is idle."""
+PUT_OFF = tuple(opcode_of(name) for name in ("write", "write_zeroes", "dsm", "flush"))
+"""Commands that may leave the drive work for after their completion."""
 AER = admin("async_event_request")
 
 
@@ -81,6 +85,12 @@ class Context(Instruments):
     def steps(self) -> DepthSteps:
         """Queue depth of the I/O commands; made when it is asked for, and as large as three columns of commands."""
         return depth_of(self.commands.take((self.commands.qid > 0) & ~self.commands.has(CommandFlag.NO_SQE)))
+
+    @cached_property
+    def first_put_off(self) -> float:
+        """Start of the first command that may leave the drive work for later; infinite without any."""
+        left = (self.commands.qid > 0) & is_one_of(self.commands.opcode, PUT_OFF)
+        return float(self.commands.start_tick[int(np.argmax(left))]) if left.any() else float("inf")
 
     def next_start(self, tick: int) -> int:
         """Start of the first command, not a marker, at or after ``tick``; the capture's end if there is none."""

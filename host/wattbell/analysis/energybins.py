@@ -82,7 +82,7 @@ def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], 
     for start, stop, stored in rail.reader.chunks(low, high, CHUNK):
         edges = rail.reader.tick_of(start) - step / 2 - late + np.arange(stop - start + 1, dtype=np.float64) * step
         within = np.diff(np.interp(edges, ticks.ravel(), worked)) / step
-        busy = np.diff(_busy_ticks(steps, edges)) / step
+        busy = np.diff(busy_ticks(steps, edges)) / step
         rest = within - busy
         mine = rest > _LEAST_PART
         if not mine.any():
@@ -102,8 +102,9 @@ def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], 
     return out * rail.interval_s
 
 
-def _busy_ticks(steps: DepthSteps, edges: Float) -> Float:
-    """Ticks with anything in flight until each of ``edges``, from any beginning."""
+def busy_ticks(steps: DepthSteps, edges: Float) -> Float:
+    """Ticks with anything in flight until each of ``edges``, from any beginning. The first of the edges is the least, the last the
+    greatest."""
     first = max(0, int(np.searchsorted(steps.ticks, edges[0], side="right")) - 1)
     last = int(np.searchsorted(steps.ticks, edges[-1])) + 1
     ticks = steps.ticks[first:last]

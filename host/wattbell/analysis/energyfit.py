@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit  # Student's t; scipy.stats has the same and takes half a second to import
 
 from wattbell.analysis.energybins import POWERS_W
+from wattbell.measure.figure import K
 
 Float = npt.NDArray[np.float64]
 
@@ -44,7 +45,8 @@ _ROUNDS = 4
 class PhaseLoad:
     """One equation. ``counts``, ``shared_s``: commands of each class, and their equal shares of the time with anything in flight, by
     name of the class. ``above_j``: drawn above idle, k = 2 ``u_j``. ``after_s``: time the controller was on with nothing in flight, for
-    each of ``POWERS_W``; ``after_parts``: whose that is, adding up to 1."""
+    each of ``POWERS_W``; ``after_parts``: whose that is, adding up to 1. ``earlier_j``: k = 2, what of it may be work that earlier phases
+    left; infinite if the phase does not tell."""
 
     counts: dict[str, int]
     shared_s: dict[str, float]
@@ -52,11 +54,12 @@ class PhaseLoad:
     u_j: float
     after_s: Float | None = None
     after_parts: dict[str, float] = field(default_factory=dict)
+    earlier_j: float = 0.0
 
     @property
     def usable(self) -> bool:
         """Whether all of it is known, and is more than nothing."""
-        return self.above_j > 0 and not (self.after_s is not None and bool(np.isnan(self.after_s).any()))
+        return self.above_j > 0 and math.isfinite(self.earlier_j) and not (self.after_s is not None and bool(np.isnan(self.after_s).any()))
 
     def with_after(self, power_w: float) -> PhaseLoad:
         """The same, time after commands shared out, with a controller that draws ``power_w``."""
@@ -64,7 +67,7 @@ class PhaseLoad:
             return self
         after = float(np.interp(math.log(max(power_w, POWERS_W[0])), np.log(POWERS_W), self.after_s))
         shared = {name: own + after * self.after_parts.get(name, 0.0) for name, own in self.shared_s.items()}
-        return PhaseLoad(self.counts, shared, self.above_j, self.u_j)
+        return PhaseLoad(self.counts, shared, self.above_j, self.u_j, earlier_j=self.earlier_j)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
     if not told.any():
         return None
     variance = float(np.mean(left_out[told] ** 2))
-    covariance = seen @ bread @ (reduced.T * left_out**2) @ reduced @ bread @ seen.T  # HC3
+    earlier = np.array([load.earlier_j / K / load.above_j for load in loads])
+    covariance = seen @ bread @ (reduced.T * (left_out**2 + earlier**2)) @ reduced @ bread @ seen.T  # HC3
     theta, spread = seen @ solution, math.sqrt(variance)
     return Fit(names, scale, theta, covariance, seen, float(stdtrit(free, 0.975)), spread, len(loads))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from wattbell_spec.nvme import io as opcode_of
 
 from wattbell.analysis.alone import runs
+from wattbell.analysis.context import PUT_OFF
 from wattbell.analysis.railpiece import Level, Piece, between_j2, offset_w, piece, smear_j
 from wattbell.analysis.result import Owed, Window
 from wattbell.measure.figure import Figure, K, ratio
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Float = npt.NDArray[np.float64]
 
-DEFERRING = tuple(opcode_of(name) for name in ("write", "write_zeroes", "dsm", "flush"))
 BIN_S = 0.5e-3
 MOST_BINS = 200_000
 SHORTEST_S = 2e-3
@@ -45,7 +44,7 @@ def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure
 
     The rests are those between its bursts, and that after the last until the next command that is not a marker."""
     rail = context.rail
-    if span is None or rail is None or not is_one_of(commands.opcode, DEFERRING).any():
+    if span is None or rail is None or not is_one_of(commands.opcode, PUT_OFF).any():
         return None
     if idle_w is None or idle_w.value is None:
         return {"absent": "no steady operational idle level in this capture to measure above"}

@@ -16,8 +16,11 @@ from wattbell_spec.nvme import io as opcode_of
 
 from wattbell.analysis import energyfit
 from wattbell.analysis.commandclass import CommandClass, classify
+from wattbell.analysis.context import PUT_OFF
+from wattbell.analysis.earlier import Earlier, earlier_work
 from wattbell.analysis.energybins import Bins, equal_shares, on_after, rail_bins
 from wattbell.analysis.energyfit import PhaseLoad
+from wattbell.analysis.railpiece import Level
 from wattbell.analysis.result import EnergyPerCommand, EnergyShares
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.figure import Figure
@@ -30,7 +33,12 @@ Bool = npt.NDArray[np.bool_]
 OWED_S = 0.05
 """How long after the last completion of a burst what is drawn still counts as its writes', if no other command comes; later it is work
 put off."""
-_DEFERRING = tuple(opcode_of(name) for name in ("write", "write_zeroes", "dsm", "flush"))
+BEHIND_S = 1e-3
+"""The same where nothing is put off: reading ahead for the next sequential read ends within that."""
+_BUFFERED = (opcode_of("write"),)
+"""What fills a write buffer."""
+_FLUSH = "flush"
+_BY_FLUSHES = (_FLUSH, "write")
 _MOST_BURSTS = 4096
 _MIN_SAMPLES = 8
 _MISFIT = 3.0
@@ -45,6 +53,7 @@ SMALLEST_PART = 0.1
 """Of a phase's energy above idle. What a smaller class costs may be off by much more than the residuals of whole phases show."""
 TOO_SMALL = "no interval: a small part of what this phase drew, so that the phases hardly show how far off it is"
 HELD = "how often such intervals held the truth on models of drives is in docs/energy.md"
+FLUSHED = "no interval: what a flush has programmed before its page is full is not told apart from what the writes cost"
 BY_HOST = "no interval: by the host's instants commands are in flight for longer than on the wire, by an amount that is not known"
 MERGED = "no interval: of some classes of a phase together, such intervals held the truth too seldom on models of drives (docs/energy.md)"
 NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: one figure for all of them"
@@ -74,6 +83,8 @@ def energy_per_command(
     by_host: bool = False,
     steps: DepthSteps | None = None,
     depth: npt.NDArray[np.int32] | None = None,
+    before: Level | None = None,
+    behind_writes: bool = False,
 ) -> Window:
     """``result``: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``; ``lost`` is missing
     under all of them.
@@ -81,6 +92,8 @@ def energy_per_command(
     ``commands``: I/O commands with an SQE, sorted by start. ``window``: first and last tick of what ``shares`` is about, the active
     span by default. ``until``: when the next command comes, by default the end of the window. ``by_host``: instants are a host's.
     ``steps``: depth of ``commands``; without it classes are not to be told apart. ``depth``: at each start, if it is known already.
+    ``before``: the rail's level just before the first of them, where the drive was left alone. ``behind_writes``: the capture has commands
+    before them that may have left work.
     """
     if idle_w is None or idle_w.value is None:
         return Window({"absent": "no steady operational idle level in this capture to measure above"})
@@ -89,8 +102,8 @@ def energy_per_command(
     base, base_u = idle_w.value, idle_w.u or 0.0
     classes = tuple(classify(commands, depth))
     first, last = window or (span.first_tick, span.last_tick)
-    deferring = is_one_of(commands.opcode, _DEFERRING)
-    tail = OWED_S / rail.tick_s if deferring.any() else 0.0
+    deferring = is_one_of(commands.opcode, PUT_OFF)
+    tail = (OWED_S if deferring.any() else BEHIND_S) / rail.tick_s
     limits = [*span.bursts[1:, 0].tolist(), until or max(last, span.last_tick)]
     at_work = [(a, max(b, min(b + tail, limit))) for (a, b), limit in zip(span.bursts.tolist(), limits, strict=True)]
     parts = [rail.energy(a, b) for a, b in at_work]
@@ -98,18 +111,25 @@ def energy_per_command(
     above = joules - base * seconds
     edges = sum(p.edge_u_j**2 for p in parts) + sum(p.moved_j for p in parts) ** 2
     u = math.sqrt(edges + (base_u * seconds) ** 2 + (rail.model.gain * joules) ** 2)
+    found = Earlier(0.0) if deferring.any() or steps is None else earlier_work(rail, commands, steps, at_work, base, behind_writes)
+    if steps is not None and behind_writes and not deferring.any() and any(one.pattern != "random" for one in classes):
+        found = found.of_a_stream(above)
+    earlier = found.with_level(before, base, seconds, above)
     count, name = len(commands), _joined(one.name for one in classes)
-    conditions = {"idle_w": base, "commands": count, **_circumstances(classes)}
+    conditions = {"idle_w": base, "commands": count, **_circumstances(classes), **earlier.conditions}
+    known_u = None if earlier.most_j is None else math.hypot(u, earlier.most_j) / count
     result: EnergyPerCommand = {
         "method": "accounting: (energy of the active span - idle power x active time) / commands",
-        "classes": {name: Figure(above / count, u / count, "J", lost, conditions)},
-        "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost),
+        "classes": {name: Figure(above / count, known_u, "J", lost, conditions)},
+        "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost, earlier.most_j),
     }
     if steps is None:
         return Window(result)
     ends = np.maximum(commands.cqe_tick, commands.start_tick)
     shares = equal_shares(steps, commands.start_tick, ends)
-    written = {identity(one, classes): float(commands.nbytes[one.members & deferring].sum()) for one in classes}
+    buffered = is_one_of(commands.opcode, _BUFFERED)
+    filling = buffered if buffered.any() else deferring  # a trim moves no data, whatever the size of its ranges
+    written = {identity(one, classes): float(commands.nbytes[one.members & filling].sum()) for one in classes}
     bytes_written = sum(written.values())
     load = PhaseLoad(
         {identity(one, classes): one.count for one in classes},
@@ -118,6 +138,7 @@ def energy_per_command(
         u,
         on_after(rail, steps, at_work, base) if bytes_written else None,
         {name: nbytes / bytes_written for name, nbytes in written.items()} if bytes_written else {},
+        math.inf if earlier.most_j is None else earlier.most_j,
     )
     return Window(result, load, classes, base_u, rail.model.gain, lost, by_host)
 
@@ -126,6 +147,7 @@ def separate(windows: Sequence[Window]) -> None:
     """Puts the classes that the ``windows`` (one a phase) tell apart in place of one figure for all of them, in each of their results."""
     loads = [window.load for window in windows if window.load is not None and window.load.usable]
     mixed = [window for window in windows if window.load is not None and len(window.classes) > 1]
+    flushing = {id(window) for window in mixed if any(one.name.startswith(_FLUSH) for one in window.classes)}
     found = energyfit.settle(loads) if mixed else None
     for window in mixed:
         load = window.load
@@ -137,7 +159,7 @@ def separate(windows: Sequence[Window]) -> None:
         explained = sum(one.joules * sum(load.counts[name] for name in one.names) for one in told)
         if found is None or len(told) < 2 or abs(explained - load.above_j) > _MISFIT * found.spread * load.above_j + load.u_j:
             (name,) = window.result["classes"]
-            conditions = {**whole.conditions, "note": NOT_TOLD_APART}
+            conditions = {**whole.conditions, "note": "; ".join([*_note(whole), NOT_TOLD_APART])}
             window.result["classes"] = {name: replace(whole, conditions=conditions)}
             continue
         by_identity = {identity(one, window.classes): one for one in window.classes}
@@ -153,8 +175,9 @@ def separate(windows: Sequence[Window]) -> None:
             conditions = {"idle_w": whole.conditions["idle_w"], "commands": n, **_circumstances(members)}
             notes = [NOT_TOLD_APART, MERGED] * (len(members) > 1) + [NO_INTERVAL] * any(name.endswith(_IN_COMPANY) for name in one.names)
             notes += [TOO_SMALL] * (part < SMALLEST_PART)
-            notes += [BY_HOST] * window.by_host
-            known_u = None if {MERGED, NO_INTERVAL, TOO_SMALL, BY_HOST} & set(notes) else u
+            notes += [FLUSHED] * (id(window) in flushing and name.startswith(_BY_FLUSHES))
+            notes += [BY_HOST] * window.by_host + _note(whole)
+            known_u = None if {MERGED, NO_INTERVAL, TOO_SMALL, BY_HOST, FLUSHED} & set(notes) else u
             note = {"note": "; ".join(notes)} if notes else {}
             classes[name] = Figure(one.joules, known_u, "J", window.lost, {**conditions, **note})
             spent[name] = Figure(one.joules * n, None if known_u is None else u * n, "J", window.lost)
@@ -166,6 +189,11 @@ def separate(windows: Sequence[Window]) -> None:
             left = shares["unexplained_j"]
             shares["unexplained_j"] = replace(left, value=left.known + moved)
             shares["classes_j"], shares["by_accounting"] = spent, False
+
+
+def _note(figure: Figure) -> list[str]:
+    """What was said of it so far."""
+    return [str(figure.conditions["note"])] if "note" in figure.conditions else []
 
 
 def method_u(joules: float, part: float) -> float:
@@ -189,9 +217,17 @@ def _circumstances(classes: Sequence[CommandClass]) -> dict[str, str | float]:
 
 
 def _shares(
-    rail: Rail, at_work: list[tuple[float, float]], window: tuple[int, int], idle_w: Figure, name: str, above_j: float, lost: int
+    rail: Rail,
+    at_work: list[tuple[float, float]],
+    window: tuple[int, int],
+    idle_w: Figure,
+    name: str,
+    above_j: float,
+    lost: int,
+    earlier_j: float | None,
 ) -> EnergyShares:
-    """Where the joules of the window went, all that was drawn ``at_work`` (ticks) being the classes'."""
+    """Where the joules of the window went, all that was drawn ``at_work`` (ticks) being the classes', of which ``earlier_j`` may be an
+    earlier phase's."""
     whole = rail.energy(*window)
     bins = rail_bins(rail, *window)
     if whole.covered_s <= 0 or not np.isfinite(bins.joules).all():
@@ -208,10 +244,12 @@ def _shares(
         u = math.sqrt((base_u * seconds) ** 2 + (rail.model.gain * joules) ** 2)
         return Figure(joules, u, "J", lost, {"idle_w": base})
 
+    own = figure(above_j, sum(b - a for a, b in at_work) * rail.tick_s)
+    own = replace(own, u=None if earlier_j is None or own.u is None else math.hypot(own.u, earlier_j))
     return {
         "total_j": figure(whole.joules),
         "baseline_j": figure(baseline, whole.covered_s),
-        "classes_j": {name: figure(above_j, sum(b - a for a, b in at_work) * rail.tick_s)},
+        "classes_j": {name: own},
         "after_j": figure(after, beyond.covered_s if beyond else 0.0),
         "deferred_j": figure(deferred, len(rest) * bins.seconds),
         "unexplained_j": Figure(unexplained, None, "J", lost, {"note": "what is left of the total"}),

@@ -151,15 +151,17 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
         (one,) = result["classes"].values()
         return one
 
-    edges = math.sqrt(2 * bursts) * 2.5 * STEP_U_J
+    # All but the last are followed for 1 ms, in which the rail falls to idle: their second edge lies where nothing changes.
+    edges = math.sqrt(bursts + 1) * 2.5 * STEP_U_J
     assert found(0.0).value == pytest.approx(2.5 * 2e-3, rel=3e-3)
     assert found(0.0).u == pytest.approx(edges / bursts, rel=1e-3)
-    # 10 mW of idle power, over the whole active time
-    assert found(10e-3).u == pytest.approx(math.hypot(edges / bursts, 10e-3 * 2e-3), rel=1e-3)
+    # 10 mW of idle power, over the whole active time, and 1 ms behind each but the last
+    followed_s = 2e-3 + 1e-3 * (bursts - 1) / bursts
+    assert found(10e-3).u == pytest.approx(math.hypot(edges / bursts, 10e-3 * followed_s), rel=1e-3)
     assert found(0.0).lost == 3
     capture.meta["rig"]["error_model"] = {"gain": 1e-2, "offset_a": 0.0}
     context = load(capture)
-    assert found(0.0).u == pytest.approx(math.hypot(edges / bursts, 1e-2 * 3.0 * 2e-3), rel=3e-3)
+    assert found(0.0).u == pytest.approx(math.hypot(edges / bursts, 1e-2 * (3.0 * 2e-3 + 0.5 * (followed_s - 2e-3))), rel=3e-3)
 
 
 def test_noise_of_the_rail_is_in_the_u_of_a_mean_by_its_root(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:

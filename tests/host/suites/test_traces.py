@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattbell.errors import UsageError
-from wattbell.hostlog.iolog import parse_iolog, read_iolog, write_iolog
+from wattbell.hostlog.iolog import SCHEMA, parse_iolog, read_iolog, write_iolog
 from wattbell.suites.traces.blkparse import parse_blkparse, read_blkparse
 from wattbell.suites.traces.generate import footprint_bytes, make_trace
 from wattbell.suites.traces.statistics import statistics
@@ -214,10 +215,18 @@ ENTRY = st.tuples(
 
 @settings(deadline=None)
 @given(st.lists(ENTRY, min_size=1, max_size=20))
-def test_any_iolog_survives_writing_and_reading(rows: list[tuple[int, str, int, int]]) -> None:
+def test_any_entries_are_written_as_fio_writes_them_and_read_back(rows: list[tuple[int, str, int, int]]) -> None:
+    """Lines as fio's documentation has them (HOWTO, "Trace file format v3"): time, file, action, offset and length."""
     rows.sort(key=lambda r: r[0])
-    text = "fio version 3 iolog\n0 f add\n" + "".join(f"{t} f {a} {o} {n}\n" for t, a, o, n in rows)
-    assert parse_iolog(iter(text.splitlines()), "t").rows() == [(t - rows[0][0], a, o, n) for t, a, o, n in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "t.iolog"
+        write_iolog(file, pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+        header, add, open_, *lines = file.read_text().splitlines()
+        name = add.split()[1]
+        assert (header, add, open_) == ("fio version 3 iolog", f"0 {name} add", f"0 {name} open")
+        assert lines == [f"{t} {name} {action} {offset} {length}" for t, action, offset, length in rows]
+        # The reader counts from the first entry.
+        assert read_iolog(file).rows() == [(t - rows[0][0], a, o, n) for t, a, o, n in rows]
 
 
 WORDS = st.sampled_from(["fio", "version", "3", "iolog", "f", "read", "write", "add", "0", "-1", "9" * 30, "²", "+", "8,0", "D", "R"])

@@ -48,8 +48,7 @@ def test_two_swapped_lines(ref: str, one: str, other: str, line: str) -> None:
     assert line in check.detail
 
 
-def test_both_ends_of_a_flash_swapped_are_still_noticed() -> None:
-    """Swapped in the same way at flash and FPGA the lines are joined right, so that is no fault; but two lines on one net are."""
+def test_two_lines_of_a_flash_on_one_net() -> None:
     pins = dict(design().parts["U500"].pins)
     both = changed("U500", pins=pins | {"5": pins["2"]})
     assert not lines(both, table()).passed

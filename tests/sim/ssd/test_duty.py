@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SIM = Path(__file__).resolve().parents[3] / "sim"
 JOB = """[global]
 direct=1
 rw=randread
@@ -24,9 +24,8 @@ io_size=1m
 
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "wattbell-ssd"], cwd=SIM, check=True)
-    return SIM / "target" / "release" / "wattbell-ssd"
+def program(sim_program: Callable[[str], Path]) -> Path:
+    return sim_program("wattbell-ssd")
 
 
 def run(program: Path, folder: Path, keys: str) -> subprocess.CompletedProcess[str]:

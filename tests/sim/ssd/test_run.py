@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import pytest
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 
-SIM = Path(__file__).resolve().parents[3] / "sim"
 JOB = """[global]
 direct=1
 size=1g
@@ -55,10 +55,9 @@ ps = 3
 
 
 @pytest.fixture(scope="module")
-def binaries() -> Path:
-    command = ["cargo", "build", "--quiet", "--release", "-p", "wattbell-ssd", "-p", "wattbell-bus", "--bins"]
-    subprocess.run(command, cwd=SIM, check=True)
-    return SIM / "target" / "release"
+def binaries(sim_program: Callable[[str], Path]) -> Path:
+    assert sim_program("wattbell-bus-dump").parent == sim_program("wattbell-ssd").parent
+    return sim_program("wattbell-ssd").parent
 
 
 def run(binaries: Path, folder: Path, *extra: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SIM = Path(__file__).resolve().parents[3] / "sim"
 JOBS = """[global]
 direct=1
 size=4g
@@ -76,16 +76,14 @@ apst = true
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    command = ["cargo", "build", "--quiet", "--release", "-p", "wattbell-ssd", "-p", "wattbell-bus", "--bins"]
-    subprocess.run(command, cwd=SIM, check=True)
+def runs(sim_program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders = {}
     for name, extra in (("tlps", []), ("summaries", ["--summaries"])):
         folder = folders[name] = tmp_path_factory.mktemp(name)
         for file, text in (("jobs.fio", JOBS), ("t.iolog", TRACE), ("plan.toml", PLAN)):
             (folder / file).write_text(text)
         outputs = [f"--{o}={folder / o}" for o in ("trace", "truth", "truth-commands", "fio-json", "phases")]
-        subprocess.run([SIM / "target/release/wattbell-ssd", "run", "--plan", folder / "plan.toml", *outputs, *extra], check=True)
+        subprocess.run([sim_program("wattbell-ssd"), "run", "--plan", folder / "plan.toml", *outputs, *extra], check=True)
     return folders
 
 
@@ -100,8 +98,8 @@ def test_every_command_has_the_same_instants(runs: dict[str, Path]) -> None:
     assert sorted(map(str, tlps)) == sorted(map(str, summaries))
 
 
-def test_the_trace_carries_what_the_truth_says(runs: dict[str, Path]) -> None:
-    dump = subprocess.run([SIM / "target/release/wattbell-bus-dump", runs["summaries"] / "trace"], capture_output=True, check=True)
+def test_the_trace_carries_what_the_truth_says(sim_program: Callable[[str], Path], runs: dict[str, Path]) -> None:
+    dump = subprocess.run([sim_program("wattbell-bus-dump"), runs["summaries"] / "trace"], capture_output=True, check=True)
     found = [e["summary"] for line in dump.stdout.splitlines() if "summary" in (e := json.loads(line))]
     keys = ("qid", "cid", "opcode", "slba", "blocks", "doorbell_ps", "fetch_ps", "cqe_ps", "cq_head_ps")
     want = [tuple(c[k] for k in keys) for c in commands(runs["summaries"]) if c["qid"] != "0"][:-1]  # the wake-up is TLPs

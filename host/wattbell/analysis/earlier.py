@@ -1,0 +1,216 @@
+"""How much of a phase's energy may be work that earlier commands left to do. ``docs/energy.md`` has the method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from wattbell.analysis.energybins import busy_ticks
+from wattbell.analysis.railpiece import Level, piece
+from wattbell.measure.depth import DepthSteps
+from wattbell.measure.rail import CHUNK, Rail
+from wattbell.measure.table import Commands
+
+if TYPE_CHECKING:
+    from wattbell.analysis.context import Context
+
+Float = npt.NDArray[np.float64]
+Spans = Sequence[tuple[float, float]]
+
+PARTS = 24
+"""Parts of equal length that a phase is looked at in: its first half beside its second."""
+AT_REST = 0.03
+"""Of operational idle: a rail that is nearer was at rest."""
+STILL_AT_WORK = "the drive was still at work when this phase began: what it goes on to draw is in the interval"
+STANDS_OUT = "its beginning drew more for each command than its end: that may be work that earlier commands left, and is in the interval"
+NOT_TOLD = "no interval: the phase is too short, or changes too much, to tell how much of it is work that earlier commands left"
+WARNINGS = (STILL_AT_WORK, STANDS_OUT)
+MAP_SHARE = 2e-3
+"""Of what sequential reads draw above idle: the most that changed pages of the map may add which make room for those that they need. A
+map is a thousandth of the data, and to write a byte takes about twice what it takes to read one. A stream needs a page of it every few
+MiB, all the same from its beginning to its end, so that neither half of a phase stands out."""
+_HALF = PARTS // 2
+_FREE = _HALF - 2
+_SAMPLES = 8
+"""Least samples of a part."""
+_LEAST_COMMANDS = 2.0
+"""Least commands of a part, on average."""
+_CLEAR = 3.0
+"""Standard deviations by which the first half must stand out before its decay is read off."""
+_SLOWEST = 0.8
+"""Of one quarter's excess, what the next has: beyond that the phase ends long before the work does."""
+_GAPS = 0.2
+"""Share of the time at work with nothing in flight from which on work shows there."""
+_BEHIND_S = 50e-6
+"""After a command, what its own data path and the front end's pole still draw."""
+_BACK_S, _LEAD_S, _LEAST_S, _LOOKED_AT_S, _SHORT_OF_S = 50e-3, 0.5e-3, 1e-3, 10e-3, 20e-6
+"""Of the rest before a phase: how far back it is looked for, what of it is left to the command before, and how long it is at least and
+looked at; a drive wakes up to 20 us before a doorbell that follows CLKREQ#."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What of a phase's energy may be an earlier phase's: ``most_j``, k = 2; None where the phase does not tell. ``seen``: whether its
+    first half stands out. ``before_w``: what the rail drew just before it, where that is more than idle."""
+
+    most_j: float | None
+    seen: bool = False
+    before_w: float | None = None
+
+    def with_level(self, before: Level | None, base_w: float, seconds: float, above_j: float) -> Earlier:
+        """The same of a phase of ``seconds`` that drew ``above_j`` above idle, where the rail was at ``before`` just before it: what was
+        going on then may go on as long as the phase does."""
+        if before is None or before.mean_w - base_w < max(AT_REST * base_w, 4 * before.u_w):
+            return self
+        going_on = min((before.mean_w - base_w) * seconds, abs(above_j))
+        return Earlier(None if self.most_j is None else math.hypot(self.most_j, going_on), self.seen, before.mean_w)
+
+    def of_a_stream(self, above_j: float) -> Earlier:
+        """The same of a phase behind writes with sequential reads in it, which draws ``above_j`` above idle."""
+        return self if self.most_j is None else replace(self, most_j=math.hypot(self.most_j, MAP_SHARE * abs(above_j)))
+
+    @property
+    def conditions(self) -> dict[str, str | float]:
+        """What is told beside a figure."""
+        if self.most_j == 0 and self.before_w is None:
+            return {}
+        notes = [STILL_AT_WORK] * (self.before_w is not None) + [STANDS_OUT] * self.seen
+        notes = [NOT_TOLD] if self.most_j is None else notes
+        return {
+            **({} if self.before_w is None else {"before_w": self.before_w}),
+            **({} if self.most_j is None else {"earlier_j": self.most_j}),
+            **({"note": "; ".join(notes)} if notes else {}),
+        }
+
+
+def earlier_work(rail: Rail, commands: Commands, steps: DepthSteps, at_work: Spans, base_w: float, behind_writes: bool) -> Earlier:
+    """What earlier commands may have left to a phase that puts nothing off itself.
+
+    ``at_work``: its bursts in ticks, in order. ``base_w``: operational idle. ``behind_writes``: whether the capture has commands before it
+    that leave work; without any, a phase too short to tell is taken to have none.
+
+    Each part of the phase is taken to draw, above idle, a power while anything is in flight and an energy a command, as the second half of
+    the phase does: what the first half draws beyond that may be owed. Work that lasts as long as the phase shows, where commands leave
+    gaps, in the gaps.
+    """
+    spans = np.array(at_work, np.float64)
+    worked = np.concatenate(([0.0], np.cumsum(spans[:, 1] - spans[:, 0])))
+    if worked[-1] < PARTS * _SAMPLES * rail.interval_ticks or len(commands) < PARTS * _LEAST_COMMANDS:
+        return Earlier(None if behind_writes else 0.0)
+    parts = _parts(rail, commands, steps, spans, worked, base_w)
+    if not np.isfinite(parts).all():
+        return Earlier(None)
+    most_j, seen = _first_half(parts)
+    if most_j is None:
+        return Earlier(None, seen)
+    return Earlier(max(most_j, _in_gaps(rail, steps, spans, base_w)), seen)
+
+
+def level_at_rest(context: Context, first_tick: int) -> Level | None:
+    """The rail's level just before a phase's first command: of the longest stretch without a command, and without a marker, between the one
+    before it and it, at most 50 ms back; None where there is none of 1 ms."""
+    rail = context.rail
+    assert rail is not None
+    begin = first_tick - _BACK_S / context.tick_s
+    lead, least = _LEAD_S / context.tick_s, _LEAST_S / context.tick_s
+    tables = (context.commands.between(round(begin), first_tick), context.markers.between(round(begin), first_tick))
+    ends = np.array([begin, *(tick for table in tables for tick in np.maximum(table.cqe_tick, table.start_tick).tolist())], np.float64)
+    starts = np.sort(np.array([first_tick, *(tick for table in tables for tick in table.start_tick.tolist())], np.float64))
+    free = [(float(end) + lead, float(starts[np.searchsorted(starts, end)])) for end in np.sort(ends) if end < first_tick]
+    free = [(a, b) for a, b in free if b - a >= least]
+    if not free:
+        return None
+    a, b = max(free, key=lambda one: one[1] - one[0])
+    found = piece(rail, max(a, b - _LOOKED_AT_S / context.tick_s), b - _SHORT_OF_S / context.tick_s)
+    return found.level(slice(0, len(found.power_w)))
+
+
+def _parts(rail: Rail, commands: Commands, steps: DepthSteps, spans: Float, worked: Float, base_w: float) -> Float:
+    """Energy above idle in J, time with anything in flight in s, and commands, of each part: (PARTS, 3)."""
+    at = np.linspace(0.0, worked[-1], PARTS + 1)
+    inner = at[1:-1]
+    which = np.clip(np.searchsorted(worked, inner, side="right") - 1, 0, len(spans) - 1)
+    edges = np.concatenate(([spans[0, 0]], spans[which, 0] + inner - worked[which], [spans[-1, 1]]))
+    joules = np.zeros(PARTS)
+    cuts = np.unique(np.concatenate((spans.ravel(), edges)))
+    middles = (cuts[:-1] + cuts[1:]) / 2
+    inside = np.searchsorted(spans[:, 0], middles, side="right") > np.searchsorted(spans[:, 1], middles, side="right")
+    for low, high, part in zip(cuts[:-1][inside], cuts[1:][inside], np.searchsorted(edges, middles[inside]) - 1, strict=True):
+        found = rail.energy(float(low), float(high))
+        joules[part] += found.joules - base_w * found.covered_s
+    busy_s = np.diff(busy_ticks(steps, edges)) * rail.tick_s
+    return np.column_stack((joules, busy_s, np.diff(_done(commands, edges))))
+
+
+def _done(commands: Commands, edges: Float) -> Float:
+    """Commands until each of ``edges``; one in flight counts by the part of its time that is over."""
+    out = np.zeros(len(edges))
+    for some in commands.pieces():
+        start, end = some.start_tick.astype(np.float64), np.maximum(some.cqe_tick, some.start_tick + 1).astype(np.float64)
+        out += [float(np.clip((edge - start) / (end - start), 0.0, 1.0).sum()) for edge in edges]
+    return out
+
+
+def _first_half(parts: Float) -> tuple[float | None, bool]:
+    """What the first half may draw beyond what the second says it should, k = 2, with what of that is left in the second; and whether it
+    draws clearly more. None where it does, and hardly less at the end of the phase."""
+    joules, busy, count = parts.T
+    late = slice(_HALF, PARTS)
+    each, on = joules[late].sum(), busy[late].sum()
+    if each <= 0 or on <= 0:
+        return None, False
+    # The second half met on average: one free slope, J a command; the rest is the controller's, by time.
+    y, x = joules - each / on * busy, count - count[late].sum() / on * busy
+    square = float(x[late] @ x[late])
+    mean_j = each / count[late].sum()
+    slope = float(x[late] @ y[late]) / square if square > 0 else mean_j / 2
+    scatter = float(np.sqrt(np.sum((y[late] - slope * x[late]) ** 2) / _FREE))
+    reach = 2.0 * scatter / math.sqrt(square) if square > 0 else math.inf
+    # Neither commands nor the controller give energy back.
+    slopes = np.clip([slope - reach, slope + reach], 0.0, mean_j)
+    excess = np.array([y - b * x for b in slopes])
+    first = excess[:, :_HALF].sum(axis=1)
+    sigma = scatter * math.sqrt(PARTS)
+    largest, least = float(first.max()), float(first.min())
+    if largest <= 0:
+        return 2.0 * sigma, False
+    seen = least > _CLEAR * sigma
+    if not seen:
+        return largest + 2.0 * sigma, False
+    quarters = excess[int(first.argmax()), :_HALF].reshape(2, -1).sum(axis=1)
+    ratio = max(0.0, float(quarters[1] / quarters[0])) if quarters[0] > 0 else math.inf
+    if ratio > _SLOWEST:
+        return None, True
+    half = ratio**2
+    return largest * (1 + half) / (1 - half) + 2.0 * sigma, True
+
+
+def _in_gaps(rail: Rail, steps: DepthSteps, spans: Float, base_w: float) -> float:
+    """What was drawn above idle with nothing in flight: between commands brought to the whole time from the first to the last of a burst,
+    where they leave gaps enough, and behind its last."""
+    late = rail.model.front_end_delay_s / rail.tick_s
+    behind = _BEHIND_S / rail.tick_s + 4 * late + rail.interval_ticks
+    step = rail.interval_ticks
+    over = steps.ticks[np.clip(np.searchsorted(steps.ticks, spans[:, 1], side="right") - 1, 0, None)].astype(np.float64)
+    low, high = rail.indices(math.floor(spans[0, 0] + late), math.ceil(spans[-1, 1] + late))
+    joules, seconds = np.zeros(2), np.zeros(2)  # between, behind
+    for start, stop, stored in rail.reader.chunks(low, high, CHUNK):
+        if not stored:
+            continue
+        edges = rail.reader.tick_of(start) - step / 2 - late + np.arange(stop - start + 1, dtype=np.float64) * step
+        before, until = busy_ticks(steps, np.concatenate((edges[:-1] - behind, edges[1:]))).reshape(2, -1)
+        span = np.searchsorted(spans[:, 0], edges[:-1], side="right") - 1
+        quiet = (until <= before) & (span >= 0) & (edges[1:] <= spans[span, 1])
+        power = rail.reader.power(start, stop).astype(np.float64) - base_w
+        quiet &= np.isfinite(power)
+        last = (edges[:-1] >= over[span])[quiet].astype(np.int64)
+        joules += np.bincount(last, weights=power[quiet], minlength=2) * rail.interval_s
+        seconds += np.bincount(last, minlength=2) * rail.interval_s
+    share = seconds[0] / max(float((over - spans[:, 0]).sum()) * rail.tick_s, rail.interval_s)
+    between = float(joules[0]) / share if share > _GAPS else 0.0
+    return max(0.0, between) + max(0.0, float(joules[1]))
