@@ -201,6 +201,7 @@ def run_from_capture(path: Path) -> Run:
     result = figures_of(capture)
     about = result["capture"]
     conditions = about["conditions"]
+    seed = (capture.meta.get("workload") or {}).get("seed")
     drive = dict(about.get("drive") or {})
     loss = result["loss"]
     document = {
@@ -212,7 +213,7 @@ def run_from_capture(path: Path) -> Run:
         "drive": {**drive, "profile": conditions.get("profile")},
         "started_utc": (about.get("utc_anchor") or {}).get("utc"),
         "versions": {**{str(k): str(v) for k, v in about["software"].items()}, "gateware": about["rig"].get("gateware")},
-        "conditions": conditions,
+        "conditions": {**conditions, **({} if seed is None else {"seed": seed})},
         "virtual": bool(conditions.get("virtual")),
         "lost": lost_counts(loss),
         "notes": result["warnings"],
