@@ -32,7 +32,7 @@ def _point(phase: PhaseResult) -> Point[Figure]:
         "mb_per_s": rates.get("mb_per_s"),
         "iops": rates.get("iops"),
         "mean_w": power.get("active", {}).get("mean_w") or power.get("mean_w"),
-        "mb_per_s_per_w": phase["efficiency"].get("mb_per_s_per_w"),
+        "mb_per_j": phase["efficiency"].get("mb_per_j"),
         "energy_j": power.get("energy_j"),
         "mean_latency_s": Figure(latency["mean"], None, "s", lost),
         "p99_latency_s": Figure(latency["p99"], None, "s", lost),
@@ -50,7 +50,7 @@ def _tests(result: Analysis) -> list[Json]:
         if phase["kind"] in ("idle", "wake") or not phase["rates"]["count"]:
             continue
         point = _point(phase)
-        units = (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_s_per_w", "MB/s/W"))
+        units = (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_j", "MB/J"))
         scores = _scores([Score("rate", unit, point[key]) for key, unit in units if key in point.figures])
         tests.append({"test": phase["name"], "name": phase["name"], "points": [point_json(point)], "scores": scores})
     for level in result["idle"]["levels"]:

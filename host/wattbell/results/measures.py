@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from ..measure.figure import Figure, Known, absent
 from ..measure.point import Score
-from ..suites.kind import RATES, JsonScore
+from ..suites.kind import EFFICIENCIES, RATES, JsonScore
 from ..suites.kinds import Place, kind_of
 from .compared import Matched
 from .model import Run, TestResult
 
-_EFFICIENCIES = ("MB/J", "MB/s/W")
-"""The second of runs that were stored before there was a first."""
 _COUNTS = ("1", "")
 Key = tuple[str, str, str, str, str]
 """Suite, test, condition, name of the figure, unit."""
@@ -46,7 +44,7 @@ def _of_test(run: Run, test: TestResult) -> Iterator[Measure]:
         return Measure(key, group, name, Figure(score.value.value, score.value.u, score.unit, score.value.lost))
 
     idle = kind.place is Place.IDLE
-    for name, units in (("rate", RATES), ("power", ("W",)), ("bytes per joule", _EFFICIENCIES)):
+    for name, units in (("rate", RATES), ("power", ("W",)), ("bytes per joule", EFFICIENCIES)):
         found = [score for unit in units for score in test.scores if score.unit == unit]
         if idle and name == "power":
             yield from (made(score.name, score) for score in found)

@@ -285,7 +285,7 @@ def test_efficiency_and_energy_of_commands(result: dict[str, Any]) -> None:
     reads, bursts, mixed, sleep = result["phases"]
     idle_w = result["idle"]["levels"][0]["mean_w"]["value"]
     assert close(reads["efficiency"]["iops_per_w"], 1000 / 99.98e-3 / drawn(2.0), rel=1e-5)
-    assert close(reads["efficiency"]["mb_per_s_per_w"], 4.096 / 99.98e-3 / drawn(2.0), rel=1e-5)
+    assert close(reads["efficiency"]["mb_per_j"], 4.096 / 99.98e-3 / drawn(2.0), rel=1e-5)
     assert close(reads["efficiency"]["j_per_gb"], drawn(2.0) * 99.98e-3 / 4.096e-3, rel=1e-5)
     assert close(reads["efficiency"]["j_per_gb_whole"], (0.1 * drawn(2.0) + 0.02 * drawn(0.5)) / 4.096e-3, rel=1e-5)
     one = reads["energy_per_command"]["classes"]["read 4 KiB"]

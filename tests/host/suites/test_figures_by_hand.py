@@ -425,7 +425,7 @@ def test_a_point_by_hand(builder: Any) -> None:
     assert quantity_json(point["iops"]) == {"value": pytest.approx(10 / 7e-3), "u": pytest.approx(10 / 7e-3 * u_7ms), "n_lost": 2}
     assert point["energy_j"].value == pytest.approx(joules, rel=1e-3) and point["energy_j"].lost == 2
     assert point["mean_w"].value == pytest.approx(joules / 7e-3, rel=1e-3)
-    assert point["mb_per_s_per_w"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
+    assert point["mb_per_j"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
     assert point["mean_latency_s"].value == pytest.approx((4 * 1e-3 + 6 * 5e-4) / 10)
     assert quantity_json(point["p99_latency_s"]) == {"value": None, "u": None, "n_lost": 2}
     whole = measure_whole(source, phase)
@@ -442,7 +442,7 @@ def test_without_a_rail_there_is_no_power_and_everything_else(builder: Any) -> N
     builder.command(20 * MS, MS)
     source = Source(builder.write())
     point = measure(source, source.phases["t"]).point({})
-    assert point["energy_j"].value is point["mean_w"].value is None and point["mb_per_s_per_w"].value is None
+    assert point["energy_j"].value is point["mean_w"].value is None and point["mb_per_j"].value is None
     assert point["iops"].value == pytest.approx(1e3) and source.power_u(2.0) > 0 and source.doubtful_blocks(0, MS) == {}
 
 
@@ -536,7 +536,7 @@ def test_a_fill_bin_by_bin(builder: Any, tmp_path: Path) -> None:
     last = out.points[-1]
     assert last["mb_per_s"].value == pytest.approx(two / 8e3) and last["mean_w"].value == pytest.approx(drawn(1.0), rel=1e-3)
     assert last["energy_j"].value == pytest.approx(32e-3 * drawn(1.0), rel=1e-3) and last["iops"].value is None
-    assert last["mb_per_s_per_w"].value == pytest.approx(last["mb_per_s"].value / last["mean_w"].value)
+    assert last["mb_per_j"].value == pytest.approx(last["mb_per_s"].value / last["mean_w"].value)
     found = scores(out)
     assert found["written before the rate falls (SLC cache)", "GB"] == pytest.approx(150 * 131072 / 1e9)
     assert found["before the rate falls", "MB/s"] == pytest.approx(131.072) and found["after the last change", "MB/s"] == pytest.approx(
@@ -618,7 +618,7 @@ def test_every_score_of_a_replay(builder: Any, tmp_path: Path) -> None:
     (point,) = out.points
     assert point.x == {"t_s": 0.0} and point.active_s == pytest.approx(busy) and point.bytes == 10 * 12288
     assert point["iops"].value == pytest.approx(20 / busy) and point["mb_per_s"].value == pytest.approx(megabytes / busy)
-    assert point["mb_per_s_per_w"].value == pytest.approx(megabytes / elapsed / drawn(1.5), rel=1e-4)
+    assert point["mb_per_j"].value == pytest.approx(megabytes / elapsed / drawn(1.5), rel=1e-4)
     assert point["energy_j"].value == found["energy", "J"] and point["mean_latency_s"].value == pytest.approx(250e-6)
 
 
@@ -635,7 +635,7 @@ def test_rounds_are_the_mean_of_their_window(builder: Any, tmp_path: Path) -> No
     (point,) = out.points
     assert point.x == {"write_share": 1.0, "block_bytes": 4096, "qd": 2} and point["iops"].value == pytest.approx(20_000)
     assert point["mean_w"].value == pytest.approx(sum(map(drawn, (1.0, 2.0, 3.0, 2.0, 2.0))) / 5, rel=1e-3)
-    assert point["mb_per_s_per_w"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
+    assert point["mb_per_j"].value == pytest.approx(point["mb_per_s"].value / point["mean_w"].value)
     assert out.notes == ["steady in rounds 1 to 5 of 5: m range 0.0%, slope 0.0% (limits 20% and 10%)"] and not out.unfinished
     assert scores(out) == {("m", "IOPS"): pytest.approx(20_000), ("rounds run", "1"): 5.0}
     assert out.series is not None and out.series["round"].to_list() == [1, 2, 3, 4, 5] and set(out.series["section"]) == {"m"}

@@ -46,7 +46,7 @@ RESULTS: dict[str, Any] = {
                     "mb_per_s": q(123.456, 0.5),
                     "iops": q(30140.6, 12.0),
                     "mean_w": q(2.5, 0.0025),
-                    "mb_per_s_per_w": q(49.38, 0.2),
+                    "mb_per_j": q(49.38, 0.2),
                     "mean_latency_s": q(33.2e-6, 0.1e-6),
                     "p99_latency_s": q(None),
                     "energy_j": q(0.125, 1e-4),

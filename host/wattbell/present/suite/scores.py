@@ -14,7 +14,7 @@ from wattbell.suites.kinds import Kind, Place
 from wattbell.text import digits
 
 _LESS_IS_BETTER = {"W", "s", "J"}
-_SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
+_SCORED_UNITS = ("MB/s", "IOPS", "MB/J", "MB/s/W", "W", "1")
 
 
 def bars_of(
@@ -126,11 +126,11 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
     share = axis == "write_share"
     for key, name in titles_of(found).items():
         panels = []
-        for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_s_per_w", "efficiency, MB/s/W")):
+        for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_j", "bytes per joule, MB/J")):
             lines = [line for e in found if (line := _line(e, key, axis, quantity, 100.0 if share else 1.0))]
             if not lines or (share and max(len(line.x) for line in lines) < 3):  # reads and writes are no mixes
                 continue
-            last = quantity == "mb_per_s_per_w"
+            last = quantity == "mb_per_j"
             ticks = sorted({x for line in lines for x in line.x})
             if share:
                 x = Axis("share of writes, %", ticks=[(v, f"{v}") for v in range(0, 101, 20)])
@@ -245,7 +245,7 @@ def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     for key, title in titles_of(found).items():
         if kind_in(found, key).place is not Place.TRACES:
             continue
-        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/s/W")]
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/J")]
         blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]
         section.blocks += [block for block in blocks if block is not None]
     return section

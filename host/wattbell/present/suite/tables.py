@@ -81,7 +81,7 @@ def at(x: Mapping[str, float | str]) -> str:
     return ", ".join(_AXES[k](v) if k in _AXES and not isinstance(v, str) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
-_COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_s_per_w": "MB/s/W", "bytes": "data, bytes"}
+_COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_j": "MB/J", "bytes": "data, bytes"}
 _SUFFIXES = (("_latency_s", " latency, µs", 1e6), ("_mb_per_s", ", MB/s", 1.0), ("_w", ", W", 1.0), ("_s", ", s", 1.0), ("_j", ", J", 1.0))
 
 

@@ -13,7 +13,7 @@ from ...measure.phase import measure
 from ...measure.source import Source
 from ..jobs import Section
 from ..kind import Kind
-from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
+from ..outcome import REVIEWS, TOTALS, Outcome
 from ..rates import Rests, pooled
 from ..suite import Test
 
@@ -39,14 +39,14 @@ class Burst(Kind):
         if not points:
             return out
         out.points = [pooled(points)]
+        out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], TOTALS)
+        out.score("power while busy", "W", out.points[0]["mean_w"], TOTALS)
+        out.score("all data over all energy", "MB/J", out.points[0]["mb_per_j"], TOTALS)
         rates = [p["mb_per_s"].value for p in points if p["mb_per_s"].value is not None]
         if len(rates) == len(points):
             spread = 2 * float(np.std(rates, ddof=1)) / math.sqrt(len(rates)) if len(rates) > 1 else None
             lost = sum(p["mb_per_s"].lost for p in points)
-            out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), OVER_RATIOS)
-        out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], RATIO_OF_MEANS)
-        out.score("power while busy", "W", out.points[0]["mean_w"])
-        out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)
+            out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), REVIEWS)
         out.series = pl.DataFrame(rows)
         rest.note()
         return out

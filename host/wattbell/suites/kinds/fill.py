@@ -41,6 +41,7 @@ class Fill(Kind):
         point = measured.point({"gb": 0.0})
         out.score("whole fill", "MB/s", point["mb_per_s"])
         out.score("whole fill", "W", point["mean_w"])
+        out.score("whole fill", "MB/J", point["mb_per_j"])
         out.score("energy of the fill", "J", point["energy_j"])
         series = _series(source, measured, test.series_gb)
         if series is None:
@@ -91,7 +92,7 @@ def _point(part: pl.DataFrame) -> Point[Figure]:
         "mb_per_s": rate,
         "iops": none,
         "mean_w": power,
-        "mb_per_s_per_w": ratio(rate, power, "MB/s/W"),
+        "mb_per_j": ratio(rate, power, "MB/J"),
         "mean_latency_s": none,
         "p99_latency_s": none,
         "energy_j": Figure(joules, unit="J"),

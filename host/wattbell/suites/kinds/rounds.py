@@ -134,5 +134,5 @@ def _chosen(
 def _merged(points: Sequence[Point[Figure]]) -> Point[Figure]:
     """The mean over rounds, figure by figure."""
     merged = {name: mean([p[name] for p in points]) for name in points[0].figures}
-    merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/s/W")
+    merged["mb_per_j"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/J")
     return Point(points[0].x, merged)
