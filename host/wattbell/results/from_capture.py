@@ -34,8 +34,8 @@ def _point(phase: PhaseResult) -> Point[Figure]:
         "mean_w": power.get("active", {}).get("mean_w") or power.get("mean_w"),
         "mb_per_j": phase["efficiency"].get("mb_per_j"),
         "energy_j": power.get("energy_j"),
-        "mean_latency_s": Figure(latency["mean"], None, "s", lost),
-        "p99_latency_s": Figure(latency["p99"], None, "s", lost),
+        "mean_latency_s": Figure(latency["mean"], latency["u"].get("mean"), "s", lost),
+        "p99_latency_s": Figure(latency["p99"], latency["u"].get("p99"), "s", lost),
     }
     return Point({}, {name: figure for name, figure in found.items() if figure is not None and figure.value is not None})
 

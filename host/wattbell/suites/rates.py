@@ -48,13 +48,15 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
     # Every rate of a phase has one relative uncertainty, that of its length.
     rate = Figure(nbytes / 1e6 / seconds if seconds else None, None, "MB/s", energy.lost)
     us = [s / seconds * r.u / r.known for s, p in zip(each_s, points, strict=True) if (r := p["mb_per_s"]).u is not None and seconds]
-    if rate.value and len(us) == len(points):
-        rate = replace(rate, u=rate.value * sum(us))
+    share = sum(us) if len(us) == len(points) else None
+    if rate.value and share is not None:
+        rate = replace(rate, u=rate.value * share)
     ops = sum(p["iops"].known * s for s, p in zip(each_s, points, strict=True) if p["iops"].value is not None)
+    iops = ops / seconds if seconds else None
     power = ratio(energy, Figure(seconds, 0.0, "s"), "W")
     figures = {
         "mb_per_s": rate,
-        "iops": Figure(ops / seconds if seconds else None, None, "1/s", rate.lost),
+        "iops": Figure(iops, None if iops is None or share is None else iops * share, "1/s", rate.lost),
         "mean_w": power,
         "mb_per_j": ratio(rate, power, "MB/J"),
         "mean_latency_s": mean([p["mean_latency_s"] for p in points]),

@@ -9,6 +9,7 @@ from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
+from wattbell.present.chart import COVERS
 from wattbell.present.colours import Look
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
@@ -125,8 +126,8 @@ def power(phases: Phases, looks: Looks) -> Table:
     )  # fmt: skip
     note = "efficiency over the active span; (14) is k = 2 in the last digits"
     explained = (
-        "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active power are over the active "
-        "span; energy per command is above idle."
+        f"The figure in brackets is the expanded uncertainty (k = 2) in the last digits. {COVERS} Bytes per joule (MB/J) are what reviews "
+        "print as MB/s/W, of this one window. Efficiency and active power are over the active span; energy per command is above idle."
     )
     return Table("Power and efficiency", columns, rows, note, explained)
 

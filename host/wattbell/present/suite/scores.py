@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
+from wattbell.present.chart import COVERS, Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.entities import behind as grey
@@ -81,7 +81,7 @@ def _differs(a: Score[Known], b: Score[Known]) -> bool:
 def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     """Bar charts of every score in MB/s, MB/s/W, W and IOPS, with drives from the store in grey."""
     others = entities(background)
-    note = "Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits."
+    note = f"Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits. {COVERS}"
     if any(e.full for e in found):
         note += " Hatched: the whole drive was filled before."
     if others:

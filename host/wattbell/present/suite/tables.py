@@ -9,7 +9,7 @@ from typing import Any
 
 from wattbell.analysis.names import size_text
 from wattbell.present.around import worded
-from wattbell.present.chart import Section, shown
+from wattbell.present.chart import COVERS, Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
 from wattbell.results import Known, Point, Run
@@ -46,7 +46,7 @@ def _cell(point: Point[Known] | None, quantity: str, factor: float) -> Cell | st
 
 def every_figure(found: Sequence[Entity]) -> Section:
     """Every point and score, with its uncertainty and what was lost under it."""
-    section = Section("Every figure", "In brackets: expanded uncertainty (k = 2) in the last digits.")
+    section = Section("Every figure", f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}")
     for key, title in titles_of(found).items():
         quantities: dict[str, None] = {}
         for entity in found:

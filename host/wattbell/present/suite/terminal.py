@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from wattbell.measure.figure import Figure
-from wattbell.present.chart import MOST_EXACT
+from wattbell.present.chart import COVERS, MOST_EXACT
 from wattbell.present.suite.peaks import window_words
 from wattbell.present.suite.powerstates import declared_and_measured
 from wattbell.present.suite.tables import at
@@ -147,9 +147,8 @@ def _peaks(peaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = [f"highest mean power: {', '.join(known)}"] if known else []
     for window, peak in peaks.items():
         if short := peak.get("shorter"):
-            lines.append(
-                f"highest mean power over {window_words(window)}: left out, as their load was shorter than that: {', '.join(short)}"
-            )
+            left = f"left out, as their load was shorter than that: {', '.join(short)}"
+            lines.append(f"highest mean power over {window_words(window)}: {left}")
     return lines
 
 
@@ -178,6 +177,7 @@ def summary(results: Mapping[str, Any]) -> RenderableType:
     if any(kind_of(test["kind"]).place is Place.POWER_STATES for test in tests):
         run = parse(results, "these results")
         parts.append(drawn(declared_and_measured(run, [run])))
+    parts.append(Text(f"(n): expanded uncertainty (k = 2) in the last digits. {COVERS}", style=DIM))
     if lost := results.get("lost"):
         parts.append(Text(f"DATA LOST: {_lost(lost)}; figures marked ! are touched", style="bold red"))
     return Group(*parts)
