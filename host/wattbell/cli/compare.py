@@ -16,7 +16,6 @@ from .results import open_store
 
 if TYPE_CHECKING:
     from ..results import Run, Store
-    from ..results.comparison import Comparison
 
 
 _WITH = "--with"
@@ -128,7 +127,8 @@ def compare(
     for reason in filter(None, (*found, energies.without(runs))):
         output.say(reason)
     if len(sides) > 1:
-        _show(compared)
+        for part in energies.printed(compared, output.out.width):
+            output.out.print(part)
     output.out.print(str(written[0]), soft_wrap=True)
     if len(written) > 1:
         output.out.print(f"{written[1].parent} ({len(written) - 1} pictures)", soft_wrap=True)
@@ -174,27 +174,6 @@ def _each_once(groups: Sequence[Sequence[Run]]) -> None:
         if run.content_hash in seen:
             raise ResultsError(f"{run.source or run.id} is the same run as one before it; name each run once.")
         seen.add(run.content_hash)
-
-
-def _show(found: Comparison) -> None:
-    """The tables in the terminal, below the letters and the method."""
-    from rich.text import Text
-
-    from ..present.suite import energies, sidebyside
-    from ..present.table import Table
-    from ..present.terminal import WholeText, drawn, words
-
-    for line in sidebyside.letters(found.sides):
-        output.out.print(WholeText(Text(line)))
-    parts = [*sidebyside.measures(found, sidebyside.fitting(output.out.width)), *energies.tables(found).all]
-    for part in parts:
-        if isinstance(part, Table):
-            output.out.print(drawn(part))
-        else:
-            for note in part.lines:
-                output.out.print(WholeText(words(note)))
-    for how in sidebyside.method(found):
-        output.out.print(WholeText(Text(how)))
 
 
 def _figures(runs: Sequence[Run]) -> list[JsonObject]:

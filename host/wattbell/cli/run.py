@@ -543,13 +543,13 @@ def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench],
     from ..campaign.repeats import run_repeated
     from ..present.suite.sidebyside import spread
     from ..present.terminal import drawn
-    from ..results import read_run
+    from ..results.model import parse
 
     each = run_repeated(order, times, bench, ending, audience)
     if audience.json:
         output.print_json([kept.results for kept in each])
     else:
-        output.out.print(drawn(spread([read_run(kept.file.parent) for kept in each])))
+        output.out.print(drawn(spread([parse(kept.results, str(kept.file)) for kept in each])))
         output.out.print(f"{order.out}: {times} runs, which `wattbell compare` takes together", soft_wrap=True)
     for kept in each:
         kept.check()

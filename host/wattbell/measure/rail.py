@@ -86,6 +86,8 @@ class Scan:
     noise_w: float
 
 
+_NEARLY = 1e-3
+"""A load that is shorter than a window by less than this share fills it."""
 TOO_SHORT = "shorter than the averaging window"
 
 
@@ -414,7 +416,7 @@ def as_long_as(found: dict[str, Figure], length_s: float) -> dict[str, Figure]:
     made = dict(found)
     for window_s in OCP_WINDOWS_S:
         name = window_text(window_s)
-        if name in made and length_s < window_s and made[name].value is not None:
+        if name in made and length_s < (1 - _NEARLY) * window_s and made[name].value is not None:
             why = f"the load lasted for {si(length_s, 's', 3)}, and a window of {si(window_s, 's', 3)} is longer"
             made[name] = absent(why, "W", made[name].lost)
     return made

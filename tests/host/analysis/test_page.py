@@ -103,7 +103,7 @@ PAGE = """\
  mixed    flush + read/write 4 KiB   1.00   2.026!   996.4!   750.0 µs   500.0 µs          –       –   1.000 ms
 
  Power and efficiency  efficiency over the active span; (14) is k = 2 in the last digits
- phase         mean W      active W   100 µs max   100 ms max      energy J   MB/s/W   IOPS/W     J/GB       µJ/cmd
+ phase         mean W      active W   100 µs max   100 ms max      energy J     MB/J   IOPS/W     J/GB       µJ/cmd
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
  reads     1.7500(18)    2.0000(20)        2.000        2.000   0.21000(21)    20.48    5 001    48.82   149.97(21)
  bursts   0.75000(75)    2.9988(32)        3.000        1.000   0.30000(30)    109.3    833.7    9.151    999.5(25)
@@ -164,7 +164,7 @@ PAGE = """\
  sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.30 mJ (0.6 %)                –               –       –   297 µJ (0.1 %)
 
  Energy owed after writes  drawn after the writes, until the drive is back at its baseline
- phase              owed    of all   back after        MB/s/W   MB/s/W with it          J/GB   J/GB with it   remark
+ phase              owed    of all   back after          MB/J     MB/J with it          J/GB   J/GB with it   remark
  ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
  bursts     0.000(29) mJ       0 %          0 s    109.27(12)       109.27(14)    9.1515(97)      9.151(12)
  mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!

@@ -148,7 +148,7 @@ SHOWN = """\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
 
 Bursts  full drive  scaled x 0.5
-            MB/s         IOPS            W      MB/s/W   mean latency          energy
+            MB/s         IOPS            W        MB/J   mean latency          energy
 ─────────────────────────────────────────────────────────────────────────────────────
 QD1   123.46(50)   30 141(12)   2.5000(25)   49.38(20)   33.20(10) µs   125.00(10) mJ
 score                                    reading
@@ -222,7 +222,7 @@ idle for      500.00 ms
 """
 SUMMARY = """\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
-test     drive                    rate           power          efficiency
+test     drive                    rate           power     bytes per joule
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 Bursts   full          123.46(50) MB/s   12.300(10) mW   49.38(20)! MB/s/W   rounds run 7.0000
 States   empty                           500.00(50) mW                       PS3 exit, measured / declared 1.2000

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from wattbell.analysis.result import EnergyShares
 from wattbell.present.chart import Bar, Bars, Block, Lines, Section
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, opcode_colour, share_cells, stacked
 from wattbell.present.suite.entities import named
-from wattbell.present.suite.sidebyside import side_by_side
+from wattbell.present.suite.sidebyside import fitting, letters, measures, method, side_by_side
 from wattbell.present.table import Cell, Table, cell, muted, text_column
+from wattbell.present.terminal import WholeText, drawn, words
 from wattbell.results import Known, Run
 from wattbell.results.beside import numbered
 from wattbell.results.comparison import Against, Comparison
@@ -131,6 +135,14 @@ def _joules(found: Sequence[Told]) -> Table:
         rows += [[Cell(muted(one.letter).spans, inner=True), *share_cells(shares)] for _, one, shares in members]
     columns = (text_column("phase"), *SHARE_COLUMNS)
     return Table("Where the energy went", columns, rows, "of each phase", SHARES_EXPLAINED)
+
+
+def printed(found: Comparison, width: int) -> list[RenderableType]:
+    """What a terminal of this width shows of several sides: the letters, the tables, and how the verdicts came about."""
+    made: list[RenderableType] = [WholeText(Text(line)) for line in letters(found.sides)]
+    for part in (*measures(found, fitting(width)), *tables(found).all):
+        made += [drawn(part)] if isinstance(part, Table) else [WholeText(words(line)) for line in part.lines]
+    return [*made, *(WholeText(Text(line)) for line in method(found))]
 
 
 # The page.
