@@ -164,10 +164,10 @@ PAGE = """\
  sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.30 mJ (0.6 %)                –               –       –   297 µJ (0.1 %)
 
  Energy owed after writes  drawn after the writes, until the drive is back at its baseline
- phase              owed    of all   back after          MB/J     MB/J with it          J/GB   J/GB with it   remark
- ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- bursts     0.000(29) mJ       0 %          0 s    109.27(12)       109.27(14)    9.1515(97)      9.151(12)
- mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!
+ phase              owed    of all   back after          MB/J   MB/J with it          J/GB   J/GB with it   remark
+ ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ bursts     0.000(29) mJ       0 %          0 s    109.27(12)     109.27(14)    9.1515(97)      9.151(12)
+ mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!    1.3475(14)!   740.38(74)!    742.13(77)!
 
  Energy of commands that stood alone  above the baseline, until the rail is back there
  command      measured   mean   median   10 % to 90 %   of one   back after   not given

@@ -220,7 +220,11 @@ score                     reading
 settled    12.30(10) µW
 idle for      500.00 ms
 """
-SUMMARY = """\
+NOTE = """\
+(n): expanded uncertainty (k = 2) in the last digits. It is the instrument's, for this run. A rate's is that of a clock, and is
+not printed below the fifth digit. How far off another run would be is not in it.
+"""
+SUMMARY = f"""\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
 test     drive                    rate           power     bytes per joule
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +243,7 @@ state           declared       measured   verdict
 PS 3    MP       30.0 mW   30.00(10) mW   within ×1.00
         ENLAT    5.00 ms      5.1000 ms   not decided ×1.02
         EXLAT    10.0 ms    12.0(10) ms   ABOVE ×1.20
-DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
+{NOTE}DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
 """
 
 
@@ -267,6 +271,7 @@ def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
         "test      power",
         "──────────────────",
         "Idle   1.5000 W",
+        *NOTE.splitlines(),
     ]
     assert text(lambda console: show(one, console)).splitlines()[:3] == ["s  p  512.1 GB", "", "Idle  full drive"]
 
