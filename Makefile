@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -173,6 +173,9 @@ energy: setup sim  ## 200 random workloads on models of all drives: do the inter
 	@$(PY) -m tools.energy_coverage --kinds $${KINDS:-5} --first 3001 --check
 	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
 	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
+
+false-calls: setup sim controller  ## 100 pairs of equal models: how often does compare call them different, and does it see 1 %? (20 minutes; PAIRS=10): docs/results.md
+	@$(PY) -m tools.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)
 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)

@@ -46,7 +46,7 @@ def test_a_recording_and_fio_become_a_capture_as_any_other(original: Path, tmp_p
     assert result["fio"] is None and result["efficiency"]["absent"] == result["idle"]["absent"] == "nobody saw the commands"
     for phase, account in zip(played, result["fio_account"]):
         moved = (phase.get("read") or phase["write"])["bytes"]
-        mb_per_s, per_watt = account["mb_per_s"], account["mb_per_s_per_w"]
+        mb_per_s, per_watt = account["mb_per_s"], account["mb_per_j"]
         assert abs(mb_per_s["value"] - moved / 1e6 / phase["duration_s"]) < mb_per_s["u"]
         assert abs(per_watt["value"] - moved / 1e6 / phase["energy_j"]) < per_watt["u"]
     finished(wattbell(tmp_path, "report", capture, "--out", tmp_path / "r.html"))

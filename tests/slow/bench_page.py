@@ -62,7 +62,7 @@ EXPECTED = {
     "wattbell info quiet": Expected(says=(r"rail +\d{5,} samples at 1\.00 kS/s", r"loss +none")),
     "wattbell analyze quiet": Expected(says=(r"mean power|mean .*W",)),
     "cat > reads.fio": Expected(),
-    "wattbell run reads.fio": Expected(says=(r"MB/s", r"MB/s/W"), more=SAMPLING),
+    "wattbell run reads.fio": Expected(says=(r"MB/s", r"MB/J"), more=SAMPLING),
     "wattbell report reads": Expected(says=(r"reads\.html",)),
     "wattbell run --drive": Expected(says=(r"copied",), more=SAMPLING),
     "wattbell run quick --drive /dev/nvme0n1 --serial S4EWNX0M123456 --meter": Expected(
@@ -75,7 +75,7 @@ EXPECTED = {
     "WATTBELL_DRIVE=/dev/nvme0n1 fio": Expected(act="an instrument that saves files"),
     "nvme id-ctrl": Expected(),
     "wattbell import": Expected(says=(r"imported: ",)),
-    "wattbell analyze imported": Expected(says=(r"MB/s/W",)),
+    "wattbell analyze imported": Expected(says=(r"MB/J",)),
 }  # fmt: skip
 """By how a line begins."""
 

@@ -24,8 +24,8 @@ from wattbell.measure.encode import tree_json
 from wattbell.measure.figure import Figure, ratio
 from wattbell.measure.instruments import NO_COMMANDS
 from wattbell.measure.phase import of_commands
-from wattbell.measure.phases import Phase
-from wattbell.measure.rail import Power, Scan
+from wattbell.measure.phases import LOAD, Phase
+from wattbell.measure.rail import Power, Scan, as_long_as
 from wattbell.measure.throughput import BURST_GAP_S, find_span, least_bursts
 from wattbell.text import count
 
@@ -177,13 +177,13 @@ def _window(
 
 
 def _efficiency(rate: Rates, power: Power) -> Efficiency:
-    """MB/s/W, IOPS/W and J/GB, all over the active span: rate and power of the same time."""
+    """Bytes per joule (MB/J, which is MB/s/W of one window), IOPS/W and J/GB, all over the active span: rate and power of the same time."""
     active = power["active"]
     if "absent" in active or "mb_per_s" not in rate:
         return {"absent": active.get("absent", "no I/O in this window")}
     gigabytes = Figure(rate["bytes"] / 1e9, 0.0, "GB", rate["mb_per_s"].lost)
     out: Efficiency = {
-        "mb_per_s_per_w": ratio(rate["mb_per_s"], active["mean_w"], "MB/s/W", over="active span"),
+        "mb_per_j": ratio(rate["mb_per_s"], active["mean_w"], "MB/J", over="active span"),
         "iops_per_w": ratio(rate["iops"], active["mean_w"], "1/s/W", over="active span"),
         "j_per_gb": ratio(active["energy_j"], gigabytes, "J/GB", over="active span"),
         "j_per_gb_whole": ratio(power["energy_j"], gigabytes, "J/GB", over="whole window, idle time included"),
@@ -201,6 +201,9 @@ def _unsettled(phase: PhaseResult) -> list[str]:
 
 def _describe_phase(phase: Phase, context: Context, window: Window) -> PhaseResult:
     extra = {k: v for k, v in phase.described.items() if k not in ("phase", "name", "kind")}
+    span_s = window["rates"]["span_s"]
+    if phase.kind == LOAD and span_s is not None and "max_moving_w" in window["power"]:
+        window["power"]["max_moving_w"] = as_long_as(window["power"]["max_moving_w"], span_s)
     return {
         "phase": phase.number,
         "name": phase.name,

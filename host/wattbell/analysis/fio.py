@@ -200,7 +200,7 @@ def _account(phase: PhaseResult, jobs: Sequence[Job]) -> FioAccount:
         "mb_per_s": mb_per_s,
         "iops": iops,
         "mean_latency_s": latency,
-        "mb_per_s_per_w": ratio(mb_per_s, mean_w, "MB/s/W", source=_ACCOUNT),
+        "mb_per_j": ratio(mb_per_s, mean_w, "MB/J", source=_ACCOUNT),
         "iops_per_w": ratio(iops, mean_w, "1/s/W", source=_ACCOUNT),
         "j_per_gb": ratio(mean_w, mb_per_s, "J/GB", 1e3, source=_ACCOUNT),
     }

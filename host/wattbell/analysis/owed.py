@@ -99,10 +99,10 @@ def _with(window: Window, owed_j: Figure, note: dict[str, str | float]) -> Owed:
     megabytes, gigabytes = (Figure(count / scale, 0.0, unit) for scale, unit in ((1e6, "MB"), (1e9, "GB")))
     over: dict[str, str | float] = {"over": "active span, and what is owed"}
     upper = {"note": "an upper bound: not all that is owed was seen"} if note else {}
-    rate, each = ratio(megabytes, whole, "MB/s/W"), ratio(whole, gigabytes, "J/GB")
+    rate, each = ratio(megabytes, whole, "MB/J"), ratio(whole, gigabytes, "J/GB")
     return {
         "share": ratio(owed_j, whole, "1"),
-        "mb_per_s_per_w": replace(rate, conditions={**over, **upper}),
+        "mb_per_j": replace(rate, conditions={**over, **upper}),
         "j_per_gb": replace(each, conditions={**over, **note}),
     }
 

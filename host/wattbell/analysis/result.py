@@ -83,7 +83,7 @@ class Efficiency(TypedDict, total=False):
     """Rate and power of the same time. ``absent``: why there is none."""
 
     absent: str
-    mb_per_s_per_w: Figure
+    mb_per_j: Figure
     iops_per_w: Figure
     j_per_gb: Figure
     j_per_gb_whole: Figure
@@ -141,7 +141,7 @@ class Alone(TypedDict, total=False):
 
 class Owed(TypedDict, total=False):
     """What commands left the drive to do after them, in J above its baseline, until it was ``back`` there, ``back_s`` after the last CQE;
-    else a lower bound, seen for ``rest_s``. Efficiency with it: ``mb_per_s_per_w``, ``j_per_gb``; ``share`` of both together.
+    else a lower bound, seen for ``rest_s``. Efficiency with it: ``mb_per_j``, ``j_per_gb``; ``share`` of both together.
     ``absent``: why there is none."""
 
     absent: str
@@ -150,7 +150,7 @@ class Owed(TypedDict, total=False):
     back_s: float
     rest_s: float
     share: Figure
-    mb_per_s_per_w: Figure
+    mb_per_j: Figure
     j_per_gb: Figure
 
 
@@ -520,7 +520,7 @@ class FioAccount(TypedDict):
     mb_per_s: Figure
     iops: Figure
     mean_latency_s: Figure
-    mb_per_s_per_w: Figure
+    mb_per_j: Figure
     iops_per_w: Figure
     j_per_gb: Figure
 

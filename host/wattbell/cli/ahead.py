@@ -27,9 +27,11 @@ from .livefigures import following
 _BAR_WIDTH = 30
 
 
-def agree(outlook: Outlook, device: Device, yes: bool) -> None:
-    """Say what will be written and how long it takes, and ask. UsageError when it is not to be done, or nobody is there to be asked."""
-    text = f"{lost(outlook, device)} It takes {about(outlook.seconds())}{_up_to(outlook)}."
+def agree(outlook: Outlook, device: Device, yes: bool, times: int = 1) -> None:
+    """Say what will be written and how long it takes, and ask. UsageError when it is not to be done, or nobody is there to be asked.
+    ``times``: how often all of it is done."""
+    again = f" All of it is done {times} times." if times > 1 else ""
+    text = f"{lost(outlook, device)} It takes {about(outlook.seconds())}{_up_to(outlook)}.{again}"
     if yes:
         output.say(text)
         return

@@ -112,6 +112,7 @@ RUN: dict[str, tuple[Box, ...]] = {
     "--tests": OF_A_SUITE,
     "--written": (Box(SUITE, MODEL, Trait.set_at_once),),
     "--rounds": (Box(SUITE, trait=Trait.rounds),),
+    "--repeat": OF_A_SUITE,
     "--discard-captures": OF_A_SUITE,
     "--resume": OF_A_SUITE,
     "--page/--no-page": OF_A_SUITE,

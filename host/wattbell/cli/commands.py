@@ -45,7 +45,7 @@ PLACES = {
     "analyze": Place(LOOK, "captures", "analyze"),
     "report": Place(LOOK, "captures", "report"),
     "suites": Place(SUITES, "suites", "suites"),
-    "compare": Place(SUITES, "compare", "compare"),
+    "compare": Place(SUITES, "compare", "compare", kind="CompareCommand"),
     "results": Place(SUITES, "results", "app"),
     "seeds-check": Place(SUITES, "seeds", "seeds_check"),
     "rigs": Place(EQUIPMENT, "rigs", "rigs"),

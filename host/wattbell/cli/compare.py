@@ -1,10 +1,10 @@
-"""``wattbell compare``: many drives on one page."""
+"""``wattbell compare``: drives side by side, in the terminal and on one page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,16 +18,39 @@ if TYPE_CHECKING:
     from ..results import Run, Store
 
 
+_WITH = "--with"
+_NEXT_SIDE = "\0with"
+"""Stands for ``--with`` among the references: no path or id has that character."""
+
+
+class CompareCommand(applies.Checked):
+    """Takes what stands behind ``--with`` for another side, however many runs that is."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Click's own, with each ``--with`` among the references too, where it stands."""
+        end = args.index("--") if "--" in args else len(args)
+        made: list[str] = []
+        for arg in args[:end]:
+            name, equals, value = arg.partition("=")
+            made += [_WITH, _NEXT_SIDE, *([value] if equals else [])] if name == _WITH else [arg]
+        return super().parse_args(ctx, [*made, *args[end:]])
+
+
 def compare(
     context: typer.Context,
     references: Annotated[
         list[str],
         typer.Argument(
             metavar="A B...",
-            help="Results directories, capture directories, or ids in the store.",
+            help="Results directories, those of `run --repeat`, capture directories, or ids in the store.",
             autocompletion=complete.captures_and_results,
         ),
     ],
+    another_side: Annotated[bool, typer.Option(_WITH, help="What follows are runs of another side: A1 A2 A3 --with B1 B2 B3.")] = False,
+    stored: Annotated[
+        bool,
+        typer.Option("--stored", help="Take with each run those of the store that repeat it: drive, firmware, suite, scale, conditions."),
+    ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("compare.html"),
     plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
     mixed: Annotated[
@@ -37,23 +60,36 @@ def compare(
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """Write one page for several runs: scores, queue depths, mixes, power, fill, consistency, power states.
+    """Put drives side by side: rate, power, bytes per joule, idle power and wake-up of each test, each against the first drive.
 
-    Of captures it also prints what one command costs by class, side by side with the first one's, and whether that differs by more than
-    is known; where the joules of each phase went; and the power states that were found.
+    Whether two drives differ takes repeats: at least 3 runs of each side,
+    better 5. The spread between them is then the noise. With fewer there is
+    no verdict, only how large a difference would have to be at least.
 
-    One reference makes the page of that run. Drives in the store that ran the same job files at the same scale stand in
-    grey behind the chart of performance against power.
+    Runs of one drive that did the same are put together, unless all are of
+    one drive. --with says where the runs of another side begin.
 
-      wattbell compare runs/660p runs/p1 --out compare.html
+    Of captures, what one command costs by class is compared too, where the
+    joules of each phase went, and the power states that were found.
 
-      wattbell compare 3f2a 91bc --json
+    The page has all of it with charts. One reference makes the page of that
+    run. Drives in the store that ran the same job files at the same scale
+    stand in grey behind the chart of performance against power.
+
+      wattbell run quick --virtual intel-660p-1tb --repeat 5 --out old
+
+      wattbell compare old new --out compare.html
+
+      wattbell compare a1 a2 a3 --with b1 b2 b3
+
+      wattbell compare 3f2a 91bc --stored --json
     """
-    from ..present.suite import energies
+    from ..present.suite import energies, sidebyside
     from ..present.suite.entities import mixtures
     from ..report.suite import write_suite_page
     from ..results import default_path
-    from ..results.load import resolve
+    from ..results.comparison import compare_sides
+    from ..results.sides import repeats_key, sides_of
 
     if store is not None and applies.is_given(context, "store") and not store.is_file():
         raise UsageError(f"{store}: there is no store; `wattbell results import DIR --store {store}` makes one. Or leave --store out.")
@@ -64,13 +100,17 @@ def compare(
             opened.append(open_store(store))
         return opened[0]
 
-    runs: list[Run] = []
-    for reference in references:
-        with output.spinner(f"reading {reference}"):
-            run = resolve(reference, get)
-        if any(run.content_hash == other.content_hash for other in runs):
-            raise ResultsError(f"{reference} is the same run as one before it; name each run once.")
-        runs.append(run)
+    kept = get().runs() if stored else []
+    named = [_read(names, get, [] if another_side else kept, repeats_key) for names in _by_side(references)]
+    if another_side:
+        groups = [[run for group in side for run in group] for side in named]
+        if stored:
+            groups = [_with_kept(group, kept, repeats_key) for group in groups]
+    else:
+        groups = named[0]
+    _each_once(groups)
+    sides = sides_of(groups, given=another_side)
+    runs = [run for side in sides for run in side.runs]
     found = mixtures(runs)
     hard = [reason for reason in found if "scaled" in reason or "different versions" in reason]
     if hard and not mixed:
@@ -78,18 +118,62 @@ def compare(
     if not opened and (store or default_path()).is_file():
         get()
     with output.spinner("drawing"):
-        written = write_suite_page(runs, out, opened[0] if opened else None, plots)
+        written = write_suite_page(runs, out, opened[0] if opened else None, plots, sides=sides)
+    compared = compare_sides(sides)
     if json:
         about = {"written": [str(path) for path in written], "not_comparable": found}
-        output.print_json({**about, "runs": _figures(runs), "differences": energies.to_json(runs)})
+        output.print_json({**about, "runs": _figures(runs), "differences": sidebyside.to_json(compared)})
         return
     for reason in filter(None, (*found, energies.without(runs))):
         output.say(reason)
-    for part in energies.printed(runs):
-        output.out.print(part)
+    if len(sides) > 1:
+        for part in energies.printed(compared, output.out.width):
+            output.out.print(part)
     output.out.print(str(written[0]), soft_wrap=True)
     if len(written) > 1:
         output.out.print(f"{written[1].parent} ({len(written) - 1} pictures)", soft_wrap=True)
+
+
+def _by_side(references: Sequence[str]) -> list[list[str]]:
+    """The references before ``--with``, and behind each."""
+    sides: list[list[str]] = [[]]
+    for reference in references:
+        if reference == _NEXT_SIDE:
+            sides.append([])
+        else:
+            sides[-1].append(reference)
+    if not all(sides):
+        raise UsageError("--with stands between the runs of two sides: A1 A2 A3 --with B1 B2 B3.")
+    return sides
+
+
+def _read(names: Sequence[str], get: Callable[[], Store], kept: Sequence[Run], key: Callable[[Run], str]) -> list[list[Run]]:
+    """The runs of each reference. With ``kept`` also those of them that repeat it; a reference among those of another is left out then."""
+    from ..results.load import resolve_all
+
+    groups: list[list[Run]] = []
+    for name in names:
+        with output.spinner(f"reading {name}"):
+            group = resolve_all(name, get)
+        taken = {run.content_hash for one in groups for run in one}
+        if kept and all(run.content_hash in taken for run in group):
+            continue
+        groups.append(_with_kept(group, kept, key))
+    return groups
+
+
+def _with_kept(group: Sequence[Run], kept: Sequence[Run], key: Callable[[Run], str]) -> list[Run]:
+    """The group, and the runs of the store that repeat one of it."""
+    keys, hashes = {key(run) for run in group}, {run.content_hash for run in group}
+    return [*group, *(run for run in kept if key(run) in keys and run.content_hash not in hashes)]
+
+
+def _each_once(groups: Sequence[Sequence[Run]]) -> None:
+    seen: set[str] = set()
+    for run in (run for group in groups for run in group):
+        if run.content_hash in seen:
+            raise ResultsError(f"{run.source or run.id} is the same run as one before it; name each run once.")
+        seen.add(run.content_hash)
 
 
 def _figures(runs: Sequence[Run]) -> list[JsonObject]:

@@ -132,6 +132,7 @@ def show(
     """
     from rich.text import Text
 
+    from ..present.chart import COVERS
     from ..results.load import resolve
 
     opened: list[Store] = []
@@ -156,7 +157,7 @@ def show(
             lost = str(score.value.lost or "")
             table.add_row(test.name, test.condition, name, concise(score.value), score.unit, lost)
     output.out.print(table)
-    output.out.print("In brackets: expanded uncertainty (k = 2) in the last digits.", style="dim")
+    output.out.print(f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}", style="dim")
     if rests_on:
         _show_provenance(rests_on)
 

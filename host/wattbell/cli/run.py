@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -217,6 +217,14 @@ def run(
         int | None,
         typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in tests to a steady state."),
     ] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            callback=numbers.between(1, 1000),
+            metavar="N",
+            help="Run the suite so many times, into 1, 2, ... of --out, for `wattbell compare`. A model gets --seed, --seed + 1, ...",
+        ),
+    ] = 1,
     discard: Annotated[bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.")] = True,
@@ -294,8 +302,8 @@ def run(
 
     only = None if condition is Condition.both else condition.value
     order = Order(what or "", out, only, names, discard, force, resume)
-    audience = _Audience(json, yes, out)
-    dry = _Dry(context, order, single, json)
+    audience = _Audience(json, yes, out, repeat)
+    dry = _Dry(context, order, single, json, repeat)
     if not single:
         _has_what_options_need(context, order, rounds)
     if drive is not None:
@@ -306,7 +314,13 @@ def run(
         out_fd = sys.stderr.fileno() if json else None
         setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, out_fd, how, keep_stream)
         bench = RealBench(setup, choice, output)
-        if single:
+        if not single and not dry_run and repeat > 1:
+
+            def again(_: int, folder: Path) -> RealBench:
+                return RealBench(replace(setup, journal=folder / JOURNAL, restore=resume), choice, output)
+
+            _run_repeated(order, repeat, again, _ending(store, no_store, page, plots), audience)
+        elif single:
             with ExitStack() as stack:
                 work = _work(file, command, bench.device.path, stack)
                 applies.settle_traits(context, kinds, {applies.Trait.writes: work.writes})
@@ -351,11 +365,19 @@ def run(
     choice = Choice(scale, written, rounds, seed)
     if applies.is_given(context, "written"):
         applies.settle_traits(context, kinds, {applies.Trait.set_at_once: _set_at_once(order, from_profile(profile), choice)})
-    model = VirtualBench(profile, choice, output, fidelity, interval, decimation, keep_trace, keep_stream)
+
+    def modelled(number: int, _: Path) -> VirtualBench:
+        seeded = replace(choice, seed=choice.seed + number)
+        return VirtualBench(profile, seeded, output, fidelity, interval, decimation, keep_trace, keep_stream)
+
+    model = modelled(0, out)
     if dry_run:
         dry.show(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None)
         return
-    _run_suite(order, model, _ending(store, no_store, page, plots), audience)
+    if repeat > 1:
+        _run_repeated(order, repeat, modelled, _ending(store, no_store, page, plots), audience)
+    else:
+        _run_suite(order, model, _ending(store, no_store, page, plots), audience)
 
 
 def _named_after(what: str, drive: str) -> Path:
@@ -389,16 +411,19 @@ def _set_at_once(order: Order, drive: Drive, choice: Choice) -> bool:
 
 @dataclass(frozen=True)
 class _Dry:
-    """Tells what a run would do, in place of it. ``single``: leaves a capture in ``order.out``, not a suite's results."""
+    """Tells what a run would do, in place of it. ``single``: leaves a capture in ``order.out``, not a suite's results; ``times``: how often
+    it would be run."""
 
     context: typer.Context
     order: Order
     single: bool
     json: bool
+    times: int = 1
 
     def show(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
         """The plan, the options, and what the run would be refused for. ``bench``: a real drive's, None for a model's."""
         from ..campaign.folder import in_the_way
+        from ..campaign.repeats import in_the_way_of_repeats
         from ..virtual.play import refuse_existing
         from .ahead import show_plan
 
@@ -406,10 +431,13 @@ class _Dry:
         try:
             if self.single:
                 refuse_existing(order.out, order.force)
+            elif self.times > 1:
+                in_the_way_of_repeats(order, self.times)
             else:
                 in_the_way(order.out, order.resume, order.force)
         except WattbellError as error:
             refusals.append(str(error))
+        title = f"{title}, {self.times} times" if self.times > 1 else title
         show_plan(title, outlook, bench, self.json, applies.told(self.context), refusals)
 
 
@@ -477,8 +505,8 @@ def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Endi
 class _Audience:
     """The terminal; with ``--json`` nothing is said of a test before the end."""
 
-    def __init__(self, json: bool, yes: bool, out: Path) -> None:
-        self.json, self._yes, self._out = json, yes, out
+    def __init__(self, json: bool, yes: bool, out: Path, times: int = 1) -> None:
+        self.json, self._yes, self._out, self._times = json, yes, out, times
 
     say = staticmethod(output.say)
     spinner = staticmethod(output.spinner)
@@ -494,7 +522,8 @@ class _Audience:
         from .ahead import agree
 
         if isinstance(bench, RealBench) and outlook.writes:
-            agree(outlook, bench.device, self._yes)
+            agree(outlook, bench.device, self._yes, self._times)
+            self._yes, self._times = True, 1  # asked once for all of the runs
 
     def begun(self, results: Mapping[str, Any]) -> None:
         from ..present.suite.terminal import header
@@ -507,6 +536,23 @@ class _Audience:
 
         if not self.json:
             show_test(test, results, output.out)
+
+
+def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: _Audience) -> None:
+    """The suite so many times; the spread between the runs at the end."""
+    from ..campaign.repeats import run_repeated
+    from ..present.suite.sidebyside import spread
+    from ..present.terminal import drawn
+    from ..results.model import parse
+
+    each = run_repeated(order, times, bench, ending, audience)
+    if audience.json:
+        output.print_json([kept.results for kept in each])
+    else:
+        output.out.print(drawn(spread([parse(kept.results, str(kept.file)) for kept in each])))
+        output.out.print(f"{order.out}: {times} runs, which `wattbell compare` takes together", soft_wrap=True)
+    for kept in each:
+        kept.check()
 
 
 def _run_suite(order: Order, bench: Bench, ending: Ending, audience: _Audience) -> None:

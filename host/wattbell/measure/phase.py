@@ -109,7 +109,7 @@ class PhaseMeasurement(ABC):
             "mb_per_s": mb_per_s,
             "iops": self.rate(self.count, "1/s"),
             "mean_w": mean_w,
-            "mb_per_s_per_w": ratio(mb_per_s, mean_w, "MB/s/W"),
+            "mb_per_j": ratio(mb_per_s, mean_w, "MB/J"),
             "mean_latency_s": mean_s,
             "p99_latency_s": p99_s,
             "energy_j": energy,

@@ -14,6 +14,10 @@ from ..capture.marking import END, START, phase_spans
 __all__ = ["END", "START", "Phase", "find_phases"]
 
 
+LOAD = "fio"
+"""Kind of a phase that a job of fio's filled."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """Phase ``number`` lies in ``[first_tick, last_tick)``: from the doorbell of its start marker to that of its end.

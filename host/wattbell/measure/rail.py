@@ -13,9 +13,10 @@ import numpy.typing as npt
 from wattbell_spec.wire import RailFlag
 
 from ..capture import Capture
+from ..text import si
 from .energy import Energy, EnergyMeter
 from .errormodel import ErrorModel
-from .figure import Figure, K
+from .figure import Figure, K, absent
 from .loss import Loss
 from .steadiness import of_rail
 from .windows import MovingMax
@@ -84,6 +85,11 @@ class Scan:
     stats: list[WindowStats]
     moving: dict[float, MovingMax]
     noise_w: float
+
+
+_NEARLY = 1e-3
+"""A load that is shorter than a window by less than this share fills it."""
+TOO_SHORT = "shorter than the averaging window"
 
 
 class Power(TypedDict, total=False):
@@ -373,7 +379,7 @@ class Rail:
         if moving.skipped[i]:
             conditions["windows_skipped"] = moving.skipped[i]
         if not math.isfinite(best):
-            return Figure(unit="W", conditions={**conditions, "absent": "shorter than the averaging window"})
+            return Figure(unit="W", conditions={**conditions, "absent": TOO_SHORT})
         conditions["at_tick"] = self.reader.tick_of(base + moving.best_at[i])
         at = self.reader.tick_of(base + moving.best_at[i])
         model = self.model_of(at, at + moving.width * self.interval_ticks)
@@ -408,6 +414,18 @@ def _quietest_noise(power: Float) -> float:
 def window_text(seconds: float) -> str:
     """Key of an OCP window: ``100us``, ``100ms``."""
     return f"{seconds * 1e6:g}us" if seconds < 1e-3 else f"{seconds * 1e3:g}ms"
+
+
+def as_long_as(found: dict[str, Figure], length_s: float) -> dict[str, Figure]:
+    """Of the highest means by window (:func:`window_text`), those of windows that a load of ``length_s`` fills: a mean over a longer window
+    is partly of the time before and after the load. The others are absent, with the reason."""
+    made = dict(found)
+    for window_s in OCP_WINDOWS_S:
+        name = window_text(window_s)
+        if name in made and length_s < (1 - _NEARLY) * window_s and made[name].value is not None:
+            why = f"the load lasted for {si(length_s, 's', 3)}, and a window of {si(window_s, 's', 3)} is longer"
+            made[name] = absent(why, "W", made[name].lost)
+    return made
 
 
 def no_rail_reason(capture: Capture) -> str | None:

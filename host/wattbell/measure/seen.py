@@ -17,7 +17,7 @@ START = {
     SeenBy.FIO_LOG: "submission",
 }
 """What the start of a command is called."""
-_LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/s/W) are lower limits, by no more than their u"
+_LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/J) are lower limits, by no more than their u"
 _ONLY_A_TAP = "when the SQE was fetched, when data moved and when the interrupt came is not known"
 NOTES = {
     SeenBy.TRACEPOINT: "commands are as the kernel's driver saw them, not as the link did: latency is from set-up to the driver's "

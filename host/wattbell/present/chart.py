@@ -324,6 +324,11 @@ def readable(values: Sequence[float], unit: str) -> tuple[float, str]:
     return (1e3, f"m{unit}") if top >= 1e-3 else (1e6, f"µ{unit}")
 
 
+COVERS = (
+    "It is the instrument's, for this run. A rate's is that of a clock, and is not printed below the fifth digit. How far off another run "
+    "would be is not in it."
+)
+"""What an uncertainty covers, in words."""
 MOST_EXACT = 2e-5
 """Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
 

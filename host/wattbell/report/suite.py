@@ -13,16 +13,26 @@ from wattbell.origin import Origin, warning_of
 from wattbell.present import interactive
 from wattbell.present.chart import Bars, Chart, Section
 from wattbell.present.html import page
-from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, tables
+from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance
+from wattbell.results.comparison import compare_sides
 from wattbell.results.reference import references
+from wattbell.results.sides import DriveSide, sides_of
 
 
-def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapping[str, Any] | None = None) -> list[Section]:
-    """All sections of the page for which these runs have data."""
+def sections(
+    runs: Sequence[Run],
+    background: Sequence[Run] = (),
+    rests_on: Mapping[str, Any] | None = None,
+    sides: Sequence[DriveSide] = (),
+) -> list[Section]:
+    """All sections of the page for which these runs have data. ``sides``: which of the runs repeat one another; each is one without it."""
     found = entities(runs)
+    sides = sides or sides_of([[run] for run in runs], given=True)
+    compared = compare_sides(sides)
     made = [
+        sidebyside.section(compared),
         scores.scores(found, background),
         scores.queue_depths(found),
         scores.mixes(found),
@@ -33,7 +43,7 @@ def sections(runs: Sequence[Run], background: Sequence[Run] = (), rests_on: Mapp
         curves.consistency(found),
         scores.traces(found, background),
         curves.idle(found, background),
-        *energies.sections(runs),
+        *energies.sections(sides, compared),
         power.features(runs),
         poweron.starts(found),
         peaks.highest(found),
@@ -172,14 +182,19 @@ def _rests_on(run: Run, store: Store | None) -> JsonObject:
 
 
 def write_suite_page(
-    runs: Sequence[Run], out: str | Path, store: Store | None = None, plots: bool = True, title: str | None = None
+    runs: Sequence[Run],
+    out: str | Path,
+    store: Store | None = None,
+    plots: bool = True,
+    title: str | None = None,
+    sides: Sequence[DriveSide] = (),
 ) -> list[Path]:
     """Write one HTML page for ``runs``, and each chart as PNG and SVG; returns the paths, the page first.
 
     ``out`` ending in ``.html`` is that file, with the pictures in ``<stem>-plots/`` beside it; otherwise it is a folder
     that gets ``compare.html`` or ``suite.html`` and ``plots/``. ``store`` gives the other drives of the performance
-    against power chart; behind a single drive the reference set stands too. Raises ResultsError when there is nothing
-    to draw or nothing can be written there.
+    against power chart; behind a single drive the reference set stands too. ``sides``: which of the runs repeat one
+    another. Raises ResultsError when there is nothing to draw or nothing can be written there.
     """
     if not runs or not any(run.tests for run in runs):
         raise ResultsError("These results hold no test; run a suite first.")
@@ -195,7 +210,7 @@ def write_suite_page(
     background = comparable(runs, store)
     if len({drive_key(run) for run in runs}) == 1:  # of one drive: where does it stand?
         background += references([*runs, *background])
-    made = sections(runs, background, rests_on)
+    made = sections(runs, background, rests_on, sides)
     found = entities(runs)
     text = page(
         "wattbell.report",

@@ -1,8 +1,8 @@
-"""Energies of two runs side by side: what differs, by how much, and whether by more than is known.
+"""Energies of two sides, each of one run or of several, side by side: what differs, by how much, and whether by more than runs differ.
 
-The difference is B less A, with the root of the sum of both uncertainties' squares (k = 2, of two measurements that have nothing in
-common). A verdict is given where both have an uncertainty: it differs if it does so by more than that. Of twenty that are equal one is
-expected to be called different.
+The difference is B less A, of the means over the runs of each side. Without repeats there is no verdict: a difference would have to be
+larger than what the instrument may be off by in both, and by how much more is not known. With repeats (:mod:`.spread`) a row is *higher*
+or *lower* if the difference is larger than the spread between runs lets expect, and larger than what the instrument may be off by.
 """
 
 from __future__ import annotations
@@ -10,56 +10,70 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
-from ..measure.figure import Figure, absent, difference
+from ..measure.figure import Figure, absent
+from .compared import Matched
 from .energies import CommandEnergy, Energies, Passage, PhaseEnergy, StateFound
 
-Verdict = Literal["higher", "lower", "not told apart", "no verdict", "not comparable", ""]
-"""Of B. Empty: a figure that is not judged."""
 UNKNOWN = "unknown"
 MEAN_LEVEL = "no interval: the mean of what was given this label"
-LOST = "records were lost under it"
 _DEPTH = re.compile(r"(\d{1,9})(?: to (\d{1,9}))?")
 OTHER_MIX = "one figure for several classes, of which each run may have had another mix"
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One figure of both. ``group``: a phase or a state; ``difference``: B less A."""
-
-    group: str
-    name: str
-    unit: str
-    a: Figure
-    b: Figure
-    difference: Figure
-    verdict: Verdict
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class Pair:
-    """All figures of both. ``only``: what one of them has alone, in words."""
+    """All figures of both sides. ``only``: what one of them has alone, in words."""
 
-    commands: Sequence[Compared] = ()
-    alone: Sequence[Compared] = ()
-    states: Sequence[Compared] = ()
+    commands: Sequence[Matched] = ()
+    alone: Sequence[Matched] = ()
+    states: Sequence[Matched] = ()
     only: Sequence[str] = field(default=())
 
     def __bool__(self) -> bool:
         return bool(self.commands or self.alone or self.states or self.only)
 
 
-def beside(a: Energies, b: Energies, names: tuple[str, str] = ("A", "B")) -> Pair:
-    """Both side by side. ``names``: what they are called in reasons."""
+def beside(a: Sequence[Energies], b: Sequence[Energies], names: tuple[str, str] = ("A", "B")) -> Pair:
+    """Both sides, of one run or of several, side by side. ``names``: what they are called in reasons."""
+    each = [[_pair(one, other, names) for other in b] for one in a]
+    commands, alone, states = (_merged([[getattr(pair, part) for pair in row] for row in each]) for part in ("commands", "alone", "states"))
+    only = dict.fromkeys(line for row in each for pair in row for line in pair.only)
+    return Pair(commands, alone, states, tuple(only))
+
+
+def _pair(a: Energies, b: Energies, names: tuple[str, str]) -> Pair:
+    """One run of each side."""
     return Pair(
         tuple(_commands(a, b, names)),
         tuple(_by_class("", a.alone, b.alone, names, ("none stood alone", "none stood alone"))),
         tuple(_states(a, b, names)),
         tuple(_only(a, b, names)),
     )
+
+
+def _merged(each: Sequence[Sequence[Sequence[Matched]]]) -> tuple[Matched, ...]:
+    """The rows of all pairs of runs, by the row of runs of A and the column of runs of B. A row has those runs that can be compared with
+    any run of the other side, and says how many they are; where there are none, it says why."""
+    keys = dict.fromkeys((one.group, one.name) for row in each for rows in row for one in rows)
+    table = [[{(one.group, one.name): one for one in rows} for rows in row] for row in each]
+    return tuple(_row(key, table) for key in keys)
+
+
+def _row(key: tuple[str, str], table: Sequence[Sequence[Mapping[tuple[str, str], Matched]]]) -> Matched:
+    """One row of all pairs of runs."""
+    cells = [(i, j, rows[key]) for i, row in enumerate(table) for j, rows in enumerate(row) if key in rows]
+    usable = [(i, j, one) for i, j, one in cells if one.complete or one.shown]
+    if not usable:
+        return cells[0][2]
+    a = {i: one.a[0] for i, _, one in usable}
+    b = {j: one.b[0] for _, j, one in usable}
+    remarks = dict.fromkeys(one.remark for *_, one in usable if one.remark)
+    short = [f"{len(found)} of {of} runs" for found, of in ((a, len(table)), (b, len(table[0]))) if len(found) < of]
+    remark = "; ".join([*remarks, *(f"known in {text}" for text in short)])
+    besides = max(one.besides for *_, one in usable)
+    return replace(usable[0][2], a=[a[i] for i in sorted(a)], b=[b[j] for j in sorted(b)], besides=besides, remark=remark)
 
 
 def numbered(phases: Sequence[PhaseEnergy]) -> dict[str, PhaseEnergy]:
@@ -72,25 +86,16 @@ def numbered(phases: Sequence[PhaseEnergy]) -> dict[str, PhaseEnergy]:
     return out
 
 
-def _judged(group: str, name: str, a: Figure, b: Figure, besides: float = 0.0, refused: str = "", remark: str = "") -> Compared:
-    """``refused``: why the two cannot be compared; ``remark``: why one has no uncertainty, or what both must be read with."""
-    unit = a.unit or b.unit
-    if refused or a.value is None or b.value is None:
-        why = refused or "; ".join(dict.fromkeys(str(one.conditions.get("absent") or "") for one in (a, b) if one.value is None))
-        return Compared(group, name, unit, a, b, absent(why, unit), "not comparable", why)
-    found = difference(a, b, besides)
-    if found.u is None:
-        return Compared(group, name, unit, a, b, found, "no verdict", remark)
-    if a.lost or b.lost:
-        return Compared(group, name, unit, a, b, found, "no verdict", LOST)
-    apart: Verdict = "not told apart" if abs(found.known) <= found.u else "higher" if found.known > 0 else "lower"
-    return Compared(group, name, unit, a, b, found, apart, remark)
+def _matched(group: str, name: str, a: Figure, b: Figure, besides: float = 0.0, refused: str = "", remark: str = "") -> Matched:
+    """One run of each. ``refused``: why the two cannot be compared; ``remark``: why one has no uncertainty, or what both must be read
+    with."""
+    return Matched(group, name, a.unit or b.unit, [a], [b], besides, refused, remark)
 
 
 # Commands.
 
 
-def _commands(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Compared]:
+def _commands(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Matched]:
     mine, theirs = numbered(a.phases), numbered(b.phases)
     for name, phase in mine.items():
         if name in theirs:
@@ -100,7 +105,7 @@ def _commands(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Comp
 
 def _by_class(
     group: str, a: Sequence[CommandEnergy], b: Sequence[CommandEnergy], names: tuple[str, str], absents: tuple[str, str]
-) -> Iterator[Compared]:
+) -> Iterator[Matched]:
     mine, theirs = {one.name: one for one in a}, {one.name: one for one in b}
     for name in dict.fromkeys((*mine, *theirs)):
         ours, other = mine.get(name), theirs.get(name)
@@ -115,7 +120,7 @@ def _by_class(
         reason = why if why.startswith(f"{names[missing]}: ") else f"{names[missing]}: {why}"
         there, nothing = found.energy_j.figure("J", found.note), absent(reason, "J")
         both = (there, nothing) if missing else (nothing, there)
-        yield _judged(group, name, *both, refused=reason)
+        yield _matched(group, name, *both, refused=reason)
 
 
 def _lacking(found: CommandEnergy, companions: Sequence[CommandEnergy], name: str) -> str:
@@ -133,21 +138,21 @@ def _commands_of(one: CommandEnergy) -> set[str]:
     return {re.sub(", (random|sequential)$", "", name) for name in one.classes}
 
 
-def _both(group: str, a: CommandEnergy, b: CommandEnergy, names: tuple[str, str]) -> Compared:
+def _both(group: str, a: CommandEnergy, b: CommandEnergy, names: tuple[str, str]) -> Matched:
     remarks = [f"depth {a.depth} in {names[0]}, {b.depth} in {names[1]}"] if _apart(a.depth, b.depth) else []
     besides = 0.0
     if len(a.classes) > 1:
         share = _mix_share(a.mix, b.mix)
         if share is None:
             first, second = a.energy_j.figure("J"), b.energy_j.figure("J")
-            return _judged(group, a.name, first, second, refused=OTHER_MIX)
+            return _matched(group, a.name, first, second, refused=OTHER_MIX)
         besides = share * abs(b.energy_j.value or 0.0)
     lacking = [(name, one.note) for one, name in zip((a, b), names, strict=True) if one.note and one.energy_j.u is None]
     if len(lacking) == 2 and lacking[0][1] == lacking[1][1]:
         lacking = [("both", lacking[0][1])]
     remarks += [f"{name}: {note}" for name, note in lacking]
     first, second = (one.energy_j.figure("J", f"{name}: {one.note}") for one, name in ((a, names[0]), (b, names[1])))
-    return _judged(group, a.name, first, second, besides, remark="; ".join(remarks))
+    return _matched(group, a.name, first, second, besides, remark="; ".join(remarks))
 
 
 def _apart(a: str, b: str) -> bool:
@@ -172,7 +177,7 @@ def _mix_share(a: Mapping[str, int], b: Mapping[str, int]) -> float | None:
 # Power states.
 
 
-def _states(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Compared]:
+def _states(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[Matched]:
     mine, theirs = {one.label: one for one in a.states}, {one.label: one for one in b.states}
     passages = {(one.state, one.by): one for one in a.passages}, {(one.state, one.by): one for one in b.passages}
     levels = {label: max(_highest(one[label]) for one in (mine, theirs) if label in one) for label in (*mine, *theirs)}
@@ -189,7 +194,7 @@ def _highest(state: StateFound) -> float:
     return max((level.power_w.value or 0.0 for level in state.levels if state.label != UNKNOWN), default=0.0)
 
 
-def _state(label: str, a: StateFound | None, b: StateFound | None, names: tuple[str, str], whys: Sequence[str]) -> Iterator[Compared]:
+def _state(label: str, a: StateFound | None, b: StateFound | None, names: tuple[str, str], whys: Sequence[str]) -> Iterator[Matched]:
     levels = [{level.link: level.power_w for level in one.levels} if one else {} for one in (a, b)]
     lacking = [
         absent(f"{name}: {'never with the link in this state' if one else why}", "W")
@@ -199,17 +204,17 @@ def _state(label: str, a: StateFound | None, b: StateFound | None, names: tuple[
         first, second = (of[link].figure("W") if link in of else none for of, none in zip(levels, lacking, strict=True))
         if first.value is not None or second.value is not None:
             remark = MEAN_LEVEL if None in (first.u, second.u) else ""
-            yield _judged(label, f"power, link in {link}" if link else "power", first, second, remark=remark)
+            yield _matched(label, f"power, link in {link}" if link else "power", first, second, remark=remark)
     for name, unit, values in (
         ("share of time", "%", [None if one is None else 100 * one.share for one in (a, b)]),
         ("probability", "%", [None if one is None or one.probability is None else 100 * one.probability for one in (a, b)]),
     ):
         shown = [Figure(value, None, unit) if value is not None else absent("", unit) for value in values]
         if any(value is not None for value in values):
-            yield Compared(label, name, unit, shown[0], shown[1], absent("", unit), "")
+            yield Matched(label, name, unit, [shown[0]], [shown[1]], shown=True)
 
 
-def _passage(label: str, by: str, a: Passage | None, b: Passage | None, names: tuple[str, str]) -> Iterator[Compared]:
+def _passage(label: str, by: str, a: Passage | None, b: Passage | None, names: tuple[str, str]) -> Iterator[Matched]:
     given = [one.figures(run) if one else {} for one, run in zip((a, b), names, strict=True)]
     lacking = [absent(f"{run}: no wake-up from it by {by}") for run in names]
     for name in dict.fromkeys((*given[0], *given[1])):
@@ -221,7 +226,7 @@ def _passage(label: str, by: str, a: Passage | None, b: Passage | None, names: t
             remark = a.note if a.note == b.note else ""
             noted = [f"{run}: {one.note}" for one, run in zip((a, b), names, strict=True) if one.note]
             refused = "; ".join(noted) if a.note != b.note else ""
-        yield _judged(label, name, first, second, refused=refused, remark=remark)
+        yield _matched(label, name, first, second, refused=refused, remark=remark)
 
 
 def _only(a: Energies, b: Energies, names: tuple[str, str]) -> Iterator[str]:

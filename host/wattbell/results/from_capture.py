@@ -33,10 +33,10 @@ def _point(phase: PhaseResult) -> Point[Figure]:
         "mb_per_s": rates.get("mb_per_s"),
         "iops": rates.get("iops"),
         "mean_w": power.get("active", {}).get("mean_w") or power.get("mean_w"),
-        "mb_per_s_per_w": phase["efficiency"].get("mb_per_s_per_w"),
+        "mb_per_j": phase["efficiency"].get("mb_per_j"),
         "energy_j": power.get("energy_j"),
-        "mean_latency_s": Figure(latency["mean"], None, "s", lost),
-        "p99_latency_s": Figure(latency["p99"], None, "s", lost),
+        "mean_latency_s": Figure(latency["mean"], latency["u"].get("mean"), "s", lost),
+        "p99_latency_s": Figure(latency["p99"], latency["u"].get("p99"), "s", lost),
     }
     return Point({}, {name: figure for name, figure in found.items() if figure is not None and figure.value is not None})
 
@@ -51,7 +51,7 @@ def _tests(result: Analysis) -> list[Json]:
         if phase["kind"] in ("idle", "wake") or not phase["rates"]["count"]:
             continue
         point = _point(phase)
-        units = (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_s_per_w", "MB/s/W"))
+        units = (("mb_per_s", "MB/s"), ("mean_w", "W"), ("mb_per_j", "MB/J"))
         scores = _scores([Score("rate", unit, point[key]) for key, unit in units if key in point.figures])
         tests.append({"test": phase["name"], "name": phase["name"], "points": [point_json(point)], "scores": scores})
     for level in result["idle"]["levels"]:
@@ -201,6 +201,7 @@ def run_from_capture(path: Path) -> Run:
     result = figures_of(capture)
     about = result["capture"]
     conditions = about["conditions"]
+    seed = (capture.meta.get("workload") or {}).get("seed")
     drive = dict(about.get("drive") or {})
     loss = result["loss"]
     document = {
@@ -212,7 +213,7 @@ def run_from_capture(path: Path) -> Run:
         "drive": {**drive, "profile": conditions.get("profile")},
         "started_utc": (about.get("utc_anchor") or {}).get("utc"),
         "versions": {**{str(k): str(v) for k, v in about["software"].items()}, "gateware": about["rig"].get("gateware")},
-        "conditions": conditions,
+        "conditions": {**conditions, **({} if seed is None else {"seed": seed})},
         "virtual": origin_of_capture(capture.meta).stated,
         "lost": lost_counts(loss),
         "notes": result["warnings"],

@@ -11,6 +11,7 @@ from ..nearest import did_you_mean_folder
 from .document import decode
 from .from_capture import run_from_capture
 from .model import Run, parse
+from .sides import repeated_in
 from .store import Store
 
 RESULTS = "results.json"
@@ -51,6 +52,12 @@ def read_run(path: Path) -> Run:
     except OSError as error:
         raise ResultsError(f"{file} cannot be read ({error.strerror}).") from None
     return parse(decode(text, str(file)), str(file), _series_reader(file.parent), source=str(file.parent.resolve()))
+
+
+def resolve_all(reference: str, open_store: Callable[[], Store]) -> list[Run]:
+    """The runs of a reference: several of a folder that ``wattbell run --repeat`` wrote, otherwise one, as :func:`resolve` finds it."""
+    repeated = repeated_in(Path(reference))
+    return [read_run(path) for path in repeated] or [resolve(reference, open_store)]
 
 
 def resolve(reference: str, open_store: Callable[[], Store]) -> Run:

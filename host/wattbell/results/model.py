@@ -15,6 +15,7 @@ from ..errors import ResultsError
 from ..measure.figure import Known
 from ..measure.point import Point, Score
 from ..origin import Origin, origin_of
+from ..suites.outcome import REVIEW_READINGS
 from .document import check
 from .energies import Energies
 from .kinds import kind_by_id
@@ -53,6 +54,11 @@ class TestResult:
                 return score
         return None
 
+    def reviewed(self, unit: str, name: str | None = None) -> Score[Known] | None:
+        """The score that an SSD review would print: the reading of reviews where there are two, otherwise the first, as :meth:`score`."""
+        found = [s for s in self.scores if s.unit == unit and (name is None or s.name.lower() == name.lower())]
+        return next((s for s in found if s.reading in REVIEW_READINGS), found[0] if found else None)
+
     def over(self, axis: str, quantity: str) -> list[tuple[float, Known]]:
         """(x, quantity) of the points that have both, by increasing x."""
         found = []
@@ -71,6 +77,8 @@ class TestResult:
 
 _POSITIVE = ("qd", "block_bytes")
 """Axes that start above 0."""
+_FORMER = {"mb_per_s_per_w": "mb_per_j"}
+"""Names of a point's figures in results of 0.2.0 and before, and what they are called now."""
 ReadSeries = Callable[[str], bytes | None]
 
 
@@ -261,7 +269,7 @@ class _Reader:
                 continue
             quantity = self.quantity(found, f"{path}.{key}")
             if quantity is not None:
-                figures[str(key)] = quantity
+                figures[_FORMER.get(key, str(key))] = quantity
         return Point(x, figures)
 
     def score(self, value: Any, path: str) -> Score[Known] | None:

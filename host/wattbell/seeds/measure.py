@@ -122,7 +122,7 @@ def _figure(run: Run, test: TestResult, reference: Reference) -> Known | str:
         except ZeroDivisionError:
             return f"a zero under {reference.take.replace('_', ' ')}"
     if reference.score:
-        score = test.score(reference.score, reference.name or None)
+        score = test.reviewed(reference.score, reference.name or None)
         return score.value if score else f"no score {reference.name} in {reference.score}".replace("  ", " ")
     for point in test.points:
         x = point.x

@@ -16,6 +16,8 @@ from .suite import Test
 AT_BEST = "highest, at "
 """Prefix of the score that says at which load the rate was highest."""
 RATES = ("MB/s", "IOPS")
+EFFICIENCIES = ("MB/J", "MB/s/W")
+"""Bytes per joule, and the reading of SSD reviews; also of runs that were stored before the first was there."""
 JsonScore = Mapping[str, Any]
 """A score as it stands in results.json."""
 REGISTRY: dict[str, type[Kind]] = {}

@@ -15,8 +15,12 @@ from ..measure.source import Source
 from ..measure.steadiness import UNSTEADY
 from .peaks import Peak
 
-OVER_RATIOS = "mean of ratios"
-RATIO_OF_MEANS = "ratio of means"
+TOTALS = "totals"
+"""A reading of an average: all data, all time and all energy of one set of windows, so that rate divided by power is bytes per joule."""
+REVIEWS = "mean of the points, as SSD reviews"
+"""The other reading: each point counts alike, however long it took. The mean rate divided by the mean power is not the mean MB/s/W."""
+REVIEW_READINGS = (REVIEWS, "mean of ratios")
+"""The second: as results of 0.2.0 and before call it."""
 
 
 @dataclass

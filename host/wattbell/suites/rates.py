@@ -12,7 +12,7 @@ from ..measure.source import Source
 from ..measure.throughput import Span
 from ..text import si
 from .kind import AT_BEST
-from .outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
+from .outcome import REVIEWS, TOTALS, Outcome
 from .suite import Test
 
 
@@ -48,9 +48,11 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
     # Every rate of a phase has one relative uncertainty, that of its length.
     rate = Figure(nbytes / 1e6 / seconds if seconds else None, None, "MB/s", energy.lost)
     us = [s / seconds * r.u / r.known for s, p in zip(each_s, points, strict=True) if (r := p["mb_per_s"]).u is not None and seconds]
-    if rate.value and len(us) == len(points):
-        rate = replace(rate, u=rate.value * sum(us))
+    share = sum(us) if len(us) == len(points) else None
+    if rate.value and share is not None:
+        rate = replace(rate, u=rate.value * share)
     ops = sum(p["iops"].known * s for s, p in zip(each_s, points, strict=True) if p["iops"].value is not None)
+    iops = ops / seconds if seconds else None
     power = ratio(energy, Figure(seconds, 0.0, "s"), "W")
     # What the power changed by within the parts is in the uncertainty of theirs, and in none of an energy.
     drawn = [s / seconds * w.u for s, p in zip(each_s, points, strict=True) if (w := p["mean_w"]).u is not None and seconds]
@@ -58,9 +60,9 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
         power = replace(power, u=max(power.u, sum(drawn)))
     figures = {
         "mb_per_s": rate,
-        "iops": Figure(ops / seconds if seconds else None, None, "1/s", rate.lost),
+        "iops": Figure(iops, None if iops is None or share is None else iops * share, "1/s", rate.lost),
         "mean_w": power,
-        "mb_per_s_per_w": ratio(rate, power, "MB/s/W"),
+        "mb_per_j": ratio(rate, power, "MB/J"),
         "mean_latency_s": mean([p["mean_latency_s"] for p in points]),
         "p99_latency_s": absent("percentiles of parts are no percentile of the whole", "s", rate.lost),
         "energy_j": energy,
@@ -79,16 +81,16 @@ def sweep(out: Outcome, source: Source, test: Test, x: Callable[[str], dict[str,
     rest.note()
 
 
-def score_over(out: Outcome, points: Sequence[Point[Figure]], name: str) -> None:
-    """Rate, power and efficiency over several points, in both readings."""
+def score_over(out: Outcome, points: Sequence[Point[Figure]], together: str, name: str) -> None:
+    """Rate, power and efficiency over several points: of all their data, time and energy, then the mean of the points. ``together``,
+    ``name``: of the two."""
     over_all = pooled(points)
-    rate, power = mean([p["mb_per_s"] for p in points]), mean([p["mean_w"] for p in points])
-    out.score(name, "MB/s", rate, OVER_RATIOS)
-    out.score(name, "MB/s", over_all["mb_per_s"], RATIO_OF_MEANS)
-    out.score(name, "W", power, OVER_RATIOS)
-    out.score(name, "W", over_all["mean_w"], RATIO_OF_MEANS)
-    out.score(name, "MB/s/W", mean([p["mb_per_s_per_w"] for p in points]), OVER_RATIOS)
-    out.score(name, "MB/s/W", ratio(rate, power, "MB/s/W"), RATIO_OF_MEANS)
+    out.score(together, "MB/s", over_all["mb_per_s"], TOTALS)
+    out.score(together, "W", over_all["mean_w"], TOTALS)
+    out.score(together, "MB/J", over_all["mb_per_j"], TOTALS)
+    out.score(name, "MB/s", mean([p["mb_per_s"] for p in points]), REVIEWS)
+    out.score(name, "W", mean([p["mean_w"] for p in points]), REVIEWS)
+    out.score(name, "MB/s/W", mean([p["mb_per_j"] for p in points]), REVIEWS)
     if points[0].x.keys() == {"qd"}:
         best = max(out.points, key=lambda p: p["mb_per_s"].value or 0.0)
         out.score(f"{AT_BEST}QD{best.x['qd']}", "MB/s", best["mb_per_s"])

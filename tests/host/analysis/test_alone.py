@@ -150,7 +150,7 @@ def test_what_is_owed_is_booked_to_the_burst(builder: Any) -> None:
     active = phase["power"]["active"]["energy_j"]["value"]
     assert found["j_per_gb"]["value"] == pytest.approx((active + 62e-3) / 6.5536e-3, rel=2e-3)
     assert found["j_per_gb"]["value"] > phase["efficiency"]["j_per_gb"]["value"]
-    assert found["mb_per_s_per_w"]["value"] == pytest.approx(1e3 / found["j_per_gb"]["value"])
+    assert found["mb_per_j"]["value"] == pytest.approx(1e3 / found["j_per_gb"]["value"])
 
 
 def test_a_rest_that_ends_too_early_gives_a_lower_bound_without_an_interval(builder: Any) -> None:
@@ -158,7 +158,7 @@ def test_a_rest_that_ends_too_early_gives_a_lower_bound_without_an_interval(buil
     found = phase["owed"]
     assert not found["back"] and found["energy_j"]["u"] is None
     assert "lower bound" in found["energy_j"]["conditions"]["note"]
-    assert "upper bound" in found["mb_per_s_per_w"]["conditions"]["note"]
+    assert "upper bound" in found["mb_per_j"]["conditions"]["note"]
     assert found["energy_j"]["value"] == pytest.approx(10e-3 * 2.0 + 150e-3 * 1.4, rel=0.02)
 
 

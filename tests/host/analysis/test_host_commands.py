@@ -54,12 +54,12 @@ def test_figures_of_the_drivers_commands(traced: Capture) -> None:
     }
     assert by_opcode["read"]["bytes"] == 400 * 4096 + 99 * 16384 and by_opcode["dsm"]["bytes"] == 0
     assert phase["power"]["mean_w"]["value"] == pytest.approx(1.65, rel=1e-6)
-    assert phase["efficiency"]["mb_per_s_per_w"]["value"] > 0
+    assert phase["efficiency"]["mb_per_j"]["value"] > 0
     latency = by_opcode["read"]["latency_s"]
     assert latency["from"] == "set-up" and latency["without_start"] == 0 and by_opcode["read"]["splits_s"] == {}
     assert latency["u"]["min"] == pytest.approx(2 * 500e-9 * (2 / 3) ** 0.5, rel=0.01)
     (warning,) = (text for text in found["warnings"] if "as the kernel's driver saw them" in text)
-    assert "MB/s/W) are lower limits" in warning
+    assert "MB/J) are lower limits" in warning
     (set_to_1, set_to_0) = traced.events.collect().filter(pl.col("name") == "power_state")["arg8"].to_list()
     assert (set_to_1, set_to_0) == (1, 0)
 

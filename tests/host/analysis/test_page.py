@@ -103,7 +103,7 @@ PAGE = """\
  mixed    flush + read/write 4 KiB   1.00   2.026!   996.4!   750.0 µs   500.0 µs          –       –   1.000 ms
 
  Power and efficiency  efficiency over the active span; (14) is k = 2 in the last digits
- phase         mean W      active W   100 µs max   100 ms max      energy J   MB/s/W   IOPS/W     J/GB       µJ/cmd
+ phase         mean W      active W   100 µs max   100 ms max      energy J     MB/J   IOPS/W     J/GB       µJ/cmd
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
  reads       1.75(25)    2.0000(20)        2.000        2.000   0.21000(21)    20.48    5 001    48.82   149.99(22)
  bursts   0.75000(75)    2.9988(32)        3.000        1.000   0.30000(30)    109.3    833.7    9.151    999.5(25)
@@ -164,10 +164,10 @@ PAGE = """\
  sleep     0.51375(51)   −2.18 mJ (−0.4 %)   512 mJ (100 %)   3.60 mJ (0.7 %)                –               –       –         –
 
  Energy owed after writes  drawn after the writes, until the drive is back at its baseline
- phase              owed    of all   back after        MB/s/W   MB/s/W with it          J/GB   J/GB with it   remark
- ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- bursts     0.000(29) mJ       0 %          0 s    109.27(12)       109.27(14)    9.1515(97)      9.151(12)
- mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!      1.3475(14)!   740.38(74)!    742.13(77)!
+ phase              owed    of all   back after          MB/J   MB/J with it          J/GB   J/GB with it   remark
+ ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ bursts     0.000(29) mJ       0 %          0 s    109.27(12)     109.27(14)    9.1515(97)      9.151(12)
+ mixed    0.4950(88)! mJ   0.236 %       495 µs   1.3507(14)!    1.3475(14)!   740.38(74)!    742.13(77)!
 
  Energy of commands that stood alone  above the baseline, until the rail is back there
  command      measured   mean   median   10 % to 90 %   of one   back after   not given
@@ -289,7 +289,7 @@ def test_efficiency_and_energy_of_commands(result: dict[str, Any]) -> None:
     reads, bursts, mixed, sleep = result["phases"]
     idle_w = result["idle"]["levels"][0]["mean_w"]["value"]
     assert close(reads["efficiency"]["iops_per_w"], 1000 / 99.98e-3 / drawn(2.0), rel=1e-5)
-    assert close(reads["efficiency"]["mb_per_s_per_w"], 4.096 / 99.98e-3 / drawn(2.0), rel=1e-5)
+    assert close(reads["efficiency"]["mb_per_j"], 4.096 / 99.98e-3 / drawn(2.0), rel=1e-5)
     assert close(reads["efficiency"]["j_per_gb"], drawn(2.0) * 99.98e-3 / 4.096e-3, rel=1e-5)
     assert close(reads["efficiency"]["j_per_gb_whole"], (0.1 * drawn(2.0) + 0.02 * drawn(0.5)) / 4.096e-3, rel=1e-5)
     one = reads["energy_per_command"]["classes"]["read 4 KiB"]

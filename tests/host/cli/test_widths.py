@@ -89,7 +89,9 @@ def test_nor_in_the_figures_of_a_capture(capture: Path) -> None:
 
 def test_nor_in_a_comparison_of_captures() -> None:
     from wattbell.present.suite.energies import printed
+    from wattbell.results.comparison import compare_sides
     from wattbell.results.model import parse
+    from wattbell.results.sides import sides_of
 
     name = "a suite <b>with a long name</b> of [red]drives[/red]"
     document = {"format": 1, "suite": "capture", "suite_hash": "x", "drive": {"model": "TESTDRIVE 1TB"}, "tests": []}
@@ -97,10 +99,11 @@ def test_nor_in_a_comparison_of_captures() -> None:
     energies[1]["phases"][1]["classes"][0]["name"] = "read 4 KiB + write 4 KiB"
     energies[0]["phases"][0]["name"] = energies[2]["phases"][0]["name"] = "sustained random read/QD4"
     runs = [parse({**document, "energy": energy}, name, source=name) for energy in energies]
+    found = compare_sides(sides_of([[run] for run in runs], given=True))
 
     def at(width: int) -> str:
         console = output.PlainConsole(width=width, file=io.StringIO(), record=True)
-        for part in printed(runs):
+        for part in printed(found, width):
             console.print(part)
         return console.export_text()
 

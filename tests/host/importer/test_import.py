@@ -240,7 +240,7 @@ def test_a_log_of_commands_gives_rates_of_its_own(tmp_path: Path) -> None:
     result = analyze(open_capture(tmp_path / "c"))
     assert result["commands"]["by_opcode"]["read"]["count"] == len(entries) and result["phases"] == []
     assert open_capture(tmp_path / "c").meta["conditions"]["alignment_u_s"] >= aligned.clock.bound_s
-    assert result["efficiency"]["mb_per_s_per_w"]["value"] > 0
+    assert result["efficiency"]["mb_per_j"]["value"] > 0
 
 
 def test_bursts_of_a_log_end_with_the_last_of_several_commands_in_flight() -> None:

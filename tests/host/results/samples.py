@@ -36,17 +36,17 @@ def point(x: dict[str, float], rate: float, watt: float, size: int, lost: int = 
     qd = x.get("qd", 4)
     return {
         "x": x, "mb_per_s": q(rate, lost=lost), "iops": q(rate * 1e6 / size, lost=lost), "mean_w": q(watt, 0.001),
-        "mb_per_s_per_w": q(rate / watt, lost=lost), "mean_latency_s": q(qd * size / rate / 1e6),
+        "mb_per_j": q(rate / watt, lost=lost), "mean_latency_s": q(qd * size / rate / 1e6),
         "p99_latency_s": q(3 * qd * size / rate / 1e6, 0.05), "energy_j": q(watt * 60, 0.001),
     }  # fmt: skip
 
 
 def scores_of(points: list[dict[str, Any]], over: str) -> list[dict[str, Any]]:
-    mean = {k: float(np.mean([p[k]["value"] for p in points])) for k in ("mb_per_s", "mean_w", "mb_per_s_per_w")}
+    mean = {k: float(np.mean([p[k]["value"] for p in points])) for k in ("mb_per_s", "mean_w", "mb_per_j")}
     return [
         {"name": over, "unit": "MB/s", "value": q(mean["mb_per_s"]), "reading": None},
         {"name": over, "unit": "W", "value": q(mean["mean_w"], 0.001), "reading": None},
-        {"name": over, "unit": "MB/s/W", "value": q(mean["mb_per_s_per_w"]), "reading": "mean of ratios"},
+        {"name": over, "unit": "MB/s/W", "value": q(mean["mb_per_j"]), "reading": "mean of ratios"},
         {"name": over, "unit": "MB/s/W", "value": q(mean["mb_per_s"] / mean["mean_w"]), "reading": "ratio of means"},
     ]
 

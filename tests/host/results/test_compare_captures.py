@@ -74,9 +74,10 @@ def test_the_difference_is_that_of_the_two_analyses(captures: tuple[Path, Path],
     # by hand: (2.3 W - 2.0 W) for 100 us
     assert row["difference"]["value"] == pytest.approx(30e-6, rel=1e-3)
     assert row["difference"]["u"] ** 2 == pytest.approx(sum(figure.u**2 for figure in figures))
-    assert row["verdict"] == "higher"
+    assert row["verdict"] == "no repeats" and row["runs"] == [1, 1] and row["p"] is None, "however far apart"
+    assert row["seen_from_is_at_least"] and row["seen_from"] == pytest.approx(row["difference"]["u"])
     mixed = rows["mixed", "read 4 KiB + write 4 KiB"]
-    assert mixed["verdict"] == "not told apart", "one figure for both, of one mix"
+    assert mixed["verdict"] == "no repeats", "one figure for both, of one mix"
     asleep = figures_of(open_capture(captures[0]))["phases"][2]["energy_per_command"]["shares"]
     stated = found["runs"][0]["energy"]["phases"][2]["shares"]
     parts = [name for name in stated if name != "classes_j"]
@@ -94,10 +95,11 @@ def test_it_is_printed_with_names_as_they_stand(captures: tuple[Path, Path], wat
     text = wattbell("compare", *captures, "--no-plots", "--out", "c.html")
     assert f"A: unknown drive #1 (model) ({captures[0]})" in text.replace("\n", ""), "captures of one drive are told apart"
     assert MARKUP in text and "Energy of one command, B against A" in text
-    (line,) = [line for line in text.splitlines() if "read 4 KiB" in line and "B higher" in line]
-    assert re.fullmatch(r"  read 4 KiB\s+149.\d+\(\d+\) µJ\s+179.\d+\(\d+\) µJ\s+\+29.99\(\d+\) µJ\s+1.20\d+\(\d+\)\s+B higher\s*", line), (
-        line
-    )
+    (line,) = [line for line in text.splitlines() if "read 4 KiB  " in line and "µJ" in line and " 149." in line]
+    shown = r"  read 4 KiB\s+149.\d+\(\d+\) µJ\s+179.\d+\(\d+\) µJ\s+\+29.99\(\d+\) µJ\s+1.20\d+\(\d+\)\s+> 0.\d+ %\s*"
+    assert re.fullmatch(shown, line), line
+    assert "higher" not in text and "lower" not in text, "one run of each: no verdict"
+    assert "No verdicts: how far the runs of one drive differ is told by 3 runs of each side, and A has 1 and B has 1." in text
     joules = text.partition("Where the energy went")[2].partition("Power states")[0]
     assert "unexplained" in joules.splitlines()[1] and joules.count("\n  A ") == joules.count("\n  B ") == 3
 

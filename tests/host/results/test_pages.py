@@ -77,7 +77,7 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
     assert test is not None
     assert [q.value for _, q in test.over("qd", "mb_per_s")] == full.y
     assert full.x == [1, 2, 4, 8, 16, 32] and full.dashed and full.lost
-    assert (rate.y.title, power.y.title, efficiency.y.title) == ("rate, MB/s", "power, W", "efficiency, MB/s/W")
+    assert (rate.y.title, power.y.title, efficiency.y.title) == ("rate, MB/s", "power, W", "bytes per joule, MB/J")
     bars = chart(made, "anandtech-2018-idle-settled-second-half-of-the-idle-time-w")
     assert [b.label for b in bars.bars] == ["Intel SSD 660p 1TB (model)", "Crucial P1 1TB (model)"], "the least power first"
     both = chart(made, "anandtech-2018-sustained-random-read-mean-of-qd1-2-4-mb-s-w")

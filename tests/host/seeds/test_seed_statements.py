@@ -180,7 +180,7 @@ def test_the_published_triple_through_a_capture(tmp_path: Path) -> None:
     (point,) = found.tests[0].points
     assert point.figures["mb_per_s"].value == pytest.approx(1888.0, rel=1e-4)
     assert point.figures["mean_w"].value == pytest.approx(3.79, rel=1e-4)
-    assert round(point.figures["mb_per_s_per_w"].value) == 498
+    assert round(point.figures["mb_per_j"].value) == 498
 
 
 @pytest.mark.parametrize(

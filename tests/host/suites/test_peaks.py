@@ -33,7 +33,7 @@ def peaky(path: Path, interval: int) -> Any:
     builder.phase(1, MS, 20 * MS, "fill", kind="precondition")
     builder.phase(2, 40 * MS, 240 * MS, "fill#1/read")
     builder.phase(3, 400 * MS, 600 * MS, "fill-wake")
-    builder.command(50 * MS, MS)
+    builder.command(50 * MS, 150 * MS)
     return builder.write(700 * MS)
 
 
@@ -79,8 +79,29 @@ def test_a_short_phase_has_no_long_window(builder: Any) -> None:
     builder.phase(1, MS, 51 * MS, "fill")
     builder.power(0, 1.0)
     found = find_peaks(Source(builder.write(end=100 * MS)), some("fill"))["fill"]
-    assert found["100ms"].json == {"value": None, "u": None, "n_lost": 0, "absent": "shorter than the averaging window"}
+    assert found["100ms"].json == {
+        "value": None,
+        "u": None,
+        "n_lost": 0,
+        "absent": "shorter than the averaging window",
+        "shorter": ["fill"],
+    }
     assert found["100us"].figure.value == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_load_of_57_ms_has_no_mean_over_100_ms_though_its_phase_is_longer(builder: Any) -> None:
+    """Over 100 ms of the phase it would be (57 * 2 + 43 * 1) / 100 W = 1.57 W, which the load never drew."""
+    builder.phase(1, MS, 300 * MS, "fill/qd4")
+    builder.levels += [(0, 1.0), (50 * MS, 2.0), (107 * MS, 1.0)]
+    builder.command(50 * MS, 57 * MS)
+    capture = builder.write(end=400 * MS)
+    found = find_peaks(Source(capture), some("fill"))["fill"]
+    assert found["100ms"].figure.value is None and found["100ms"].shorter == ("fill/qd4",)
+    assert found["100ms"].json["absent"] == "the load lasted for 57.0 ms, and a window of 100 ms is longer"
+    assert found["100us"].figure.value == pytest.approx(2.0, rel=1e-4) and found["100us"].shorter == ()
+    (phase,) = analyze(capture)["phases"]
+    assert phase["power"]["max_moving_w"]["100ms"]["value"] is None
+    assert "57.0 ms" in phase["power"]["max_moving_w"]["100ms"]["conditions"]["absent"]
 
 
 def test_they_pass_through_results_json(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from wattbell.measure.throughput import find_span
 from wattbell.present.suite.terminal import show
 from wattbell.suites.drive import Drive
 from wattbell.suites.manifest import load_suite
-from wattbell.suites.outcome import Outcome
+from wattbell.suites.outcome import REVIEWS, TOTALS, Outcome
 from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.suite import Suite, Test
@@ -77,11 +77,14 @@ def test_both_readings_of_a_score_over_depths(builder: Any, tmp_path: Path) -> N
     assert [p.x for p in out.points] == [{"qd": 1}, {"qd": 2}, {"qd": 4}]
     assert [p["mean_w"].value for p in out.points] == pytest.approx([1, 2, 8], rel=1e-3)
     name = "mean of QD1, 2, 4"
-    assert values(out, "MB/s")[name, "mean of ratios"] == pytest.approx(sum(rates) / 3)
-    assert values(out, "MB/s")[name, "ratio of means"] == pytest.approx(70 * 4096 / 1e6 / 3e-3)
+    assert values(out, "MB/s")[name, REVIEWS] == pytest.approx(sum(rates) / 3)
+    all_of_it = ("QD1, 2, 4 together", TOTALS)
+    assert values(out, "MB/s")[all_of_it] == pytest.approx(70 * 4096 / 1e6 / 3e-3)
+    assert values(out, "W")[all_of_it] == pytest.approx(11 / 3, rel=1e-3), "11 mJ in 3 ms"
+    assert values(out, "MB/J")[all_of_it] == pytest.approx(70 * 4096 / 1e6 / 11e-3, rel=1e-3), "bytes over joules"
     ratios = [r / w for r, w in zip(rates, (1, 2, 8))]
-    assert values(out, "MB/s/W")[name, "mean of ratios"] == pytest.approx(sum(ratios) / 3, rel=1e-3)
-    assert values(out, "MB/s/W")[name, "ratio of means"] == pytest.approx(sum(rates) / 11, rel=1e-3)
+    assert values(out, "MB/s/W")[name, REVIEWS] == pytest.approx(sum(ratios) / 3, rel=1e-3)
+    assert [s.unit for s in out.scores][:3] == ["MB/s", "W", "MB/J"], "one row: rate, power and their ratio"
     assert all(s.value.u is not None and s.value.u > 0 for s in out.scores)
 
 
@@ -112,8 +115,8 @@ def test_bursts_are_averaged_both_ways(builder: Any, tmp_path: Path) -> None:
     out = score(builder.write(end=300 * MS), made)
     megabytes = 10 * 4096 / 1e6
     one, two = megabytes / 1e-3, megabytes / 3e-3
-    assert values(out, "MB/s")["mean of the bursts", "mean of ratios"] == pytest.approx((one + two) / 2)
-    assert values(out, "MB/s")["all data over busy time", "ratio of means"] == pytest.approx(2 * megabytes / 4e-3)
+    assert values(out, "MB/s")["mean of the bursts", REVIEWS] == pytest.approx((one + two) / 2)
+    assert values(out, "MB/s")["all data over busy time", TOTALS] == pytest.approx(2 * megabytes / 4e-3)
     assert out.series is not None
     assert out.series["mb_per_s"].to_list() == pytest.approx([one, two])
     assert out.notes == ["busy for 1.0% of the time; rests of 99.0 ms to 99.0 ms"]
@@ -165,9 +168,9 @@ def test_a_replay_is_scored_over_busy_and_elapsed_time(builder: Any, tmp_path: P
     made = suite(tmp_path, "trace", trace="light")
     out = score(builder.write(end=200 * MS), made)
     megabytes = 5 * (4096 + 8192) / 1e6
-    assert values(out, "MB/s")["data over busy time", None] == pytest.approx(megabytes / (5 * 400e-6))
-    assert values(out, "MB/s")["data over elapsed time", None] == pytest.approx(megabytes / (100.4e-3))
-    assert values(out, "MB/s/W")["all data over all energy", None] == pytest.approx(megabytes / (1.5 * 100.4e-3), rel=0.01)
+    assert values(out, "MB/s")["data over busy time", REVIEWS] == pytest.approx(megabytes / (5 * 400e-6))
+    assert values(out, "MB/s")["data over elapsed time", TOTALS] == pytest.approx(megabytes / (100.4e-3))
+    assert values(out, "MB/J")["all data over all energy", TOTALS] == pytest.approx(megabytes / (1.5 * 100.4e-3), rel=0.01)
     found = values(out, "s")
     assert found["mean latency, all", None] == pytest.approx(250e-6)
     assert found["mean latency, reads", None] == pytest.approx(200e-6)
@@ -313,7 +316,7 @@ def test_results_are_written_whole_and_shown_with_their_scale(builder: Any, tmp_
     text = stream.getvalue()
     assert "SCALED x 0.01: not the published test" in text
     assert "lost under this test: commands 3" in text
-    assert "mean of ratios" in text and "ratio of means" in text
+    assert REVIEWS in text and TOTALS in text
     json.dumps(data, allow_nan=False)
 
 
@@ -353,4 +356,4 @@ def test_power_beyond_the_adc_is_marked_and_has_no_uncertainty(builder: Any, tmp
     assert list(out.lost) == ["rail_blocks_current_beyond_the_adc"]
     assert [p["mean_w"].u is None for p in out.points] == [False, True, False]
     assert [p["mean_w"].lost > 0 for p in out.points] == [False, True, False]
-    assert all(s.value.lost for s in out.scores if s.unit in ("W", "MB/s/W"))
+    assert all(s.value.lost for s in out.scores if s.unit in ("W", "MB/J", "MB/s/W"))

@@ -46,7 +46,7 @@ RESULTS: dict[str, Any] = {
                     "mb_per_s": q(123.456, 0.5),
                     "iops": q(30140.6, 12.0),
                     "mean_w": q(2.5, 0.0025),
-                    "mb_per_s_per_w": q(49.38, 0.2),
+                    "mb_per_j": q(49.38, 0.2),
                     "mean_latency_s": q(33.2e-6, 0.1e-6),
                     "p99_latency_s": q(None),
                     "energy_j": q(0.125, 1e-4),
@@ -148,7 +148,7 @@ SHOWN = """\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
 
 Bursts  full drive  scaled x 0.5
-            MB/s         IOPS            W      MB/s/W   mean latency          energy
+            MB/s         IOPS            W        MB/J   mean latency          energy
 ─────────────────────────────────────────────────────────────────────────────────────
 QD1   123.46(50)   30 141(12)   2.5000(25)   49.38(20)   33.20(10) µs   125.00(10) mJ
 score                                    reading
@@ -220,9 +220,13 @@ score                     reading
 settled    12.30(10) µW
 idle for      500.00 ms
 """
-SUMMARY = """\
+NOTE = """\
+(n): expanded uncertainty (k = 2) in the last digits. It is the instrument's, for this run. A rate's is that of a clock, and is
+not printed below the fifth digit. How far off another run would be is not in it.
+"""
+SUMMARY = f"""\
 s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
-test     drive                    rate           power          efficiency
+test     drive                    rate           power     bytes per joule
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 Bursts   full          123.46(50) MB/s   12.300(10) mW   49.38(20)! MB/s/W   rounds run 7.0000
 States   empty                           500.00(50) mW                       PS3 exit, measured / declared 1.2000
@@ -239,7 +243,7 @@ state           declared       measured   verdict
 PS 3    MP       30.0 mW   30.00(10) mW   undecided ×1.00
         ENLAT    5.00 ms      5.1000 ms   not measured ×1.02, measured without an uncertainty
         EXLAT    10.0 ms    12.0(10) ms   fail ×1.20
-DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
+{NOTE}DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
 """
 
 
@@ -267,6 +271,7 @@ def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
         "test      power",
         "──────────────────",
         "Idle   1.5000 W",
+        *NOTE.splitlines(),
     ]
     assert text(lambda console: show(one, console)).splitlines()[:3] == ["s  p  512.1 GB", "", "Idle  full drive"]
 

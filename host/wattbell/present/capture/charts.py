@@ -214,7 +214,7 @@ def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
         joined = len(steps[point.step]) > 1
         text = point.section if joined else point.name
         texts = [text] if joined or len(points) <= _MAX_NAMED else None
-        hover = [f"{point.name}: {digits(point.rate, 4)} MB/s at {digits(point.watt, 4)} W = {digits(point.rate / point.watt, 4)} MB/s/W"]
+        hover = [f"{point.name}: {digits(point.rate, 4)} MB/s at {digits(point.watt, 4)} W = {digits(point.rate / point.watt, 4)} MB/J"]
         of, mode = point.look, _MARKERS
         lines.append(
             Line(

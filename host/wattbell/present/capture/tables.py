@@ -9,6 +9,7 @@ from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import QUANTILES
+from wattbell.present.chart import COVERS
 from wattbell.present.colours import Look
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, rounded, text_column, toned
@@ -23,7 +24,7 @@ Phases = Sequence[PhaseResult]
 Looks = Mapping[int, Look]
 Row = list[Cell | str]
 _PHASE = text_column("phase")
-_EFFICIENCY: tuple[Literal["mb_per_s_per_w", "iops_per_w", "j_per_gb"], ...] = ("mb_per_s_per_w", "iops_per_w", "j_per_gb")
+_EFFICIENCY: tuple[Literal["mb_per_j", "iops_per_w", "j_per_gb"], ...] = ("mb_per_j", "iops_per_w", "j_per_gb")
 
 
 def phases_or_whole(result: Analysis) -> Phases:
@@ -120,13 +121,13 @@ def power(phases: Phases, looks: Looks) -> Table:
     columns = (
         _PHASE, Column("mean", "W", short="mean W", leaves=9), Column("active", "W", short="active W", leaves=4), *finest,
         Column("max 100 µs", "W", short="100 µs max", leaves=6), Column("max 100 ms", "W", short="100 ms max", leaves=3),
-        Column("energy", "J", short="energy J", leaves=7), Column("MB/s/W", leaves=8), Column("IOPS/W", leaves=2), Column("J/GB", leaves=1),
+        Column("energy", "J", short="energy J", leaves=7), Column("MB/J", leaves=8), Column("IOPS/W", leaves=2), Column("J/GB", leaves=1),
         Column("µJ/command", short="µJ/cmd", leaves=5),
     )  # fmt: skip
     note = "efficiency over the active span; (14) is k = 2 in the last digits"
     explained = (
-        "The figure in brackets is the expanded uncertainty (k = 2) in the last digits. Efficiency and active power are over the active "
-        "span; energy per command is above idle."
+        f"The figure in brackets is the expanded uncertainty (k = 2) in the last digits. {COVERS} Bytes per joule (MB/J) are what reviews "
+        "print as MB/s/W, of this one window. Efficiency and active power are over the active span; energy per command is above idle."
     )
     return Table("Power and efficiency", columns, rows, note, explained)
 
@@ -465,16 +466,16 @@ def owed(phases: Phases) -> Table:
                 cell(bound, _given(left["energy_j"], 1e3, "mJ")),
                 f"{100 * left['share'].known:z.3g} %" if left.get("share") and left["share"].value is not None else NOTHING,
                 duration(left["back_s"], 3) if left["back"] else f"> {duration(left['rest_s'], 3)}",
-                figure(own.get("mb_per_s_per_w")),
-                cell("" if left["back"] else "≤ ", figure(left.get("mb_per_s_per_w"))),
+                figure(own.get("mb_per_j")),
+                cell("" if left["back"] else "≤ ", figure(left.get("mb_per_j"))),
                 figure(own.get("j_per_gb")),
                 cell(bound, figure(left.get("j_per_gb"))),
                 muted(remark),
             ]
         )
     columns = (
-        _PHASE, Column("owed"), Column("of all", leaves=4), Column("back after", leaves=3), Column("MB/s/W", leaves=6),
-        Column("MB/s/W with it", leaves=8), Column("J/GB", leaves=5), Column("J/GB with it", leaves=7), text_column("remark", leaves=1),
+        _PHASE, Column("owed"), Column("of all", leaves=4), Column("back after", leaves=3), Column("MB/J", leaves=6),
+        Column("MB/J with it", leaves=8), Column("J/GB", leaves=5), Column("J/GB with it", leaves=7), text_column("remark", leaves=1),
     )  # fmt: skip
     explained = (
         "What the drive drew above its baseline after the writes, until it was back there: folding, collection, an emptying buffer. "
@@ -579,7 +580,7 @@ def fio_account(found: Sequence[Mapping[str, Any]]) -> Table:
         for entry in found
     ]
     columns = (
-        _PHASE, Column("MB/s"), Column("IOPS", leaves=2), Column("mean latency", leaves=4), Column("MB/s/W"), Column("IOPS/W", leaves=1),
+        _PHASE, Column("MB/s"), Column("IOPS", leaves=2), Column("mean latency", leaves=4), Column("MB/J"), Column("IOPS/W", leaves=1),
         Column("J/GB", leaves=3),
     )  # fmt: skip
     return Table("By fio's own account", columns, rows, note="nobody saw the commands: rates are fio's, over the whole phase")

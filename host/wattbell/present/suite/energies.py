@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,27 +10,25 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from wattbell.analysis.result import EnergyShares
-from wattbell.jsondata import Json, JsonObject
-from wattbell.measure.encode import quantity_json
-from wattbell.measure.figure import Figure, ratio
-from wattbell.present.chart import Bar, Bars, Block, Lines, Section, readable
+from wattbell.present.chart import Bar, Bars, Block, Lines, Section
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, opcode_colour, share_cells, stacked
 from wattbell.present.suite.entities import named
-from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, text_column, toned
+from wattbell.present.suite.sidebyside import fitting, letters, measures, method, side_by_side
+from wattbell.present.table import Cell, Table, cell, muted, text_column
 from wattbell.present.terminal import WholeText, drawn, words
 from wattbell.results import Known, Run
-from wattbell.results.beside import Compared, Pair, beside, numbered
+from wattbell.results.beside import numbered
+from wattbell.results.comparison import Against, Comparison
 from wattbell.results.energies import Energies, Quantity, Shares
-from wattbell.text import NOTHING, concise
+from wattbell.results.sides import DriveSide
 
 _MOST_BARS = 48
 """Beyond that the table says it alone."""
-_TONES: dict[str, Tone] = {"higher": "bad", "lower": "good"}
 
 
 @dataclass(frozen=True)
 class Told:
-    """A run that has energies. ``letter``: what it is called in tables."""
+    """A run that has energies. ``letter``: what it is called in tables, with a number where its side has several runs."""
 
     run: Run
     energy: Energies
@@ -39,19 +37,12 @@ class Told:
     colour: str
 
 
-def told(runs: Sequence[Run]) -> list[Told]:
-    """The runs that have energies, in order."""
-    having = [(run, name, colour) for run, (name, colour) in zip(runs, named(runs), strict=True) if run.energy is not None]
-    return [Told(run, run.energy, _letter(i), name, colour) for i, (run, name, colour) in enumerate(having) if run.energy is not None]
-
-
-def _letter(i: int) -> str:
-    return chr(ord("A") + i) if i < 26 else f"run {i + 1}"
-
-
-def pairs(found: Sequence[Told]) -> list[tuple[Told, Told, Pair]]:
-    """The first run with each other one."""
-    return [(found[0], other, beside(found[0].energy, other.energy, (found[0].letter, other.letter))) for other in found[1:]]
+def told(sides: Sequence[DriveSide]) -> list[Told]:
+    """The runs that have energies, side by side."""
+    runs = [run for side in sides for run in side.runs]
+    letters = [f"{side.letter}{i}" if len(side.runs) > 1 else side.letter for side in sides for i, _ in enumerate(side.runs, start=1)]
+    each = zip(runs, letters, named(runs), strict=True)
+    return [Told(run, run.energy, letter, name, colour) for run, letter, (name, colour) in each if run.energy is not None]
 
 
 def without(runs: Sequence[Run]) -> str:
@@ -63,98 +54,55 @@ def without(runs: Sequence[Run]) -> str:
     return f"Without energies by class and power states: {which}. They are told of captures; name one that a suite kept in its captures/."
 
 
-def letters(found: Sequence[Told]) -> list[str]:
-    """What each letter stands for."""
-    return [f"{one.letter}: {one.name}" + (f" ({one.run.source})" if one.run.source else "") for one in found]
-
-
 # Tables, for the page and the terminal.
 
 
-def tables(found: Sequence[Told]) -> dict[str, list[Table | Lines]]:
+@dataclass(frozen=True)
+class EnergyTables:
     """By what they are about: tables that have rows, each with its notes below it."""
-    each = pairs(found)
-    only = [cell(line) for line in dict.fromkeys(line for *_, pair in each for line in pair.only)]
-    made: dict[str, list[Table | Lines]] = {
-        "commands": [part for a, b, pair in each for part in (*_commands(a, b, pair), *_alone(a, b, pair))],
-        "joules": [table for table in [_joules(found)] if table.rows],
-        "states": [part for a, b, pair in each for part in _states(a, b, pair)],
-    }
-    made["commands"] += [Lines(only)] if only else []
-    return made
+
+    commands: Sequence[Table | Lines]
+    joules: Sequence[Table | Lines]
+    states: Sequence[Table | Lines]
+
+    @property
+    def all(self) -> Sequence[Table | Lines]:
+        """In the order in which they are shown."""
+        return (*self.commands, *self.joules, *self.states)
 
 
-_NOTE = "above idle; verdict: by more than the uncertainty of the difference"
+def tables(found: Comparison) -> EnergyTables:
+    """The tables of all pairs."""
+    only = [cell(line) for line in dict.fromkeys(line for pair in found.pairs for line in pair.only)]
+    commands = [part for pair in found.pairs for part in (*_commands(pair), *_alone(pair))]
+    return EnergyTables(
+        [*commands, *([Lines(only)] if only else [])],
+        [table for table in [_joules(told(found.sides))] if table.rows],
+        [part for pair in found.pairs for part in _states(pair)],
+    )
+
+
 _EXPLAINED = (
-    "Energy above idle of one command, with k = 2 in the last digits. The difference has the root of both uncertainties' squares as its "
-    "own (what one front end gets wrong in both runs alike is then counted twice), and differs if it is larger than that: of twenty "
-    "classes that are equal, one is expected to be called different. No verdict: one of the two has no interval. Not comparable: classes "
-    "that are told apart in one run and are one figure in the other, or that one lacks."
+    "Energy above idle of one command, with k = 2 in the last digits. Not comparable: classes that are told apart in one run and are one "
+    "figure in the other, or that one lacks."
 )
-_MOST_TOLD = 0.5
-"""Relative uncertainty beyond which a quotient says nothing."""
 
 
-def _side_by_side(
-    title: str, first: str, a: Told, b: Told, rows: Sequence[Compared], note: str, explained: str = ""
-) -> list[Table | Lines]:
-    """The table, with the groups' names in rows of their own, and its notes by number: a reason may be long, and many rows may have it."""
-    notes = {why: i for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why), start=1)}
-    columns = (
-        text_column(first), Column(a.letter), Column(b.letter), Column(f"{b.letter} − {a.letter}", leaves=2),
-        Column(f"{b.letter} / {a.letter}", leaves=1), text_column("verdict", whole=True),
-        text_column("note", whole=True, leaves=3 if notes else 0, page_only=not notes),
-    )  # fmt: skip
-    made: list[list[Cell | str]] = []
-    for group, members in groupby(rows, key=lambda row: row.group):
-        made += [[group, *[""] * (len(columns) - 1)]] if group else []
-        made += [_row(row, b.letter, notes) for row in members]
-    table = Table(f"{title}, {b.letter} against {a.letter}", columns, made, note, explained)
-    below = Lines([muted(f"note {i}: {why}") for why, i in notes.items()])
-    return [table, *([below] if notes else [])] if rows else []
+def _commands(pair: Against) -> list[Table | Lines]:
+    return side_by_side("Energy of one command", "command", pair, pair.commands, "above idle")
 
 
-def _row(row: Compared, letter: str, notes: Mapping[str, int]) -> list[Cell | str]:
-    values = [abs(one.value) or one.u or 0.0 for one in (row.a, row.b) if one.value is not None]
-    factor, unit = readable(values, row.unit)
-    verdict = f"{letter} {row.verdict}" if row.verdict in _TONES else row.verdict
-    quotient = ratio(row.b, row.a) if row.difference.value is not None else Figure()
-    if quotient.value is None or (quotient.u or 0.0) > _MOST_TOLD * quotient.value:
-        quotient = Figure()
-    return [
-        Cell(muted(row.name).spans, inner=bool(row.group)),
-        *(_given(one, factor, unit) for one in (row.a, row.b)),
-        _signed(row.difference, factor, unit),
-        figure(quotient),
-        toned(verdict, _TONES.get(row.verdict, "muted")) if verdict else NOTHING,
-        str(notes[row.why]) if row.why else "",
-    ]
-
-
-def _given(one: Figure, factor: float, unit: str) -> Cell:
-    return cell(NOTHING) if one.value is None else figure(one, factor, unit) if one.u else cell(f"{one.value * factor:.4g} {unit}")
-
-
-def _signed(one: Figure, factor: float, unit: str) -> Cell:
-    return cell(NOTHING) if one.value is None else cell("+" if one.value > 0 else "", f"{concise(one, factor)} {unit}")
-
-
-def _commands(a: Told, b: Told, pair: Pair) -> list[Table | Lines]:
-    return _side_by_side("Energy of one command", "command", a, b, pair.commands, _NOTE)
-
-
-def _alone(a: Told, b: Told, pair: Pair) -> list[Table | Lines]:
+def _alone(pair: Against) -> list[Table | Lines]:
     title = "Energy of commands that stood alone"
-    return _side_by_side(title, "command", a, b, pair.alone, "means; above the baseline, until the rail is back there")
+    return side_by_side(title, "command", pair, pair.alone, "means; above the baseline, until the rail is back there")
 
 
-def _states(a: Told, b: Told, pair: Pair) -> list[Table | Lines]:
+def _states(pair: Against) -> list[Table | Lines]:
     explained = (
         "States by their labels, with power, share of the capture and the probability that the label is right; ways into sleep and out of "
         "it with time, energy and break-even. Power is compared with the link in the same state: it is in the figure."
     )
-    note = "as found from the rail, the link and the wire"
-    return _side_by_side("Power states", "state", a, b, pair.states, note, explained)
+    return side_by_side("Power states", "state", pair, pair.states, "as found from the rail, the link and the wire", explained)
 
 
 def _shares(shares: Shares) -> EnergyShares:
@@ -189,33 +137,30 @@ def _joules(found: Sequence[Told]) -> Table:
     return Table("Where the energy went", columns, rows, "of each phase", SHARES_EXPLAINED)
 
 
-def printed(runs: Sequence[Run]) -> list[RenderableType]:
-    """What the terminal shows of them, where there are several."""
-    found = told(runs)
-    if len(found) < 2:
-        return []
-    made: list[RenderableType] = [WholeText(Text(line)) for line in letters(found)]
-    for part in (part for parts in tables(found).values() for part in parts):
+def printed(found: Comparison, width: int) -> list[RenderableType]:
+    """What a terminal of this width shows of several sides: the letters, the tables, and how the verdicts came about."""
+    made: list[RenderableType] = [WholeText(Text(line)) for line in letters(found.sides)]
+    for part in (*measures(found, fitting(width)), *tables(found).all):
         made += [drawn(part)] if isinstance(part, Table) else [WholeText(words(line)) for line in part.lines]
-    return made
+    return [*made, *(WholeText(Text(line)) for line in method(found))]
 
 
 # The page.
 
 
-def sections(runs: Sequence[Run]) -> list[Section]:
+def sections(sides: Sequence[DriveSide], found: Comparison) -> list[Section]:
     """What the page of these runs has of them."""
-    found = told(runs)
-    if not found:
+    runs = told(sides)
+    if not runs:
         return []
-    key = f"{'. '.join(f'{one.letter}: {one.name}' for one in found)}." if len(found) > 1 else ""
-    every = tables(found)
+    key = f"{'. '.join(f'{one.letter}: {one.name}' for one in runs)}." if len(runs) > 1 else ""
+    every = tables(found) if len(sides) > 1 else EnergyTables([], [table for table in [_joules(runs)] if table.rows], [])
     commands = Section("Energy of one command", f"{key} {_EXPLAINED}" if key else "Above idle, by phase and class.")
-    commands.blocks += [*_bars(found), *every["commands"]]
+    commands.blocks += [*_bars(runs), *every.commands]
     joules = Section("Where the energy went", f"{key} {SHARES_EXPLAINED}".lstrip())
-    joules.blocks += [*_stack(found), *every["joules"]]
+    joules.blocks += [*_stack(runs), *every.joules]
     states = Section("Power states found", key)
-    states.blocks += every["states"]
+    states.blocks += every.states
     return [section for section in (commands, joules, states) if section.blocks]
 
 
@@ -241,34 +186,3 @@ def _stack(found: Sequence[Told]) -> list[Block]:
     several = len(found) > 1
     bars = [stacked(f"{name}, {one.letter}" if several else name, shares) for name, one, shares in _by_phase(found)]
     return [Bars("energy-stack", "Where the energy of each phase went", "J", bars[:_MOST_BARS], better="")] if bars else []
-
-
-# JSON.
-
-
-def to_json(runs: Sequence[Run]) -> Json:
-    """The figures of the tables, one pair of runs after the other."""
-    return [
-        {
-            "a": a.run.id or a.run.content_hash[:12],
-            "b": b.run.id or b.run.content_hash[:12],
-            "commands": [_row_json(row) for row in pair.commands],
-            "alone": [_row_json(row) for row in pair.alone],
-            "states": [_row_json(row) for row in pair.states],
-            "not_in_both": list(pair.only),
-        }
-        for a, b, pair in pairs(told(runs))
-    ]
-
-
-def _row_json(row: Compared) -> JsonObject:
-    return {
-        "of": row.group,
-        "name": row.name,
-        "unit": row.unit,
-        "a": quantity_json(row.a),
-        "b": quantity_json(row.b),
-        "difference": quantity_json(row.difference),
-        "verdict": row.verdict or None,
-        "why": row.why,
-    }

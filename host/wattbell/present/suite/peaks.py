@@ -22,7 +22,8 @@ def highest(found: Sequence[Entity]) -> Section:
     section = Section(
         "Highest power",
         "The largest moving averages of the test's phases, rests within them included. A dash: the rail's samples lie further apart than "
-        "the window is long, or the test is shorter. A finer rail: --interval and --decimation of wattbell run.",
+        "the window is long, or every load of the test is shorter than that. Loads shorter than a window are left out of it. A finer "
+        "rail: --interval and --decimation of wattbell run.",
     )
     windows = [window_text(length) for length in OCP_WINDOWS_S]
     rows: list[list[Cell | str]] = []

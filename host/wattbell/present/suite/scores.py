@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wattbell.present.chart import Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
+from wattbell.present.chart import COVERS, Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.entities import behind as grey
@@ -14,7 +14,7 @@ from wattbell.suites.kinds import Kind, Place
 from wattbell.text import digits
 
 _LESS_IS_BETTER = {"W", "s", "J"}
-_SCORED_UNITS = ("MB/s", "IOPS", "MB/s/W", "W", "1")
+_SCORED_UNITS = ("MB/s", "IOPS", "MB/J", "MB/s/W", "W", "1")
 
 
 def bars_of(
@@ -81,7 +81,7 @@ def _differs(a: Score[Known], b: Score[Known]) -> bool:
 def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     """Bar charts of every score in MB/s, MB/s/W, W and IOPS, with drives from the store in grey."""
     others = entities(background)
-    note = "Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits."
+    note = f"Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits. {COVERS}"
     if any(e.full for e in found):
         note += " Hatched: the whole drive was filled before."
     if others:
@@ -126,11 +126,11 @@ def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section
     share = axis == "write_share"
     for key, name in titles_of(found).items():
         panels = []
-        for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_s_per_w", "efficiency, MB/s/W")):
+        for quantity, text in (("mb_per_s", "rate, MB/s"), ("mean_w", "power, W"), ("mb_per_j", "bytes per joule, MB/J")):
             lines = [line for e in found if (line := _line(e, key, axis, quantity, 100.0 if share else 1.0))]
             if not lines or (share and max(len(line.x) for line in lines) < 3):  # reads and writes are no mixes
                 continue
-            last = quantity == "mb_per_s_per_w"
+            last = quantity == "mb_per_j"
             ticks = sorted({x for line in lines for x in line.x})
             if share:
                 x = Axis("share of writes, %", ticks=[(v, f"{v}") for v in range(0, 101, 20)])
@@ -245,7 +245,7 @@ def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     for key, title in titles_of(found).items():
         if kind_in(found, key).place is not Place.TRACES:
             continue
-        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/s/W")]
+        blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/J")]
         blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]
         section.blocks += [block for block in blocks if block is not None]
     return section

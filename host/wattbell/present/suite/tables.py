@@ -10,7 +10,7 @@ from typing import Any
 from wattbell.analysis.names import size_text
 from wattbell.origin import Origin
 from wattbell.present.around import worded
-from wattbell.present.chart import Section, shown
+from wattbell.present.chart import COVERS, Section, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
 from wattbell.results import Known, Point, Run
@@ -47,7 +47,7 @@ def _cell(point: Point[Known] | None, quantity: str, factor: float) -> Cell | st
 
 def every_figure(found: Sequence[Entity]) -> Section:
     """Every point and score, with its uncertainty and what was lost under it."""
-    section = Section("Every figure", "In brackets: expanded uncertainty (k = 2) in the last digits.")
+    section = Section("Every figure", f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}")
     for key, title in titles_of(found).items():
         quantities: dict[str, None] = {}
         for entity in found:
@@ -82,7 +82,7 @@ def at(x: Mapping[str, float | str]) -> str:
     return ", ".join(_AXES[k](v) if k in _AXES and not isinstance(v, str) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
-_COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_s_per_w": "MB/s/W", "bytes": "data, bytes"}
+_COLUMNS = {"mb_per_s": "MB/s", "iops": "IOPS", "mean_w": "W", "mb_per_j": "MB/J", "bytes": "data, bytes"}
 _SUFFIXES = (("_latency_s", " latency, µs", 1e6), ("_mb_per_s", ", MB/s", 1.0), ("_w", ", W", 1.0), ("_s", ", s", 1.0), ("_j", ", J", 1.0))
 
 

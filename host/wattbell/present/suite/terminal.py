@@ -12,14 +12,14 @@ from rich.text import Text
 
 from wattbell.measure.figure import Figure
 from wattbell.origin import Origin
-from wattbell.present.chart import MOST_EXACT
+from wattbell.present.chart import COVERS, MOST_EXACT
 from wattbell.present.suite.peaks import window_words
 from wattbell.present.suite.powerstates import declared_and_measured
 from wattbell.present.suite.tables import at
 from wattbell.present.table import Cell, Column, Table, figure, muted, text_column
 from wattbell.present.terminal import DIM, drawn
 from wattbell.results.model import parse
-from wattbell.suites.kind import RATES, first_of
+from wattbell.suites.kind import EFFICIENCIES, RATES, first_of
 from wattbell.suites.kinds import Place, kind_of
 from wattbell.text import NOTHING, count, si
 
@@ -29,7 +29,7 @@ _COLUMNS = {
     "mb_per_s": "MB/s",
     "iops": "IOPS",
     "mean_w": "W",
-    "mb_per_s_per_w": "MB/s/W",
+    "mb_per_j": "MB/J",
     "mean_latency_s": "mean latency",
     "p99_latency_s": "p99",
     "energy_j": "energy",
@@ -150,7 +150,12 @@ def _peaks(peaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for window, peak in peaks.items()
         if peak.get("value") is not None
     ]
-    return [f"highest mean power: {', '.join(known)}"] if known else []
+    lines = [f"highest mean power: {', '.join(known)}"] if known else []
+    for window, peak in peaks.items():
+        if short := peak.get("shorter"):
+            left = f"left out, as their load was shorter than that: {', '.join(short)}"
+            lines.append(f"highest mean power over {window_words(window)}: {left}")
+    return lines
 
 
 def _score(score: Mapping[str, Any]) -> Cell:
@@ -166,7 +171,7 @@ def summary(results: Mapping[str, Any]) -> RenderableType:
     """Drive, scale, losses, and the first score of each kind of every test."""
     tests = results["tests"]
     several = len({t["condition"] for t in tests}) > 1
-    columns = (("rate", RATES), ("power", ("W",)), ("efficiency", ("MB/s/W",)))
+    columns = (("rate", RATES), ("power", ("W",)), ("bytes per joule", EFFICIENCIES))
     present = [(name, units) for name, units in columns if any(first_of(t["scores"], units) for t in tests)]
     rows: list[list[Cell | str]] = []
     for test in tests:
@@ -178,6 +183,7 @@ def summary(results: Mapping[str, Any]) -> RenderableType:
     if any(kind_of(test["kind"]).place is Place.POWER_STATES for test in tests):
         run = parse(results, "these results")
         parts.append(drawn(declared_and_measured(run, [run])))
+    parts.append(Text(f"(n): expanded uncertainty (k = 2) in the last digits. {COVERS}", style=DIM))
     if lost := results.get("lost"):
         parts.append(Text(f"DATA LOST: {_lost(lost)}; figures marked ! are touched", style="bold red"))
     return Group(*parts)

@@ -14,7 +14,7 @@ from ...measure.source import Source
 from ...measure.steadiness import steadiness
 from ..jobs import Section
 from ..kind import Kind
-from ..outcome import OVER_RATIOS, RATIO_OF_MEANS, Outcome
+from ..outcome import REVIEWS, TOTALS, Outcome
 from ..rates import Rests, pooled
 from ..suite import Test
 
@@ -40,20 +40,20 @@ class Burst(Kind):
         if not points:
             return out
         out.points = [pooled(points)]
-        rates = [p["mb_per_s"].value for p in points if p["mb_per_s"].value is not None]
-        if len(rates) == len(points):
-            spread = 2 * float(np.std(rates, ddof=1)) / math.sqrt(len(rates)) if len(rates) > 1 else None
-            lost = sum(p["mb_per_s"].lost for p in points)
-            out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), OVER_RATIOS)
-        out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], RATIO_OF_MEANS)
+        out.score("all data over busy time", "MB/s", out.points[0]["mb_per_s"], TOTALS)
         power = out.points[0]["mean_w"]
         each_w = [p["mean_w"].value for p in points]
         held = steadiness(np.array([math.nan if w is None else w for w in each_w]), np.array([p.active_s or 0.0 for p in points]))
         if held is not None:
             power = held.of(power)
             out.note_unsteady("power over the bursts", power)
-        out.score("power while busy", "W", power)
-        out.score("efficiency", "MB/s/W", out.points[0]["mb_per_s_per_w"], RATIO_OF_MEANS)
+        out.score("power while busy", "W", power, TOTALS)
+        out.score("all data over all energy", "MB/J", out.points[0]["mb_per_j"], TOTALS)
+        rates = [p["mb_per_s"].value for p in points if p["mb_per_s"].value is not None]
+        if len(rates) == len(points):
+            spread = 2 * float(np.std(rates, ddof=1)) / math.sqrt(len(rates)) if len(rates) > 1 else None
+            lost = sum(p["mb_per_s"].lost for p in points)
+            out.score("mean of the bursts", "MB/s", Figure(float(np.mean(rates)), spread, "MB/s", lost), REVIEWS)
         out.series = pl.DataFrame(rows)
         rest.note()
         return out

@@ -43,6 +43,7 @@ class Fill(Kind):
         out.score("whole fill", "MB/s", point["mb_per_s"])
         out.note_unsteady("whole fill: rate", point["mb_per_s"])
         out.score("whole fill", "W", point["mean_w"])
+        out.score("whole fill", "MB/J", point["mb_per_j"])
         out.score("energy of the fill", "J", point["energy_j"])
         series = _series(source, measured, test.series_gb)
         if series is None:
@@ -51,7 +52,7 @@ class Fill(Kind):
         out.series = series
         step = max(1, -(-len(series) // MAX_POINTS))
         for first in range(0, len(series), step):
-            out.points.append(_point(series[first : first + step]))
+            out.points.append(_point(source, series[first : first + step], point["mean_w"].u is not None))
         _cache_scores(out, source, series)
         return out
 
@@ -84,19 +85,23 @@ def _series(source: Source, measured: Whole, bin_gb: float) -> pl.DataFrame | No
     )
 
 
-def _point(part: pl.DataFrame) -> Point[Figure]:
+def _point(source: Source, part: pl.DataFrame, sure: bool) -> Point[Figure]:
+    """``sure``: the power of the whole fill has an uncertainty, so that its parts have."""
     seconds, joules = float(part["seconds"].sum()), float(part["energy_j"].sum())
     megabytes = float((part["mb_per_s"] * part["seconds"]).sum())
-    rate, power = Figure(megabytes / seconds, unit="MB/s"), Figure(joules / seconds, unit="W")
+    mean_w = joules / seconds
+    power_u = source.power_u(mean_w) if sure and math.isfinite(mean_w) else None
+    rate = Figure(megabytes / seconds, megabytes / seconds * source.model.interval_u(seconds) / seconds, "MB/s")
+    power = Figure(mean_w, power_u, "W")
     none = absent("not told apart within a fill")
     figures = {
         "mb_per_s": rate,
         "iops": none,
         "mean_w": power,
-        "mb_per_s_per_w": ratio(rate, power, "MB/s/W"),
+        "mb_per_j": ratio(rate, power, "MB/J"),
         "mean_latency_s": none,
         "p99_latency_s": none,
-        "energy_j": Figure(joules, unit="J"),
+        "energy_j": Figure(joules, None if power_u is None else power_u * seconds, "J"),
     }
     return Point({"gb": float(part["gb"][-1])}, figures)
 

@@ -22,5 +22,5 @@ class Mixes(Kind):
         out = Outcome()
         sweep(out, source, test, lambda name: {"write_share": sections[name].write_share})
         if out.points:
-            score_over(out, out.points, "all mixes")
+            score_over(out, out.points, "mixes together", "all mixes")
         return out

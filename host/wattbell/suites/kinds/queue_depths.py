@@ -23,7 +23,8 @@ class QueueDepths(Kind):
         sweep(out, source, test, lambda name: {"qd": sections[name].depth})
         over = [p for p in out.points if p.x["qd"] in test.score_over]
         if over and len(over) == len(test.score_over):
-            score_over(out, over, "mean of QD" + ", ".join(str(d) for d in test.score_over))
+            depths = "QD" + ", ".join(str(d) for d in test.score_over)
+            score_over(out, over, f"{depths} together", f"mean of {depths}")
         elif out.points:
             out.notes.append("no score: not every queue depth it needs was run")
         return out

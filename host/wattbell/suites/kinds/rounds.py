@@ -137,7 +137,7 @@ def _merged(points: Sequence[Point[Figure]], *, steady: bool) -> Point[Figure]:
     """The mean over rounds, figure by figure, with what the rounds differ by in its uncertainty: two standard errors of a steady window,
     else the round that is farthest from the mean."""
     merged = {name: _over([p[name] for p in points], steady) for name in points[0].figures}
-    merged["mb_per_s_per_w"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/s/W")
+    merged["mb_per_j"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/J")
     return Point(points[0].x, merged)
 
 

@@ -12,7 +12,7 @@ from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import Section
 from ..kind import JsonScore, Kind, Place
-from ..outcome import Outcome
+from ..outcome import REVIEWS, TOTALS, Outcome
 from ..session import Steps
 from ..suite import Test
 from ..traces.composition import COMPOSITIONS
@@ -49,30 +49,30 @@ class Trace(Kind):
         busy = source.seconds(busy_ticks(measured))
         energy, power = source.energy(first, last, measured.lost)
         megabytes = measured.bytes / 1e6
-        out.score("data over busy time", "MB/s", measured.rate(megabytes, "MB/s", busy))
-        out.score("data over elapsed time", "MB/s", measured.rate(megabytes, "MB/s", elapsed))
+        whole = measured.rate(megabytes, "MB/s", elapsed)
+        # The totals are known, however much the power changed on the way.
+        efficiency = ratio(Figure(megabytes, 0.0, "MB", measured.lost), energy, "MB/J")
+        out.score("data over elapsed time", "MB/s", whole, TOTALS)
+        out.score("power", "W", power, TOTALS)
+        out.score("all data over all energy", "MB/J", efficiency, TOTALS)
+        out.score("data over busy time", "MB/s", measured.rate(megabytes, "MB/s", busy), REVIEWS)
         all_mean, all_p99 = measured.latency()
         for name, opcode in (("all", None), ("reads", READ), ("writes", WRITE)):
             average, p99 = measured.latency(opcode)
             out.score(f"mean latency, {name}", "s", average)
             out.score(f"99th percentile of latency, {name}", "s", p99)
         out.score("energy", "J", energy)
-        # All data over all energy: the totals are known, however much the power changed on the way.
-        over_energy = ratio(Figure(megabytes, 0.0, "MB", measured.lost), energy, "MB/s/W")
-        out.score("all data over all energy", "MB/s/W", over_energy)
-        out.score("power", "W", power)
         out.score("elapsed", "s", Figure(elapsed, source.model.interval_u(elapsed), "s", measured.lost))
-        rate = measured.rate(megabytes, "MB/s", busy)
         figures = {
-            "mb_per_s": rate,
-            "iops": measured.rate(measured.count, "1/s", busy),
+            "mb_per_s": whole,
+            "iops": measured.rate(measured.count, "1/s", elapsed),
             "mean_w": power,
-            "mb_per_s_per_w": over_energy,
+            "mb_per_j": efficiency,
             "mean_latency_s": all_mean,
             "p99_latency_s": all_p99,
             "energy_j": energy,
         }
-        out.points = [Point({"t_s": 0.0}, figures, measured.bytes, busy)]
+        out.points = [Point({"t_s": 0.0}, figures, measured.bytes, elapsed)]
         return out
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:

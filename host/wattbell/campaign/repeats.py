@@ -1,0 +1,76 @@
+"""A suite run several times, so that the spread between runs is known: a folder of results folders, and the list of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import SimError, UsageError
+from ..results.sides import REPEATS
+from ..suites.results import RESULTS, flush
+from .bench import Bench
+from .ending import Ending, Kept
+from .runner import Audience, Order, run_suite
+
+FORMAT = 1
+
+
+def run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: Audience) -> list[Kept]:
+    """Run a suite so many times, into ``1``, ``2``, ... of ``order.out``; with ``resume`` what is left of them.
+
+    ``bench``: makes the bench of a run, of its number (0 first) and its folder. UsageError or SimError when something is in the way.
+    """
+    in_the_way_of_repeats(order, times)
+    folders = _begin(order, times)
+    kept = []
+    for number, folder in enumerate(folders):
+        audience.say(f"run {number + 1} of {times}")
+        begun = order.resume and (folder / RESULTS).is_file()
+        kept.append(run_suite(replace(order, out=folder, resume=begun, force=False), bench(number, folder), ending, audience))
+    return kept
+
+
+def in_the_way_of_repeats(order: Order, times: int) -> None:
+    """UsageError or SimError when repeated runs cannot begin in ``order.out``, or go on there. Nothing is changed."""
+    out, listed = order.out, order.out / REPEATS
+    if order.resume:
+        if not listed.is_file():
+            raise UsageError(f"{out} holds no {REPEATS}: no repeated runs were begun there. Leave out --resume.")
+        begun = len(_names(listed))
+        if begun != times:
+            raise UsageError(f"{out} was started with --repeat {begun}, not {times}. Use the same, or start anew in another --out.")
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not order.force:
+            hint = " (or --resume, if those runs were interrupted)" if listed.is_file() else ""
+            raise SimError(f"{out} exists already; choose another name, or add --force to replace it{hint}.")
+        if not listed.is_file():
+            raise UsageError(f"{out} holds no {REPEATS}; with --repeat, --force replaces only repeated runs.")
+
+
+def _names(listed: Path) -> list[str]:
+    try:
+        return [str(name) for name in json.loads(listed.read_text(encoding="utf-8"))["runs"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UsageError(f"{listed} is damaged: start anew in another --out.") from None
+
+
+def _begin(order: Order, times: int) -> list[Path]:
+    """The folders of the runs. The list of them is there before the first run, so that an interrupted run can go on."""
+    out = order.out
+    names = [str(number) for number in range(1, times + 1)]
+    if not order.resume:
+        if out.exists():
+            shutil.rmtree(out)
+        try:
+            out.mkdir(parents=True)
+            part = (out / REPEATS).with_suffix(".part")
+            part.write_text(json.dumps({"format": FORMAT, "runs": names}) + "\n", encoding="utf-8")
+            flush(part)
+            part.replace(out / REPEATS)
+        except OSError as error:
+            raise UsageError(f"{out} cannot be made ({error.strerror}); choose another --out.") from None
+    return [out / name for name in names]

@@ -1,0 +1,68 @@
+"""Whether two sides differ, judged by the spread between repeated runs of each.
+
+The uncertainty within one run says how well that run is known. It says nothing of how far the next run of the same drive would lie from
+it. That takes repeats: from :data:`LEAST_RUNS` runs of each side, Welch's t-test (SciPy) judges the difference of the means. The level is
+divided by the number of rows that are judged together (Bonferroni), so that of twenty comparisons of equal drives, at most one is expected
+to have any verdict at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+FALSE_CALLS = 0.05
+"""Chance that any row of a comparison of equal drives gets a verdict."""
+LEAST_RUNS = 3
+"""Runs of a side from which its spread is told. The spread of two runs is so uncertain that Welch's test, against a side of more runs,
+makes up to forty times the false calls that it should (at the levels that many rows need)."""
+_SURE = 0.95
+
+
+@dataclass(frozen=True)
+class MeansApart:
+    """Between the means of two sides. ``difference``: the second less the first; ``u``: half the width of the interval that holds it in
+    95 % of cases, None where a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
+    by the number of rows, None where neither side has repeats; ``p``: of Welch's test, before any correction."""
+
+    difference: float
+    u: float | None = None
+    seen_from: float | None = None
+    p: float | None = None
+
+
+def means_apart(a: Sequence[float], b: Sequence[float], rows: int) -> MeansApart:
+    """The two sides' runs of one figure; ``rows``: how many figures are judged together. ValueError for a side without a run."""
+    if not a or not b:
+        raise ValueError("a side without a run")
+    apart = float(np.mean(b) - np.mean(a))
+    level = FALSE_CALLS / max(rows, 1)
+    if min(len(a), len(b)) < LEAST_RUNS:
+        return MeansApart(apart, seen_from=_of_one_side(a, b, level))
+    if np.ptp(a) == 0 and np.ptp(b) == 0:
+        return MeansApart(apart, 0.0, 0.0, 1.0 if apart == 0 else 0.0)
+    found = stats.ttest_ind(b, a, equal_var=False)
+    sure, level_of_all = (found.confidence_interval(share) for share in (_SURE, 1 - level))
+    return MeansApart(apart, float(sure.high - sure.low) / 2, float(level_of_all.high - level_of_all.low) / 2, float(found.pvalue))
+
+
+def _of_one_side(a: Sequence[float], b: Sequence[float], level: float) -> float | None:
+    """What would be seen if the side with too few runs scattered as the other one does."""
+    known = max((a, b), key=len)
+    n, m = len(known), min(len(a), len(b))
+    if n < LEAST_RUNS:
+        return None
+    spread = float(np.std(known, ddof=1))
+    return float(stats.t.ppf(1 - level / 2, n - 1)) * spread * math.sqrt(1 / n + 1 / m)
+
+
+def spread_u(values: Sequence[float]) -> float | None:
+    """Half the 95 % interval of the mean of repeated runs; None where they are too few."""
+    n = len(values)
+    if n < LEAST_RUNS:
+        return None
+    return float(stats.t.ppf((1 + _SURE) / 2, n - 1) * np.std(values, ddof=1) / math.sqrt(n))

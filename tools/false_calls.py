@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Pairs of identical drive models with other seeds, and
+of a model and its twin that draws 1 % more, run on a short suite through the fast instrument; figures for docs/results.md.
+
+    false_calls.py [--pairs 100] [--first 0] [--twins 30] [--runs 3,5] [--processes 2] [--json FILE] [--docs] [--check]
+
+--json: keeps the pairs, one a line; those that are there are not run again. --twins: of how many pairs there is a model that draws 1 %
+more, too. --docs: write the figures into docs/results.md. --check: fail when more than 5 % of the pairs of equal models have any verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from wattbell.campaign.ending import Ending
+from wattbell.campaign.runner import Order, run_suite
+from wattbell.campaign.virtual import VirtualBench
+from wattbell.results import Run, read_run
+from wattbell.results.comparison import compare_sides
+from wattbell.results.from_capture import run_from_capture
+from wattbell.results.sides import DriveSide
+from wattbell.suites.session import Choice
+from wattbell.virtual.fidelity import Fidelity
+from wattbell.virtual.profiles import find_profile
+from wattbell.virtual.simulator import profiles_dir
+
+PROFILES = ("intel-660p-1tb", "crucial-p1-1tb", "samsung-970-evo-plus", "wd-sn750", "toshiba-rc100", "optane-900p-280gb")
+"""Taken in turn: with DRAM and without, TLC, QLC and 3D XPoint."""
+MORE = 1.01
+"""What the twin draws."""
+PAGE = Path(__file__).resolve().parents[1] / "docs/results.md"
+BEGIN, END = "<!-- generated: python -m tools.false_calls --docs -->\n", "<!-- end of generated -->\n"
+SEEDS = 1000
+"""Of each pair; no two runs have one seed."""
+
+MANIFEST = """name = "false-calls"
+title = "A short run of each kind"
+session = "false-calls"
+
+[[test]]
+id = "burst"
+name = "Bursts"
+kind = "burst"
+conditions = ["test-data"]
+test_data = "64m"
+rail_interval_s = 1e-5
+jobs = "burst.fio"
+duty = 0.5
+
+[[test]]
+id = "writes"
+name = "Random write"
+kind = "queue-depths"
+conditions = ["test-data"]
+test_data = "64m"
+rail_interval_s = 1e-5
+jobs = "writes.fio"
+score_over = [1, 4]
+
+[[test]]
+id = "awake"
+name = "Active idle"
+kind = "idle"
+conditions = ["test-data"]
+test_data = "64m"
+rail_interval_s = 1e-5
+idle_s = 0.1
+idle_min_s = 0.1
+"""
+GLOBAL = """[global]
+filename=${WATTBELL_DRIVE}
+ioengine=libaio
+direct=1
+bs=4k
+size=64m
+randrepeat=0
+norandommap=1
+group_reporting=1
+stonewall
+"""
+JOBS = {
+    "burst.fio": "rw=randread\niodepth=1\nio_size=1m\n[one]\n[two]\n[three]\n",
+    "writes.fio": "rw=randwrite\nio_size=1m\n[qd1]\niodepth=1\n[qd4]\niodepth=4\n",
+}
+
+
+class Silent:
+    """Hears nothing of a run."""
+
+    json = True
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def spinner(self, text: str) -> AbstractContextManager[None]:
+        """Nothing."""
+        return nullcontext()
+
+    def recording(self, *_: Any, **__: Any) -> AbstractContextManager[Any]:
+        """Nothing."""
+        return nullcontext(lambda *_, **__: None)
+
+    def progress(self, eta: Any) -> AbstractContextManager[None]:
+        """Nothing."""
+        return nullcontext()
+
+    def ahead(self, outlook: Any, bench: Any) -> None:
+        """Nothing."""
+
+    begun = scored = lambda self, *_: None
+
+
+@dataclass
+class Count:
+    """Of comparisons: how many there were, how many had any verdict; their rows, and verdicts. ``seen_from``: by kind of row, the share of
+    A from which a difference would be seen."""
+
+    pairs: int = 0
+    called: int = 0
+    rows: int = 0
+    verdicts: int = 0
+    seen_from: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, other: Count) -> None:
+        """Take up another count."""
+        self.pairs += other.pairs
+        self.called += other.called
+        self.rows += other.rows
+        self.verdicts += other.verdicts
+        for kind, values in other.seen_from.items():
+            self.seen_from.setdefault(kind, []).extend(values)
+
+
+def write_suite(folder: Path) -> Path:
+    """The short suite."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest.toml").write_text(MANIFEST)
+    for name, text in JOBS.items():
+        (folder / name).write_text(GLOBAL + text)
+    return folder
+
+
+def write_twin(folder: Path, profile: str, more: float = MORE) -> Path:
+    """The profile of a drive that draws ``more`` times as much in every state and at every work; what it declares stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in profiles_dir().glob("*.toml"):
+        text = re.sub(
+            r"(?m)^((?!max_w)\w+_w = \{ value = )([0-9.eE+-]+)", lambda found: f"{found[1]}{float(found[2]) * more!r}", path.read_text()
+        )
+        (folder / path.name).write_text(text)
+    return folder / f"{profile}.toml"
+
+
+def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
+    """A run of the suite, and its capture as a run with energies."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "out"
+        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
+        run_suite(Order(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
+        (capture,) = (out / "captures").iterdir()
+        return read_run(out), run_from_capture(capture)
+
+
+def compared(a: Sequence[Run], b: Sequence[Run]) -> Count:
+    """One comparison."""
+    (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
+    rows = [row for row in pair.rows if row.verdict in ("higher", "lower", "unseen")]
+    verdicts = sum(row.verdict != "unseen" for row in rows)
+    found = Count(1, int(verdicts > 0), len(rows), verdicts)
+    for row in rows:
+        if row.seen_from is not None and row.a.value:
+            found.seen_from.setdefault(_kind(row.name, row.unit), []).append(row.seen_from / abs(row.a.value))
+    return found
+
+
+def _kind(name: str, unit: str) -> str:
+    return {"MB/s": "rate", "IOPS": "rate", "W": "power", "MB/J": "bytes per joule", "MB/s/W": "bytes per joule"}.get(
+        unit, "energy of a command" if unit == "J" else "time"
+    )
+
+
+def by_one_run(a: Run, b: Run) -> Count:
+    """What a verdict by the uncertainty within one run of each would have called different."""
+    (pair,) = compare_sides([DriveSide((a,), "A"), DriveSide((b,), "B")]).pairs
+    rows = [row for row in pair.rows if row.seen_from is not None and row.difference.value is not None]
+    verdicts = sum(abs(row.difference.known) > (row.seen_from or 0.0) for row in rows)
+    return Count(1, int(verdicts > 0), len(rows), verdicts)
+
+
+def power_rows(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[int, int]]:
+    """Of a model and its twin: by kind, rows in which the true difference is 1 % and how many of them were called rightly."""
+    (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
+    right: dict[str, tuple[int, int]] = {}
+    for row in pair.rows:
+        kind = _kind(row.name, row.unit)
+        if row.verdict not in ("higher", "lower", "unseen") or kind not in ("power", "bytes per joule"):
+            continue
+        wanted = "higher" if kind == "power" else "lower"
+        of, seen = right.get(kind, (0, 0))
+        right[kind] = (of + 1, seen + (row.verdict == wanted))
+    return right
+
+
+def one_pair(number: int, runs: Sequence[int], twins: int) -> dict[str, Any]:
+    """One pair of equal models and, of the first ``twins`` pairs, the model's twin; with the first so many runs of each side."""
+    with tempfile.TemporaryDirectory() as scratch:
+        suite = write_suite(Path(scratch) / "suite")
+        name = PROFILES[number % len(PROFILES)]
+        profile, twin = find_profile(name), write_twin(Path(scratch) / "twin", name)
+        most = max(runs)
+        sides = [
+            [one_run(suite, where, 1 + SEEDS * number + 100 * side + k) for k in range(most)]
+            for side, where in enumerate((profile, profile, *([twin] if number < twins else [])))
+        ]
+    found: dict[str, Any] = {"number": number, "profile": name}
+    for what, part in (("suite", 0), ("capture", 1)):
+        a, b, *more = ([run[part] for run in side] for side in sides)
+        found[what] = {
+            "one run": asdict(by_one_run(a[0], b[0])),
+            "equal": {n: asdict(compared(a[:n], b[:n])) for n in runs},
+            "one percent": {n: power_rows(a[:n], more[0][:n]) if more else {} for n in runs},
+        }
+    return found
+
+
+def summary(each: Sequence[Mapping[str, Any]], runs: Sequence[int]) -> str:
+    """The figures as Markdown."""
+    lines = [f"Of {datetime.now(UTC):%Y-%m-%d}: {len(each)} pairs of equal models, of {len({one['profile'] for one in each})} drives.", ""]
+    lines += ["| compared | runs a side | rows | verdicts | pairs with any |", "|---|--:|--:|--:|--:|"]
+    for what, words in (("suite", "figures of the suite"), ("capture", "figures, energies and states of its capture")):
+        old = _sum(one[what]["one run"] for one in each)
+        lines.append(f"| {words}, by the uncertainty within one run (as before) | 1 | {old.rows} | {_share(old)} | {old.called} |")
+        for n in runs:
+            new = _sum(one[what]["equal"][n] for one in each)
+            lines.append(f"| {words} | {n} | {new.rows} | {_share(new)} | {new.called} |")
+    lines += ["", "| 1 % more power, rightly called | runs a side | power | bytes per joule |", "|---|--:|--:|--:|"]
+    for what, words in (("suite", "figures of the suite"), ("capture", "figures and states of its capture")):
+        for n in runs:
+            cells = []
+            for kind in ("power", "bytes per joule"):
+                counts = [one[what]["one percent"][n].get(kind, (0, 0)) for one in each]
+                of, right = (sum(count[i] for count in counts) for i in (0, 1))
+                cells.append(f"{100 * right / of:.1f} % of {of}" if of else "-")
+            lines.append(f"| {words} | {n} | {' | '.join(cells)} |")
+    lines += ["", "| seen from, median (and 90th percentile) | runs a side | " + " | ".join(KINDS) + " |"]
+    lines += ["|---|--:|" + "--:|" * len(KINDS)]
+    for n in runs:
+        whole = _sum(one[what]["equal"][n] for one in each for what in ("suite", "capture"))
+        lines.append(f"| all | {n} | {' | '.join(_quantiles(whole.seen_from.get(kind, [])) for kind in KINDS)} |")
+    return "\n".join(lines) + "\n"
+
+
+KINDS = ("rate", "power", "bytes per joule", "energy of a command")
+
+
+def _share(count: Count) -> str:
+    return f"{count.verdicts} ({100 * count.verdicts / count.rows:.1f} %)" if count.rows else "0"
+
+
+def _quantiles(values: Sequence[float]) -> str:
+    return (
+        "-"
+        if not values
+        else " ".join(f"{100 * q:.2g} %" if i == 0 else f"({100 * q:.2g} %)" for i, q in enumerate(np.quantile(values, (0.5, 0.9))))
+    )
+
+
+def _sum(counts: Iterator[Mapping[str, Any]]) -> Count:
+    whole = Count()
+    for one in counts:
+        whole.add(Count(**one))
+    return whole
+
+
+def study(numbers: Sequence[int], runs: Sequence[int], twins: int, processes: int, kept: Path | None) -> list[dict[str, Any]]:
+    """All pairs; each is added to ``kept`` as a line as soon as it is known, and one that is there is not run again."""
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept is not None and kept.is_file() else []
+    before = [json.loads(line, object_hook=_numbered) for line in lines]
+    numbers = [number for number in numbers if number not in {one["number"] for one in before}]
+    with ProcessPoolExecutor(processes) as pool:
+        found = list(before)
+        for work in as_completed([pool.submit(one_pair, number, runs, twins) for number in numbers]):
+            one = work.result()
+            found.append(one)
+            if kept is not None:
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(one) + "\n")
+            called = [one[what]["equal"][n]["verdicts"] for what in ("suite", "capture") for n in runs]
+            print(f"{datetime.now(UTC):%H:%M:%S} pair {one['number']}, {one['profile']}: verdicts {called}", file=sys.stderr, flush=True)
+        return found
+
+
+def _numbered(found: dict[str, Any]) -> dict[Any, Any]:
+    """JSON has no numbers for keys."""
+    return {int(key) if key.isdigit() else key: value for key, value in found.items()}
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--twins", type=int, default=30)
+    parser.add_argument("--runs", default="3,5")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    runs = [int(text) for text in given.runs.split(",")]
+    each = study(range(given.first, given.first + given.pairs), runs, given.twins, given.processes, given.json)
+    text = summary(each, runs)
+    print(text)
+    if given.docs:
+        page = PAGE.read_text(encoding="utf-8")
+        before, rest = page.split(BEGIN)
+        PAGE.write_text(before + BEGIN + text + END + rest.split(END, 1)[1], encoding="utf-8")
+    most = max(_sum(one[what]["equal"][n] for one in each).called for what in ("suite", "capture") for n in runs)
+    if given.check and most > 0.05 * len(each):
+        print(f"{most} of {len(each)} pairs of equal models have a verdict", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
