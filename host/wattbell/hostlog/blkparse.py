@@ -20,6 +20,8 @@ LINE = re.compile(
     r"\s*(?P<device>\d+,\d+)\s+\d+\s+\d+\s+(?P<s>\d{1,9})\.(?P<ns>\d{9})\s+\d+\s+(?P<action>[A-Z]{1,2})\s+"
     r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
 )
+OWN_ZERO = "blkparse"
+"""``clock`` of a blkparse text, whose times count from its own first event."""
 _EVENT = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s")
 _SUMMARY = re.compile(r"\s*(CPU\d+|Total) \(")
 _ERROR = re.compile(r"\[(-?\d{1,6})\]\s*$")
@@ -60,7 +62,7 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
     commands = pairing.add(sorted(events, key=lambda event: event.ns))
     if not len(commands):
         raise CaptureError(f"{path}: no request is issued (action D) and completed (C) in it; trace with blktrace -a issue -a complete.")
-    return HostCommands(commands.table, source=commands.source, notes=pairing.notes(), clock="blkparse")
+    return HostCommands(commands.table, source=commands.source, notes=pairing.notes(), clock=OWN_ZERO)
 
 
 def _request(line: str, where: str) -> tuple[str, Request] | None:
