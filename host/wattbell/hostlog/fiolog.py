@@ -36,8 +36,11 @@ OWN_BEGIN = "fio"
 _DIRECTIONS = ("read", "write", "dsm")
 _QUEUE = 1
 _LOGS = "commands"
-_NAME = re.compile(r"(?P<prefix>.+)_(?P<what>bw|iops|slat|clat_hist|hist|clat|lat)(?:\.(?P<number>\d{1,9}))?\.log(?:\.(?P<host>.+))?", re.S)
-_WORD = re.compile(r"(?:^|[^a-z])(bw|bandwidth|iops|slat|hist|clat|lat)(?=[^a-z]|$)", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?P<prefix>.+?)_(?P<what>bw|iops|slat|clat_hist|hist|clat|lat)(?:\.(?P<number>\d{1,9}))?\.log(?:\.(?P<host>.+))?", re.S
+)
+_WORD = re.compile(r"(?:^|[^a-z])(bw|bandwidth|iops|slat|hist|clat|latency|latencies|lat)(?=[^a-z]|$)", re.IGNORECASE)
+_SHORT = {"bandwidth": "bw", "latency": "lat", "latencies": "lat"}
 _MEANING = {"bw": "bw (KiB/s)", "iops": "iops", "slat": "slat (submissions)", "hist": "hist (histograms)"}
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]+")
 _MOST_MS = 1 << 43
@@ -65,7 +68,7 @@ def name_of(path: Path) -> FioLogName:
     if found := _NAME.fullmatch(path.name):
         what = found["what"].replace("clat_hist", "hist")
         return FioLogName(found["prefix"], what, int(found["number"]) if found["number"] else None, found["host"])
-    words = [word.lower().replace("bandwidth", "bw") for word in _WORD.findall(path.name)]
+    words = [_SHORT.get(word.lower(), word.lower()) for word in _WORD.findall(path.name)]
     # what is no latency decides: a name with two of them tells nothing else
     other = next((word for word in words if word in _MEANING), "")
     return FioLogName(path.name, other or (words[-1] if words else ""))

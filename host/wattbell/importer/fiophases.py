@@ -91,7 +91,9 @@ def read_fio(paths: Sequence[Path], names: Sequence[str], *, logs: bool = False)
         each = ", ".join(f"{path} by {clock}" for clock, path in clocks.items())
         raise CaptureError(f"the jobs are timed by different clocks ({each}); import them one by one.")
     if not work:
-        raise CaptureError(f"{', '.join(map(str, paths))}: no job in it did any I/O.")
+        failed = [job.failure for each in processes for job in each.process.jobs if job.failure]
+        why = f" ({failed[0]})" if failed else ""
+        raise CaptureError(f"{', '.join(map(str, paths))}: no job in it did any I/O{why}.")
     merged = _apart(work)
     if any(len(each.groups) > 1 for each in merged):
         notes.append("groups of jobs that ran at the same time are one phase")
@@ -126,10 +128,11 @@ def _told(path: Path, process: FioProcess) -> list[str]:
     if process.cut:
         found.append(f"{path.name}: a report of fio breaks off, and the one before it counts: jobs may have gone on after it")
     for job in process.jobs:
-        if job.is_set("group_reporting") and job.option("startdelay", "0").strip() not in ("0", ""):
+        spread = [name for name in ("startdelay", "verify") if job.option(name, "0").strip() not in ("0", "")]
+        if job.is_set("group_reporting") and spread:
             found.append(
-                f"{path.name}: job {job.jobname}: with group_reporting fio tells the begin of the group's first job alone, and there is a "
-                "startdelay: the end of its phase may be too early"
+                f"{path.name}: job {job.jobname}: with group_reporting fio tells the first job's begin and the longest run time alone, and "
+                f"there is {' and '.join(spread)}: the end of its phase may be too early"
             )
     return found
 

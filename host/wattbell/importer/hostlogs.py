@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from wattbell_spec.nvme import io
+from wattbell_spec.wire import Kind
 
 from ..capture.hostcommands import HostCommands
 from ..capture.schema import SeenBy
@@ -21,6 +22,7 @@ from ..errors import CaptureError
 from ..hostlog import blkparse, iolog
 from ..hostlog.fiolog import OWN_BEGIN, FioLogName, name_of
 from ..measure.fiojson import Job
+from ..wire.decode import Gap
 from .align import Aligned
 from .fiophases import CLOCKS, MS, FioRun, ProcessFile
 
@@ -173,7 +175,7 @@ def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
         return log, None
     jobs = _candidates(log, run)
     if log.commands.clock != OWN_BEGIN:
-        return log, jobs[0] if len(jobs) == 1 else None
+        return _of_one(log, jobs, run)
     starts = [each.job.job_start or 0 for each in jobs]
     if not jobs:
         names = ", ".join(dict.fromkeys(str(each.path) for each in run.processes))
@@ -186,9 +188,27 @@ def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
     job = jobs[0].job
     epoch = _epoch(job)
     if epoch is not None:
-        return replace(log, commands=replace(log.commands, clock=epoch)), jobs[0] if len(jobs) == 1 else None
+        return _of_one(replace(log, commands=replace(log.commands, clock=epoch)), jobs, run)
     moved = _later(log.commands, starts[0] * MS, run.clock, (max(starts) - min(starts)) * MS)
-    return replace(log, commands=moved), jobs[0] if len(jobs) == 1 else None
+    return _of_one(replace(log, commands=moved), jobs, run)
+
+
+def _of_one(log: HostLog, jobs: Sequence[_FioJob], run: FioRun) -> tuple[HostLog, _FioJob | None]:
+    """A log and its job where that is one: I/Os that the job did and the log does not have are lost, somewhere in it. ``fio --client``
+    drops the last lines of a log with offsets."""
+    if len(jobs) != 1:
+        return log, None
+    (found,) = jobs
+    job, commands = found.job, log.commands
+    missing = sum(side.total_ios for side in job.sides) - len(commands)
+    if missing <= 0 or job.failure or job.is_set("group_reporting"):
+        return log, found
+    first, last = _ticks(commands)
+    if commands.clock == run.clock and job.job_start:
+        last = max(last, (job.job_start + job.ran_ms) * MS)
+    gap = Gap(Kind.COMMANDS, first, last, missing, "not in fio's log")
+    note = f"{missing} of the {missing + len(commands)} I/Os that fio counts in job {job.jobname} are not in the log"
+    return replace(log, commands=replace(commands, lost=[*commands.lost, gap], notes=[*commands.notes, note])), found
 
 
 def _is_of_several(job: Job) -> bool:
@@ -230,7 +250,7 @@ def _log_name(job: Job) -> str | None:
 
 def _may_hold(job: Job, commands: HostCommands) -> bool:
     """Whether a job ran long enough for a log, and moved as much."""
-    if not job.ran_ms:
+    if not job.ran_ms or (commands.clock == OWN_BEGIN and _epoch(job) == "utc"):
         return False
     done = commands.table["cqe_tick"].to_numpy()
     if commands.clock == OWN_BEGIN and _epoch(job) is None and done.max() > max(job.ran_ms, job.runtime_ms) * MS + _LATER_NS:
@@ -306,12 +326,15 @@ def _covering(log: HostLog, better: Sequence[HostLog], maps: Mapping[str, Aligne
 
 def _span(log: HostLog, maps: Mapping[str, Aligned]) -> tuple[int, int]:
     """First begin and last end of a command, ns of the waveform."""
-    table = log.commands.table
-    start = table["doorbell_tick"].combine_chunks()
-    first = int(table["cqe_tick"].to_numpy().min()) if start.null_count else int(start.to_numpy().min())
-    last = int(table["cqe_tick"].to_numpy().max())
-    at = maps[log.commands.clock].clock.to_reference(np.array([first, last])).tolist()
+    at = maps[log.commands.clock].clock.to_reference(np.array(_ticks(log.commands))).tolist()
     return int(at[0]), int(at[1])
+
+
+def _ticks(commands: HostCommands) -> tuple[int, int]:
+    """First begin and last end of a command, by the log's clock."""
+    done = commands.table["cqe_tick"].to_numpy()
+    begun = commands.table["doorbell_tick"].combine_chunks().drop_null().to_numpy()
+    return int(min(done.min(), begun.min(initial=done.min()))), int(done.max())
 
 
 def _listed(logs: Sequence[HostLog]) -> str:

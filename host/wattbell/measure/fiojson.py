@@ -19,8 +19,8 @@ Rate = Annotated[float, Meta(ge=0, le=1e15)]
 Option = str | int | float | None
 _ALL_CLIENTS = "All clients"
 """Name of the entry that ``fio --client`` adds behind the others: their sum."""
-_SAME_BEGIN_MS = 1500
-"""fio says in whole seconds, rounded up, for how long it has been running."""
+_ELAPSED_U_MS = 1000
+"""fio says in whole seconds for how long it has been running."""
 
 
 class Latency(msgspec.Struct):
@@ -85,8 +85,17 @@ class Job(msgspec.Struct):
 
     @property
     def ran_ms(self) -> int:
-        """How long the longest of its directions ran; 0 for a job without I/O."""
-        return max((side.runtime for side in self.sides), default=0)
+        """How long it did I/O; 0 for a job without. Its directions run together, but reads that verify what was written run behind it."""
+        each = [side.runtime for side in self.sides]
+        longest = max(each, default=0)
+        verifies = self.option("verify", "0").strip() not in ("0", "")
+        return max(longest, min(self.runtime_ms, sum(each))) if verifies and not self.is_set("group_reporting") else longest
+
+    @property
+    def data(self) -> list[Direction]:
+        """What it read and wrote; with trims in it where fio gives only the sum (:attr:`is_unified`)."""
+        told = [side for side in (self.read, self.write) if side is not None]
+        return [self.mixed] if self.is_unified and self.mixed is not None else told
 
     @property
     def failure(self) -> str:
@@ -175,7 +184,7 @@ def _goes_on(before: FioProcess, after: FioProcess) -> bool:
         return all(_moved(old) <= _moved(new) for old, new in pairs)
     # fio before 3.36, or a ramp time that ended between the two: then fio notes the begin anew
     one, other = _began(before), _began(after)
-    return bool(one) and abs(one - other) <= _SAME_BEGIN_MS and other < before.ended_ms - _SAME_BEGIN_MS
+    return bool(one) and abs(one - other) <= 2 * _ELAPSED_U_MS and other < before.ended_ms - _ELAPSED_U_MS
 
 
 def _moved(job: Job) -> int:
