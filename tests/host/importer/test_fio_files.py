@@ -287,6 +287,16 @@ def test_an_error_voids_the_comparison_with_a_log_too(tmp_path: Path) -> None:
     assert any("a: fio's job a had error 5" in warning for warning in result["warnings"])
 
 
+def test_a_job_with_an_error_has_no_account(tmp_path: Path) -> None:
+    """Beside one without; together they have no account, since nobody knows what the first one did."""
+    together = document(job("a", 0, 3000, 1000, error=5), job("b", 5, 3000, 1000), job("c", 5000, 1000, 1000, group=1))
+    path = written(tmp_path / "f.json", together)
+    failed, whole = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path])["fio_account"]
+    assert failed["name"] == "a + b" and "error 5" in failed["void"]
+    assert [failed[name]["value"] for name in ("mb_per_s", "iops", "mean_latency_s", "mb_per_s_per_w", "j_per_gb")] == [None] * 5
+    assert "void" not in whole and whole["iops"]["value"] == pytest.approx(1000, rel=2e-3)
+
+
 def test_jobs_that_failed_at_once_are_named(tmp_path: Path) -> None:
     entry = job("a", 0, 0, 0, error=13)
     with pytest.raises(CaptureError, match=r"no job in it did any I/O \(fio's job a had error 13 \(Permission denied\)\)"):
