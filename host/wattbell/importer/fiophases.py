@@ -24,13 +24,15 @@ _MOST_NAME = 120
 
 @dataclass(frozen=True)
 class HostPhase:
-    """A phase on the host's clock, ns; each edge is within ``edge_u_ns``. ``about``: for its entry of ``workload.phases``."""
+    """A phase on the host's clock, ns; each edge is within ``edge_u_ns``. ``about``: for its entry of ``workload.phases``. ``jobs``: of
+    fio's JSON."""
 
     name: str
     first_ns: int
     last_ns: int
     edge_u_ns: int
     about: dict[str, object] = field(default_factory=dict)
+    jobs: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,19 +55,19 @@ class FioRun:
 
 @dataclass
 class _Work:
-    """Jobs that ran together: (file, group, place in the file, name) of each."""
+    """Jobs that ran together: (file, place in the file, entry) of each."""
 
     first_ns: int
     last_ns: int
-    jobs: list[tuple[str, int, int, str]]
+    jobs: list[tuple[str, int, Job]]
 
     @property
     def names(self) -> list[str]:
-        return list(dict.fromkeys(name for _, _, _, name in self.jobs))
+        return list(dict.fromkeys(job.jobname for _, _, job in self.jobs))
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        return list(dict.fromkeys((file, group) for file, group, _, _ in self.jobs))
+        return list(dict.fromkeys((file, job.groupid) for file, _, job in self.jobs))
 
 
 def read_fio(paths: Sequence[Path], names: Sequence[str], *, logs: bool = False) -> FioRun:
@@ -114,9 +116,10 @@ def _phases(merged: Sequence[_Work], *, one_file: bool) -> list[HostPhase]:
             about["fio_group"] = group
             if not one_file:
                 about["fio"] = file
-        files = dict.fromkeys(file for file, _, _, _ in work.jobs)
-        about["fio_parts"] = [{"fio": name, "jobs": [place for file, _, place, _ in work.jobs if file == name]} for name in files]
-        phases.append(HostPhase(shown, work.first_ns, work.last_ns, EDGE_U_NS, about))
+        files = dict.fromkeys(file for file, _, _ in work.jobs)
+        about["fio_parts"] = [{"fio": name, "jobs": [place for file, place, _ in work.jobs if file == name]} for name in files]
+        jobs = tuple(job for _, _, job in work.jobs)
+        phases.append(HostPhase(shown, work.first_ns, work.last_ns, EDGE_U_NS, about, jobs))
     return phases
 
 
@@ -177,7 +180,7 @@ def _work(path: Path, file: str, place: int, job: Job, notes: list[str], *, logs
     if ran > _LONGEST_MS:
         raise CaptureError(f"{path}: job {job.jobname} ran for {ran} ms, which is beyond any recording.")
     first, last = job.job_start * MS + MS // 2, (job.job_start + ran) * MS
-    return [_Work(first, last, [(file, job.groupid, place, job.jobname)])]
+    return [_Work(first, last, [(file, place, job)])]
 
 
 def _apart(all_work: Sequence[_Work]) -> list[_Work]:

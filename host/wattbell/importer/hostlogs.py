@@ -79,7 +79,10 @@ def settled(logs: Sequence[HostLog], run: FioRun | None) -> tuple[list[HostLog],
             f"--fio (of fio 3.36 or newer). Or: {_WAY_OUT[:1].lower()}{_WAY_OUT[1:]}"
         )
     _must_have_own_job(placed)
-    found = {log.path: log for log, _ in placed}
+    of_fio = [log for log, _ in placed]
+    if run is not None and len(fio) == len(logs):  # else another log may have what these lack
+        of_fio = _with_losses(of_fio, run)
+    found = {log.path: log for log in of_fio}
     return [found.get(log.path, log) for log in logs if log.name is None or log.path in found], notes
 
 
@@ -175,7 +178,7 @@ def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
         return log, None
     jobs = _candidates(log, run)
     if log.commands.clock != OWN_BEGIN:
-        return _of_one(log, jobs, run)
+        return log, _only(jobs)
     starts = [each.job.job_start or 0 for each in jobs]
     if not jobs:
         names = ", ".join(dict.fromkeys(str(each.path) for each in run.processes))
@@ -188,27 +191,35 @@ def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
     job = jobs[0].job
     epoch = _epoch(job)
     if epoch is not None:
-        return _of_one(replace(log, commands=replace(log.commands, clock=epoch)), jobs, run)
+        return replace(log, commands=replace(log.commands, clock=epoch)), _only(jobs)
     moved = _later(log.commands, starts[0] * MS, run.clock, (max(starts) - min(starts)) * MS)
-    return _of_one(replace(log, commands=moved), jobs, run)
+    return replace(log, commands=moved), _only(jobs)
 
 
-def _of_one(log: HostLog, jobs: Sequence[_FioJob], run: FioRun) -> tuple[HostLog, _FioJob | None]:
-    """A log and its job where that is one: I/Os that the job did and the log does not have are lost, somewhere in it. ``fio --client``
-    drops the last lines of a log with offsets."""
-    if len(jobs) != 1:
-        return log, None
-    (found,) = jobs
-    job, commands = found.job, log.commands
-    missing = sum(side.total_ios for side in job.sides) - len(commands)
-    if missing <= 0 or job.failure or job.is_set("group_reporting"):
-        return log, found
-    first, last = _ticks(commands)
-    if commands.clock == run.clock and job.job_start:
-        last = max(last, (job.job_start + job.ran_ms) * MS)
-    gap = Gap(Kind.COMMANDS, first, last, missing, "not in fio's log")
-    note = f"{missing} of the {missing + len(commands)} I/Os that fio counts in job {job.jobname} are not in the log"
-    return replace(log, commands=replace(commands, lost=[*commands.lost, gap], notes=[*commands.notes, note])), found
+def _only(jobs: Sequence[_FioJob]) -> _FioJob | None:
+    return jobs[0] if len(jobs) == 1 else None
+
+
+def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
+    """Logs of fio's, with what they lack of the I/Os that fio counts as lost, phase by phase: there may be no log of a job, and ``fio
+    --client`` drops the last lines of a log with offsets. Only logs on the clock of fio's JSON can be held against it."""
+    mine = [log for log in logs if log.commands.clock == run.clock]
+    if not mine:
+        return list(logs)
+    done = np.sort(np.concatenate([log.commands.table["cqe_tick"].to_numpy() for log in mine]))
+    # what is in flight at the end of a phase ends a little behind it
+    edges = [phase.first_ns - _TOGETHER_MS * MS for phase in run.phases[1:]]
+    counts = np.diff(np.concatenate(([0], np.searchsorted(done, edges), [len(done)])))
+    gaps: list[Gap] = []
+    notes: list[str] = []
+    for phase, seen in zip(run.phases, counts.tolist(), strict=True):
+        told = sum(side.total_ios for job in phase.jobs for side in job.sides)
+        if told <= seen or any(job.failure for job in phase.jobs):
+            continue
+        gaps.append(Gap(Kind.COMMANDS, phase.first_ns, phase.last_ns, told - seen, "not in fio's logs"))
+        notes.append(f"{told - seen} of the {told} I/Os that fio counts in {phase.name} are not in its logs")
+    marked = replace(mine[0].commands, lost=[*mine[0].commands.lost, *gaps], notes=[*mine[0].commands.notes, *notes])
+    return [replace(log, commands=marked) if log is mine[0] else log for log in logs]
 
 
 def _is_of_several(job: Job) -> bool:

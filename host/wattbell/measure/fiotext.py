@@ -17,6 +17,7 @@ from ..errors import CaptureError
 
 _OBJECT = re.compile(r'\{(?=\s*["}])')
 _FIO = re.compile(r'\{\s*"fio version"|"(?:jobs|client_stats)"\s*:')
+_NOT_FINITE = re.compile(r'("\s*:\s*)-?(?:nan|inf)(?=\s*[,}\n])')
 _MOST_BROKEN = 64
 """Places that look like the begin of an object and are none: behind so many the search ends."""
 _LOG = re.compile(r"\s*\d+\s*,\s*-?\d+\s*,\s*\d+\s*,\s*\d+")
@@ -39,7 +40,8 @@ def documents(path: Path) -> FioDocuments:
         raw = path.read_bytes()
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
-    text = _text(raw)
+    # "%f" of C writes nan and inf, which are no JSON; a figure that is used cannot be null
+    text = _NOT_FINITE.sub(r"\1null", _text(raw))
     decoder = json.JSONDecoder(strict=False, parse_constant=_no_number)
     found: list[dict[str, Any]] = []
     broken: list[tuple[int, str]] = []

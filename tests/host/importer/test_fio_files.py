@@ -113,6 +113,15 @@ def test_the_json_is_found_wherever_it_stands(tmp_path: Path, around: str) -> No
     assert spans([path]) == [("a", 0.5, 1000.0)]
 
 
+def test_a_figure_that_c_could_not_print_as_a_number(tmp_path: Path) -> None:
+    """``%f`` of 0/0. What is not used does no harm; what is, is named."""
+    text = json.dumps(document(job("a", 0, 1000)), indent=1)
+    unused = text.replace('"jobname"', '"iops_stddev" : -nan,\n"jobname"')
+    assert "-nan" in unused and spans([written(tmp_path / "f.json", unused)]) == [("a", 0.5, 1000.0)]
+    with pytest.raises(CaptureError, match=r"lat_ns\.mean"):
+        spans([written(tmp_path / "g.json", text.replace('"mean": 80000.0', '"mean": nan'))])
+
+
 def test_json_of_a_shell_that_writes_utf_16(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(json.dumps(document(job("a", 0, 1000))).encode("utf-16"))
@@ -409,9 +418,9 @@ def test_logs_of_a_server_lack_lines_and_say_so(real: Path) -> None:
     assert [len((real / f"cl_lat.{n}.log.127.0.0.1").read_text().splitlines()) for n in (1, 2)] == [13, 13]
     run = read_fio([real / "client.json"], ["fio.json"])
     logs, _ = settled(read(real / "cl_lat.1.log.127.0.0.1", real / "cl_lat.2.log.127.0.0.1"), run)
-    for log in logs:
-        (gap,) = log.commands.lost
-        assert gap.count == 3 and "3 of the 16 I/Os" in "\n".join(log.commands.notes)
+    assert [gap.count for log in logs for gap in log.commands.lost] == [3, 3]
+    told = "\n".join(note for log in logs for note in log.commands.notes)
+    assert "3 of the 16 I/Os that fio counts in c " in told and "3 of the 16 I/Os that fio counts in d " in told
     assert max(ends(logs)[0]) < min(ends(logs)[1])
 
 
@@ -421,6 +430,17 @@ def test_a_log_that_lacks_ios_marks_the_figures(tmp_path: Path) -> None:
     result = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (3, 6)), [path], [log])
     (phase,) = result["phases"]
     assert phase["rates"]["mb_per_s"]["lost"] >= 500 and "500 of the 1500 I/Os" in notes(tmp_path / "c")
+
+
+def test_a_job_without_a_log_marks_the_phase_that_it_shares(tmp_path: Path) -> None:
+    """Of two jobs at once one has a log; a third, alone, has its own."""
+    path = written(tmp_path / "f.json", document(job("a", 0, 3000, 3000), job("b", 2, 3000, 700), job("c", 5000, 1000, 1000, group=1)))
+    logs = [lines(tmp_path / f"run_lat.{n}.log", count) for n, count in ((1, 3000), (3, 1000))]
+    result = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path], logs)
+    assert [phase["rates"]["mb_per_s"]["lost"] for phase in result["phases"]] == [700, 0]
+    whole = [*logs, lines(tmp_path / "run_lat.2.log", 700, every_ms=4)]
+    result = analysis(tmp_path / "d", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path], whole)
+    assert [phase["rates"]["mb_per_s"]["lost"] for phase in result["phases"]] == [0, 0]
 
 
 @pytest.mark.parametrize(
