@@ -94,6 +94,7 @@ def figures_of(capture: Capture, progress: Progress | None = None) -> Analysis:
     result["truth"] = truth.compare(context, result, workload)
     result["fio"] = fio.compare(context, result, workload)
     result["fio_account"] = fio.account(context, result, workload)
+    result["warnings"] += fio.warnings(result["fio"], result["fio_account"])
     if not result["fio_account"]:
         del result["fio_account"]
     return result

@@ -480,40 +480,43 @@ class Truth(_Pass, total=False):
 
 
 class FioRow(TypedDict):
-    """One opcode on the wire and in fio's account. ``latency_ok``: None where it cannot be told."""
+    """One opcode on the wire and in fio's account; ``mixed`` for all data where fio gives only the sum. ``equal``, ``bytes_equal``: None
+    where a job had an error. ``latency_ok``: None where it cannot be told."""
 
     opcode: str
     wire_count: int
     fio_count: int
     wire_bytes: int
     fio_bytes: int
-    equal: bool
-    bytes_equal: bool
+    equal: bool | None
+    bytes_equal: bool | None
     latency_ok: bool | None
     wire_latency_s: NotRequired[dict[str, float]]
     fio_latency_s: NotRequired[dict[str, float]]
 
 
 class FioSection(TypedDict):
-    """A phase, or the whole capture."""
+    """A phase, or the whole capture. ``void``: why fio's figures of it count for nothing, where they do not."""
 
     phase: int | None
     name: str
     rows: list[FioRow]
+    void: NotRequired[str]
 
 
 class FioComparison(TypedDict):
-    """The wire beside fio."""
+    """The wire beside fio. ``equal``: None where a row cannot be told and none differs."""
 
     source: str
     sections: list[FioSection]
-    equal: bool
+    equal: bool | None
     latency_ok: bool
     commands_lost: int
 
 
 class FioAccount(TypedDict):
-    """A phase by fio's own account, where nobody saw its commands: rates over the phase, and with the rail's mean power over it."""
+    """A phase by fio's own account, where nobody saw its commands: rates over the phase, and with the rail's mean power over it.
+    ``void``: why they count for nothing and are absent, where they are."""
 
     phase: int
     name: str
@@ -523,6 +526,7 @@ class FioAccount(TypedDict):
     mb_per_j: Figure
     iops_per_w: Figure
     j_per_gb: Figure
+    void: NotRequired[str]
 
 
 class Analysis(Window):

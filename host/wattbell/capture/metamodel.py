@@ -197,6 +197,13 @@ StateNumber = Annotated[int, Meta(ge=0, lt=32)]
 IdleMs = Annotated[int, Meta(ge=0, lt=1 << 24)]
 
 
+class FioPart(Struct):
+    """Jobs of a phase in one of fio's JSON files: by their place in it, from 0."""
+
+    fio: str
+    jobs: list[Annotated[int, Meta(ge=0)]]
+
+
 class PhaseAbout(Struct):
     """One phase of the workload; it lies between two markers of the stream. ``edge_u_s``: by how much each of its edges may be off against
     the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
@@ -208,6 +215,7 @@ class PhaseAbout(Struct):
     fio: Text = None
     fio_json: Text = None
     fio_group: int | None = None
+    fio_parts: list[FioPart] | None = None
     job: Text = None
     jobs: str | list[str] | None = None
     edge_u_s: Apart = 0.0

@@ -23,6 +23,8 @@ LINE = re.compile(
     r"\s*(?P<device>\d+,\d+)\s+\d+\s+\d+\s+(?P<s>\d{1,9})\.(?P<ns>\d{9})\s+\d+\s+(?P<action>[A-Z]{1,2})\s+"
     r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
 )
+OWN_ZERO = "blkparse"
+"""``clock`` of a blkparse text, whose times count from its own first event."""
 _EVENT = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s")
 _CUT = re.compile(r"\s*\d{1,5},\d{1,8}\s+\d")
 """The begin of an event: what does not go on as one is cut."""
@@ -80,7 +82,7 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
     if foreign:
         number, line = foreign[0]
         notes.append(f"{len(foreign)} lines are not blkparse's and were skipped; the first is line {number}: {shown(line)}")
-    return HostCommands(commands.table, [], lost, commands.source, notes, "blkparse")
+    return HostCommands(commands.table, [], lost, commands.source, notes, OWN_ZERO)
 
 
 def _nothing(path: Path, events: list[Request], foreign: list[tuple[int, str]]) -> str:

@@ -1,14 +1,14 @@
 """Commands from what the kernel's block layer says of its requests: issued to the driver, completed.
 
-There is no CID and no queue in it, so a completion belongs to the oldest request in flight of the same place and direction. A flush has
-no place. A request may be completed in parts: the kernel then tells each part, with the sector behind the last one, and the request ends
-with its last part.
+There is no CID and no queue in it, so a completion belongs to the oldest request in flight of the same place, direction and length. One
+that is shorter completes a part (``blk_update_request``): the request goes on behind it, and ends with its last part. A flush has no place.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -36,14 +36,16 @@ class Request(NamedTuple):
     error: int = 0
 
 
-class _InFlight(NamedTuple):
-    """A request that was issued. ``sector``, ``sectors``: as issued; ``left``: sectors that are not completed; ``failed``: of its parts."""
+@dataclass
+class _Open:
+    """A request in flight. ``left``: sectors that are not completed; ``parted_ns``: when the last part was, if any."""
 
-    ns: int
+    began_ns: int
     sector: int
     sectors: int
     left: int
     failed: bool = False
+    parted_ns: int | None = None
 
 
 class RequestPairing:
@@ -51,7 +53,7 @@ class RequestPairing:
 
     def __init__(self, lba_bytes: int = SECTOR, instant_u_ns: int = 1) -> None:
         self._lba, self._u_ns = lba_bytes, instant_u_ns
-        self._open: defaultdict[tuple[str, int], deque[_InFlight]] = defaultdict(deque)
+        self._open: defaultdict[tuple[str, int], deque[_Open]] = defaultdict(deque)
         self.unstarted = 0
         self.failed = 0
         self.parts = 0
@@ -69,31 +71,36 @@ class RequestPairing:
         for event in events:
             key = (event.what, 0 if event.what == "sync" else event.sector)
             if event.action == ISSUE:
-                self._open[key].append(_InFlight(event.ns, event.sector, event.sectors, event.sectors))
+                self._open[key].append(_Open(event.ns, event.sector, event.sectors, event.sectors))
                 continue
             waiting = self._open.get(key)
             if not waiting:
                 self.unstarted += event.action == COMPLETE
                 continue
             if event.action == REQUEUE:
-                waiting.pop()
+                again = waiting.pop()
+                if again.parted_ns is not None:  # what was done before was a command of its own
+                    rows.append(self._row(event.what, again, again.sectors - again.left, again.parted_ns))
             else:
-                request = waiting.popleft()
-                failed = request.failed or event.error != 0
-                if 0 < event.sectors < request.left:
-                    rest = request._replace(left=request.left - event.sectors, failed=failed)
-                    self._open[event.what, event.sector + event.sectors].appendleft(rest)
-                    self.parts += 1
+                request = next((each for each in waiting if each.left == event.sectors), waiting[0])
+                waiting.remove(request)
+                request.failed |= event.error != 0
+                if event.what == "sync" or not 0 < event.sectors < request.left:
+                    rows.append(self._row(event.what, request, request.sectors, event.ns))
                 else:
-                    self.failed += failed
-                    place = request.sector * SECTOR // self._lba, request.sectors * SECTOR // self._lba
-                    if event.what == "sync":
-                        place = 0, 0
-                    rows.append((request.ns, event.ns, io(_NAMES[event.what]), *place, _FAILED if failed else 0))
+                    self.parts += 1
+                    request.left -= event.sectors
+                    request.parted_ns = event.ns
+                    self._open[event.what, event.sector + event.sectors].appendleft(request)
             if not waiting:
                 del self._open[key]
         self.total += len(rows)
         return HostCommands(_table(rows, self._u_ns), source=SeenBy.BLKTRACE)
+
+    def _row(self, what: str, request: _Open, sectors: int, ended_ns: int) -> tuple[int, int, int, int, int, int]:
+        self.failed += request.failed
+        place = (0, 0) if what == "sync" else (request.sector * SECTOR // self._lba, sectors * SECTOR // self._lba)
+        return request.began_ns, ended_ns, io(_NAMES[what]), *place, _FAILED if request.failed else 0
 
     def notes(self) -> list[str]:
         """What a reader of all the commands must know, each a sentence."""

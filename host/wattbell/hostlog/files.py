@@ -70,6 +70,10 @@ def _text(path: Path) -> Path:
         raise CaptureError(f"{path} is blktrace's own file; make text of it: blkparse -i {path} > trace.txt")
     if head[:2] == b"\x1f\x8b":
         raise CaptureError(f"{path} is compressed; unpack it first (gunzip).")
+    if head[:2] in (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"):
+        raise CaptureError(f"{path} is compressed by fio (log_store_compressed); unpack it: fio --inflate-log={path} > {path.stem}.")
+    if head.lstrip()[:1] == b"{":
+        raise CaptureError(f"{path} is JSON, not a log of commands. If fio printed it, give it as --fio.")
     return path
 
 

@@ -1,9 +1,12 @@
 """fio's logs of every I/O (``write_lat_log``): when it was completed, how long it took, direction, size, offset.
 
-``6537, 54142520, 0, 4096, 34648064, 0``: ms, ns, direction (0 read, 1 write, 2 trim), bytes, offset with ``log_offset=1``, priority (fio
-HOWTO, "Log file formats"). The ms count from the start of the job; with ``log_alternate_epoch`` they are those of a clock, and a log that
-fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so that an instant is good to 1 ms; the time an I/O took is good to ns, but
-it is the program's: from before its submission to after it was reaped.
+``6537, 54142520, 0, 4096, 34648064, 0``: ms, ns, direction (0 read, 1 write, 2 trim), bytes, offset with ``log_offset=1``, priority, time
+of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job; with ``log_alternate_epoch``
+(``log_unix_epoch``) they are those of a clock, and a log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so that an
+instant is good to 1 ms; the time an I/O took is good to ns, but it is the program's: from before its submission to after it was reaped.
+
+A log of bandwidth or of IOPS has the same lines. Its name alone tells it: ``NAME_lat.N.log``, N the number of the job, and behind it
+the host of a server (``fio --client``; fio's client.c).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,42 +31,114 @@ from .lines import numbered, shown, whole
 from .target import Target
 
 INSTANT_U_NS = 1_000_000
+OWN_BEGIN = "fio"
+"""``clock`` of a log whose ms count from the start of its own job."""
 _DIRECTIONS = ("read", "write", "dsm")
 _QUEUE = 1
 _LOGS = "commands"
-_OTHER = re.compile(r"_(bw|iops|slat)(\.\d+)?\.log$")
-_ROW = re.compile(r"\s*\d+\s*,\s*\d+\s*,\s*[0-3]\s*,\s*\d+\s*(,[\s0-9a-fx/]+)*$")
+_NAME = re.compile(
+    r"(?P<prefix>.+?)_(?P<what>bw|iops|slat|clat_hist|hist|clat|lat)(?:\.(?P<number>\d{1,9}))?\.log(?:\.(?P<host>.+))?", re.S
+)
+_WORD = re.compile(r"(?:^|[^a-z])(bw|bandwidth|iops|slat|hist|clat|latency|latencies|lat)(?=[^a-z]|$)", re.IGNORECASE)
+_SHORT = {"bandwidth": "bw", "latency": "lat", "latencies": "lat"}
+_MEANING = {"bw": "bw (KiB/s)", "iops": "iops", "slat": "slat (submissions)", "hist": "hist (histograms)"}
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]+")
+_MOST_MS = 1 << 43
 _MOST_NS = 1 << 55
 _MOST = (1 << 63) - 1
+_UNIX_MS = 10**12
+"""ms since 1970 in September 2001; a job of fio that runs for 30 years there is none."""
+_BACK_MS = 2
+"""Within a job the times of a log do not fall, but for what two threads of it write."""
+
+
+@dataclass(frozen=True)
+class FioLogName:
+    """What the name of a log says. ``what``: lat, clat, slat, bw, iops, hist, or empty where it says nothing. ``number``: of the job, from
+    1. ``host``: of the server that ran it."""
+
+    prefix: str
+    what: str
+    number: int | None = None
+    host: str | None = None
+
+
+def name_of(path: Path) -> FioLogName:
+    """The name of a log, in parts; one that was changed still tells what it is of, if a word of it does."""
+    if found := _NAME.fullmatch(path.name):
+        what = found["what"].replace("clat_hist", "hist")
+        return FioLogName(found["prefix"], what, int(found["number"]) if found["number"] else None, found["host"])
+    words = [_SHORT.get(word.lower(), word.lower()) for word in _WORD.findall(path.name)]
+    # what is no latency decides: a name with two of them tells nothing else
+    other = next((word for word in words if word in _MEANING), "")
+    return FioLogName(path.name, other or (words[-1] if words else ""))
 
 
 def matches(lines: Iterable[str]) -> bool:
-    """Whether a text begins like a log of fio's."""
+    """Whether a text begins like a log of fio's, of any kind."""
     first = next((line for line in lines if line.strip()), "")
-    return bool(_ROW.match(first))
+    fields = [field.strip() for field in first.split(",")]
+    if len(fields) < 4 or not all(map(_NUMBER.fullmatch, fields)):
+        return False
+    return (len(fields) <= 7 and fields[2] in "0123" and len(fields[2]) == 1) or _is_of_maxima(fields) or _is_of_bins(fields)
+
+
+def _is_of_maxima(fields: list[str]) -> bool:
+    """ms, mean, maximum, direction, 0: ``log_window_value=both``."""
+    return 6 <= len(fields) <= 8 and fields[3] in ("0", "1", "2") and fields[4] == "0"
+
+
+def _is_of_bins(fields: list[str]) -> bool:
+    """ms, direction, bytes, count of each bin."""
+    return len(fields) > 16 and fields[1] in ("0", "1", "2")
+
+
+def _must_be_latencies(path: Path, first: list[str]) -> FioLogName:
+    name = name_of(path)
+    what = "hist" if _is_of_bins(first) else name.what
+    if what in _MEANING:
+        raise CaptureError(
+            f"{path} is fio's log of {_MEANING[what]}, which has no latency of an I/O. Leave it out; the log with _lat has them."
+        )
+    if _is_of_maxima(first):
+        raise CaptureError(f"{path}: fio averaged this log (log_avg_msec, log_window_value=both); without them there is a line an I/O.")
+    if not what:
+        raise CaptureError(
+            f"{path}: its name does not say which of fio's logs it is, and those of latency and of bandwidth look alike. Give it the name "
+            "that fio gave it, such as run_lat.1.log."
+        )
+    return name
 
 
 def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
-    """The I/Os of a ``_lat`` or ``_clat`` log, in ns since the job began, or of the clock that fio was told. CaptureError with the line."""
-    if other := _OTHER.search(path.name):
-        raise CaptureError(f"{path} is fio's log of {other[1]}, which has no I/O of its own: give the one with _lat.")
+    """The I/Os of a ``_lat`` or ``_clat`` log, in ns: of the time of day (``clock`` utc) where it has that; else since the job began, or of
+    the clock that fio was told (:data:`OWN_BEGIN`). CaptureError with the line."""
     rows: list[tuple[int, int, int, int, int]] = []
-    width, hexadecimal = 0, False
+    width, hexadecimal, name = 0, False, FioLogName("", "")
+    latest_ms = 0
     for number, line in numbered(path):
         where = f"{path}, line {number}"
         if not line.strip():
             continue
         fields = [field.strip() for field in line.split(",")]
+        if not width:
+            name = _must_be_latencies(path, fields)
         width = width or len(fields)
         if len(fields) != width or not 4 <= len(fields) <= 7:
             raise CaptureError(
                 f"{where}: {len(fields)} fields of {width if width > 3 else '4 to 7'}; is it fio's log, is it cut? {shown(line)}"
             )
-        ms, value, direction, size = (
-            whole(field, where, most) for field, most in zip(fields, (_MOST_NS // 1_000_000, _MOST_NS, 3, 1 << 40))
-        )
+        ms, value, direction, size = (whole(field, where, most) for field, most in zip(fields, (_MOST_MS, _MOST_NS, 3, 1 << 40)))
         if size == 0 and direction < len(_DIRECTIONS):
             raise CaptureError(f"{where}: a size of 0: fio averaged this log (log_avg_msec); without it there is a line an I/O.")
+        if rows and (ms < _UNIX_MS) != (latest_ms < _UNIX_MS):
+            raise CaptureError(f"{where}: from here on the times are of another clock; give a log of one run of fio.")
+        if ms + _BACK_MS < latest_ms < _UNIX_MS:
+            raise CaptureError(
+                f"{where}: the times begin again, so the logs of several jobs stand behind one another (per_job_logs=0, or fio ran again), "
+                "each from its own begin. Let fio write the time of day: log_unix_epoch=1."
+            )
+        latest_ms = max(latest_ms, ms)
         hexadecimal |= width == 5 and not fields[4].isdigit()
         offset = whole(fields[4], where, _MOST) if width >= 6 or (width == 5 and not hexadecimal) else 0
         if direction < len(_DIRECTIONS):
@@ -70,12 +146,17 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
     if not rows:
         raise CaptureError(f"{path}: there is no I/O in it.")
     values = np.array(rows, np.int64)
+    if len(values) > 1 and (values[:, 1] == 1).all():
+        raise CaptureError(f"{path}: every I/O took 1 ns, so this is fio's log of iops. Leave it out; the log with _lat has latencies.")
+    # without log_offset the fifth field is the priority: 1 for the highest class, else 0
+    no_offsets = hexadecimal or width == 4 or not (values[:, 4] > 1).any()
     notes = [
         "fio's logs have no CID, queue or status, and its instants are whole milliseconds; flushes and admin commands are not in them."
     ]
-    if hexadecimal or width == 4 or not values[:, 4].any():
+    if no_offsets:
+        values[:, 4] = 0
         notes.append("the log has no offsets (log_offset=1): every address is 0")
-    if path.name.endswith(".log") and "_clat" in path.name:
+    if name.what == "clat":
         notes.append("a _clat log: the time of each I/O begins after its submission (a _lat log has all of it)")
     # fio adds whole milliseconds since the start of the job to the start in whole milliseconds: 0 to 2 ms early
     done = values[:, 0] + INSTANT_U_NS
@@ -87,7 +168,8 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
         "slba": (values[:, 4] // lba_bytes).astype(np.uint64),
         "blocks": (values[:, 3] // lba_bytes).astype(np.uint32),
     }
-    return HostCommands(command_table(columns, SeenBy.FIO_LOG, INSTANT_U_NS), source=SeenBy.FIO_LOG, notes=notes, clock="fio")
+    clock = "utc" if latest_ms >= _UNIX_MS else OWN_BEGIN
+    return HostCommands(command_table(columns, SeenBy.FIO_LOG, INSTANT_U_NS), source=SeenBy.FIO_LOG, notes=notes, clock=clock)
 
 
 class FioLog:

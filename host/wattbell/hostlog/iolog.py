@@ -26,6 +26,8 @@ SCHEMA = {"t_us": pl.Int64, "action": pl.String, "offset": pl.Int64, "length": p
 IO_ACTIONS = ("read", "write", "trim", "sync", "datasync")
 _FILE_ACTIONS = ("add", "open", "close")
 _LIMIT = 1 << 62
+OWN_ZERO = "iolog"
+"""``clock`` of an iolog, whose times count from its own first entry."""
 NOT_KNOWN_NS = (1 << 32) - 1
 """``instant_u_ns`` of a completion of which only the start is known."""
 
@@ -120,7 +122,7 @@ def read_iolog_commands(path: Path, lba_bytes: int = 512) -> HostCommands:
     notes = [
         "fio's iolog says when an I/O was started, not when it was completed: there are counts and bytes, and no latency or queue depth."
     ]
-    return HostCommands(command_table(columns, SeenBy.FIO_LOG, NOT_KNOWN_NS), source=SeenBy.FIO_LOG, notes=notes, clock="fio")
+    return HostCommands(command_table(columns, SeenBy.FIO_LOG, NOT_KNOWN_NS), source=SeenBy.FIO_LOG, notes=notes, clock=OWN_ZERO)
 
 
 def matches(lines: Iterable[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from wattbell_spec.wire import EventType, Kind, MarkerSource
 
 from ..capture import CaptureWriter
-from ..capture.hostcommands import HostCommands, PlacedCommands
+from ..capture.hostcommands import PlacedCommands
 from ..capture.identify import Drive, Namespace
 from ..capture.memory import keep_freed_memory
 from ..clocks.map import ClockMap
@@ -23,8 +23,9 @@ from ..wire.decode import Gap
 from .accuracy import accuracy_of
 from .align import Align, Aligned, align
 from .fiophases import FioRun, HostPhase, read_fio
+from .hostlogs import HostLog, host_log, settled, without_repeats
 from .identity import read_identity
-from .load import Load, load_of_fio, load_of_log
+from .load import Load, load_of_fio, load_of_log, together
 
 _MISSING = "missing in the file"
 _DEFAULT_LBA = 512
@@ -58,12 +59,13 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Host:
-    """What the host's files say. ``fio_names``: of the copies in the capture."""
+    """What the host's files say. ``fio_names``: of the copies in the capture. ``notes``: what became of the logs."""
 
     fio: FioRun | None
     fio_names: list[str]
-    logs: list[tuple[Path, HostCommands]]
+    logs: list[HostLog]
     drive: Drive | None
+    notes: list[str]
 
 
 def import_files(order: Order, out: Path, *, overwrite: bool = False, say: Callable[[str], None] = lambda _: None) -> Imported:
@@ -78,15 +80,17 @@ def import_files(order: Order, out: Path, *, overwrite: bool = False, say: Calla
     kind, waveform = open_files(order.waveform, order.options, order.format)
     say("aligning the clocks")
     loads = _loads(host)
-    maps = {load.clock: align(waveform, load, order.align) for load in _best(loads)}
+    maps = {load.clock: align(waveform, load, order.align) for load in together(loads)}
     _must_overlap(waveform, loads, maps)
+    logs, notes = without_repeats(host.logs, maps)
+    host = replace(host, logs=logs, notes=[*host.notes, *notes])
     writing = _Writing(order, host, waveform, maps, kind.title)
     writing.write(out, overwrite, say)
     return Imported(kind.title, waveform.about.instrument, list(maps.values()), _log_notes(host))
 
 
 def _log_notes(host: _Host) -> list[str]:
-    return [f"{path.name}: {note}" for path, log in host.logs for note in log.notes]
+    return [f"{log.path.name}: {note}" for log in host.logs for note in log.commands.notes]
 
 
 def _read_host(order: Order) -> _Host:
@@ -94,27 +98,19 @@ def _read_host(order: Order) -> _Host:
     sizes = [space["lba_size_bytes"] for space in (drive or {}).get("namespaces", []) if space["lba_size_bytes"]]
     lba = order.lba_size_bytes or (sizes[0] if sizes else _DEFAULT_LBA)
     names = ["fio.json"] if len(order.fio) == 1 else [f"fio-{number}.json" for number, _ in enumerate(order.fio, 1)]
-    fio = read_fio(order.fio, names) if order.fio else None
-    logs = [(path, read_log(path, lba)) for path in order.logs]
+    fio = read_fio(order.fio, names, logs=bool(order.logs)) if order.fio else None
+    logs, notes = settled([host_log(path, read_log(path, lba)) for path in order.logs], fio)
     if order.lba_size_bytes and not sizes:
         spaces: list[Namespace] = [{"nsid": 1, "lba_size_bytes": order.lba_size_bytes}]
         drive = {**(drive or {"source": "--lba-size", "power_states": []}), "namespaces": spaces}
-    return _Host(fio, names, logs, drive)
+    return _Host(fio, names, logs, drive, notes)
 
 
 def _loads(host: _Host) -> list[Load]:
-    found = [load_of_log(log, path.name) for path, log in host.logs]
+    found = [load_of_log(log.commands, log.path.name) for log in host.logs]
     loads = [load for load in found if load is not None]
-    return [*loads, load_of_fio(host.fio)] if host.fio is not None else loads
-
-
-def _best(loads: Sequence[Load]) -> list[Load]:
-    """For each clock the load whose edges are known best."""
-    best: dict[str, Load] = {}
-    for load in loads:
-        if load.clock not in best or load.edge_u_ns < best[load.clock].edge_u_ns:
-            best[load.clock] = load
-    return list(best.values())
+    # fio's JSON has all of its jobs, a log the I/Os of one
+    return [load_of_fio(host.fio), *loads] if host.fio is not None else loads
 
 
 def _must_overlap(waveform: Waveform, loads: Sequence[Load], maps: dict[str, Aligned]) -> None:
@@ -193,7 +189,7 @@ class _Writing:
             "interval_s": about.interval_s,
             "alignments": [aligned.to_json() for aligned in self.maps.values()],
         }
-        of_logs = [self.maps[log.clock].clock.bound_s for _, log in self.host.logs if log.clock in self.maps]
+        of_logs = [self.maps[log.commands.clock].clock.bound_s for log in self.host.logs if log.commands.clock in self.maps]
         if of_logs:
             found["alignment_u_s"] = max(of_logs) + about.grid_s
         return found
@@ -209,7 +205,7 @@ class _Writing:
             notes.append("fio tells the edges of its jobs in whole milliseconds: each is within 1.5 ms, besides the clocks' alignment")
         if not self.host.logs:
             notes.append("no log of commands was imported: nothing is known of single commands")
-        return notes + _log_notes(self.host)
+        return notes + self.host.notes + _log_notes(self.host)
 
     def _rail(self, writer: CaptureWriter) -> None:
         about = self.waveform.about
@@ -246,7 +242,7 @@ class _Writing:
         """Write the commands; returns (tick, value, limit of its error in s) of the markers in the logs."""
         markers: list[tuple[int, int, float]] = []
         parts: list[PlacedCommands] = []
-        for _, log in self.host.logs:
+        for log in (each.commands for each in self.host.logs):
             aligned = self.maps.get(log.clock)
             if aligned is None:  # a log without commands
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ class Load:
     edge_u_ns: int
     clock: str
     what: str
+    is_whole: bool = False
+    """Whether it has all of the work of its clock, and no other of that clock adds to it."""
 
     @property
     def first_ns(self) -> int:
@@ -55,7 +58,31 @@ class Load:
 def load_of_fio(run: FioRun) -> Load:
     """The phases of fio's JSON."""
     windows = np.array([(phase.first_ns, phase.last_ns) for phase in run.phases], np.int64)
-    return Load(windows, max(phase.edge_u_ns for phase in run.phases), run.clock, "fio's JSON")
+    return Load(windows, max(phase.edge_u_ns for phase in run.phases), run.clock, "fio's JSON", is_whole=True)
+
+
+def together(loads: Sequence[Load]) -> list[Load]:
+    """One load a clock: fio's JSON where there is one, since it has all of fio's jobs; else the times of all logs of that clock."""
+    found: dict[str, Load] = {}
+    for load in loads:
+        known = found.get(load.clock)
+        if known is None:
+            found[load.clock] = load
+        elif not known.is_whole:
+            windows = _joined(np.concatenate((known.windows, load.windows)))
+            found[load.clock] = Load(windows, max(known.edge_u_ns, load.edge_u_ns), load.clock, f"{known.what}, {load.what}")
+    return list(found.values())
+
+
+def _joined(windows: Int64) -> Int64:
+    """In order, those that overlap as one."""
+    out: list[list[int]] = []
+    for first, last in sorted(windows.tolist()):
+        if out and first - out[-1][1] < REST_NS:
+            out[-1][1] = max(out[-1][1], last)
+        else:
+            out.append([first, last])
+    return np.array(out, np.int64)
 
 
 def load_of_log(log: HostCommands, name: str) -> Load | None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from ..errors import CaptureError
+from .fiotext import documents
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Nanoseconds = Annotated[float, Meta(ge=0, le=1e18)]
 Rate = Annotated[float, Meta(ge=0, le=1e15)]
 Option = str | int | float | None
+_ALL_CLIENTS = "All clients"
+"""Name of the entry that ``fio --client`` adds behind the others: their sum."""
+_ELAPSED_U_MS = 1000
+"""fio says in whole seconds for how long it has been running."""
 
 
 class Latency(msgspec.Struct):
@@ -39,7 +46,9 @@ class Direction(msgspec.Struct):
 class Job(msgspec.Struct):
     """One entry of ``jobs`` in fio's JSON, as far as it is used. ``options``: the global options are put under its own. ``job_start``: ms,
     rounded down, of the clock ``job_start_clock_id`` (0: UTC); the end of a ramp time; None before fio 3.36. ``runtime_ms``: whole
-    milliseconds since it began to issue I/O until the last was over; 0 where fio does not say."""
+    milliseconds since it began to issue I/O until the last was over; 0 where fio does not say; the sum over the jobs of an entry of
+    ``group_reporting``. ``mixed``: the sum of the directions (``unified_rw_reporting``), mostly in place of them. ``error``: errno with
+    which the job ended, or the first that it went on after. ``hostname``: of the server that ran it, with ``fio --client``."""
 
     jobname: str = ""
     groupid: int = 0
@@ -50,34 +59,142 @@ class Job(msgspec.Struct):
     write: Direction | None = None
     trim: Direction | None = None
     sync: Direction | None = None
+    mixed: Direction | None = None
+    error: int = 0
+    elapsed: int = 0
+    hostname: str | None = None
 
     def option(self, name: str, default: str) -> str:
         """A fio option, as text."""
         return str((self.options or {}).get(name, default))
 
+    def is_set(self, name: str) -> bool:
+        """Whether an option that is yes or no is given and yes; without a value fio prints it as empty."""
+        return self.option(name, "0").strip() not in ("0", "false", "no", "None")
+
+    @property
+    def sides(self) -> list[Direction]:
+        """Every byte and I/O of data once: the directions, or their sum where fio gives only that."""
+        told = [side for side in (self.read, self.write, self.trim) if side is not None]
+        return told or ([self.mixed] if self.mixed is not None else [])
+
+    @property
+    def is_unified(self) -> bool:
+        """Whether fio gives the sum of the directions alone (``unified_rw_reporting=1``)."""
+        return self.mixed is not None and not (self.read or self.write or self.trim)
+
+    @property
+    def ran_ms(self) -> int:
+        """How long it did I/O; 0 for a job without. Its directions run together, but reads that verify what was written run behind it."""
+        each = [side.runtime for side in self.sides]
+        longest = max(each, default=0)
+        verifies = self.option("verify", "0").strip() not in ("0", "")
+        return max(longest, min(self.runtime_ms, sum(each))) if verifies and not self.is_set("group_reporting") else longest
+
+    @property
+    def data(self) -> list[Direction]:
+        """What it read and wrote; with trims in it where fio gives only the sum (:attr:`is_unified`)."""
+        told = [side for side in (self.read, self.write) if side is not None]
+        return [self.mixed] if self.is_unified and self.mixed is not None else told
+
+    @property
+    def failure(self) -> str:
+        """Why its figures are void, as a clause; empty where the job ended without an error."""
+        if not self.error:
+            return ""
+        meaning = os.strerror(self.error) if 0 < self.error < 1 << 15 else "no errno"
+        return f"fio's job {self.jobname} had error {self.error} ({meaning})"
+
+
+@dataclass(frozen=True)
+class FioProcess:
+    """What one process of fio says at its end. ``jobs``: its entries, in the order of their threads. ``interim``: earlier reports of the
+    same process in the file (``--status-interval``), which this one includes. ``cut``: whether a later report breaks off."""
+
+    jobs: list[Job]
+    interim: int = 0
+    cut: bool = False
+    ended_ms: int = field(default=0, compare=False)
+
 
 class _File(msgspec.Struct):
     jobs: list[Job]
     common: dict[str, Option] | None = msgspec.field(name="global options", default=None)
+    timestamp_ms: Count = 0
 
 
-def load_jobs(path: Path) -> list[Job]:
-    """Jobs of a fio JSON file, text before the first brace (warnings of fio) skipped.
+class _ClientFile(msgspec.Struct):
+    jobs: list[Job] = msgspec.field(name="client_stats")
+    common: list[dict[str, Option]] | dict[str, Option] | None = msgspec.field(name="global options", default=None)
+    timestamp_ms: Count = 0
+
+
+def load_processes(path: Path) -> list[FioProcess]:
+    """The processes of fio whose JSON is in a file, each by its last report. Text around the JSON is passed over.
 
     CaptureError, with the file and the key, when it is something else.
     """
+    there = documents(path)
+    found: list[FioProcess] = []
+    for document in there.found:
+        new = _process(path, document)
+        if found and _goes_on(found[-1], new):
+            found[-1] = FioProcess(new.jobs, found[-1].interim + 1, ended_ms=new.ended_ms)
+        else:
+            found.append(new)
+    if there.cut:
+        last = found[-1]
+        found[-1] = FioProcess(last.jobs, last.interim, cut=True, ended_ms=last.ended_ms)
+    return found
+
+
+def load_jobs(path: Path) -> list[Job]:
+    """The jobs of all processes of fio in a file, as :func:`load_processes` gives them."""
+    return [job for process in load_processes(path) for job in process.jobs]
+
+
+def _process(path: Path, document: dict[str, Any]) -> FioProcess:
+    kind: type[_File] | type[_ClientFile] = _File if "jobs" in document else _ClientFile
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
-    start = max(content.find(b"{"), 0)
-    try:
-        file = msgspec.json.decode(content[start:].decode("utf-8", "replace"), type=_File)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise CaptureError(f"{path} is not fio JSON ({error}); run fio with --output-format=json.") from None
-    for job in file.jobs:
-        job.options = {**(file.common or {}), **(job.options or {})}
-    return file.jobs
+        file = msgspec.convert(document, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise CaptureError(f"{path} is not fio JSON ({error}); is it as fio printed it?") from None
+    jobs = file.jobs
+    if isinstance(file, _ClientFile) and len(jobs) > 1 and jobs[-1].jobname == _ALL_CLIENTS:
+        jobs = jobs[:-1]
+    for job in jobs:
+        job.options = {**_common(file.common, job.hostname), **(job.options or {})}
+    return FioProcess(jobs, ended_ms=file.timestamp_ms)
+
+
+def _common(options: list[dict[str, Option]] | dict[str, Option] | None, host: str | None) -> dict[str, Option]:
+    """The global options of a job; ``fio --client`` gives those of each server."""
+    if isinstance(options, list):
+        return next((each for each in options if each.get("hostname") == host), {})
+    return options or {}
+
+
+def _goes_on(before: FioProcess, after: FioProcess) -> bool:
+    """Whether ``after`` is a later report of the process that wrote ``before``: the same jobs, none of which began again."""
+    named = [[(job.jobname, job.groupid, job.hostname) for job in each.jobs] for each in (before, after)]
+    if named[0] != named[1] or not before.jobs:
+        return False
+    pairs = list(zip(before.jobs, after.jobs, strict=True))
+    if any(old.job_start for old in before.jobs) and all(not old.job_start or old.job_start == new.job_start for old, new in pairs):
+        return all(_moved(old) <= _moved(new) for old, new in pairs)
+    # fio before 3.36, or a ramp time that ended between the two: then fio notes the begin anew
+    one, other = _began(before), _began(after)
+    return bool(one) and abs(one - other) <= 2 * _ELAPSED_U_MS and other < before.ended_ms - _ELAPSED_U_MS
+
+
+def _moved(job: Job) -> int:
+    return sum(side.total_ios for side in job.sides)
+
+
+def _began(process: FioProcess) -> int:
+    """When the process began, ms, as well as it says; 0 where it does not."""
+    elapsed = max((job.elapsed for job in process.jobs), default=0)
+    return process.ended_ms - 1000 * elapsed if process.ended_ms and elapsed > 0 else 0
 
 
 def inside(workload: Path, name: str, key: str) -> Path | None:

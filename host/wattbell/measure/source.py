@@ -112,9 +112,11 @@ class Source(Instruments):
 
 
 def _fio_bytes(capture: Capture) -> dict[int, int]:
-    """Bytes read and written by group of jobs, by fio's own JSON; empty without one."""
+    """Bytes read and written by group of jobs, by fio's own JSON; empty without one, and without the groups in which a job had an error."""
     path = inside(capture.workload_dir, "fio.json", "fio.json")
+    jobs = load_jobs(path) if path else []
     out: dict[int, int] = {}
-    for job in load_jobs(path) if path else []:
-        out[job.groupid] = out.get(job.groupid, 0) + sum(side.io_bytes for side in (job.read, job.write) if side)
-    return out
+    for job in jobs:
+        out[job.groupid] = out.get(job.groupid, 0) + sum(side.io_bytes for side in job.data)
+    failed = {job.groupid for job in jobs if job.failure}
+    return {group: moved for group, moved in out.items() if group not in failed}

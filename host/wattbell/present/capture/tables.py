@@ -554,7 +554,7 @@ def fio(found: Mapping[str, Any] | None) -> Table:
             str(section["name"]),
             str(row["opcode"]),
             *(count(row[k]) for k in ("wire_count", "fio_count", "wire_bytes", "fio_bytes")),
-            _verdict(row["equal"], "equal", "DIFFERS"),
+            muted("void") if row["equal"] is None else _verdict(row["equal"], "equal", "DIFFERS"),
             NOTHING if row["latency_ok"] is None else _verdict(row["latency_ok"], "≤ fio", "> fio"),
         ]
         for section in (found or {}).get("sections", ())
