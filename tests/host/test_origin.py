@@ -248,6 +248,9 @@ def test_a_command_says_it(made: Made, command: str, number: int, tmp_path: Path
     told = made.call(*words)
     if "--json" in words and command != "results" and made.origin == "measured":
         assert '"virtual": false' in told and '"virtual": true' not in told
+    elif made.origin == "unknown" and "--json" in words and command in ("info", "analyze"):
+        # a document of the capture's own: what is not stated stays absent, or null
+        assert '"virtual": true' not in told and '"virtual": false' not in told
     elif made.origin == "unknown" and command == "results" and words[1] in ("show", "export") and words[-1] != made.folder / "run":
         assert '"virtual": null' in told or '"virtual"' not in told
     elif made.origin != "measured" or "--json" not in words:

@@ -49,8 +49,10 @@ def test_an_idle_time_begins_when_the_rail_is_at_rest(lab: Lab, tmp_path: Path) 
     assert seen["settled"] and 28 <= seen["after_s"] <= 45
     assert seen["mean_w"] == pytest.approx(0.5, rel=1e-3) and seen["range_w"] < 0.01
     assert (settle["kind"], settle["measured"], idle["kind"]) == ("precondition", False, "idle")
-    (note,) = scored(lab, tmp_path).notes
+    notes = scored(lab, tmp_path).notes
+    note = notes[0]  # on a busy computer others may follow
     assert note.startswith("at rest before the idle time: 500.0 mW") and "over 10 s" in note
+    assert not any("NO SCORE" in other for other in notes)
 
 
 def test_a_drive_that_never_rests_is_measured_and_said_to_be_restless(lab: Lab, tmp_path: Path) -> None:

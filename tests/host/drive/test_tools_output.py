@@ -37,7 +37,7 @@ def test_power_states_of_nvme_cli() -> None:
 def test_power_states_of_nvme_cli_before_2_6_and_of_a_drive_with_odd_bytes_in_its_name() -> None:
     """``flags`` (NOPS is bit 1) in place of the two words, and control characters as they are (linux-nvme/nvme-cli#1598)."""
     assert power_states('{"sn": "S\x01\x02", "mn": "x", "psds": [{"flags": 0}, {"flags": 1}, {"flags": 3}, {"flags": 2}]}') == [
-        False, False, True, True
+        (True, 0.0, 0.0), (True, 0.0, 0.0), (False, 0.0, 0.0), (False, 0.0, 0.0)
     ]  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def test_workers_with_other_software_are_refused() -> None:
 
 def test_without_dask_the_error_names_the_extra_and_the_way_without_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"wattbell\[cluster\].*--workers 0"):
+    with pytest.raises(UsageError, match=r"\[cluster\].*--workers 0"):
         analyse_all(captures_below([folder]))
     assert len(analyse_all(captures_below([folder]), workers=0)) == 4
 

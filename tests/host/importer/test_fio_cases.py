@@ -58,7 +58,7 @@ def test_one_phase_of_300_mib(run: Run, case: str) -> None:
     joules(result)
     (account,) = result["fio_account"]
     assert account["mb_per_s"]["value"] == pytest.approx(300 * MIB / 3 / 1e6, rel=1e-3)
-    assert account["mb_per_s_per_w"]["value"] == pytest.approx(300 * MIB / 1e6 / 9.9, rel=3e-3)
+    assert account["mb_per_j"]["value"] == pytest.approx(300 * MIB / 1e6 / 9.9, rel=3e-3)
 
 
 def test_two_processes_at_once(run: Run) -> None:
@@ -67,7 +67,7 @@ def test_two_processes_at_once(run: Run) -> None:
     joules(result)
     (account,) = result["fio_account"]
     assert account["mb_per_s"]["value"] == pytest.approx(104.8576, rel=1e-3)
-    assert account["mb_per_s_per_w"]["value"] == pytest.approx(31.775, rel=3e-3)
+    assert account["mb_per_j"]["value"] == pytest.approx(31.775, rel=3e-3)
 
 
 def test_two_processes_at_once_against_the_kernels_log(run: Run) -> None:
@@ -81,7 +81,7 @@ def test_a_job_with_an_error_has_power_and_no_figures_of_fios(run: Run) -> None:
     result = run("fio-error5", ["fio.json"])
     joules(result)
     (account,) = result["fio_account"]
-    for name in ("mb_per_s", "iops", "mean_latency_s", "mb_per_s_per_w", "iops_per_w", "j_per_gb"):
+    for name in ("mb_per_s", "iops", "mean_latency_s", "mb_per_j", "iops_per_w", "j_per_gb"):
         assert account[name]["value"] is None, name
     assert [warning for warning in result["warnings"] if "error 5 (Input/output error)" in warning and "void" in warning]
 

@@ -302,7 +302,7 @@ def test_a_job_with_an_error_has_no_account(tmp_path: Path) -> None:
     path = written(tmp_path / "f.json", together)
     failed, whole = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path])["fio_account"]
     assert failed["name"] == "a + b" and "error 5" in failed["void"]
-    assert [failed[name]["value"] for name in ("mb_per_s", "iops", "mean_latency_s", "mb_per_s_per_w", "j_per_gb")] == [None] * 5
+    assert [failed[name]["value"] for name in ("mb_per_s", "iops", "mean_latency_s", "mb_per_j", "j_per_gb")] == [None] * 5
     assert "void" not in whole and whole["iops"]["value"] == pytest.approx(1000, rel=2e-3)
 
 

@@ -99,9 +99,9 @@ def test_each_window_has_the_uncertainty_of_its_ranges(tmp_path: Path, kill: boo
     assert abs(rest.value - VOLTS * TRUE_A[REST]) <= rest.u
     work = figures(2 * PERIOD - WORKS + 100, 2 * PERIOD - 100)["mean_w"]
     assert work.u == pytest.approx(share_u(0, 1), rel=0.02)
-    both = figures(PERIOD, 4 * PERIOD)
+    both = figures(PERIOD, 5 * PERIOD)  # a period in each quarter: steady
     truth = VOLTS * (TRUE_A[REST] * (PERIOD - WORKS) + TRUE_A[WORK] * WORKS) / PERIOD
-    settling = 6 * 4 / (3 * PERIOD) * VOLTS * (TRUE_A[WORK] * OFF[WORK] - TRUE_A[REST] * OFF[REST])
+    settling = 8 * 4 / (4 * PERIOD) * VOLTS * (TRUE_A[WORK] * OFF[WORK] - TRUE_A[REST] * OFF[REST])
     assert both["mean_w"].u == pytest.approx(math.hypot(share_u(PERIOD - WORKS, WORKS), settling), rel=0.02)
     assert abs(both["mean_w"].value - truth) <= both["mean_w"].u
     of_changes = rail.energy((PERIOD + 50) * INTERVAL, (4 * PERIOD + 50) * INTERVAL).edge_u_j

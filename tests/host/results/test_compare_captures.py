@@ -96,7 +96,7 @@ def test_it_is_printed_with_names_as_they_stand(captures: tuple[Path, Path], wat
     assert f"A: unknown drive #1 (model) ({captures[0]})" in text.replace("\n", ""), "captures of one drive are told apart"
     assert MARKUP in text and "Energy of one command, B against A" in text
     (line,) = [line for line in text.splitlines() if "read 4 KiB  " in line and "µJ" in line and " 149." in line]
-    shown = r"  read 4 KiB\s+149.\d+\(\d+\) µJ\s+179.\d+\(\d+\) µJ\s+\+29.99\(\d+\) µJ\s+1.20\d+\(\d+\)\s+> 0.\d+ %\s*"
+    shown = r"  read 4 KiB\s+149.\d+\(\d+\) µJ\s+179.\d+\(\d+\) µJ\s+\+30.00\(\d+\) µJ\s+1.20\d+\(\d+\)\s+> 0.\d+ %\s*"
     assert re.fullmatch(shown, line), line
     assert "higher" not in text and "lower" not in text, "one run of each: no verdict"
     assert "No verdicts: how far the runs of one drive differ is told by 3 runs of each side, and A has 1 and B has 1." in text

@@ -145,7 +145,7 @@ RESULTS: dict[str, Any] = {
 }
 
 SHOWN = """\
-s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
+s  DISK 1  1 000 GB  MODEL: virtual drive and rig  SCALED x 0.5: not the published test
 
 Bursts  full drive  scaled x 0.5
             MB/s         IOPS            W        MB/J   mean latency          energy
@@ -225,7 +225,7 @@ NOTE = """\
 not printed below the fifth digit. How far off another run would be is not in it.
 """
 SUMMARY = f"""\
-s  DISK 1  1 000 GB  virtual drive and rig  SCALED x 0.5: not the published test
+s  DISK 1  1 000 GB  MODEL: virtual drive and rig  SCALED x 0.5: not the published test
 test     drive                    rate           power     bytes per joule
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 Bursts   full          123.46(50) MB/s   12.300(10) mW   49.38(20)! MB/s/W   rounds run 7.0000
@@ -237,13 +237,13 @@ Replay   test-data      300.0(10) MB/s                                       mea
 Rounds   other       100 000(100) IOPS                                       n 20 000 IOPS; rounds run 7.0000
 Idle     full                             12.30(10) µW
 
-DISK 1: power states, declared and measured
+DISK 1 (model): power states, declared and measured
 state           declared       measured   verdict
 ─────────────────────────────────────────────────────────────────────────────────────────────
 PS 3    MP       30.0 mW   30.00(10) mW   undecided ×1.00
         ENLAT    5.00 ms      5.1000 ms   not measured ×1.02, measured without an uncertainty
         EXLAT    10.0 ms    12.0(10) ms   fail ×1.20
-{NOTE}DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
+{NOTE}DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched
 """
 
 
