@@ -73,7 +73,7 @@ def test_the_results_are_those_of_the_capture(ran: tuple[Path, str]) -> None:
     assert [p["x"]["qd"] for p in tests["random-write"]["points"]] == [1, 2, 4]
     assert [p["x"]["write_share"] for p in tests["mixed-random"]["points"]] == [0.0, 0.5, 1.0]
     readings = {s["reading"] for s in tests["mixed-random"]["scores"]}
-    assert readings == {"mean of ratios", "ratio of means"}
+    assert readings == {"totals", "mean of the points, as SSD reviews"}
 
 
 def test_a_sleeping_drive_takes_its_time(ran: tuple[Path, str]) -> None:

@@ -63,10 +63,18 @@ def test_a_rig_that_stops_is_shown_to_the_end(bench: Bench, tmp_path: Path) -> N
 
 def test_a_rig_that_cannot_be_recorded_is_told_of(bench: Bench, tmp_path: Path) -> None:
     bench.feeder(b"".join(maker.stream(1)))
+    (tmp_path / "file").touch()
+    view = bench.wattbell("view", "FEED1", "--out", str(tmp_path / "file" / "cap"), "--no-browser")
+    out, err = view.communicate()
+    assert view.returncode == 1 and out == ""
+    assert err.count("error:") == 2 and "the reason stands above" in " ".join(err.split()) and "Traceback" not in err
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(bench: Bench, tmp_path: Path) -> None:
+    bench.feeder(b"".join(maker.stream(1)))
     (tmp_path / "cap").mkdir()
     (tmp_path / "cap" / "something").touch()
     view = bench.wattbell("view", "FEED1", "--out", str(tmp_path / "cap"), "--no-browser")
     out, err = view.communicate()
-    assert view.returncode == 1 and out == ""
-    lines = err.strip().splitlines()
-    assert len(lines) == 2 and "choose another" in lines[0] and "the reason stands above" in lines[1]
+    assert view.returncode == 2 and out == "" and "name another folder" in " ".join(err.split())
+    assert [file.name for file in (tmp_path / "cap").iterdir()] == ["something"]
