@@ -9,6 +9,7 @@ mod job;
 mod offsets;
 mod options;
 mod parse;
+mod reading;
 mod stats;
 mod units;
 
@@ -17,6 +18,7 @@ pub use distribution::Distribution;
 pub use iolog::{trace_job, Ask, Entries, Entry};
 pub use job::{Direction, JobFile, JobSpec, Pattern, TraceSpec};
 pub use offsets::{Offsets, Placement, Spread};
-pub use parse::{parse_file, parse_text, FioError, Reading};
+pub use parse::{parse_file, parse_text, FioError};
+pub use reading::Reading;
 pub use stats::{report, JobResult, Samples};
 pub use units::size;

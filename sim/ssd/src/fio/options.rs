@@ -5,7 +5,7 @@ use super::distribution::{distribution, Distribution};
 use super::effectless::{unable, without_effect, UNTOLD};
 use super::job::{JobSpec, Pattern};
 use super::offsets::Zones;
-use super::parse::Reading;
+use super::reading::Reading;
 use super::units::{flag, number, size, time_us};
 
 const SECOND_US: u64 = 1_000_000;

@@ -1,9 +1,9 @@
 //! Reading job files: sections, includes, and errors that name file and line. An option this model does not know is an error:
 //! nothing is silently left out.
 
-use super::expand::{keywords, variables};
 use super::job::JobFile;
 use super::options::{Builder, Refusal};
+use super::reading::Reading;
 use std::path::Path;
 
 /// Why a job file cannot be run: where, and what to do.
@@ -16,28 +16,6 @@ pub struct FioError {
     pub line: usize,
     /// What is wrong.
     pub reason: String,
-}
-
-/// What the reading of a job file depends on besides its text.
-pub struct Reading<'a> {
-    /// Size that percentages refer to.
-    pub drive_bytes: u64,
-    /// Takes jobs that go through the page cache as jobs with `direct=1`.
-    pub as_direct: bool,
-    /// Value of an environment variable.
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
-}
-
-impl Reading<'_> {
-    /// On a drive of so many bytes, with this process's environment.
-    pub fn on(drive_bytes: u64) -> Self {
-        Self { drive_bytes, as_direct: false, variable: &|name| std::env::var(name).ok() }
-    }
-
-    /// A value with its variables and keywords replaced.
-    pub fn expand(&self, text: &str) -> Result<String, String> {
-        keywords(&variables(text, self.variable)?)
-    }
 }
 
 /// An option as it is written, and where.

@@ -1,0 +1,25 @@
+//! What a job file is read for: the drive, the environment, and whether buffered jobs are taken as direct ones.
+
+use super::expand::{keywords, variables};
+
+/// What the reading of a job file depends on besides its text.
+pub struct Reading<'a> {
+    /// Size that percentages refer to.
+    pub drive_bytes: u64,
+    /// Takes jobs that go through the page cache as jobs with `direct=1`.
+    pub as_direct: bool,
+    /// Value of an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Reading<'_> {
+    /// On a drive of so many bytes, with this process's environment.
+    pub fn on(drive_bytes: u64) -> Self {
+        Self { drive_bytes, as_direct: false, variable: &|name| std::env::var(name).ok() }
+    }
+
+    /// A value with its variables and keywords replaced.
+    pub fn expand(&self, text: &str) -> Result<String, String> {
+        keywords(&variables(text, self.variable)?)
+    }
+}
