@@ -42,6 +42,7 @@ from wattbell.measure.table import Commands
 from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.model import ModelRun, run_model
 from wattbell.virtual.profiles import known_profiles
+from wattbell_spec.nvme import io
 
 from tools.energy_boards import Board, board
 from tools.energy_loads import DRAM_LESS, IN_PLACE, MIXED, WITH_DRAM, WORKLOADS, drive_kind, drive_of, plan, trim_bytes
@@ -55,7 +56,6 @@ FINE_INTERVAL_S = 2e-6
 OTHER_RATES = (250_000, 20_000)
 """Samples a second of others' meters."""
 RIG = "tap, rail of the rig"
-WRITE, TRIM = 1, 9
 DEFERRED = ("fold", "collect", "padding")
 """What a write brings with it and no command is booked by the model; on the wire it is the writes',"""
 MAP = ("map_write_back",)
@@ -128,10 +128,11 @@ class Subject:
 def truth_of(capture: Path, origin_ps: int, trim_bytes: int = 0) -> tuple[Commands, Float]:
     """The model's I/O commands by start, and what each is booked in J."""
     frame = pl.read_csv(capture / "workload/truth-commands.csv").filter(pl.col("qid") > 0).sort("doorbell_ps")
+    transferred = frame["blocks"] * 512 * frame["opcode"].is_in([io("write"), io("read")])
     columns = {
         "start_tick": (frame["doorbell_ps"] + origin_ps).to_numpy() // 1000,
         "cqe_tick": (frame["cqe_ps"] + origin_ps).to_numpy() // 1000,
-        "nbytes": np.where(frame["opcode"] == TRIM, trim_bytes, frame["blocks"] * 512 * frame["opcode"].is_in([1, 2])).astype(np.int64),
+        "nbytes": np.where(frame["opcode"] == io("dsm"), trim_bytes, transferred).astype(np.int64),
         "slba": frame["slba"].cast(pl.UInt64).to_numpy(),
         "opcode": frame["opcode"].cast(pl.UInt8).to_numpy(),
     }
@@ -205,7 +206,7 @@ def compare(
     moved, put_off = (sum(sum(sum(one["purposes"].get(name, {}).values()) for one in spent) for name in names) for names in (MAP, DEFERRED))
     # The controller with nothing in hand: a write buffer that empties; the interrupt after a CQE.
     alone = sum(one["active"].get("no_io_in_hand", {}).get("j", 0.0) for one in spent)
-    writes, changes = mine.opcode == WRITE, (mine.opcode == WRITE) | (mine.opcode == TRIM)
+    writes, changes = mine.opcode == io("write"), np.isin(mine.opcode, [io("write"), io("dsm")])
     written = float(mine.nbytes[writes].sum())
     if not written:
         alone, here = 0.0, true["spent"]["active"].get("no_io_in_hand", {}).get("j", 0.0)

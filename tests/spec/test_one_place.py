@@ -23,6 +23,8 @@ UNIT = re.compile(r"\b(20e-6|500e-9|0\.00002|5e-7|655_?360|0x000A0000)\b")
 OTHERS = {
     "gateware/wattbell_gateware/boards/spi.py": "WRITE, READ = 0x02, 0x03",  # of an SPI memory
     "sim/ssd/src/admin/selftest.rs": "const ABORT: u8 = 0xF;",  # a code of Device Self-test
+    "host/wattbell/analysis/earlier.py": "_SHORT_OF_S = 20e-6",
+    "sim/ssd/src/driver/truth.rs": 'assert!((figure(0, "duration_s") - 20e-6).abs() < 1e-15);',
     "hw/afe/studies.py": "DRIVE_CAPACITANCES_F = (20e-6, 100e-6, 400e-6)",
 }
 """Lines that look like a match but are not."""

@@ -48,9 +48,16 @@ _GAPS = 0.2
 """Share of the time at work with nothing in flight from which on work shows there."""
 _BEHIND_S = 50e-6
 """After a command, what its own data path and the front end's pole still draw."""
-_BACK_S, _LEAD_S, _LEAST_S, _LOOKED_AT_S, _SHORT_OF_S = 50e-3, 0.5e-3, 1e-3, 10e-3, 20e-6
-"""Of the rest before a phase: how far back it is looked for, what of it is left to the command before, and how long it is at least and
-looked at; a drive wakes up to 20 us before a doorbell that follows CLKREQ#."""
+_BACK_S = 50e-3
+"""How far before a phase its rest is looked for."""
+_LEAD_S = 0.5e-3
+"""Start of the rest that is left to the command before."""
+_LEAST_S = 1e-3
+"""Shortest rest that is used."""
+_LOOKED_AT_S = 10e-3
+"""Longest part of the rest that is used, up to the phase."""
+_SHORT_OF_S = 20e-6
+"""End of the rest that is left out: a drive wakes so long before a doorbell that follows CLKREQ#."""
 
 
 @dataclass(frozen=True)

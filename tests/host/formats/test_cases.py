@@ -5,7 +5,6 @@ The common waveform: 10 s, 0.495 W, but 3.3 W from 3 to 6 s; 13.365 J in all, 9.
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from wattbell.errors import WattbellError
 from wattbell.formats import Options, Volts, Waveform, open_files
 from wattbell.formats.waveform import Column
 
-SHARED = Path(__file__).resolve().parents[3].parent / "shared"
-ARCHIVE = SHARED / "cases" / "host" / "cases.tar.xz"
-pytestmark = pytest.mark.skipif(not SHARED.exists(), reason=f"{SHARED} is not there: a clone has no cases of other people's programs")
+from tests.host.sharedcases import unpacked_cases
+
 VOLTS = Volts(3.3, 0.03)
 
 
@@ -88,10 +86,7 @@ OWN = {"wf-csv-inf", "wf-ina-jitter", "wf-jls-drop", "wf-ppk2-spike"}
 
 @pytest.fixture(scope="session")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cases")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, [one for one in archive.getmembers() if one.name.lstrip("./").startswith("wf-")], filter="data")
-    return folder
+    return unpacked_cases(tmp_path_factory.mktemp("cases"), "wf-")
 
 
 def opened(cases: Path, name: str, options: Options) -> Waveform:
@@ -108,7 +103,7 @@ def power(waveform: Waveform) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def test_no_case_is_forgotten(cases: Path) -> None:
-    assert {one.name for one in cases.iterdir()} == READ.keys() | ASKED.keys() | OWN
+    assert {one.name for one in cases.glob("wf-*")} == READ.keys() | ASKED.keys() | OWN
 
 
 @pytest.mark.parametrize("name", sorted(READ))

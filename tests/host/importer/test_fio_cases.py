@@ -13,7 +13,7 @@ from wattbell.errors import CaptureError
 from wattbell.importer.align import Align
 from wattbell.importer.build import Order, import_files
 
-from tests.host.importer.sharedcases import unpacked_cases
+from tests.host.sharedcases import unpacked_cases
 
 MIB = 1 << 20
 

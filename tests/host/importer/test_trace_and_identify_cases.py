@@ -7,7 +7,6 @@ each kind.
 from __future__ import annotations
 
 import re
-import tarfile
 from pathlib import Path
 
 import polars as pl
@@ -16,8 +15,8 @@ from wattbell.errors import CaptureError
 from wattbell.hostlog.files import read_log
 from wattbell.importer.identity import read_identity
 
-SHARED = Path(__file__).parents[4] / "shared"
-ARCHIVE = SHARED / "cases/host/cases.tar.xz"
+from tests.host.sharedcases import unpacked_cases
+
 TRACES = ("base", "52", "blockonly", "cpuempty", "crlf", "mixed", "opcode", "perf", "stack")
 BLOCK = {  # of each opcode: how many, bytes, median us
     "base": {2: (2000, 4096, 100)},
@@ -31,13 +30,7 @@ BLOCK = {  # of each opcode: how many, bytes, median us
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not there: this clone has none of the cases")
-    folder = tmp_path_factory.mktemp("cases")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    (readme,) = folder.rglob("tr-base/README")
-    return readme.parents[1]
+    return unpacked_cases(tmp_path_factory.mktemp("cases"), "tr-", "blk-", "id-")
 
 
 def of_log(path: Path) -> dict[int, tuple[int, int, int]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import subprocess
 from collections import Counter
 from itertools import pairwise
@@ -106,7 +105,7 @@ def place_job(name: str) -> str:
     return f"size={AREA}\nbs=4k\nrw=randread\n{PLACES[name]}\nnumber_ios={COUNT}\nio_size=100g"
 
 
-@pytest.mark.skipif(not shutil.which("fio"), reason="fio_figures.json has what fio gave")
+@pytest.mark.needs("fio")
 @pytest.mark.parametrize("name", [*MIXES, *PLACES])
 def test_the_recorded_figures_are_those_of_fio(name: str, tmp_path: Path) -> None:
     if name in MIXES:
