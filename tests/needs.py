@@ -21,10 +21,12 @@ PACKAGES = {
     "clang": "clang",
     "fio": "fio",
     "lspci": "pciutils",
+    "mkfs.btrfs": "btrfs-progs",
     "picocom": "picocom",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
     "setpci": "pciutils",
     "sigrok-cli": "sigrok-cli",
+    "strace": "strace",
 }
 """Programs that tests may need, and the Debian package of each; empty where every Debian has it."""
 _STAMP = ROOT / "build" / "setup" / "venv"

@@ -320,7 +320,9 @@ def page(folder: Path) -> str:
 _PROSE = {
     "trials": "Each try is a rig's stream of commands, samples, events and phases, generated from one seed, with one fault between\n"
     "rig and recorder (tests/faults). CI runs the first 2 000 of them.",
-    "matrix": "The process that is killed, stopped or starved is the real `wattbell record` behind a pty.",
+    "matrix": "The process that is killed, stopped or starved is the real `wattbell record` behind a pty. A power cut is a copy of the\n"
+    "disk below a mounted file system; six copies are one try. After a power cut a capture opens with all that had arrived a second\n"
+    "before, and names what is missing. A capture that was called complete is complete.",
 }
 
 

@@ -24,6 +24,7 @@ from wattbell.errors import WattbellError
 from tests.faults.faultbench import PATIENCE_S, Bench, wait_for
 from tests.faults.faultline import CUT, Pieces, restart
 from tests.faults.faultoracle import Verdict, judge
+from tests.faults.faultpower import cut_power
 from tests.faults.faultstream import Block, make, parse
 from tests.faults.faulttrial import record
 
@@ -269,9 +270,16 @@ def _figures(place: Path) -> str:
     return json.dumps(analyze(open_capture(place)), sort_keys=True, default=str)
 
 
+def _power_cut(kind: str, *, replace: bool = False) -> Row:
+    return lambda rng, folder: cut_power(kind, rng, folder, replace=replace)
+
+
 ROWS: dict[str, tuple[Row, float]] = {
     "recorder killed (kill -9)": (kill_9, 1),
     "recorder stopped for a second (SIGSTOP)": (stopped_and_continued, 1),
+    "power cut (ext4)": (_power_cut("ext4"), 1),
+    "power cut (btrfs)": (_power_cut("btrfs"), 1),
+    "power cut while a capture replaces another (ext4)": (_power_cut("ext4", replace=True), 1),
     "disk full": (disk_full, 1),
     "limit of a file's size": (file_size_limit, 1),
     "unplugged, and back": (unplugged, 1),

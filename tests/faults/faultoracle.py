@@ -54,6 +54,11 @@ def judge(sent: Sequence[Sent], capture: Capture, harmless: bool = False) -> Ver
     return verdict
 
 
+def missing_records(sent: Sequence[Sent], capture: Capture) -> list[Sent]:
+    """Records that were sent and are not in the capture."""
+    return _compare(sent, capture)[0]
+
+
 def _compare(sent: Sequence[Sent], capture: Capture) -> tuple[list[Sent], list[tuple[int, Key]]]:
     """Records missing in the capture, and keys in it that nobody sent (or that it has twice)."""
     got = _recorded(capture)

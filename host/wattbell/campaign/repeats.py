@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from .. import durable
 from ..errors import SimError, UsageError
 from ..results.sides import REPEATS
-from ..suites.results import RESULTS, flush
+from ..suites.results import RESULTS
 from .bench import Bench
 from .ending import Ending, Kept
 from .runner import Audience, Order, run_suite
@@ -66,11 +67,10 @@ def _begin(order: Order, times: int) -> list[Path]:
         if out.exists():
             shutil.rmtree(out)
         try:
-            out.mkdir(parents=True)
+            durable.make_folder(out)
             part = (out / REPEATS).with_suffix(".part")
             part.write_text(json.dumps({"format": FORMAT, "runs": names}) + "\n", encoding="utf-8")
-            flush(part)
-            part.replace(out / REPEATS)
+            durable.replace(part, out / REPEATS)
         except OSError as error:
             raise UsageError(f"{out} cannot be made ({error.strerror}); choose another --out.") from None
     return [out / name for name in names]

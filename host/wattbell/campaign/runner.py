@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..capture import Capture, open_capture
+from ..durable import flush_tree
 from ..suites.drive import Drive
 from ..suites.manifest import load_suite
 from ..suites.order import order_sessions
 from ..suites.outcome import Outcome
 from ..suites.outlook import Outlook, look_ahead
 from ..suites.plan import choose_tests, plan_sessions
-from ..suites.results import Results, flush_tree
+from ..suites.results import Results
 from ..suites.scoring import score_session
 from ..suites.session import Session
 from ..suites.step import Step

@@ -1,8 +1,8 @@
 """A journal that is an Arrow stream: what a recorder has been given, on disk at once, so that a killed recorder loses none of it.
 
 A record is written whole or not at all by the time :meth:`ArrowJournal.append` returns, and so survives ``kill -9``; the disk has it within
-:data:`SYNC_S`, so that it survives a power cut from then on. The file is locked while its recorder lives: a free lock on an unfinished
-capture means that the recorder died. A reader stops at the first record that is cut or damaged.
+:data:`~wattbell.durable.SYNC_S`, so that it survives a power cut from then on. The file is locked while its recorder lives: a free lock on
+an unfinished capture means that the recorder died. A reader stops at the first record that is cut or damaged.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
+from ..durable import Syncer, flush
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from .room import writing
 
-SYNC_S = 1.0
-"""How often what was written is forced to the disk, in a thread of its own: a slow disk holds up nobody who records."""
 _TOLD = b"told"
 
 
@@ -48,10 +46,6 @@ class ArrowJournal:
 
     def __init__(self, path: Path, schema: pa.Schema, about: Mapping[str, str] | None = None, compression: str | None = None) -> None:
         self.path = path
-        self._guard = threading.Lock()
-        self._over = threading.Event()
-        self._unsynced = False
-        self._failed: OSError | None = None
         with writing(path):
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,29 +53,15 @@ class ArrowJournal:
             sink = pa.PythonFile(_Whole(self._fd), mode="w")
             self._schema = schema.with_metadata(dict(about)) if about else schema
             self._writer = pa.ipc.new_stream(sink, self._schema, options=options)
-        self._thread = threading.Thread(target=self._sync, name="journal", daemon=True)
-        self._thread.start()
+            flush(path.parent)
+        self._syncer = Syncer(self._fd)
 
     def append(self, batch: pa.RecordBatch, told: JsonObject | None = None) -> None:
         """A record: rows, and what is told besides."""
         extra = None if told is None else pa.KeyValueMetadata({_TOLD: json.dumps(told).encode()})
         with writing(self.path):
-            if self._failed is not None:
-                raise self._failed
             self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata), custom_metadata=extra)
-            self._unsynced = True
-
-    def _sync(self) -> None:
-        while not self._over.wait(SYNC_S):
-            with self._guard:
-                if self._fd < 0:
-                    return
-                if self._unsynced:
-                    self._unsynced = False
-                    try:
-                        os.fdatasync(self._fd)
-                    except OSError as error:  # some file systems find only now that they are full
-                        self._failed = error
+            self._syncer.written()
 
     def moved_to(self, directory: Path) -> None:
         """The capture's folder was renamed."""
@@ -89,14 +69,13 @@ class ArrowJournal:
 
     def close(self, *, remove: bool) -> None:
         """Unlock, and remove unless it is to be kept; idempotent."""
-        self._over.set()
-        with self._guard:
-            if self._fd < 0:
-                return
-            if remove:
-                self.path.unlink(missing_ok=True)
-            os.close(self._fd)
-            self._fd = -1
+        if self._fd < 0:
+            return
+        self._syncer.close()
+        if remove:
+            self.path.unlink(missing_ok=True)
+        os.close(self._fd)
+        self._fd = -1
 
 
 def about(path: Path) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""``stream.wbs``: the raw stream, written to disk at once, so that a killed recorder loses nothing that had arrived.
+"""``stream.wbs``: the raw stream, written at once, so that a killed recorder loses nothing that had arrived.
+
+The disk has each byte within :data:`~wattbell.durable.SYNC_S` and the time of one flush; a power cut loses no older one.
 
 The journal is locked while a recorder lives; a free lock on an unfinished capture means that the recorder died.
 """
@@ -10,6 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..durable import Syncer, flush
 from ..errors import CaptureError
 from .room import writing
 
@@ -17,7 +20,7 @@ NAME = "stream.wbs"
 
 
 class Journal:
-    """Appends with ``os.write``: what was written survives kill -9 of this process (but not a power failure)."""
+    """Appends with ``os.write``: what was written survives kill -9 at once, and a power cut after :data:`~wattbell.durable.SYNC_S`."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
@@ -31,6 +34,9 @@ class Journal:
         except OSError:
             os.close(self._fd)
             raise CaptureError(f"{directory} is being recorded by another program; choose another name.") from None
+        with writing(self.path):
+            flush(directory)
+        self._syncer = Syncer(self._fd)
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data`. Raises CaptureError when the disk is full, or accepts no larger file."""
@@ -38,6 +44,7 @@ class Journal:
         while view:
             with writing(self.path):
                 written = os.write(self._fd, view)
+                self._syncer.written()
             self.bytes += written
             view = view[written:]
 
@@ -49,6 +56,7 @@ class Journal:
         """Unlock, and remove unless it is to be kept; idempotent."""
         if self._fd < 0:
             return
+        self._syncer.close()
         if remove:
             self.path.unlink(missing_ok=True)
         os.close(self._fd)

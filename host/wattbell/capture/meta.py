@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from .. import durable
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from ..nearest import did_you_mean_folder
@@ -77,26 +78,41 @@ def software() -> dict[str, str]:
 
 
 def save(directory: Path, meta: Meta) -> None:
-    """Replace ``meta.json`` atomically, with its own checksum: a reader or a crash sees the old or the new one, never a mixture."""
+    """Replace ``meta.json`` atomically, with its own checksum: a reader, a crash or a power cut leaves the old or the new one.
+
+    Raises CaptureError, and leaves the old one, when a reader would refuse the new one.
+    """
+    try:
+        msgspec.convert(meta, MetaModel)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise CaptureError(f"{directory / NAME} cannot say what was recorded ({error}); what is there is kept.") from None
     temporary = directory / f"{NAME}.tmp"
     temporary.unlink(missing_ok=True)  # a capture from a stranger may have a link of that name, to any file of the user's
     with open(temporary, "xb") as out:
         out.write(_with_checksum(meta))
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(temporary, directory / NAME)
+    durable.replace(temporary, directory / NAME)
 
 
 def seal(directory: Path, meta: Meta | None = None, known: Mapping[str, Mapping[str, Any]] | None = None) -> Meta:
-    """Record size and SHA-256 of every file of a finished capture in its ``meta.json``; to be called after the last change to any of them.
+    """Record size and SHA-256 of every file of a finished capture in its ``meta.json``, once the disk has them all; to be called after the
+    last change to any of them.
 
     ``meta``: what to write, else the present contents (CaptureError as :func:`load`). ``known``: sums already taken. Returns what was
     written.
     """
     meta = load(directory) if meta is None else meta
+    flush(directory)
     meta["files"] = {**hashes.sums(directory, leave_out=known or ()), **(known or {})}
     save(directory, meta)
     return meta
+
+
+def flush(directory: Path) -> None:
+    """Wait until the disk has every file of a capture, and its name. Raises OSError."""
+    durable.flush_all(directory / name for name in hashes.names(directory))
+    for folder, _folders, _files in os.walk(directory / hashes.WORKLOAD):
+        durable.flush(Path(folder))
+    durable.flush(directory)
 
 
 def load(directory: Path) -> Meta:

@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+from .. import durable
 from ..errors import CaptureError
 from . import journal, meta
 from .room import writing
@@ -32,7 +33,7 @@ class Place:
             if self.path != path and self.path.exists():  # left by a recorder that died before any data came
                 _unlock(_lock_of(self.path))
                 shutil.rmtree(self.path)
-            self.path.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(self.path)
         except OSError as error:
             _unlock(self._lock)
             raise CaptureError(f"{path} cannot be created ({error.strerror}); choose another place.") from None
@@ -53,15 +54,15 @@ class Place:
         return self.path == self.final
 
     def commit(self) -> Path:
-        """Give the folder its final name; the capture that had it is deleted. Returns the folder to write to from now on."""
+        """Give the folder its final name; the capture that had it is deleted, once the disk has the new one under that name. Returns the
+        folder to write to from now on."""
         if self.committed:
             return self.path
-        old = self.path.with_name(f"{self.path.name}.old")
+        old = self.path
         with writing(self.final):
-            if old.exists():
-                shutil.rmtree(old)
-            os.rename(self.final, old)
-            os.rename(self.path, self.final)
+            durable.flush_tree(self.path)
+            durable.exchange(self.path, self.final)
+            durable.flush(old.parent)
         self.path = self.final
         shutil.rmtree(old, ignore_errors=True)
         self._unlock()

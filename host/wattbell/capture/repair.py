@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from .. import durable
 from ..errors import CaptureError
 from . import hashes, meta, schema
 from .check import Checkup, Progress, Remedy
@@ -116,7 +117,7 @@ def _add_gaps(directory: Path, rows: list[Row]) -> None:
     new = directory / "gaps.parquet.new"
     new.unlink(missing_ok=True)  # not through a link that somebody left there
     pq.write_table(pa.concat_tables([pq.read_table(path), pa.Table.from_pylist(rows, schema=schema.GAPS)]), new)
-    os.replace(new, path)
+    durable.replace(new, path)
 
 
 def _span(directory: Path, description: meta.Meta) -> tuple[int, int]:

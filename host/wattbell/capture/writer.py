@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import pyarrow as pa
 from wattbell_spec import wire as spec
 
 from ..clock import Anchor, iso, now_ns
+from ..errors import CaptureError
 from ..origin import origin_of_capture
 from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
@@ -126,6 +128,8 @@ class CaptureWriter:
         self._last_arrival_ns: int | None = None
         self._next_meta = 0.0
         self._closed = False
+        self._unfinished: meta.Meta = {}
+        """``meta.json`` just before the end."""
         try:
             for name in schema.TABLES:
                 self._tables[name] = TableSink(self.path, name)
@@ -435,6 +439,7 @@ class CaptureWriter:
         self._closed = True
         try:
             self._finish(state)
+            self._open_again()
         except BaseException:
             self._let_go()
             raise
@@ -461,12 +466,27 @@ class CaptureWriter:
             self.meta["drive"] = drive
         elif self.meta["drive"] is None and self._lba_size_bytes:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
+        self._unfinished = copy.deepcopy(self.meta)
         whole = not self._streamed or self._every_run_whole
         self.meta["state"] = "incomplete" if state == "complete" and not whole else state
+        with writing(self.path):
+            meta.flush(self.path)  # a power cut may not leave a complete capture without its contents
         self.meta["files"] = hashes.sums(self.path, leave_out=(LIVE, RAIL_JOURNAL, *(() if self.keep_stream else (JOURNAL,))))
         self.save_meta()
         if self.live is not None:
             self.live.remove()
+
+    def _open_again(self) -> None:
+        """Open the finished capture as a reader does: only then may its journals go. Where a reader refuses the capture, it is unfinished
+        again, and CaptureError says why."""
+        from .reader import try_to_open  # which rebuilds with a writer
+
+        try:
+            try_to_open(self.path)
+        except CaptureError as error:
+            with writing(self.path):
+                meta.save(self.path, self._unfinished)
+            raise CaptureError(f"{self.path} was written and cannot be opened again; its journal is kept. {error}") from None
 
     def _every_table(self) -> list[TableSink]:
         return [*self._tables.values(), *([] if self._ranges is None else [self._ranges])]

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 from wattbell_spec.nvme import feature
 
+from .. import durable
 from ..errors import DriveError
 from .device import Device
 from .host import POLICIES, policies
@@ -245,14 +246,7 @@ class Settings:
         part = self.journal.with_suffix(".part")
         with part.open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.journal)
-        folder = os.open(self.journal.parent, os.O_RDONLY)  # else a power cut may take the new name
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        durable.replace(part, self.journal)
 
     def restore(self) -> None:
         """Put back what was changed, the last first, whatever signals come meanwhile: KeyboardInterrupt tells of them afterwards.

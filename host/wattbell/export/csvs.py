@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from wattbell_spec.wire import CommandFlag
 
+from wattbell import durable
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.depth import depth_steps
@@ -49,7 +50,7 @@ def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[st
     selection = Selection(capture, window)
     origin = origin_of_capture(capture.meta)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         written = [
             _commands(selection, folder / "commands.csv"),
             _events(selection, folder / "events.csv"),
@@ -59,6 +60,7 @@ def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[st
             written.append(_rail(selection, folder / "rail.csv", rail_every))
         if result is not None:
             written.append(_figures(result, folder / "figures.csv", origin))
+        durable.flush_all([*written, folder])
     except OSError as error:
         text = f"The CSV files cannot be written to {folder} ({error.strerror or error}); choose another place."
         raise CaptureError(text) from None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wattbell import durable
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError
 
@@ -68,9 +69,11 @@ def _zipped(capture: Capture, window: Window, path: Path, write: Callable[[Captu
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
             files = write(capture, window, Path(folder))
-            with zipfile.ZipFile(path, "w", how, compresslevel=1) as archive:
+            made = Path(folder) / path.name
+            with zipfile.ZipFile(made, "w", how, compresslevel=1) as archive:
                 for file in files:
                     archive.write(file, file.name)
+            durable.replace(made, path)
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path

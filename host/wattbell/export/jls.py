@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wattbell import durable
 from wattbell.capture import Capture
 from wattbell.capture.notes import annotations_of
 from wattbell.capture.rail import RailReader
@@ -39,7 +39,7 @@ def jls_file(capture: Capture, window: Window, path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
             _write(selection, rail, anchor, Path(folder))
-            os.replace(Path(folder) / "rail.jls", path)
+            durable.replace(Path(folder) / "rail.jls", path)
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 
+from wattbell import durable
 from wattbell.capture import Capture, schema
 from wattbell.capture.eventtext import event_text
 from wattbell.errors import CaptureError
@@ -39,12 +40,13 @@ def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
     events = rows.with_columns(pl.Series("text", texts, pl.String))
     written = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         for name, frame in (("commands", commands), ("events", events)):
             about = schema.metadata(name, capture.meta, frame.columns)
             about["wattbell.window"] = f"{window.first_tick} {window.last_tick}"
             write_table(frame, folder / f"{name}.parquet", about)
             written.append(folder / f"{name}.parquet")
+        durable.flush_all([*written, folder])
     except OSError as error:
         raise CaptureError(f"The tables cannot be written to {folder} ({error.strerror or error}); choose another place.") from None
     return written

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import CommandFlag
 
+from wattbell import durable
 from wattbell.analysis.names import admin_name, io_name, status_name
 from wattbell.capture import Capture
 from wattbell.capture.eventtext import LINK_STATES, event_text
@@ -54,7 +55,7 @@ def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
     proto = _library()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "wb") as out:
+        with durable.replacing(path) as made, open(made, "wb") as out:
             trace = _Trace(proto, out, window, capture.tick_ps)
             _origin(trace, selection)
             _phases(trace, selection)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from wattbell_spec.wire import CommandFlag
 
+from wattbell import durable
 from wattbell.analysis.context import AER
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
@@ -105,7 +106,7 @@ def sigrok_file(capture: Capture, window: Window, path: Path, samplerate_hz: int
     logic = _Logic(selection, samplerate_hz)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with durable.replacing(path) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("version", "2")
             archive.writestr("metadata", _metadata(selection, samplerate_hz))
             for number, first in enumerate(range(0, samples, _CHUNK), start=1):

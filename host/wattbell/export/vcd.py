@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from vcd import VCDWriter
 
+from wattbell import durable
 from wattbell.analysis.names import admin_name, io_name
 from wattbell.capture import Capture
 from wattbell.capture.eventtext import LINK_STATES
@@ -62,7 +63,7 @@ def vcd_file(capture: Capture, window: Window, path: Path) -> Path:
     date = datetime.datetime.fromtimestamp(anchor["utc_ns"] / 1e9, datetime.UTC).isoformat() if anchor else ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", encoding="ascii", errors="replace") as out:
+        with durable.replacing(path) as made, open(made, "w", encoding="ascii", errors="replace") as out:
             scale, factor = _timescale(capture.tick_ps)
             writer = VCDWriter(out, timescale=scale, date=date, comment=comment, version="wattbell", init_timestamp=_time(window, factor))
             _Variables(writer, selection, every).write(window, factor)

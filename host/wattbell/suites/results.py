@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .. import durable
 from ..capture import Capture
 from ..errors import UsageError
 from ..jsondata import JsonObject
@@ -69,7 +69,8 @@ class Results:
             path = self._folder / series
             path.parent.mkdir(parents=True, exist_ok=True)
             outcome.series.write_parquet(path)
-            flush(path)
+            durable.flush(path)
+            durable.flush(path.parent)
         entry = {
             "test": test.id,
             "name": test.name,
@@ -111,25 +112,8 @@ class Results:
         path = self._folder / RESULTS
         part = path.with_suffix(".part")
         part.write_text(json.dumps(self.data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        flush(part)
-        part.replace(path)
-        flush(self._folder)
+        durable.replace(part, path)
         return path
-
-
-def flush(path: Path) -> None:
-    """Flush a file, or a folder's directory entries, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def flush_tree(folder: Path) -> None:
-    """Flush a folder and everything below it to disk."""
-    for path in [*folder.rglob("*"), folder]:
-        flush(path)
 
 
 def read_results(path: Path) -> JsonObject:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .. import durable
 from ..capture import Capture
 from . import build as builder
 from .bins import Bins
@@ -253,7 +254,7 @@ def _write(path: Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any
                 writer.write_batch(pa.record_batch(columns, schema=schema))
             out.close()
             os.chmod(out.name, 0o666 & ~_umask())
-            os.replace(out.name, path)
+            durable.replace(Path(out.name), path)
         except BaseException:
             os.unlink(out.name)
             raise

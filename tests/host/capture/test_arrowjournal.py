@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from wattbell.capture import arrowjournal
+from wattbell import durable
 from wattbell.capture.arrowjournal import ArrowJournal, about, held, records
 from wattbell.errors import CaptureError
 
@@ -28,7 +28,7 @@ def found(path: Path) -> list[tuple[list[int], dict[str, object]]]:
 def test_a_power_cut_leaves_all_that_was_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what was not, it may leave nothing: the file as long as it was then."""
     synced: list[int] = []
-    monkeypatch.setattr(arrowjournal, "SYNC_S", 0.01)
+    monkeypatch.setattr(durable, "SYNC_S", 0.01)
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
     journal = ArrowJournal(tmp_path / "j", SCHEMA)
     journal.append(batch(1, 2), {"n": 1})
@@ -56,7 +56,7 @@ def test_a_disk_that_is_full_only_when_it_is_forced_is_told(tmp_path: Path, monk
         failed.append(descriptor)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(arrowjournal, "SYNC_S", 0.01)
+    monkeypatch.setattr(durable, "SYNC_S", 0.01)
     monkeypatch.setattr(os, "fdatasync", full)
     journal = ArrowJournal(tmp_path / "j", SCHEMA)
     journal.append(batch(1))

@@ -1,0 +1,131 @@
+"""The order in which a program writes, flushes, renames and removes its files, as strace saw it, and what a power cut may make of it.
+
+The rules are those of a disk that keeps nothing unless it is flushed, and may keep any name early:
+
+- A file that takes another name has no unflushed contents: else the new name may hold nothing.
+- A journal goes only when everything else in its folder, contents and names, is on the disk.
+- When the program ends, all that it wrote and left is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CALLS = "%file,write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,fallocate,copy_file_range,sendfile,mmap"
+_LINE = re.compile(r"(\d+) +(.*)")
+_DONE = re.compile(r"(\w+)\((.*)\) += (-?\d+)(?:<(.*)>)?(?: .*)?")
+_BEGUN = re.compile(r"(.*) <unfinished \.\.\.>")
+_RESUMED = re.compile(r"<\.\.\. \w+ resumed>(.*)")
+_PATH_OF = re.compile(r"\d+<((?:/[^<>]*)?)>")
+_TEXT = re.compile(r'(?:AT_FDCWD|\d+)<([^<>]*)>, "((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"')
+_WRITES = ("write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "copy_file_range", "sendfile")
+
+
+@dataclass
+class Order:
+    """What is not on the disk yet, below ``folder``. ``journals``: endings of their names. ``faults``: what broke a rule, in words."""
+
+    folder: Path
+    journals: tuple[str, ...]
+    contents: set[str] = field(default_factory=set)
+    """Files with unflushed contents."""
+    names: set[str] = field(default_factory=set)
+    """Files and folders that were made or renamed in a folder that was not flushed since."""
+    faults: list[str] = field(default_factory=list)
+    seen: int = 0
+    """Calls that were about the folder."""
+
+    def call(self, name: str, arguments: str, result: int, made: str | None) -> None:
+        """One call of the system that succeeded."""
+        inside = [path for path in _paths(name, arguments) if path.startswith(f"{self.folder}/") or path == str(self.folder)]
+        if not inside:
+            return
+        self.seen += 1
+        path = inside[0]
+        if name in _WRITES or (name == "mmap" and "PROT_WRITE" in arguments and "MAP_SHARED" in arguments):
+            self.contents.add(path)
+        elif name in ("fsync", "fdatasync"):
+            self.contents.discard(path)
+            self.names -= {each for each in self.names if os.path.dirname(each) == path}
+        elif name in ("open", "openat", "creat") and made is not None and ("O_CREAT" in arguments or name == "creat"):
+            if "O_TRUNC" in arguments:
+                self.contents.add(path)
+            self.names.add(path)
+        elif name in ("mkdir", "mkdirat"):
+            self.names.add(path)
+        elif name.startswith("rename"):
+            self._renamed(path, inside[-1], exchanged="RENAME_EXCHANGE" in arguments)
+        elif name in ("unlink", "unlinkat", "rmdir"):
+            self._removed(path)
+
+    def _renamed(self, old: str, new: str, *, exchanged: bool) -> None:
+        behind = [each for each in self.contents if each == old or each.startswith(f"{old}/")]
+        if behind:
+            self.faults.append(f"{new} takes the name before the disk has the contents of {', '.join(sorted(behind))}")
+        for kept in (self.contents, self.names):
+            moved = {each for each in kept if each == old or each.startswith(f"{old}/")}
+            other = {each for each in kept if each == new or each.startswith(f"{new}/")}
+            kept -= moved | other
+            kept |= {new + each[len(old) :] for each in moved}
+            if exchanged:
+                kept |= {old + each[len(new) :] for each in other}
+        self.names.add(new)
+
+    def _removed(self, path: str) -> None:
+        for kept in (self.contents, self.names):
+            kept -= {each for each in kept if each == path or each.startswith(f"{path}/")}
+        folder = os.path.dirname(path)
+        if path.endswith(self.journals):
+            waiting = sorted(each for each in self.contents | self.names if each.startswith(f"{folder}/"))
+            if waiting:
+                self.faults.append(f"{path} is removed before the disk has {', '.join(waiting)}")
+
+    def end(self) -> None:
+        """The program has ended: what it left must be there."""
+        left = sorted(each for each in self.contents | self.names if os.path.lexists(each))
+        if left:
+            self.faults.append(f"at the end the disk may not have {', '.join(left)}")
+
+
+def _paths(name: str, arguments: str) -> list[str]:
+    """The paths that a call is about: of the descriptor, or of the names it was given."""
+    if name in (*_WRITES, "fsync", "fdatasync", "mmap"):
+        return _PATH_OF.findall(arguments)[-1 if name in ("copy_file_range", "mmap") else 0 :][:1]
+    found = []
+    for base, beside, alone in _TEXT.findall(arguments):
+        path = (beside or alone).encode().decode("unicode_escape")
+        found.append(os.path.normpath(os.path.join(base or "/", path)) if path else base)
+    return found
+
+
+JOURNALS = ("stream.wbs", ".arrow")
+
+
+def order_of(command: Sequence[str | Path], folder: Path, log: Path, cwd: Path | None = None) -> Order:
+    """Run a command, which must end well, and look at its calls."""
+    traced = ["strace", "-f", "-y", "-qq", "-s", "200", "-e", "signal=none", "-e", f"trace={CALLS}", "-o", str(log), *map(str, command)]
+    done = subprocess.run(traced, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stderr[-2000:]
+    order = Order(folder, JOURNALS)
+    begun: dict[str, str] = {}
+    with open(log, errors="replace") as lines:
+        for line in lines:
+            match = _LINE.match(line)
+            if match is None:
+                continue
+            thread, text = match.groups()
+            if cut := _BEGUN.fullmatch(text):
+                begun[thread] = cut.group(1)
+                continue
+            if rest := _RESUMED.fullmatch(text):
+                text = begun.pop(thread, "") + rest.group(1)
+            found = _DONE.fullmatch(text)
+            if found and int(found.group(3)) >= 0:
+                order.call(found.group(1), found.group(2), int(found.group(3)), found.group(4))
+    order.end()
+    return order

@@ -1,0 +1,240 @@
+"""Power cuts: a file system on a loop device, and copies of its disk at chosen instants, which a mount then replays.
+
+The disk is a file on a btrfs of its own, where the kernel clones a file in one step (``FICLONE``). A copy has every write that the file
+system had sent to the disk by then, and no other. Root only. Limit: this disk keeps the order of its writes, which a real disk with a
+write cache does only around flushes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from wattbell.capture import open_capture
+from wattbell.errors import WattbellError
+
+from tests.faults.faultbench import Bench, wait_for
+from tests.faults.faultoracle import Verdict, judge, missing_records
+from tests.faults.faultstream import Block, Sent, make, parse
+
+FICLONE = 0x40049409
+OLD_ENOUGH_S = 1.0
+"""What was sent so long before a cut has to be there, on a disk whose flushes take no time."""
+_MB = 1 << 20
+_SIZES = {"ext4": 64 * _MB, "btrfs": 128 * _MB}
+_MAKE = {"ext4": ("mkfs.ext4", "-q", "-F"), "btrfs": ("mkfs.btrfs", "-q", "-f")}
+
+
+def possible() -> bool:
+    """Whether this process may mount and there are loop devices."""
+    return os.geteuid() == 0 and Path("/dev/loop-control").exists()
+
+
+def _run(*command: str | Path) -> None:
+    path = f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin"
+    program = shutil.which(command[0], path=path)
+    assert program, f"{command[0]} is missing: apt-get install e2fsprogs btrfs-progs mount"
+    made = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, f"{' '.join(map(str, command))}: {made.stderr.strip()}"
+
+
+@contextmanager
+def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
+    """A file system in a file, mounted at ``where``."""
+    where.mkdir(exist_ok=True)
+    _run("mount", "-t", kind, "-o", "loop", image, where)
+    try:
+        yield where
+    finally:
+        for _ in range(50):  # a process that has just been killed may hold it for a moment
+            if subprocess.run(["umount", where], capture_output=True, check=False).returncode == 0:
+                break
+            time.sleep(0.1)
+        else:
+            subprocess.run(["umount", "-l", where], capture_output=True, check=False)
+
+
+class Disk:
+    """A disk of a kind of file system (``ext4``, ``btrfs``) below ``folder``, which can be copied while it is written to."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self._outer = folder / "outer"
+        self._image = self._outer / "disk"
+        self._folder = folder
+        self._copies = 0
+
+    @contextmanager
+    def there(self) -> Iterator[Disk]:
+        """The file that is the disk, with an empty file system."""
+        base = self._folder / "base"
+        with open(base, "wb") as file:
+            file.truncate(1024 * _MB)
+        _run(*_MAKE["btrfs"], base)
+        with mounted("btrfs", base, self._outer):
+            with open(self._image, "wb") as file:
+                file.truncate(_SIZES[self.kind])
+            _run(*_MAKE[self.kind], self._image)
+            yield self
+        base.unlink()
+
+    @contextmanager
+    def running(self) -> Iterator[Path]:
+        """The file system, mounted."""
+        with mounted(self.kind, self._image, self._folder / "running") as where:
+            yield where
+
+    def cut(self) -> Path:
+        """A copy of the disk as it is now."""
+        self._copies += 1
+        copy = self._outer / f"cut-{self._copies}"
+        with open(self._image, "rb") as source, open(copy, "wb") as target:
+            fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
+        return copy
+
+    @contextmanager
+    def after(self, copy: Path) -> Iterator[Path]:
+        """The file system of a copy, as the next boot finds it. Not while :meth:`running`: btrfs knows its own copies."""
+        with mounted(self.kind, copy, self._folder / "after") as where:
+            yield where
+        copy.unlink()
+
+
+class Watch:
+    """How far the sender had got at any time, and how long this disk takes to flush a few bytes meanwhile."""
+
+    def __init__(self, bench: Bench, disk: Path) -> None:
+        self._bench, self._file = bench, disk / "probe"
+        self.slowest_s = 0.0
+        """Longest flush, or pause between two looks."""
+        self._sent: list[tuple[float, int]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        last = time.monotonic()
+        while not self._over.wait(0.05):
+            self._sent.append((time.monotonic(), self._bench.sent))
+            with open(self._file, "wb") as file:
+                file.write(os.urandom(64))
+                file.flush()
+                os.fdatasync(file.fileno())
+            now = time.monotonic()
+            self.slowest_s = max(self.slowest_s, now - last - 0.05)
+            last = now
+
+    def sent_by(self, moment: float) -> int:
+        """Bytes that had been sent by then, at least."""
+        return max((count for at, count in self._sent if at <= moment), default=0)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    copy: Path
+    at: float
+    """Seconds of the monotonic clock, just before."""
+    complete: bool
+    """Whether the recorder had ended by then, and said that the capture is complete."""
+
+
+def cut_power(kind: str, rng: np.random.Generator, folder: Path, *, cuts: int = 6, replace: bool = False) -> Verdict:
+    """The power fails ``cuts`` times while ``wattbell record`` works and in the seconds after it: one recording, several copies of a disk.
+
+    Each copy must hold a capture that opens, with all that was sent a second before, and with every figure marked over what is missing.
+    Nothing may be missing once the recorder has ended. ``replace``: the recording takes the place of another capture (``--force``), which
+    may still be there, but only whole.
+    """
+    blocks, old = parse(make(rng, scale=3.0)), parse(make(rng)) if replace else []
+    stream = b"".join(block.data for block in blocks)
+    lasts_s = float(rng.uniform(2.0, 3.5))
+    moments_s = sorted(rng.uniform(0, lasts_s + 3.0, cuts - 1).tolist())
+    verdict = Verdict()
+    disk = Disk(kind, folder)
+    made: list[_Cut] = []
+    with disk.there():
+        with disk.running() as place, Bench(folder) as bench:
+            bench.capture = place / "capture"
+            if old:
+                _record_at_once(bench, b"".join(block.data for block in old))
+                os.sync()
+            bench.feed([stream], "--rate", str(len(stream) / lasts_s))
+            recorder = bench.record(*(("--force",) if old else ()))
+            ended: tuple[int, str] | None = None
+            with Watch(bench, place) as watch:
+                wait_for(lambda: bench.sent > 0, "the stream")
+                began = time.monotonic()
+                for moment_s in [*moments_s, None]:
+                    while ended is None and (moment_s is None or time.monotonic() < began + moment_s):
+                        if bench.sent >= bench.size or recorder.poll() is not None:
+                            ended = bench.finish(recorder)
+                        time.sleep(0.01)
+                    if moment_s is not None:
+                        time.sleep(max(0.0, began + moment_s - time.monotonic()))
+                    at = time.monotonic()
+                    made.append(_Cut(disk.cut(), at, ended is not None))
+            if ended is None or ended[0] != 0:
+                verdict.silent.append(f"the recorder failed: {ended and ended[1][-300:]}")
+        for cut in made:
+            with disk.after(cut.copy) as place:
+                _judge(cut, blocks, old, watch, place / "capture", verdict)
+    return verdict
+
+
+def _record_at_once(bench: Bench, stream: bytes) -> None:
+    feeder = bench.feed([stream])
+    code, said = bench.finish(bench.record())
+    assert code == 0, said
+    feeder.send_signal(signal.SIGINT)
+    feeder.wait()
+    (bench.folder / "sent").unlink()
+
+
+def _judge(cut: _Cut, blocks: Sequence[Block], old: Sequence[Block], watch: Watch, place: Path, verdict: Verdict) -> None:
+    when = "cut after the end" if cut.complete else "cut while recording"
+    try:
+        capture = open_capture(place)
+    except WattbellError as error:
+        verdict.silent.append(f"{when}: {error}")
+        return
+    before = [record for block in old for record in block.records]
+    if before and not cut.complete and not missing_records(before, capture):
+        verdict.silent += [f"{when}, the old capture: {text}" for text in judge(before, capture, harmless=True).silent]
+        return
+    found = judge([record for block in blocks for record in block.records], capture, harmless=cut.complete)
+    verdict.lost += found.lost
+    verdict.told = verdict.told or found.told
+    verdict.silent += [f"{when}: {text}" for text in found.silent]
+    if not cut.complete:
+        margin_s = OLD_ENOUGH_S + 5 * watch.slowest_s
+        there = _sent_whole(blocks, watch.sent_by(cut.at - margin_s))
+        if missing := missing_records(there, capture):
+            verdict.silent.append(f"{when}: {len(missing)} of {len(there)} records sent more than {margin_s:.2f} s before are missing")
+
+
+def _sent_whole(blocks: Sequence[Block], count: int) -> list[Sent]:
+    """Records of the blocks that lie in the first ``count`` bytes."""
+    records: list[Sent] = []
+    for block in blocks:
+        count -= len(block.data)
+        if count < 0:
+            break
+        records += block.records
+    return records
