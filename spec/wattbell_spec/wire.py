@@ -38,6 +38,8 @@ TICK_PS = 1000
 """Length of a tick in picoseconds. Each clock cycle adds the clock period in ticks to the counter."""
 SEQUENCE_WINDOW = 4096
 """Blocks whose sequence number is further off than this are not believed until a second one confirms them."""
+LAST_TICK = 1 << 60
+"""No counter gets this far (36 years): a tick beyond it is damage."""
 FLUSH_TICKS = 10_000_000
 """An open block is closed this long after its first record, full or not (10 ms)."""
 

@@ -57,6 +57,14 @@ ticks; a record by its CQ head doorbell.
    `run`, and a number more than {window} off are accepted only when a second block confirms them: the rig has then
    restarted (or they follow a long hole). A block that is never confirmed is dropped, which is a loss.
 5. A block of an unknown kind or version, or whose payload is not a whole number of records, is counted and skipped.
+6. Hold each tick against its neighbours. A rig that captures sends a STATUS in every period, so the next block lies at
+   most one period and {slack_s:g} s ahead, and at most {slack_s:g} s back; each missing block may stand for a period more. Another block is
+   accepted only when a second one confirms it: as a silence of up to {pause_s:g} s, or of as long as the host's clock has
+   seen, which is marked as a gap; else as a restart. An event more than {slack_s:g} s from its block, a RAIL block that lasts
+   longer, a STATUS that states another tick than before, and a tick beyond 2**60 are impossible: the block is counted and
+   skipped.
+7. Counters of loss (STATUS) run from power-on. What they grew by between two STATUS blocks and neither a LOSS event nor `dropped` tells of
+   is a gap between the two; so is a decrease.
 
 The host counts all of this in `loss` of a capture's `meta.json`.
 """
@@ -112,6 +120,8 @@ def markdown() -> str:
             tick_ps=spec.TICK_PS,
             flush_ms=spec.FLUSH_TICKS * spec.TICK_PS * 1e-9,
             window=spec.SEQUENCE_WINDOW,
+            slack_s=100 * spec.FLUSH_TICKS * spec.TICK_PS * 1e-12,
+            pause_s=6000 * spec.FLUSH_TICKS * spec.TICK_PS * 1e-12,
         ),
         "## Kinds\n\n" + _kinds(),
         f"""## COMMANDS: {spec.COMMAND_SIZE} bytes per record

@@ -16,10 +16,13 @@ from pathlib import Path
 
 from wattbell.cli import main
 from wattbell.drive import bench as bench_module
+from wattbell.wire.decode import Decoder
 
 RIG = "/dev/ttyS1,/dev/ttyS2"
 JOURNALLED = 40_000
 """Bytes of the host's log: some hundred commands, and some records of none."""
+TAPPED = 60
+"""Commands of the tap, besides."""
 HUNG_S = 1200
 """Twenty times the longest of them on an idle machine. A session that hangs then writes where each of its threads is into its own file, and
 ends."""
@@ -51,6 +54,13 @@ def start(name: str, *arguments: str) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def tapped(capture: str) -> int:
+    """I/O commands of the tap that a recorder has journalled: beside two busy processes the rig is minutes behind the drive."""
+    stream = Path(capture, "stream.wbs")
+    batches = Decoder().feed(stream.read_bytes()) if stream.exists() else []
+    return sum(int((batch.commands.columns["qid"] > 0).sum()) for batch in batches if batch.commands is not None)
 
 
 def end(name: str, child: int) -> None:
@@ -149,7 +159,7 @@ def bench(first: str, second: str) -> None:
     # killed while fio reads, which ends too though it is in a session of its own
     killed = start("killed", "long.fio", "--drive", drive, "--out", "killed", *rig, "--commands", "trace")
     journal = Path("killed/commands.arrow")
-    while not (journal.exists() and journal.stat().st_size > JOURNALLED) and not ended(killed):
+    while not (journal.exists() and journal.stat().st_size > JOURNALLED and tapped("killed") > TAPPED) and not ended(killed):
         time.sleep(0.1)
     os.kill(killed, signal.SIGKILL)
     end("killed", killed)

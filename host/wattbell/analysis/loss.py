@@ -15,6 +15,9 @@ LOSS_TEXT = {
     "events": "events",
     "rail": "rail samples",
     "raw": "bytes of raw TLPs",
+    "raw_tlps": "raw TLPs",
+    "status": "reports of its counters",
+    "link": "reports of the link",
     "tags": "read requests or completions it could not match",
 }
 """What the sources of LOSS events lost, in words."""

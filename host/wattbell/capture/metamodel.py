@@ -233,11 +233,13 @@ class WorkloadAbout(Struct):
 
 class JournalAbout(Struct):
     """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed.
-    ``rail_only``: what the rig's tap saw is left out."""
+    ``pauses``: sequence numbers of blocks behind a long silence of the rig that the host's clock confirmed. ``rail_only``: what the rig's
+    tap saw is left out."""
 
     cuts: list[Count]
     tick_offsets: Annotated[list[Tick], Meta(min_length=1)]
     attached_late: bool = False
+    pauses: list[U32] = []
     rail_only: bool = False
 
 

@@ -20,8 +20,6 @@ _FILLED = 1 << 16
 """Longest gap, in samples, that is filled with NaN in the file (12.5 bytes each)."""
 _MARK = 1 << 10
 """Number of NaN stored for a longer gap, so that other programs see one."""
-_LAST_TICK = 1 << 60
-"""36 years: no grid gets there."""
 
 
 class RailTrack:
@@ -82,7 +80,7 @@ class RailTrack:
         interval = source.interval_ticks.astype(np.int64)
         count = source.count.astype(np.int64)
         self.flags |= int(np.bitwise_or.reduce(source.flags))
-        usable = (count > 0) & (interval > 0) & (first >= 0) & (first < _LAST_TICK)
+        usable = (count > 0) & (interval > 0) & (first >= 0) & (first < spec.LAST_TICK)
         if self._writer is None:
             if not usable.any():
                 return np.full(len(first), -1, np.int64), [_unusable(int(tick)) for tick in first]

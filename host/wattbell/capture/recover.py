@@ -74,6 +74,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
             writer.meta[key] = old[key]
     if (old.get("journal") or {}).get("rail_only"):
         writer.rail_only(-int(old["journal"]["tick_offsets"][0]))
+    writer.decoder.pauses += (old.get("journal") or {}).get("pauses", [])
     log = _Log(directory, writer, old)
     anchor = old["clock"].get("utc_anchor")
     if anchor:

@@ -29,6 +29,7 @@ from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
 from .railtrack import RailTrack
+from .rigcounters import COUNTED_ONLY, RigCounters
 from .room import writing
 from .runaccount import RunAccount
 from .source import CommandSource, RailSource
@@ -37,6 +38,8 @@ from .tables import TableSink, rows_table
 COMMAND_JOURNAL = "commands.arrow"
 """The host's log of commands (:mod:`.logbook`)."""
 _META_PERIOD_S = 1.0
+_UPTIME_TICKS = 1_000_000_000
+"""A counter that shows so much more than the host's clock has counted since the last data did not begin at 0 in that time."""
 
 
 class SteadyClock:
@@ -124,6 +127,9 @@ class CaptureWriter:
         self._gap_counts: dict[str, int] = {}
         self._status: dict[str, int] = {}
         self._rig_losses: dict[str, int] = {}
+        self._counted: dict[str, int] = {}
+        """What the rig's counters of loss grew by, in the runs before the present one."""
+        self._rig_counters = RigCounters({})
         self._offset, self._epoch = 0, 0
         self._last_arrival_ns: int | None = None
         self._next_meta = 0.0
@@ -165,7 +171,7 @@ class CaptureWriter:
             self.commit()
         self._streamed = self._streamed or len(data) > 0
         arrival = arrival_utc_ns or self._host_clock.now_ns()
-        batches = self._ingest_all(self.decoder.feed(data), arrival)
+        batches = self._ingest_all(self.decoder.feed(data, arrival), arrival)
         self._last_arrival_ns = arrival
         return batches
 
@@ -189,6 +195,7 @@ class CaptureWriter:
             self._begin_epoch(batch, arrival_utc_ns)
         offset = self._offset
         self.account.add(batch)
+        self._add_gaps(self._rig_counters.add(batch, self.decoder.counters.dropped), offset)
         if not self._tapped:
             batch = convert.without_tap(batch)
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
@@ -217,10 +224,13 @@ class CaptureWriter:
         before = self.last_tick
         self._end_run()
         self.account = RunAccount()
-        offset = before + spec.FLUSH_TICKS  # the new counter began at 0: none of it may lie before the cut
+        elapsed = 0
         if arrival_utc_ns is not None and self._last_arrival_ns is not None:
-            elapsed_ps = (arrival_utc_ns - self._last_arrival_ns) * 1000
-            offset = max(offset, before + elapsed_ps // int(self.meta["clock"]["tick_ps"]) - batch.last_tick)
+            elapsed = (arrival_utc_ns - self._last_arrival_ns) * 1000 // int(self.meta["clock"]["tick_ps"])
+        began_at = 0  # the new counter: none of it may lie before the cut
+        if batch.last_tick > elapsed + _UPTIME_TICKS:  # it ran before, or is wrong
+            began_at = batch.last_tick - spec.FLUSH_TICKS
+        offset = max(before + spec.FLUSH_TICKS - began_at, before + elapsed - batch.last_tick)
         known = self.meta["journal"]["tick_offsets"]
         if batch.epoch < len(known):  # rebuilding: placed as when recorded
             offset = int(known[batch.epoch])
@@ -242,7 +252,15 @@ class CaptureWriter:
             gaps.append(account.count_gap())
         found = [gap for gap in gaps if gap]
         self._every_run_whole = self._every_run_whole and not found
-        self._add_gaps(found, self._offset)
+        self._add_gaps(found + self._rig_counters.finish(), self._offset)
+        if before := self._rig_counters.before:
+            what = ", ".join(f"{name} {count}" for name, count in before.items())
+            self.note(f"before this run the rig had counted since power-on: {what}")
+        self._counted, self._rig_counters = self._counts_of_loss(), RigCounters(self.decoder.counters.dropped)
+
+    def _counts_of_loss(self) -> dict[str, int]:
+        """What the rig's counters of loss have grown by while it was recorded."""
+        return {name: self._counted.get(name, 0) + count for name, count in self._rig_counters.total.items()}
 
     def _follow_events(self, batch: Batch, offset: int) -> None:
         assert batch.events is not None
@@ -381,6 +399,8 @@ class CaptureWriter:
         self._next_meta = time.monotonic() + _META_PERIOD_S
         if self.attached_late:
             self.meta["journal"]["attached_late"] = True
+        if self.decoder.pauses:
+            self.meta["journal"]["pauses"] = list(self.decoder.pauses)
         status, rail = self._status, self._rail
         if status:
             self.meta["clock"]["tick_ps"] = status["tick_ps"] or spec.TICK_PS
@@ -401,10 +421,11 @@ class CaptureWriter:
             decimation=status.get("decimation", 1),
         )
         counters = self.decoder.counters
-        lost = {name: value for name, value in status.items() if name.startswith("lost_")}
+        lost = self._counts_of_loss()
+        really_lost = any(count for name, count in lost.items() if name not in COUNTED_ONLY)
         self.meta["loss"] = {
             **asdict(counters),
-            "lossless": counters.lossless and not (self._gap_counts or self._rig_losses or any(lost.values())),
+            "lossless": counters.lossless and not (self._gap_counts or self._rig_losses or really_lost),
             "gaps": dict(self._gap_counts),
             "rig": lost,
             "rig_events": dict(self._rig_losses),

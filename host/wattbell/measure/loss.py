@@ -21,6 +21,8 @@ _HIDES_RAIL = ("ANY", "RAIL")
 _RAIL_SOURCES = ("rail", "events")
 _OTHER_SOURCES = ("rail", "raw")
 """Sources of LOSS events that no figure of commands depends on."""
+_OTHER_RECORDS = {"EVENTS": "events", "TLP": "raw_tlps", "STATUS": "status", "LINK": "link"}
+"""Names of the records of a gap that are neither commands nor samples."""
 
 
 class LossCounts(TypedDict):
@@ -95,6 +97,7 @@ class LossBook:
         high = math.inf if last_tick >= self._last else last_tick
         touching = self._gaps.filter((pl.col("first_tick") < high + self._reach) & (pl.col("last_tick") >= low))
         commands = samples = blocks = unknown = hidden_commands = hidden_samples = 0
+        others: dict[str, int] = {}
         for kind, begin, records in touching.select("kind", "first_tick", "count").iter_rows():
             known = max(int(records), 0)
             if begin >= high:  # only what began in the window can be missing here
@@ -106,6 +109,8 @@ class LossBook:
                 commands += known
             elif kind == "RAIL" and known:
                 samples += known
+            elif kind in _OTHER_RECORDS and known:
+                others[_OTHER_RECORDS[kind]] = others.get(_OTHER_RECORDS[kind], 0) + known
             if kind in HIDES_COMMANDS and not (kind == "COMMANDS" and known):
                 hidden_commands += max(known, 1)
             if kind in _HIDES_RAIL and not (kind == "RAIL" and known):
@@ -118,4 +123,6 @@ class LossBook:
         commands += by_source.get("slots", 0)
         hidden_commands += sum(n for name, n in by_source.items() if name not in (*_OTHER_SOURCES, "slots"))
         hidden_samples += sum(by_source.get(name, 0) for name in _RAIL_SOURCES)
+        for name, records in others.items():  # the rig tells of the same loss in both ways, or in one
+            by_source[name] = max(by_source.get(name, 0), records)
         return Loss(commands, samples, blocks, unknown, by_source, hidden_commands, hidden_samples)

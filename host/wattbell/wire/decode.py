@@ -22,8 +22,10 @@ from .records import (
     decode_links,
     decode_rail,
     decode_status,
+    events_near,
     rail_payload_ok,
     split_tlps,
+    status_tick_ps,
 )
 from .sequence import Arrival, SequenceTracker, near
 
@@ -35,8 +37,13 @@ _SLACK_TICKS = 100 * spec.FLUSH_TICKS
 never a second."""
 _REMEMBERED = 2 * spec.SEQUENCE_WINDOW
 """Number of accepted blocks whose CRC is kept, to tell a repeated block from one of a restarted rig."""
-_LAST_TICK = 1 << 62
-"""No counter gets this far (146 years): a block that claims so was damaged before the rig computed its CRC."""
+_LAST_TICK = spec.LAST_TICK
+_SILENT_TICKS = spec.STATUS_PERIOD_TICKS + _SLACK_TICKS
+"""How far the next block may lie ahead: a rig that captures sends a STATUS in every period."""
+_PAUSE_TICKS = 60 * _SLACK_TICKS
+"""Longest silence of a rig, whose line was held up, that is believed without the host's clock. Behind a longer one a new epoch begins."""
+_MOST_TICK_PS = 1_000_000_000
+"""A millisecond: no clock of a rig is slower."""
 _PIECE = 1 << 19
 """Larger pieces fall out of the cache and cost page faults: half the speed."""
 
@@ -80,7 +87,7 @@ class Counters:
     unknown_kind: int = 0
     unknown_version: int = 0
     malformed_blocks: int = 0
-    """Blocks with a good CRC whose payload is not a whole number of records."""
+    """Blocks with a good CRC whose payload is not a whole number of records, or has a record at an impossible time."""
     restarts: int = 0
     """Number of times the rig restarted its counter."""
     dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
@@ -155,6 +162,14 @@ class Decoder:
     """
 
     def __init__(self) -> None:
+        self.pauses: list[int] = []
+        """Sequence numbers of the blocks that followed a longer silence than :data:`_PAUSE_TICKS`, which the host's clock had confirmed. To
+        be set before a stream is decoded again."""
+        self._now_ns: int | None = None
+        self._accepted_ns: int | None = None
+        """When the host had the last block that was accepted."""
+        self._tick_ps = 0
+        """As a STATUS states it; 0: none has."""
         self._framer = Framer()
         self._sequence = SequenceTracker()
         self._counters = Counters()
@@ -190,8 +205,9 @@ class Decoder:
         """Bytes held back until more arrive."""
         return self._framer.pending_bytes
 
-    def feed(self, data: Buffer) -> list[Batch]:
-        """Decode what `data` completes: no batch, one, or several (a large piece is decoded in parts)."""
+    def feed(self, data: Buffer, now_ns: int | None = None) -> list[Batch]:
+        """Decode what `data` completes: no batch, one, or several (a large piece is decoded in parts). ``now_ns``: the host's clock."""
+        self._now_ns = now_ns
         if len(data) <= _PIECE:
             return self._decode(self._framer.feed(data))
         view = memoryview(data)
@@ -224,7 +240,8 @@ class Decoder:
         self._counters.blocks += len(blocks)
         for block in blocks:
             version, kind, sequence, dropped, tick, run, payload, crc, skipped = block
-            if sequence != tracker.expected or run != self._run or self._held or self._restart_possible:
+            odd = sequence != tracker.expected or run != self._run or self._held or self._restart_possible
+            if odd or not -_SLACK_TICKS <= tick - self._last_tick <= _SILENT_TICKS:
                 self._judge(block)
                 continue
             tracker.expected = (sequence + 1) & 0xFFFFFFFF
@@ -247,6 +264,8 @@ class Decoder:
                 self._settle(last)
             else:
                 self._refuse(1)
+        if blocks and not self._held:
+            self._accepted_ns = self._now_ns
         self._collect_holes()
         self._publish()
         done, self._done = self._done, []
@@ -299,7 +318,26 @@ class Decoder:
         if hole is not None:
             before, behind = hole
             return before - _SLACK_TICKS <= tick <= behind + _SLACK_TICKS
-        return self._sequence.is_ahead(sequence) and tick >= self._last_tick - _SLACK_TICKS
+        return self._sequence.is_ahead(sequence) and -_SLACK_TICKS <= tick - self._last_tick <= self._silence(sequence)
+
+    def _goes_on(self, sequence: int, tick: int) -> bool:
+        """Whether the counter of a block that others confirm is the one of the blocks before it. Where the rig was silent for long, the
+        host's clock must have seen as much time."""
+        ahead = tick - self._last_tick
+        if -_SLACK_TICKS <= ahead <= max(_PAUSE_TICKS, self._silence(sequence)) or sequence in self.pauses:
+            return True
+        if self._now_ns is None or self._accepted_ns is None:
+            return False
+        waited = (self._now_ns - self._accepted_ns) * 1000 // (self._tick_ps or spec.TICK_PS)
+        if not 0 <= ahead <= waited + _SLACK_TICKS:
+            return False
+        self.pauses.append(sequence)
+        return True
+
+    def _silence(self, sequence: int) -> int:
+        """How far a block may lie ahead of the last one: each missing block may have been the STATUS of its period."""
+        assert self._sequence.expected is not None
+        return _SILENT_TICKS + (sequence - self._sequence.expected) % (1 << 32) * spec.STATUS_PERIOD_TICKS
 
     def _known(self, block: Block) -> bool:
         """Whether a held block that nothing confirmed contradicts what already came under its number in this run."""
@@ -314,9 +352,11 @@ class Decoder:
             self._sequence.begin(sequence, tick)
             if skipped:
                 self._gaps.append(Gap(None, max(tick - spec.FLUSH_TICKS, 0), tick, -1, "bytes at the beginning are no whole block"))
-        elif run != self._run or tick < self._last_tick - _SLACK_TICKS or not self._sequence.is_ahead(sequence):
+        elif run != self._run or not self._sequence.is_ahead(sequence) or not self._goes_on(sequence, tick):
             self._begin_epoch(held)
         else:
+            if tick - self._last_tick > self._silence(sequence):
+                self._gaps.append(Gap(None, max(self._last_tick, 0), tick, -1, "the rig was silent longer than it ever is"))
             self._sequence.jump(sequence, self._last_tick, tick)
         self._file(held)
 
@@ -362,19 +402,19 @@ class Decoder:
                 pending.commands.append(payload)
                 pending.command_ticks.append(tick)
         elif kind == 2:  # RAIL
-            good = rail_payload_ok(payload)
+            good = rail_payload_ok(payload, _SLACK_TICKS)
             if good:
                 pending.rail.append(payload)
                 pending.rail_ticks.append(tick)
                 pending.rail_dropped.append(dropped)
         elif kind == spec.Kind.EVENTS:
-            good = not length % spec.EVENT_SIZE
+            good = not length % spec.EVENT_SIZE and events_near(payload, tick, _SLACK_TICKS)
             if good and length:
                 pending.events.append(payload)
         elif kind == spec.Kind.TLP:
             good = split_tlps(payload, tick, pending.tlps)
         elif kind == spec.Kind.STATUS:
-            good = length >= spec.STATUS_SIZE
+            good = length >= spec.STATUS_SIZE and self._tick_agrees(status_tick_ps(payload))
             if good:
                 pending.status.append(payload)
                 pending.status_ticks.append(tick)
@@ -387,7 +427,14 @@ class Decoder:
             self._counters.unknown_kind += 1
         if not good:
             self._counters.malformed_blocks += 1
-            self._note_unread("a block whose payload is not a whole number of records")
+            self._note_unread("a block whose payload is not a whole number of possible records")
+
+    def _tick_agrees(self, tick_ps: int) -> bool:
+        """Whether a STATUS states a possible length of a tick, and the same as those before it; 0 states none."""
+        if tick_ps > _MOST_TICK_PS or (tick_ps and self._tick_ps and tick_ps != self._tick_ps):
+            return False
+        self._tick_ps = tick_ps or self._tick_ps
+        return True
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:

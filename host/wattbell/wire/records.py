@@ -237,10 +237,23 @@ def split_tlps(payload: Buffer, first_tick: int, into: Tlps) -> bool:
     return True
 
 
-def rail_payload_ok(payload: Buffer) -> bool:
-    """True when a RAIL payload has exactly the samples its header promises."""
+def events_near(payload: Buffer, first_tick: int, within_ticks: int) -> bool:
+    """True when every event of an EVENTS payload lies near its block's tick: a block is closed soon after its first record."""
+    ticks = decode_events([payload]).tick.astype(np.float64)
+    return not len(ticks) or bool(np.abs(ticks - first_tick).max() <= within_ticks)
+
+
+def status_tick_ps(payload: Buffer) -> int:
+    """Picoseconds a tick, as a STATUS payload states them."""
+    return int(decode_status([payload], [0]).columns["tick_ps"][0])
+
+
+def rail_payload_ok(payload: Buffer, within_ticks: int) -> bool:
+    """True when a RAIL payload has exactly the samples its header promises, and these last no longer than a block may."""
     size = spec.RAIL_HEADER_SIZE
     if len(payload) < size:
         return False
-    count = int.from_bytes(payload[4:6], "little")
+    interval, count = int.from_bytes(payload[0:4], "little"), int.from_bytes(payload[4:6], "little")
+    if (count - 1) * interval > within_ticks:
+        return False
     return len(payload) == -(-(size + count * spec.RAIL_SAMPLE_SIZE) // 4) * 4

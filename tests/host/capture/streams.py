@@ -18,6 +18,14 @@ def recorded(path: Path, *pieces: bytes, **options: Any) -> Capture:
     return open_capture(path)
 
 
+def recorded_in_time(path: Path, *blocks: bytes) -> Capture:
+    """A capture of blocks that come when their rig's counter says so."""
+    with CaptureWriter(path) as writer:
+        for block in blocks:
+            writer.feed(block, 1_700_000_000_000_000_000 + int.from_bytes(block[16:24], "little"))
+    return open_capture(path)
+
+
 def run(*blocks: bytes, commands: int = 0, first: int = 500, last: int = 1 << 50) -> list[bytes]:
     """Blocks (numbered from 2) as a whole run: with STATUS and RUN before and after them."""
     e, n = encoder, len(blocks) + 2

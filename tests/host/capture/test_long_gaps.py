@@ -11,7 +11,7 @@ from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.capture.rail import SIGNALS, jls_time
 
 from tests.e2e import stream_maker as maker
-from tests.host.capture.streams import recorded, run
+from tests.host.capture.streams import recorded, recorded_in_time, run
 from tests.host.wire import encoder as e
 
 HOUR = 3600 * 10**9
@@ -31,7 +31,7 @@ def gapped(tmp_path: Path) -> Capture:
     for away in (HOUR, 20 * 10**9, 10**6):
         starts += [starts[-1] + N * STEP + away, starts[-1] + 2 * N * STEP + away]
     blocks = [rail(2 + k, tick, 1000 * (k + 1)) for k, tick in enumerate(starts)]
-    return recorded(tmp_path / "c", *run(*blocks, last=starts[-1] + N * STEP))
+    return recorded_in_time(tmp_path / "c", *run(*blocks, last=starts[-1] + N * STEP))
 
 
 def test_the_file_stays_small(gapped: Capture) -> None:

@@ -68,23 +68,31 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     }  # fmt: skip
     loss = dict(meta["loss"])
     assert loss.pop("dropped") == {"COMMANDS": 0, "RAIL": 10, "EVENTS": 0, "TLP": 0, "STATUS": 0, "LINK": 0}
-    lost = ("tlps", "commands", "records", "events", "samples", "pages")
-    assert loss.pop("rig") == {f"lost_{name}": 16 + k for k, name in enumerate(lost)}
+    lost = ("tlps", "commands", "records", "events", "samples")
+    grown = {f"lost_{name}": 16 + k for k, name in enumerate(lost)}
+    assert loss.pop("rig") == {**grown, "lost_pages": 0, "malformed": 0, "unmatched": 0}, "21 pages were lost before this run"
     assert loss.pop("rig_events") == {"slots": 7, "source_200": 1}
-    assert loss.pop("gaps") == {"RAIL": 1}
+    # 16 TLPs; 17 commands less 7 that events tell of, 18 records; 19 events; 10 samples more than the next block says
+    assert loss.pop("gaps") == {"RAIL": 2, "ANY": 1, "COMMANDS": 2, "EVENTS": 1}
+    counted = capture.gaps.filter(pl.col("reason").str.contains("by its counter")).select("kind", "count", "first_tick", "last_tick")
+    assert sorted(counted.collect().rows()) == [
+        ("ANY", -1, 500, 101_000), ("COMMANDS", 10, 500, 101_000), ("COMMANDS", 18, 500, 101_000), ("EVENTS", 19, 500, 101_000),
+        ("RAIL", 10, 500, 101_000),
+    ]  # fmt: skip
     size = sum(map(len, stream))
     assert (loss.pop("bytes_in"), loss.pop("bytes_accepted"), loss.pop("blocks"), loss.pop("lossless")) == (size, size, 7, False)
     assert set(loss.values()) == {0}
-    assert meta["counts"] == counts
+    assert meta["counts"] == {**counts, "gaps": 6}
     assert meta["journal"] == {"cuts": [], "tick_offsets": [0]} and meta["units"] == UNITS and meta["drive"] is None
-    assert meta["conditions"] == {"virtual": True, "profile": None, "timing": None, "notes": []}
+    assert meta["conditions"].pop("notes") == ["before this run the rig had counted since power-on: lost_pages 21, malformed 14"]
+    assert meta["conditions"] == {"virtual": True, "profile": None, "timing": None}
     assert (meta["state"], meta["format"], meta["workload"]) == ("complete", 1, {"phases": []})
     assert set(meta["software"]) == {"python", "platform", "wattbell", "numpy", "pyarrow", "pyjls", "pyserial", "polars", "msgspec"}
     assert not (tmp_path / "c" / "stream.wbs").exists() and "stream.wbs" not in meta["files"]
     rows = capture.status.collect()
     names = ("tlps_down", "tlps_up", "in_flight", "malformed", "unmatched", "lost_pages", "voltage_lsb_uv", "current_lsb_na", "bar0")
     assert rows.select(names).rows()[0] == (11, 12, 13, 14, 15, 21, 20, 500, 0)
-    (gap,) = capture.gaps.collect().rows()
+    (gap,) = capture.gaps.filter(~pl.col("reason").str.contains("by its counter")).collect().rows()
     assert gap == ("RAIL", 4000 + 10 * 4000, 4000 + 19 * 4000, 10, "dropped in the rig")
 
 

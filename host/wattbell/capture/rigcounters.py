@@ -1,0 +1,123 @@
+"""What the rig's own counters of loss say (STATUS): every increase that nothing else has told of is a gap, and so is a decrease.
+
+Counters run from power-on, modulo 2**32 (docs/wire-format.md); a run is judged by the differences between its STATUS blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from wattbell_spec import wire as spec
+
+from ..wire.decode import Batch, Gap
+
+_SOURCES = {
+    "lost_tlps": (spec.LossSource.TLP_DOWN, spec.LossSource.TLP_UP),
+    "lost_commands": (spec.LossSource.SLOTS,),
+    "lost_records": (spec.LossSource.RECORDS,),
+    "lost_events": (spec.LossSource.EVENTS,),
+    "lost_samples": (spec.LossSource.RAIL,),
+    "lost_pages": (spec.LossSource.PAGES,),
+    "malformed": (),
+    "unmatched": (),
+}
+"""LOSS events that account for each counter, too."""
+_KINDS = {
+    "lost_commands": spec.Kind.COMMANDS,
+    "lost_records": spec.Kind.COMMANDS,
+    "lost_events": spec.Kind.EVENTS,
+    "lost_samples": spec.Kind.RAIL,
+}
+"""Records that each counter counts. Of the others nobody knows which records are missing for what it counts."""
+_DROPPED_TOO = ("lost_records", "lost_samples")
+"""Counters of records that the next block of their kind says to be dropped."""
+COUNTED_ONLY = ("unmatched",)
+"""Counters that say nothing of loss by themselves: a drive may read and write memory of the host's for reasons of its own."""
+_WRAP = 1 << 32
+
+
+@dataclass
+class _Account:
+    """Of one counter: by how much it has grown, and what else has told of it."""
+
+    counted: int = 0
+    events: int = 0
+    marked: int = 0
+    """Records that gaps of this counter stand for."""
+    explained_tick: int = 0
+    """The last STATUS at which nothing was unexplained."""
+
+
+class RigCounters:
+    """Follows the STATUS blocks and LOSS events of one run. ``dropped``: what blocks had said to be dropped before it, by kind."""
+
+    def __init__(self, dropped: Mapping[str, int]) -> None:
+        self.before: dict[str, int] = {}
+        """What the run's first STATUS counts: lost since power-on, before it."""
+        self._accounts = {name: _Account() for name in _SOURCES}
+        self._dropped_before = dict(dropped)
+        self._dropped = dict(dropped)
+        self._last: dict[str, int] | None = None
+        self._last_tick = 0
+        self._by_source = {int(source): name for name, sources in _SOURCES.items() for source in sources}
+
+    @property
+    def total(self) -> dict[str, int]:
+        """By how much each counter has grown at most, so far."""
+        return {name: account.counted for name, account in self._accounts.items()}
+
+    def add(self, batch: Batch, dropped: Mapping[str, int]) -> list[Gap]:
+        """Take note of a batch, and of what blocks say to be dropped until now; returns the gaps that are certain."""
+        self._dropped = dict(dropped)
+        if batch.events is not None:
+            columns = batch.events.columns
+            for index in np.flatnonzero(columns["type"] == spec.EventType.LOSS).tolist():
+                name = self._by_source.get(int(columns["arg8"][index]))
+                if name is not None:
+                    self._accounts[name].events += int(columns["arg32"][index])
+        gaps: list[Gap] = []
+        if batch.status is not None:
+            for index in np.argsort(batch.status.tick, kind="stable").tolist():
+                values = {name: int(batch.status.columns[name][index]) for name in _SOURCES}
+                gaps += self._status(int(batch.status.tick[index]), values)
+        return gaps
+
+    def finish(self) -> list[Gap]:
+        """The gaps of what is still unexplained at the end of the run."""
+        return [gap for name in _SOURCES for gap in self._unexplained(name)]
+
+    def _status(self, tick: int, values: dict[str, int]) -> list[Gap]:
+        if self._last is None:
+            self._last, self._last_tick = values, tick
+            self.before = {name: count for name, count in values.items() if count and name not in COUNTED_ONLY}
+            for account in self._accounts.values():
+                account.explained_tick = tick
+        if tick < self._last_tick:
+            return []  # it came late: the counters of a later one include its own
+        # what the STATUS before this one counted has had a period to be told of by events
+        gaps = [gap for name in _SOURCES for gap in self._unexplained(name)]
+        for name, value in values.items():
+            before = self._last[name]
+            grown = (value - before) % _WRAP
+            if grown < _WRAP // 2:
+                self._accounts[name].counted += grown
+            else:
+                reason = f"the rig's counter {name} went back from {before} to {value}"
+                gaps.append(Gap(_KINDS.get(name), self._last_tick, tick, -1, reason))
+        self._last, self._last_tick = values, tick
+        return gaps
+
+    def _unexplained(self, name: str) -> list[Gap]:
+        """A gap for what the counter has counted by the last STATUS and nothing else has told of."""
+        account, kind = self._accounts[name], _KINDS.get(name)
+        dropped = 0 if kind is None else self._dropped.get(kind.name, 0) - self._dropped_before.get(kind.name, 0)
+        told = max(account.events, dropped if name in _DROPPED_TOO else 0) + account.marked
+        missing, since = account.counted - told, account.explained_tick
+        account.explained_tick = self._last_tick
+        if missing <= 0 or name in COUNTED_ONLY:
+            return []
+        account.marked += missing
+        reason = f"lost in the rig by its counter {name} ({missing}), and told nowhere else"
+        return [Gap(kind, since, self._last_tick, missing if kind is not None else -1, reason)]
