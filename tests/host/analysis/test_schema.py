@@ -1,7 +1,7 @@
 """The version of the analysis' JSON: a key that goes away or changes its meaning takes a new one (docs/methodology.md, "The JSON").
 
-``schema-3.txt`` lists the keys of that version and the words of its verdicts. When a key is added, add its line there. When one goes away, or
-words change, raise ``SCHEMA_VERSION``, say in methodology.md what changed, and write the list of the new version.
+``schema-3.txt`` lists the keys of that version and the words of its verdicts. When a key is added, add its line there. When one goes away,
+or words change, raise ``SCHEMA_VERSION``, say in methodology.md what changed, and write the list of the new version.
 """
 
 from __future__ import annotations
