@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Pairs of identical drive models with other seeds, and
-of a model and its twin that draws 1 % more, run on a short suite through the fast instrument; figures for docs/results.md.
+"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Pairs of identical drive models with other seeds,
+and of a model and its twins: one draws 1 % more, one takes 1 % longer. All run a short suite through the fast instrument; the figures are
+for docs/results.md.
 
     false_calls.py [--pairs 100] [--first 0] [--twins 30] [--runs 3,5] [--processes 2] [--json FILE] [--docs] [--check]
 
---json: keeps the pairs, one a line; those that are there are not run again. --twins: of how many pairs there is a model that draws 1 %
-more, too. --docs: write the figures into docs/results.md. --check: fail when more than 5 % of the pairs of equal models have any verdict.
+--json: keeps the pairs, one a line; those that are there are not run again. --twins: of how many pairs the twins are run, too.
+--docs: write the figures into docs/results.md. --check: fail when more than 5 % of the pairs of equal models have any verdict.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,15 @@ from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.profiles import find_profile
 from wattbell.virtual.simulator import profiles_dir
 
+from tools.jobfile import at_the_drive
+
 PROFILES = ("intel-660p-1tb", "crucial-p1-1tb", "samsung-970-evo-plus", "wd-sn750", "toshiba-rc100", "optane-900p-280gb")
 """Taken in turn: with DRAM and without, TLC, QLC and 3D XPoint."""
 MORE = 1.01
-"""What the twin draws."""
+"""What a twin has of what it has more of."""
+_WHOLE = re.compile(r"\w+_ns|flush_idle_us")
+"""Keys of whole numbers."""
+_NUMBER = r"( = \{ value = )([0-9.eE+-]+)"
 PAGE = Path(__file__).resolve().parents[1] / "docs/results.md"
 BEGIN, END = "<!-- generated: python -m tools.false_calls --docs -->\n", "<!-- end of generated -->\n"
 SEEDS = 1000
@@ -79,17 +86,7 @@ rail_interval_s = 1e-5
 idle_s = 0.1
 idle_min_s = 0.1
 """
-GLOBAL = """[global]
-filename=${WATTBELL_DRIVE}
-ioengine=libaio
-direct=1
-bs=4k
-size=64m
-randrepeat=0
-norandommap=1
-group_reporting=1
-stonewall
-"""
+OPTIONS = "bs=4k\nsize=64m\nrandrepeat=0\nnorandommap=1\ngroup_reporting=1\nstonewall\n"
 JOBS = {
     "burst.fio": "rw=randread\niodepth=1\nio_size=1m\n[one]\n[two]\n[three]\n",
     "writes.fio": "rw=randwrite\nio_size=1m\n[qd1]\niodepth=1\n[qd4]\niodepth=4\n",
@@ -148,19 +145,53 @@ def write_suite(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.toml").write_text(MANIFEST)
     for name, text in JOBS.items():
-        (folder / name).write_text(GLOBAL + text)
+        (folder / name).write_text(at_the_drive(OPTIONS + text))
     return folder
 
 
-def write_twin(folder: Path, profile: str, more: float = MORE) -> Path:
-    """The profile of a drive that draws ``more`` times as much in every state and at every work; what it declares stays."""
+@dataclass(frozen=True)
+class Twin:
+    """A model that differs by 1 % in one respect. ``title``: of its table; ``sections``, ``keys``: of the profile, which keys take
+    :data:`MORE` as their factor; ``inverse``: which are divided by it; ``verdicts``: by kind of row, the right verdict of the twin."""
+
+    title: str
+    sections: re.Pattern[str]
+    keys: re.Pattern[str]
+    verdicts: Mapping[str, str]
+    inverse: re.Pattern[str] | None = None
+
+
+TWINS = {
+    "power": Twin("1 % more power", re.compile("."), re.compile(r"(?!max_w)\w+_w"), {"power": "higher", "bytes per joule": "lower"}),
+    "time": Twin(
+        "1 % longer", re.compile(r"\[(controller|flash)\]"), re.compile(r"\w+_[un]s"), {"rate": "lower"}, re.compile(r"\w+_mb_per_s")
+    ),
+}
+"""``power``: in every state and at every work; what the drive declares stays. ``time``: for all that the controller and the flash do; the
+link and the host stay."""
+
+
+def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE) -> Path:
+    """The profile of a drive's twin."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in profiles_dir().glob("*.toml"):
-        text = re.sub(
-            r"(?m)^((?!max_w)\w+_w = \{ value = )([0-9.eE+-]+)", lambda found: f"{found[1]}{float(found[2]) * more!r}", path.read_text()
-        )
-        (folder / path.name).write_text(text)
+        lines, section = [], ""
+        for line in path.read_text().splitlines():
+            section = line if line.startswith("[") else section
+            key = line.partition(" = ")[0]
+            if twin.sections.match(section):
+                factor = more if twin.keys.fullmatch(key) else 1 / more if twin.inverse and twin.inverse.fullmatch(key) else 1.0
+                if factor != 1:
+                    line = re.sub(_NUMBER, partial(_multiplied, by=factor, whole=bool(_WHOLE.fullmatch(key))), line)
+            lines.append(line)
+        (folder / path.name).write_text("\n".join(lines) + "\n")
     return folder / f"{profile}.toml"
+
+
+def _multiplied(found: re.Match[str], by: float, whole: bool) -> str:
+    """A value of a profile times ``by``. ``whole``: the model takes whole numbers only."""
+    made = float(found[2]) * by
+    return found[1] + (str(round(made)) if whole else repr(made))
 
 
 def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
@@ -199,38 +230,40 @@ def by_one_run(a: Run, b: Run) -> Count:
     return Count(1, int(verdicts > 0), len(rows), verdicts)
 
 
-def power_rows(a: Sequence[Run], b: Sequence[Run]) -> dict[str, tuple[int, int]]:
-    """Of a model and its twin: by kind, rows in which the true difference is 1 % and how many of them were called rightly."""
+def twin_rows(a: Sequence[Run], b: Sequence[Run], twin: Twin) -> dict[str, tuple[int, int, float]]:
+    """Of a model and its twin: by kind, how many rows differ, how many of them were called rightly, and the sum of the measured
+    differences as shares of A."""
     (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
-    right: dict[str, tuple[int, int]] = {}
+    right: dict[str, tuple[int, int, float]] = {}
     for row in pair.rows:
         kind = _kind(row.name, row.unit)
-        if row.verdict not in ("higher", "lower", "unseen") or kind not in ("power", "bytes per joule"):
-            continue
-        wanted = "higher" if kind == "power" else "lower"
-        of, seen = right.get(kind, (0, 0))
-        right[kind] = (of + 1, seen + (row.verdict == wanted))
+        if row.verdict in ("higher", "lower", "unseen") and kind in twin.verdicts and row.a.value:
+            of, seen, apart = right.get(kind, (0, 0, 0.0))
+            right[kind] = (of + 1, seen + (row.verdict == twin.verdicts[kind]), apart + row.difference.known / row.a.value)
     return right
 
 
 def one_pair(number: int, runs: Sequence[int], twins: int) -> dict[str, Any]:
-    """One pair of equal models and, of the first ``twins`` pairs, the model's twin; with the first so many runs of each side."""
+    """One pair of equal models and, of the first ``twins`` pairs, the model's twins; with the first so many runs of each side."""
     with tempfile.TemporaryDirectory() as scratch:
         suite = write_suite(Path(scratch) / "suite")
         name = PROFILES[number % len(PROFILES)]
-        profile, twin = find_profile(name), write_twin(Path(scratch) / "twin", name)
+        profile = find_profile(name)
+        of = {what: write_twin(Path(scratch) / what, name, twin) for what, twin in TWINS.items() if number < twins}
         most = max(runs)
-        sides = [
+        a, b, *others = (
             [one_run(suite, where, 1 + SEEDS * number + 100 * side + k) for k in range(most)]
-            for side, where in enumerate((profile, profile, *([twin] if number < twins else [])))
-        ]
+            for side, where in enumerate((profile, profile, *of.values()))
+        )
     found: dict[str, Any] = {"number": number, "profile": name}
     for what, part in (("suite", 0), ("capture", 1)):
-        a, b, *more = ([run[part] for run in side] for side in sides)
+        ours, theirs, *more = ([run[part] for run in side] for side in (a, b, *others))
         found[what] = {
-            "one run": asdict(by_one_run(a[0], b[0])),
-            "equal": {n: asdict(compared(a[:n], b[:n])) for n in runs},
-            "one percent": {n: power_rows(a[:n], more[0][:n]) if more else {} for n in runs},
+            "one run": asdict(by_one_run(ours[0], theirs[0])),
+            "equal": {n: asdict(compared(ours[:n], theirs[:n])) for n in runs},
+            "one percent": {
+                twin: {n: twin_rows(ours[:n], side[:n], TWINS[twin]) for n in runs} for twin, side in zip(of, more, strict=True)
+            },
         }
     return found
 
@@ -245,15 +278,17 @@ def summary(each: Sequence[Mapping[str, Any]], runs: Sequence[int]) -> str:
         for n in runs:
             new = _sum(one[what]["equal"][n] for one in each)
             lines.append(f"| {words} | {n} | {new.rows} | {_share(new)} | {new.called} |")
-    lines += ["", "| 1 % more power, rightly called | runs a side | power | bytes per joule |", "|---|--:|--:|--:|"]
-    for what, words in (("suite", "figures of the suite"), ("capture", "figures and states of its capture")):
-        for n in runs:
-            cells = []
-            for kind in ("power", "bytes per joule"):
-                counts = [one[what]["one percent"][n].get(kind, (0, 0)) for one in each]
-                of, right = (sum(count[i] for count in counts) for i in (0, 1))
-                cells.append(f"{100 * right / of:.1f} % of {of}" if of else "-")
-            lines.append(f"| {words} | {n} | {' | '.join(cells)} |")
+    for name, twin in TWINS.items():
+        lines += [
+            "",
+            f"| {twin.title}, rightly called | runs a side | {' | '.join(twin.verdicts)} |",
+            f"|---|--:|{'--:|' * len(twin.verdicts)}",
+        ]
+        for what, words in (("suite", "figures of the suite"), ("capture", "figures and states of its capture")):
+            for n in runs:
+                counts = [one[what]["one percent"].get(name, {}).get(n, {}) for one in each]
+                cells = [_called([count[kind] for count in counts if kind in count]) for kind in twin.verdicts]
+                lines.append(f"| {words} | {n} | {' | '.join(cells)} |")
     lines += ["", "| seen from, median (and 90th percentile) | runs a side | " + " | ".join(KINDS) + " |"]
     lines += ["|---|--:|" + "--:|" * len(KINDS)]
     for n in runs:
@@ -263,6 +298,12 @@ def summary(each: Sequence[Mapping[str, Any]], runs: Sequence[int]) -> str:
 
 
 KINDS = ("rate", "power", "bytes per joule", "energy of a command")
+
+
+def _called(counts: Sequence[Sequence[float]]) -> str:
+    """How many rows were called rightly, and by how much the twin was measured to differ."""
+    of, right, apart = (sum(count[i] for count in counts) for i in range(3))
+    return f"{100 * right / of:.1f} % of {of:.0f} ({100 * apart / of:+.2f} %)" if of else "-"
 
 
 def _share(count: Count) -> str:

@@ -20,6 +20,8 @@ import wattbell.cli  # compiled here, where that is quicker than in the guest
 from wattbell.capture import Capture, open_capture
 from wattbell.capture.schema import SeenBy
 
+from tools.jobfile import at_the_drive
+
 ROOT = Path(__file__).resolve().parents[2]
 FIRST, SECOND = "WATTBELL660P0001", "SECOND"
 MIB = 1 << 20
@@ -49,11 +51,7 @@ idle_s = 2.0
 apst = true
 aspm = "l1.2"
 """
-JOB = """
-[global]
-filename=${WATTBELL_DRIVE}
-ioengine=libaio
-direct=1
+JOB = at_the_drive("""\
 rw=randread
 bs=4k
 size=16m
@@ -63,13 +61,9 @@ stonewall
 iodepth=1
 [qd4]
 iodepth=4
-"""
+""")
 # A hundred reads a second are what QEMU's UART carries beside the rail on a busy machine; the next session reads what it did not.
-LONG = """
-[global]
-filename=${WATTBELL_DRIVE}
-ioengine=libaio
-direct=1
+LONG = at_the_drive("""\
 rw=randread
 bs=4k
 size=16m
@@ -79,7 +73,7 @@ rate_iops=100
 [a]
 [b]
 stonewall
-"""
+""")
 PLAN = """
 [[step]]
 idle_s = 3.0

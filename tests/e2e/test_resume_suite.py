@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 
-from tests.e2e.virtual import MARKS
+from tests.e2e.virtual import MARKS, stop_in, wait_for_no_rig
 
 pytestmark = MARKS
 TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "active-idle"]
@@ -53,23 +52,6 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> str:
     assert process.returncode == code, err
     assert "Traceback" not in err
     return err
-
-
-def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) -> None:
-    """Send a signal while `capture` is recorded."""
-    deadline = time.monotonic() + 60
-    while not (capture / "meta.json").exists():
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
-        time.sleep(0.002)
-    process.send_signal(how)
-
-
-def wait_for_no_rig(runtime: Path) -> None:
-    """The virtual rig of a killed recorder ends, too."""
-    deadline = time.monotonic() + 60
-    while left := list(runtime.glob("rigs/*")):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
 
 
 def results(out: Path) -> dict[str, Any]:

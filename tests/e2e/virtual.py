@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,20 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     assert process.returncode == code, err
     assert "Traceback" not in err
     return out, err
+
+
+def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) -> None:
+    """Send a signal while `capture` is recorded."""
+    deadline = time.monotonic() + 60
+    while not (capture / "meta.json").exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+        time.sleep(0.002)
+    process.send_signal(how)
+
+
+def wait_for_no_rig(runtime: Path) -> None:
+    """The virtual rig of a killed recorder ends, too."""
+    deadline = time.monotonic() + 60
+    while left := list(runtime.glob("rigs/*")):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)

@@ -33,6 +33,8 @@ from wattbell.suites.step import Step
 from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.replay import Replay, replay
 
+from tools.jobfile import at_the_drive
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.xdist_group("box")]
 SERIAL, RIG = "WATTBELL660P0001", "/dev/hvc0,/dev/hvc1"
@@ -75,11 +77,7 @@ idle_s = 2.0
 apst = true
 aspm = "l1.2"
 """
-JOB = """
-[global]
-filename=${WATTBELL_DRIVE}
-ioengine=libaio
-direct=1
+JOB = at_the_drive("""\
 rw=randread
 bs=4k
 size=16m
@@ -90,7 +88,7 @@ stonewall
 iodepth=1
 [qd4]
 iodepth=4
-"""
+""")
 SCRIPT = f"""
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 wattbell run {WORK} --drive /dev/nvme0n1 --serial {SERIAL} --yes --out seen --meter rig:{RIG} --commands trace \

@@ -29,7 +29,7 @@ from wattbell.measure.rail import Power, Scan, as_long_as
 from wattbell.measure.throughput import BURST_GAP_S, find_span, least_bursts
 from wattbell.text import count
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 Progress = Callable[[str], None]
 

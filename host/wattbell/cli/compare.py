@@ -105,6 +105,7 @@ def compare(
     if another_side:
         groups = [[run for group in side for run in group] for side in named]
         if stored:
+            _told_apart(groups, kept, repeats_key)
             groups = [_with_kept(group, kept, repeats_key) for group in groups]
     else:
         groups = named[0]
@@ -166,6 +167,20 @@ def _with_kept(group: Sequence[Run], kept: Sequence[Run], key: Callable[[Run], s
     """The group, and the runs of the store that repeat one of it."""
     keys, hashes = {key(run) for run in group}, {run.content_hash for run in group}
     return [*group, *(run for run in kept if key(run) in keys and run.content_hash not in hashes)]
+
+
+def _told_apart(groups: Sequence[Sequence[Run]], kept: Sequence[Run], key: Callable[[Run], str]) -> None:
+    """ResultsError where runs of the store repeat the runs of two sides alike: nothing says to which side they belong."""
+    from ..results.sides import letter
+
+    taken: dict[str, int] = {}
+    named = {run.content_hash for group in groups for run in group}
+    undecided = {key(run) for run in kept if run.content_hash not in named}
+    for i, group in enumerate(groups):
+        for one in {key(run) for run in group} & undecided:
+            if taken.setdefault(one, i) != i:
+                text = f"Runs of the store repeat the runs of side {letter(taken[one])} and of side {letter(i)} alike"
+                raise ResultsError(f"{text}: name those of each side by their ids, and leave out --stored.")
 
 
 def _each_once(groups: Sequence[Sequence[Run]]) -> None:

@@ -52,6 +52,8 @@ _NAMED = re.compile(
 )
 _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
 """Rigol: ``CH1V``."""
+_PROBE = re.compile(r"\b(?:probe|attenuation|tastkopf|tastteiler|sonde)", re.IGNORECASE)
+_FACTOR = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=\s*(?:[x×:,;\t\s\"]|$))", re.IGNORECASE)
 _LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
 """What letters tell apart: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
@@ -340,6 +342,7 @@ def _waveform(
     interval_s, notes = _interval(path, layout, options) if time is None else (0.0, [])
     if layout.decimal_comma:
         notes.append("numbers of the file have decimal commas")
+    notes += _probes(layout)
     times = TextTimes(columns.first_value(time[0])) if time is not None and time[1] is None else None
     roles = list(quantities)
     wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles)]
@@ -412,6 +415,19 @@ def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list
     if said is not None and abs(said[0] - options.interval_s) > 1e-6 * said[0]:
         raise UsageError(f"--interval {options.interval_s:g} s: {path}, line {said[1]} says {said[0]:g} s. Leave --interval out.")
     return options.interval_s, [f"rows are {options.interval_s:g} s apart, as the user states"]
+
+
+def _probes(layout: Layout) -> list[str]:
+    """What to say of probes whose factor stands before the rows. Scopes put the factor into their values; whether this one did cannot be
+    seen."""
+    found = []
+    for line in layout.before:
+        known = _PROBE.search(line)
+        factors = [float(number) for number in _FACTOR.findall(line[known.end() :])] if known else []
+        if any(factor not in (0, 1) for factor in factors):
+            text = " ".join(line.split())[:60]
+            found.append(f"the file states a probe's factor ({text}): its values are taken as they are, as scopes put the factor into them")
+    return found
 
 
 def _foreign(layout: Layout) -> Callable[[str], bool]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CaptureError
+from . import zipped
 from .ranges import PPK2
 from .text import Head
 from .waveform import About, Options, Piece, Utc, Waveform, no_volts, ticks
@@ -28,36 +27,25 @@ TAKES = frozenset[str]()
 _SAMPLES, _METADATA = "session.raw", "metadata.json"
 _FRAME = np.dtype([("microamperes", "<f4"), ("bits", "<u2")])
 _PIECE_FRAMES = 1 << 19
-_MOST_METADATA, _MOST_BYTES = 1 << 20, 1 << 38
+_MOST_BYTES = 1 << 38
 _VERSION = 2
-_BROKEN = (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
 def matches(head: Head) -> bool:
     """Whether it is a ZIP with this program's samples in it."""
-    if not head.raw.startswith(b"PK\x03\x04"):
-        return False
-    try:
-        with zipfile.ZipFile(head.path) as archive:
-            return _SAMPLES in archive.namelist()
-    except _BROKEN:
-        return False
+    return _SAMPLES in (zipped.inside(head) or ())
 
 
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            for name in (_SAMPLES, _METADATA):
-                if name not in entries:
-                    raise CaptureError(f"{path} has no {name}; save it again in nRF Connect Power Profiler, or export it there as CSV.")
-            if entries[_METADATA].file_size > _MOST_METADATA:
-                raise CaptureError(f"{path}: its {_METADATA} is larger than 1 MiB; it is no PPK2 recording.")
-            told = archive.read(_METADATA)
-    except _BROKEN as error:
-        raise CaptureError(f"{path} cannot be read ({error}); it seems to be cut.") from None
+    with zipped.opened(path) as (archive, entries):
+        for name in (_SAMPLES, _METADATA):
+            if name not in entries:
+                raise CaptureError(f"{path} has no {name}; save it again in nRF Connect Power Profiler, or export it there as CSV.")
+        if entries[_METADATA].file_size > zipped.MOST_METADATA:
+            raise CaptureError(f"{path}: its {_METADATA} is larger than 1 MiB; it is no PPK2 recording.")
+        told = archive.read(_METADATA)
     rate, started_ms = _metadata(path, told)
     volts = options.volts
     if volts is None:
@@ -70,18 +58,15 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
     def read() -> Iterator[Piece]:
         first = 0
-        try:
-            with zipfile.ZipFile(path) as archive, archive.open(_SAMPLES) as file:
-                while first < span:
-                    data = file.read(min(_PIECE_FRAMES, span - first) * _FRAME.itemsize)
-                    frames = np.frombuffer(data, _FRAME, len(data) // _FRAME.itemsize)
-                    if not len(frames):
-                        raise CaptureError(f"{path} has {first} of its {span} samples; it seems to be cut.")
-                    amperes = (frames["microamperes"].astype(np.float64) * 1e-6).astype(np.float32)
-                    yield Piece(first + np.arange(len(frames), dtype=np.int64), np.full(len(frames), volts.value, np.float32), amperes)
-                    first += len(frames)
-        except _BROKEN as error:
-            raise CaptureError(f"{path} is damaged ({error}).") from None
+        with zipped.opened(path) as (archive, _), archive.open(_SAMPLES) as file:
+            while first < span:
+                data = file.read(min(_PIECE_FRAMES, span - first) * _FRAME.itemsize)
+                frames = np.frombuffer(data, _FRAME, len(data) // _FRAME.itemsize)
+                if not len(frames):
+                    raise CaptureError(f"{path} has {first} of its {span} samples; it seems to be cut.")
+                amperes = (frames["microamperes"].astype(np.float64) * 1e-6).astype(np.float32)
+                yield Piece(first + np.arange(len(frames), dtype=np.int64), np.full(len(frames), volts.value, np.float32), amperes)
+                first += len(frames)
 
     notes = ["PPK2: samples that its program lost are not numbered; those that it did not write are missing without a trace"]
     if rest:

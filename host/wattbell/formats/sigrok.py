@@ -10,7 +10,6 @@ from __future__ import annotations
 import configparser
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..errors import CaptureError
 from ..origin import stated_by
+from . import zipped
 from .text import Head
 from .units import factor
 from .waveform import F64, About, Options, Piece, Waveform, no_volts, ticks, with_power
@@ -28,34 +28,25 @@ _SI = {"current": "A", "voltage": "V", "power": "W"}
 _CHUNK = re.compile(r"^analog-1-(\d+)(?:-(\d+))?$")
 _RATE = re.compile(r"^(\d+(?:\.\d+)?)\s*([GMk]?)Hz$")
 _SCALE = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-_MOST_METADATA, _MOST_ENTRIES, _MOST_BYTES = 1 << 20, 100_000, 1 << 36
+_MOST_ENTRIES, _MOST_BYTES = 100_000, 1 << 36
 _PIECE_BYTES = 1 << 22
 
 
 def matches(head: Head) -> bool:
     """Whether it is a ZIP with sigrok's metadata in it, or one that is cut."""
-    if not head.raw.startswith(b"PK\x03\x04"):
-        return False
-    try:
-        with zipfile.ZipFile(head.path) as archive:
-            return "metadata" in archive.namelist()
-    except (zipfile.BadZipFile, OSError, NotImplementedError):
-        return True
+    names = zipped.inside(head)
+    return names is None or "metadata" in names
 
 
 def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            if len(entries) > _MOST_ENTRIES or entries.get("metadata", zipfile.ZipInfo()).file_size > _MOST_METADATA:
-                raise CaptureError(f"{path} is no sigrok session: {len(entries)} files in it, or metadata of more than 1 MiB.")
-            if "version" not in entries or "metadata" not in entries or archive.open("version").read(8).strip() != b"2":
-                raise CaptureError(f"{path} is a ZIP, but no sigrok session of version 2.")
-            text = archive.read("metadata").decode("utf-8", "replace")
-    except (zipfile.BadZipFile, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise CaptureError(f"{path} cannot be read ({error}); it seems to be cut.") from None
+    with zipped.opened(path) as (archive, entries):
+        if len(entries) > _MOST_ENTRIES or entries.get("metadata", zipfile.ZipInfo()).file_size > zipped.MOST_METADATA:
+            raise CaptureError(f"{path} is no sigrok session: {len(entries)} files in it, or metadata of more than 1 MiB.")
+        if "version" not in entries or "metadata" not in entries or archive.open("version").read(8).strip() != b"2":
+            raise CaptureError(f"{path} is a ZIP, but no sigrok session of version 2.")
+        text = archive.read("metadata").decode("utf-8", "replace")
     rate, channels = _metadata(path, text, options)
     chunks = _chunks(path, entries)
     roles = _roles(path, {name: number for number, name in channels.items() if number in chunks}, options)
@@ -72,21 +63,18 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     tick_ps, interval_ticks = ticks(1.0 / rate, span, path)
 
     def read() -> Iterator[Piece]:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                streams = {role: _values(archive, chunks[number]) for role, (number, _) in roles.items()}
-                first = 0
-                while True:
-                    got = {role: next(stream, None) for role, stream in streams.items()}
-                    parts = {role: part * roles[role][1] for role, part in got.items() if part is not None}
-                    if not parts:
-                        return
-                    if len(parts) < len(roles) or len({len(part) for part in parts.values()}) > 1:
-                        raise CaptureError(f"{path}: its channels are cut into different chunks.")
-                    yield _piece(first, parts, volts.value if volts else None)
-                    first += len(next(iter(parts.values())))
-        except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
-            raise CaptureError(f"{path} is damaged ({error}).") from None
+        with zipped.opened(path) as (archive, _):
+            streams = {role: _values(archive, chunks[number]) for role, (number, _) in roles.items()}
+            first = 0
+            while True:
+                got = {role: next(stream, None) for role, stream in streams.items()}
+                parts = {role: part * roles[role][1] for role, part in got.items() if part is not None}
+                if not parts:
+                    return
+                if len(parts) < len(roles) or len({len(part) for part in parts.values()}) > 1:
+                    raise CaptureError(f"{path}: its channels are cut into different chunks.")
+                yield _piece(first, parts, volts.value if volts else None)
+                first += len(next(iter(parts.values())))
 
     return Waveform(About(TITLE, "sigrok", tick_ps, interval_ticks, span, volts=volts, conditions=_stated(text)), read)
 

@@ -38,6 +38,10 @@ _RANK = {SeenBy.TRACEPOINT: 0, SeenBy.BLKTRACE: 1, SeenBy.FIO_LOG: 2}
 _IDENTITY = ["cqe_tick", "doorbell_tick", "opcode", "qid", "cid", "slba", "blocks"]
 _MOST_ALIKE = 0.9
 """From this share of equal lines on, two logs of fio's are the same."""
+_ALIKE = 0.01
+"""By what share a log's latencies may differ from those that fio's JSON states, and how many of them."""
+_AS_BANDWIDTH = 0.1
+"""By what share latencies worked out from a log of bandwidth, in whole KiB/s, may differ."""
 _EDGE_NS = 10 * MS
 """By how much the spans of two logs of the same work differ besides what their clocks may be off."""
 
@@ -79,6 +83,9 @@ def settled(logs: Sequence[HostLog], run: FioRun | None) -> tuple[list[HostLog],
             f"--fio (of fio 3.36 or newer). Or: {_WAY_OUT[:1].lower()}{_WAY_OUT[1:]}"
         )
     _must_have_own_job(placed)
+    for log, job in placed:
+        if job is not None:
+            _must_be_latencies_of(log, job.job)
     of_fio = [log for log, _ in placed]
     if run is not None and len(fio) == len(logs):  # else another log may have what these lack
         of_fio = _with_losses(of_fio, run)
@@ -202,10 +209,10 @@ def _only(jobs: Sequence[_FioJob]) -> _FioJob | None:
 
 def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
     """Logs of fio's, with what they lack of the I/Os that fio counts as lost, phase by phase: there may be no log of a job, and ``fio
-    --client`` drops the last lines of a log with offsets. Only logs on the clock of fio's JSON can be held against it."""
+    --client`` drops the last lines of a log with offsets. Where a log has another clock than the JSON, over the whole time of the logs."""
     mine = [log for log in logs if log.commands.clock == run.clock]
-    if not mine:
-        return list(logs)
+    if len(mine) < len(logs) or not mine:
+        return _with_losses_in_all(logs, run)
     done = np.sort(np.concatenate([log.commands.table["cqe_tick"].to_numpy() for log in mine]))
     # what is in flight at the end of a phase ends a little behind it
     edges = [phase.first_ns - _TOGETHER_MS * MS for phase in run.phases[1:]]
@@ -220,6 +227,54 @@ def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
         notes.append(f"{told - seen} of the {told} I/Os that fio counts in {phase.name} are not in its logs")
     marked = replace(mine[0].commands, lost=[*mine[0].commands.lost, *gaps], notes=[*mine[0].commands.notes, *notes])
     return [replace(log, commands=marked) if log is mine[0] else log for log in logs]
+
+
+def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
+    """Logs, some or all of them on another clock than fio's JSON: which phase lacks I/Os is not known, and how many they are is."""
+    jobs = [job for each in run.processes for job in each.process.jobs]
+    told = sum(side.total_ios for job in jobs for side in job.sides)
+    missing = told - sum(len(log.commands) for log in logs)
+    with_any = [log for log in logs if len(log.commands)]
+    if missing <= 0 or not with_any or any(job.failure for job in jobs):
+        return list(logs)
+    longest = max(with_any, key=lambda log: len(log.commands))
+    gap = Gap(Kind.COMMANDS, *_ticks(longest.commands), missing, "not in fio's logs")
+    note = f"{missing} of the {told} I/Os that fio counts are not in its logs; of which phase is not known, for the logs have another clock"
+    marked = replace(longest.commands, lost=[*longest.commands.lost, gap], notes=[*longest.commands.notes, note])
+    return [replace(log, commands=marked) if log is longest else log for log in logs]
+
+
+def _must_be_latencies_of(log: HostLog, job: Job) -> None:
+    """Refuse a log whose values are not the latencies that fio's JSON sums up: fio's logs of bandwidth look like those of latency, and only
+    the name, which can be changed, tells them apart.
+
+    Nearly all values must lie between the least and the largest that fio states. Where the log has every I/O, their mean is fio's too.
+    """
+    if job.failure or job.is_unified or any(job.option(name, "0").strip() not in ("0", "") for name in ("ramp_time", "verify")):
+        return  # fio's figures are of other I/Os than the log
+    of = "clat" if log.name is not None and log.name.what == "clat" else "lat"
+    table = log.commands.table
+    code = table["opcode"].to_numpy()
+    took = table["cqe_tick"].to_numpy() - table["doorbell_tick"].to_numpy()
+    for name, side in (("read", job.read), ("write", job.write), ("dsm", job.trim)):
+        stated = (side.clat_ns if of == "clat" else side.lat_ns) if side is not None else None
+        here = took[code == io(name)]
+        if side is None or stated is None or not stated.max or not stated.mean or not len(here):
+            continue
+        low, high = stated.min * (1 - _ALIKE), stated.max * (1 + _ALIKE)
+        outside = int(((here < low) | (here > high)).sum())
+        mean_off = abs(float(here.mean()) - stated.mean) if len(here) == side.total_ios and not job.is_set("group_reporting") else 0.0
+        if outside <= _ALIKE * len(here) and mean_off <= _ALIKE * stated.mean:
+            continue
+        what = f"{log.path} is no log of the latencies of job {job.jobname}: of its {len(here)} values for {name}"
+        range_ = f"{stated.min:.0f} to {stated.max:.0f} ns, {stated.mean:.0f} ns on average"
+        text = f"{what}, {outside} lie outside what fio's JSON states ({range_}), and their mean is {here.mean():.0f}"
+        by_rate = side.io_bytes / 1024 / max(side.total_ios, 1) * float(np.mean(1e9 / np.maximum(here, 1)))
+        if abs(by_rate - stated.mean) <= _AS_BANDWIDTH * stated.mean:
+            raise CaptureError(
+                f"{text}. Read as KiB/s they fit: this is fio's log of bandwidth. Leave it out; the log with _lat has latencies."
+            )
+        raise CaptureError(f"{text}. Give the latency log of this run, or the JSON of the run that wrote this log.")
 
 
 def _is_of_several(job: Job) -> bool:

@@ -33,7 +33,7 @@ class Latency(msgspec.Struct):
 
 class Direction(msgspec.Struct):
     """What fio says of one data direction of a job. ``iops`` and ``bw_bytes`` (bytes a second) are means over its run time. ``runtime``:
-    ms, rounded up."""
+    ms, rounded up. ``lat_ns``, ``clat_ns``: of whole I/Os, and from the end of their submission."""
 
     total_ios: Count = 0
     io_bytes: Count = 0
@@ -41,6 +41,7 @@ class Direction(msgspec.Struct):
     bw_bytes: Rate = 0.0
     runtime: Count = 0
     lat_ns: Latency | None = None
+    clat_ns: Latency | None = None
 
 
 class Job(msgspec.Struct):

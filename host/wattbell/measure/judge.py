@@ -12,6 +12,8 @@ from typing import Literal
 from .figure import Figure
 
 Verdict = Literal["pass", "fail", "undecided", "not measured", "not applicable"]
+LINK_S = 100e-6
+"""Slack of an entry or exit latency: the link's way into L1.2 and out of it, and a rail sample, are in what is measured."""
 NOT_DECLARED = "not declared"
 NO_U = "measured without an uncertainty"
 

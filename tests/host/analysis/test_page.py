@@ -355,7 +355,7 @@ def test_the_frame_of_the_result(result: dict[str, Any]) -> None:
     assert (about["first_tick"], about["last_tick"], about["duration_s"]) == (0, 4100 * MS - 9999, pytest.approx(4.099990001))
     assert about["rail"] == {"first_tick": 0, "interval_s": pytest.approx(10e-6), "samples": 410_000, "decimation": 1, "accumulator": True,
                              "conversion_period_s": pytest.approx(10e-6), "flags": []}  # fmt: skip
-    assert result["schema"] == {"name": "wattbell-analysis", "version": 2, "k": 2} and result["link"] == []
+    assert result["schema"] == {"name": "wattbell-analysis", "version": 3, "k": 2} and result["link"] == []
     assert result["uncertainty"]["gain"] == 1e-3 and result["uncertainty"]["timebase"] == 0.0 and result["uncertainty"]["k"] == 2
     assert result["phases"][0]["described"] == {"fio_group": 0, "jobs": "reads"} and result["phases"][0]["phase"] == 1
 

@@ -226,6 +226,27 @@ def test_a_file_whose_unit_is_wrong_is_refused_and_not_emptied(tmp_path: Path) -
         samples(opened(tmp_path, "time_s,voltage_v,current_a\n" + rows(lambda k: f"{k / 1000},3.3,{AMPS[k] * 1000}")))
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Probe Attenuation,CH1:1X,CH2:10X", True),
+        ("Probe Atten,1.000000E+01", True),
+        ("Probe Ratio: 10:1", True),
+        ("Tastkopf;100", True),
+        ("Probe Attenuation,1.000000E+00,1", False),
+        ("Probe,CH10", False),
+        ("Sample Count,40", False),
+    ],
+)
+def test_a_probe_that_the_file_states_is_told_and_changes_nothing(tmp_path: Path, line: str, told: bool) -> None:
+    text = f"{line}\nTime (s),Current (A),Voltage (V)\n" + rows(lambda k: f"{k / 1000:.3f},{AMPS[k]},3.3")
+    made = opened(tmp_path, text)
+    volts, amps = samples(made)
+    assert np.allclose(volts, 3.3) and np.allclose(amps, AMPS)
+    notes = [note for note in made.about.notes if "probe" in note]
+    assert len(notes) == told and all(line in note and "taken as they are" in note for note in notes)
+
+
 def test_rows_that_share_a_time_are_spread_to_the_next_time(tmp_path: Path) -> None:
     text = "time_s,voltage_v,current_a\n" + rows(lambda k: f"{k // 4 * 4 / 1000:.3f},3.3,{AMPS[k]}")
     waveform = opened(tmp_path, text)

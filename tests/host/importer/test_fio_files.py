@@ -489,6 +489,63 @@ def test_a_log_on_the_clock_that_fio_was_told(tmp_path: Path) -> None:
     assert log.commands.clock == "mono_raw" and ends([log])[0][0] == 86_400_001 * 10**6
 
 
+def test_ios_that_a_log_on_another_clock_lacks_are_counted(tmp_path: Path) -> None:
+    """Of 1000 and 500 I/Os, 900 and 500 are in the logs; by the clock of the logs nobody knows the phase."""
+    options = {"log_alternate_epoch": "1", "log_alternate_epoch_clock_id": "4"}
+    jobs = [job("a", 0, 3000, options=options), job("b", 4000, 3000, 500, group=1, options=options)]
+    run = read_fio([written(tmp_path / "f.json", document(*jobs))], ["fio.json"])
+    paths = [lines(tmp_path / f"j_lat.{n}.log", count, first_ms=first) for n, count, first in ((1, 900, 86_400_000), (2, 500, 86_404_000))]
+    logs, _ = settled(read(*paths), run)
+    assert [gap.count for log in logs for gap in log.commands.lost] == [100]
+    (gap,) = logs[0].commands.lost
+    assert (gap.first_tick, gap.last_tick) == (ends(logs)[0][0] - 80_000, ends(logs)[0][-1])
+    assert (
+        "100 of the 1500 I/Os that fio counts are not in its logs; of which phase is not known, for the logs have another clock"
+        in " ".join(logs[0].commands.notes)
+    )
+    paths[0] = lines(tmp_path / "j_lat.1.log", 1000, first_ms=86_400_000)
+    assert not [gap for log in settled(read(*paths), run)[0] for gap in log.commands.lost], "all of them"
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def bandwidths(path: Path, count: int, ns: int = 80_000, size: int = 4096) -> Path:
+    """fio's log of bandwidth: KiB/s of each I/O, which it works out of its time."""
+    return lines(path, count, ns=size * 10**9 // ns // 1024)
+
+
+@pytest.mark.parametrize("options", [{}, {"group_reporting": ""}])
+@pytest.mark.parametrize("count", [1000, 400])
+def test_a_log_of_bandwidth_with_the_name_of_latencies_is_refused(tmp_path: Path, count: int, options: dict[str, str]) -> None:
+    """4 KiB in 80 us are 50 000 KiB/s, which would be 50 us: within what fio states. In 40 us, 100 000 KiB/s: 100 us."""
+    run = read_fio([written(tmp_path / "f.json", document(job("a", 0, 3000, options=options)))], ["fio.json"])
+    slow = bandwidths(tmp_path / "j_lat.1.log", count, ns=80_000 * 5)
+    with pytest.raises(CaptureError, match=rf"j_lat\.1\.log is no log of .* of job a: of its {count} values for read, {count} lie"):
+        settled(read(slow), run)
+    same = bandwidths(tmp_path / "j_lat.1.log", count)
+    if count == 1000 and not options:
+        with pytest.raises(CaptureError, match="Read as KiB/s they fit: this is fio's log of bandwidth. Leave it out"):
+            settled(read(same), run)
+
+
+def test_a_log_of_another_run_is_no_bandwidth(tmp_path: Path) -> None:
+    run = read_fio([written(tmp_path / "f.json", document(job("a", 0, 3000)))], ["fio.json"])
+    with pytest.raises(CaptureError, match="and their mean is 120000. Give the latency log of this run, or the JSON of the run that wrote"):
+        settled(read(lines(tmp_path / "j_lat.1.log", 1000, ns=120_000)), run)
+
+
+@pytest.mark.parametrize(
+    ("ns", "options"),
+    [(80_000, {}), (80_700, {}), (120_000, {"ramp_time": "2"}), (120_000, {"verify": "md5"}), (120_000, {"group_reporting": ""})],
+)
+def test_latencies_of_the_run_are_read(tmp_path: Path, ns: int, options: dict[str, str]) -> None:
+    """Where fio's figures are of other I/Os than the log they are not held against it."""
+    run = read_fio([written(tmp_path / "f.json", document(job("a", 0, 3000, options=options)))], ["fio.json"])
+    (log,), _ = settled(read(lines(tmp_path / "j_lat.1.log", 1000, ns=ns)), run)
+    assert len(log.commands) == 1000
+
+
 # -- once --------------------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,9 @@ from wattbell.errors import ResultsError
 from wattbell.present.chart import Bars, Chart, Panel, spread
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import entities, mixtures, named, stamp
-from wattbell.present.table import Table
+from wattbell.present.suite.power import features
+from wattbell.present.suite.powerstates import declared_and_measured
+from wattbell.present.table import Cell, Table
 from wattbell.report.suite import comparable, sections, write_suite_page
 from wattbell.results import Store, read_run
 
@@ -115,11 +117,63 @@ def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> 
 
     assert row("NVMe power states, as declared", 4) == ["PS 4", "4.00 mW", "idle", "5.00 ms", "9.00 ms"]
     active, idle = "active states, measured", "idle states, declared and measured"
-    assert row(active) == ["PS 0", "4.00 W", "600.0(12) mW", "470.00(94) MB/s", "5.000(10) W ×1.2"]
-    assert row(idle)[:7] == ["PS 4", "4.00 mW", "10.000(20) mW ×2.5", "5.00 ms", "5.100(10) ms ×1.0", "9.00 ms", "54.80(11) ms ×6.1"]
+    assert row(active) == ["PS 0", "4.00 W", "600.0(12) mW", "470.00(94) MB/s", "5.000(10) W ×1.25"]
+    assert row(idle)[:7] == ["PS 4", "4.00 mW", "10.000(20) mW ×2.50", "5.00 ms", "5.100(10) ms ×1.02", "9.00 ms", "54.80(11) ms ×6.09"]
     assert set(row(idle)[7:]) == {"–"}, "what was not measured stays empty"
     assert [len(t.rows[0]) for t in tables.values()] == [len(t.columns) for t in tables.values()]
     assert (len(tables[active].rows), len(tables[idle].rows)) == (1, 1), "only states that were measured"
+
+
+@pytest.mark.parametrize(
+    ("watts", "relative", "longest_ms", "shown"),
+    [
+        # 4 W, 4 mW, 5 ms and 9 ms are declared
+        ((3.9, 0.0039), 0.002, (4.9, 8.9), {"MP": ("pass", "good"), "ENLAT": ("pass", "good"), "EXLAT": ("pass", "good")}),
+        ((4.1, 0.0041), 0.002, (5.2, 9.2), {"MP": ("fail", "bad"), "ENLAT": ("fail", "bad"), "EXLAT": ("fail", "bad")}),
+        (
+            (4.8, 0.0048),
+            0.5,
+            (5.05, 9.05),
+            {"MP": ("undecided", "muted"), "ENLAT": ("undecided", "muted"), "EXLAT": ("undecided", "muted")},
+        ),
+    ],
+)
+def test_one_judge_gives_words_and_colours(
+    samples: Any, tmp_path: Path, watts: tuple[float, float], relative: float, longest_ms: tuple[float, float], shown: dict[str, Any]
+) -> None:
+    """A factor of 1.03 is red where it is a fail, and one of 1.2 is not where nothing is decided. The mean latency is 1 ms less."""
+    times = {
+        f"{prefix}{name}": samples.q(ms * 1e-3 - (0 if prefix else 1e-3), 1e-5)
+        for name, ms in zip(("entry_s", "exit_s"), longest_ms, strict=True)
+        for prefix in ("", "longest_")
+    }
+    points = [
+        {"x": {"ps": 0}, "sequential_read_w": samples.q(watts[0], relative)},
+        {"x": {"ps": 4}, "settled_w": samples.q(watts[1], relative), **times},
+    ]
+    test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
+    run = read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))
+    words = {}
+    for row in declared_and_measured(run, [run]).rows:
+        verdict = row[4]
+        assert isinstance(verdict, Cell)
+        words.setdefault(str(row[1]), set()).add((verdict.spans[0].text, verdict.spans[0].tone))
+    assert words == {name: {one} for name, one in shown.items()}
+    tables = [block for block in features([run]).blocks if isinstance(block, Table) and "states, " in block.title]
+    found = {str(row[0]): row for table in tables for row in table.rows}
+    failed = shown["MP"][0] == "fail"
+    for state, many in (("PS 0", 1 if failed else 0), ("PS 4", 3)):
+        spans = [span for entry in found[state] if isinstance(entry, Cell) for span in entry.spans if span.text.startswith("×")]
+        assert len(spans) == many and {span.tone for span in spans} <= {"bad" if failed else "muted"}, state
+
+
+def test_latencies_of_an_earlier_version_have_no_verdict(samples: Any, tmp_path: Path) -> None:
+    """Their mean is no maximum."""
+    points = [{"x": {"ps": 4}, "entry_s": samples.q(0.001), "exit_s": samples.q(0.001)}]
+    test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
+    run = read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))
+    found = {str(row[1]): row[4] if isinstance(row[4], str) else row[4].text for row in declared_and_measured(run, [run]).rows}
+    assert {name: text.partition(" ×")[0] for name, text in found.items() if text} == {"ENLAT": "not measured", "EXLAT": "not measured"}
 
 
 def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> None:

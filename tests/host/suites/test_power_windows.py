@@ -141,7 +141,7 @@ def test_the_table_sets_each_declared_figure_beside_the_measured_one() -> None:
     points = [
         {"x": {"ps": 0}, "idlp_w": known(0.63), "idle_w": known(9.0), "read_w": known(2.5), "actp2_w": known(1.9)},
         {"x": {"ps": 1}, "actp2_w": known(1.7)},
-        {"x": {"ps": 4}, "settled_w": known(0.010), "idlp_w": known(0.009), "entry_s": known(4e-3), "exit_s": known(55e-3)},
+        {"x": {"ps": 4}, "settled_w": known(0.010), "idlp_w": known(0.009), "longest_entry_s": known(4e-3), "longest_exit_s": known(55e-3)},
     ]
     test = {"test": "t", "name": "t", "points": points}
     document = {"format": 1, "suite": "s", "suite_hash": "h", "drive": {"power_states": states}, "tests": [test]}

@@ -142,6 +142,7 @@ def test_two_transitions_have_the_spread_of_both(builder: Any, tmp_path: Path) -
     assert row["exit_s"].value == pytest.approx(6.58e-3 - 2e-3, abs=1e-6)
     # 6 and 7 ms: s = 1 / sqrt(2) ms, u = 2 s / sqrt(2)
     assert row["exit_s"].u == pytest.approx(1e-3, rel=1e-3)
+    assert row["longest_exit_s"].value == pytest.approx(7.08e-3 - 2e-3, abs=1e-6) and row["longest_exit_s"].u is not None
     assert row["doorbell_to_cqe_s"].value == pytest.approx(6.5e-3, abs=1e-6)
     assert row["exit_j"].u == pytest.approx(math.hypot(0.8e-3, 1e-3 * 0.8 * 6.58e-3), rel=5e-3)
     found = {score.name: score.value.value for score in out.scores}

@@ -72,6 +72,7 @@ RESULTS: dict[str, Any] = {
                     "settled_w": q(0.03, 1e-4),
                     "entry_s": q(5.1e-3),
                     "exit_s": q(12e-3, 1e-3),
+                    "longest_exit_s": q(12e-3, 1e-3),
                     "entry_j": q(0.5e-3),
                     "seq_read_mb_per_s": q(5.0),
                 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wattbell.measure.judge import LINK_S, judge
 from wattbell.present.chart import Section, readable, shown
 from wattbell.present.suite.entities import drive_key
-from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, measured_of
+from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, longest, measured_of, times
 from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
 from wattbell.results import Known, Run
 from wattbell.results.declared import PowerState, feature, power_states
@@ -63,7 +64,7 @@ def features(runs: Sequence[Run]) -> Section:
     section = Section(
         "Power and thermal management",
         "What the drive says of itself (Identify), and beside it what was measured. The system chooses idle states by the declared "
-        "figures; how far they are from what the drive does is the factor behind the measured ones.",
+        "figures; how far they are from what the drive does is the factor behind the measured ones, red where these do not keep to them.",
     )
     drives = [run for run in _one_a_drive(runs) if power_states(run) or run.drive.get("features")]
     if not drives:
@@ -108,9 +109,9 @@ def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> 
     rows: list[list[Cell | str]] = []
     for state in mine:
         found = measured[state.number]
-        cells = [_value(name, found.get(name), state.max_w if name.endswith("_w") else None) for name in names]
+        cells = [_value(name, found.get(name), state.max_w if name.endswith("_w") else None, found.get(name)) for name in names]
         rows.append([f"PS {state.number}", si(state.max_w, "W", 3), *cells])
-    note = "Idle, and under each load at its highest rate. A factor: mean power above the declared maximum."
+    note = "Idle, and under each load at its highest rate. A factor: mean power above the declared maximum, by more than the uncertainty."
     return Table(f"{run.title}: active states, measured", columns, rows, page_note=note)
 
 
@@ -138,17 +139,19 @@ def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
         cells: list[Cell | str] = [f"PS {state.number}"]
         for _, name, of in _IDLE:
             said = of(state)
-            cells += [si(said, "W", 3) if name.endswith("_w") and said else _latency(said), _value(name, found.get(name), said, True)]
+            power = name.endswith("_w")
+            judged = found.get(name) if power else longest(found, name)
+            cells += [si(said, "W", 3) if power and said else _latency(said), _value(name, found.get(name), said, judged, always=True)]
         rows.append([*cells, *(_value(name, found.get(name)) for _, name in _ONLY_MEASURED)])
     note = (
         "Entry: last completion to settled power. Exit: CLKREQ# asserted to the completion of a read, less that read's latency when awake. "
+        "Both are means; red: the longest is above the declared by more than its uncertainty and the link's 100 µs. "
         "Break-even: idle time above which entering the state saves energy."
     )
     return Table(f"{run.title}: idle states, declared and measured", [text_column("state"), *map(Column, heads)], rows, page_note=note)
 
 
 _UNITS = (("_mb_per_s", "MB/s"), ("_w", "W"), ("_s", "s"), ("_j", "J"))
-_FAR = 1.1
 
 
 def _heading(name: str) -> str:
@@ -158,14 +161,17 @@ def _heading(name: str) -> str:
     return "\n".join((text, {"MB/s": "rate", "W": "power"}.get(unit, "")))
 
 
-def _value(name: str, quantity: Known | None, declared: float | None = None, always: bool = False) -> Cell | str:
-    """The value with its unit, and its ratio to the declared one if that is far off (``always``: whenever one is declared)."""
+def _value(
+    name: str, quantity: Known | None, declared: float | None = None, judged: Known | None = None, always: bool = False
+) -> Cell | str:
+    """The value with its unit, and its ratio to the declared one if ``judged``, the figure that must keep to that, does not (``always``:
+    whenever one is declared)."""
     if quantity is None:
         return NOTHING
     unit = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")
     factor, prefixed = readable([quantity.value], unit)
-    times = quantity.value / declared if declared else 0.0
-    far = times > _FAR
-    text = f"×{times:.{1 if times > 0.95 else 2}f}"
     value = figure(shown(quantity), factor, prefixed)
-    return cell(value, " ", Span(text, "bad" if far else "muted")) if far or (always and declared) else value
+    found = judge(declared, judged, LINK_S if unit == "s" else 0.0)
+    if declared and (always or found.verdict == "fail"):
+        return cell(value, " ", Span(times(quantity.value, declared), "bad" if found.verdict == "fail" else "muted"))
+    return value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from wattbell.measure.figure import Figure
-from wattbell.measure.judge import judge
+from wattbell.measure.judge import LINK_S, Judgement, judge
 from wattbell.present.chart import readable, shown
 from wattbell.present.table import Cell, Column, Span, Table, Tone, cell, figure, text_column
 from wattbell.results import Known, Run
@@ -16,9 +17,6 @@ Measured = Mapping[int, Mapping[str, Known]]
 IDLE, BURST, SEQUENTIAL = "idlp_w", "actp1_w", "actp2_w"
 SPECIFIED = (IDLE, BURST, SEQUENTIAL)
 """Quantities that are measured as the specification defines the declared ones: this table's own."""
-
-LINK_S = 100e-6
-"""What the measured entry and exit latencies contain besides the drive's: the link's way into L1.2 and out of it, and a rail sample."""
 
 
 def measured_of(runs: Sequence[Run]) -> Measured:
@@ -56,8 +54,8 @@ def declared_and_measured(run: Run, runs: Sequence[Run]) -> Table:
     note = (
         "MP: the highest mean power of a load, or asleep. IDLP: mean of 30 s after 10 s of idle. ACTP: the largest mean over 10 s, with "
         "workload #1 or #2 of the specification; judged where the drive declares it with the same one. ENLAT: last completion to settled "
-        "power. EXLAT: CLKREQ# (else doorbell) to the completion of a read, less that read awake. Pass, fail: below or "
-        "above by more than the uncertainty; a latency fails by more than that and the 100 µs that the link may take. Undecided: closer."
+        "power; EXLAT: CLKREQ# (else doorbell) to the completion of a read, less that read awake; the longest of each. Pass, fail: below "
+        "or above by more than the uncertainty; a latency fails by more than that and the 100 µs that the link may take. Undecided: closer."
     )
     return Table(f"{run.title}: power states, declared and measured", columns, rows, page_note=note)
 
@@ -75,11 +73,28 @@ def _quantities(state: PowerState, found: Mapping[str, Known]) -> Iterator[tuple
         if state.operational and (name in found or (same and state.active_w)):
             each.append((f"ACTP, workload #{workload}", state.active_w if same else None, found.get(name), "W"))
     if not state.operational or state.entry_s or state.exit_s:
-        each += [("ENLAT", state.entry_s, found.get("entry_s"), "s"), ("EXLAT", state.exit_s, found.get("exit_s"), "s")]
+        each += [("ENLAT", state.entry_s, longest(found, "entry_s"), "s"), ("EXLAT", state.exit_s, longest(found, "exit_s"), "s")]
     return (entry for entry in each if entry[1] or entry[2])
 
 
+def longest(found: Mapping[str, Known], name: str) -> Known | None:
+    """The longest ``entry_s`` or ``exit_s``, for a declared maximum. The mean, of which none can be judged, where results of an earlier
+    version have no other."""
+    whole = found.get(name)
+    return found.get(f"longest_{name}") or (None if whole is None else replace(whole, u=None))
+
+
 _TONES: dict[str, Tone] = {"pass": "good", "fail": "bad"}
+
+
+def tone(found: Judgement) -> Tone:
+    """The colour of a verdict, and of what stands for it."""
+    return _TONES.get(found.verdict, "muted")
+
+
+def times(measured: float, declared: float) -> str:
+    """How many times the declared figure the measured is."""
+    return f"×{measured / declared:.{2 if measured < 10 * declared else 0}f}"
 
 
 def verdict(declared: float | None, quantity: Figure | None, slack: float = 0.0) -> Cell | str:
@@ -88,9 +103,8 @@ def verdict(declared: float | None, quantity: Figure | None, slack: float = 0.0)
     if not declared or quantity is None or quantity.value is None:
         return ""
     found = judge(declared, quantity, slack)
-    times = Span(f" ×{quantity.value / declared:.{2 if quantity.value < 10 * declared else 0}f}", "muted")
     why = [Span(f", {found.why}", "muted")] if found.verdict == "not measured" else []
-    return cell(Span(found.verdict, _TONES.get(found.verdict, "muted")), times, *why)
+    return cell(Span(found.verdict, tone(found)), Span(f" {times(quantity.value, declared)}", "muted"), *why)
 
 
 def _shown(quantity: Known | None, unit: str) -> Cell | str:

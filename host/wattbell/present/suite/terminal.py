@@ -132,7 +132,8 @@ _SUFFIX = re.compile("_(mb_per_s|w|s|j)$")
 def _states(points: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str, Any]]) -> Table:
     """Power states: what the drive declares, then what was measured."""
     said = {int(state["state"]): state for state in declared}
-    units = {key: _UNITS[found[1]] if (found := _SUFFIX.search(key)) else "" for point in points for key in point if key != "x"}
+    keys = [key for point in points for key in point if key != "x" and not key.startswith("longest_")]  # the verdicts' own table has them
+    units = {key: _UNITS[found[1]] if (found := _SUFFIX.search(key)) else "" for key in keys}
     heads = [_HEADS.get(key) or _SUFFIX.sub("", key).replace("_", " ") for key in units]
     rows: list[list[Cell | str]] = []
     for point in points:

@@ -65,8 +65,10 @@ class NonOperationalStates(Kind):
                     wakes.append(found)
             if not wakes:
                 continue
+            exits = [source.seconds(w.cqe - w.begin) - base_s for w in wakes]
             row = {
-                "exit_s": _less(_spread([source.seconds(w.cqe - w.begin) - base_s for w in wakes], "s"), base),
+                "exit_s": _less(_spread(exits, "s"), base),
+                "longest_exit_s": _less(Figure(max(exits), source.tick_s, "s"), base),
                 "doorbell_to_cqe_s": _spread([source.seconds(w.cqe - w.doorbell) for w in wakes], "s"),
             }
             ways = [t for t in (_transition(source, w) for w in wakes) if t is not None]
@@ -74,12 +76,14 @@ class NonOperationalStates(Kind):
                 out.notes.append(f"PS{state}: in {len(wakes) - len(ways)} of {len(wakes)} idle times the drive did not settle: not counted")
             if ways:
                 row["settled_w"] = one_level([t.settled for t in ways])
-                row["entry_s"] = _spread([t.entry_s for t in ways if t.entry_s is not None], "s")
+                entries = [t.entry_s for t in ways if t.entry_s is not None]
+                row["entry_s"] = _spread(entries, "s")
+                row["longest_entry_s"] = _longest_on_rail(entries, source)
                 row["entry_j"] = _with_gain(_spread([t.entry_j for t in ways if t.entry_j is not None], "J"), source)
                 row["exit_j"] = _with_gain(_spread([t.exit_j for t in ways], "J"), source)
                 row["break_even_s"] = _break_even(row, idle_w.value, base_s)
             out.points.append(Point({"ps": state}, row))
-            _judge(out, out.points[-1], declared.get(state, {}))
+            _times_declared(out, out.points[-1], declared.get(state, {}))
         return out
 
 
@@ -157,7 +161,13 @@ def _break_even(row: Mapping[str, Figure], idle_w: float | None, base_s: float) 
     return Figure(max(0.0, (entry_j + exit_j - idle_w * base_s - settled_w * entry_s) / (idle_w - settled_w)), unit="s")
 
 
-def _judge(out: Outcome, point: Point[Figure], declared: Mapping[str, Any]) -> None:
+def _longest_on_rail(values: list[float], source: Source) -> Figure:
+    """The longest, which is known to a sample of the rail."""
+    assert source.rail is not None
+    return Figure(max(values), source.rail.interval_s, "s") if values else absent("not seen", "s")
+
+
+def _times_declared(out: Outcome, point: Point[Figure], declared: Mapping[str, Any]) -> None:
     for what in ("entry", "exit"):
         measured, said = point.figures.get(f"{what}_s", Figure()), declared.get(f"{what}_latency_s")
         if measured.value is not None and said:

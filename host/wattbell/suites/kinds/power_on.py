@@ -72,7 +72,7 @@ class PowerOn(Kind):
         for name in names:
             title, unit = TITLES[name]
             out.score(title.format(begin=begin), unit, _over([row[name] for row in found.values() if name in row], unit))
-        _judge(out, source, found, test)
+        _times_declared(out, source, found, test)
         rows = [{"start": number, **{name: row[name].value if name in row else None for name in names}} for number, row in found.items()]
         out.series = pl.DataFrame(rows, schema={"start": pl.Int64, **dict.fromkeys(names, pl.Float64)})
         return out
@@ -104,7 +104,7 @@ def _over(figures: Sequence[Figure], unit: str) -> Figure:
     return Figure(average.value, math.hypot(average.u, scatter), unit, lost, known[0].conditions)
 
 
-def _judge(out: Outcome, source: Source, found: Mapping[int, Mapping[str, Figure]], test: Test) -> None:
+def _times_declared(out: Outcome, source: Source, found: Mapping[int, Mapping[str, Figure]], test: Test) -> None:
     """The declared RTD3 latencies as scores of their own, and as times that the measured ones are of them."""
     drive = source.capture.meta.get("drive") or {}
     for key, name, text in (("rtd3_resume_s", "begin_to_read", "RTD3R"), ("rtd3_entry_s", "last_to_perst", "RTD3E")):

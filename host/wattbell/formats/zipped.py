@@ -1,0 +1,38 @@
+"""ZIP files of samples: what is inside, and one error for one that is cut or damaged."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import CaptureError
+from .text import Head
+
+MOST_METADATA = 1 << 20
+"""Bytes of a file that describes the others."""
+_BEGIN = b"PK\x03\x04"
+_BROKEN = (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError)
+
+
+def inside(head: Head) -> frozenset[str] | None:
+    """The names in a ZIP; none for a file that is no ZIP, None for a ZIP that is cut."""
+    if not head.raw.startswith(_BEGIN):
+        return frozenset()
+    try:
+        with zipfile.ZipFile(head.path) as archive:
+            return frozenset(archive.namelist())
+    except _BROKEN:
+        return None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """A ZIP and its entries by name. CaptureError where it cannot be read, also when that shows later, within the block."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive, {entry.filename: entry for entry in archive.infolist()}
+    except _BROKEN as error:
+        raise CaptureError(f"{path} cannot be read ({error}); it seems to be cut or damaged.") from None

@@ -1,0 +1,8 @@
+"""fio job files for the short suites of studies and tests."""
+
+from __future__ import annotations
+
+
+def at_the_drive(body: str) -> str:
+    """A job file that goes straight at the drive under test. ``body``: options of all jobs, then the jobs."""
+    return f"[global]\nfilename=${{WATTBELL_DRIVE}}\nioengine=libaio\ndirect=1\n{body}"
