@@ -379,6 +379,15 @@ function drawAll() { while (waiting.length) next(); Object.values(drawn).forEach
 let width = innerWidth, later = 0;
 addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; clearTimeout(later); later = setTimeout(drawAll, 120); } });
 DARK.addEventListener("change", drawAll);
-addEventListener("beforeprint", () => { printing = true; document.body.classList.add("printing"); drawAll(); });
-addEventListener("afterprint", () => { printing = false; document.body.classList.remove("printing"); drawAll(); });
+// Paper cannot be scrolled: a table that is wider than the sheet is made smaller.
+function fitTables() {
+  for (const table of document.querySelectorAll(".wide > table")) {
+    table.style.zoom = "";
+    const room = table.parentElement.clientWidth;
+    if (printing && table.offsetWidth > room) table.style.zoom = room / table.offsetWidth;
+  }
+}
+function print(on) { printing = on; document.body.classList.toggle("printing", on); fitTables(); drawAll(); }
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
 next();

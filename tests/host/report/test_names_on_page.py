@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib import rc_context
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from wattbell.present import interactive
 from wattbell.present.chart import Axis, Chart, Line, Panel, Section
 from wattbell.present.html import page as html_page
 from wattbell.present.pictures import STYLE, figures
 from wattbell.report.suite import sections, write_suite_page
 from wattbell.results.reference import reference_set, references
-
-from tests import needs
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -59,14 +56,6 @@ DRAWN = """async (zoom) => {
 }"""
 VIEWS = [(1280, 1, False), (830, 1, False), (1280, 2, True), (420, 1, False)]
 Box = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=needs.program("chromium"), args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 def opened(browser: Browser, html: Path, width: int, ratio: int) -> Page:
