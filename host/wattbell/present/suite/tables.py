@@ -131,8 +131,8 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     for at in range(0, len(runs), _BESIDE):
         last = at + _BESIDE
         columns = (text_column(), *(text_column(run.title) for run in runs[at:last]))
-        part = [[row[0], *row[1 + at : 1 + last]] for row in broken]
-        section.blocks.append(Table("", columns, [row for row in part if any(value != NOTHING for value in row[1:])]))
+        some = [[row[0], *row[1 + at : 1 + last]] for row in broken]
+        section.blocks.append(Table("", columns, [row for row in some if any(value != NOTHING for value in row[1:])]))
     return section
 
 
