@@ -46,7 +46,14 @@ def chart() -> Chart:
         lines.append(Line(texts[line.y.index(fastest)], colour, line.y, line.x, texts=texts, beside="right"))
     ends = max(max(line.x) for line in lines), max(max(line.y) for line in lines)
     x, y = Axis("rate, MB/s", span=(0, 1.28 * ends[0]), grid=True), Axis("mean power, W", span=(0, 1.08 * ends[1]))
-    return Chart("power-rate", "Power against rate: 4 KiB random writes at queue depths 1, 2 and 4", [Panel(x, y, lines)], 1, inches=INCHES)
+    return Chart(
+        "power-rate",
+        "Power against rate: 4 KiB random writes at queue depths 1, 2 and 4",
+        [Panel(x, y, lines)],
+        1,
+        height_px=400,
+        inches=INCHES,
+    )
 
 
 def digest() -> str:

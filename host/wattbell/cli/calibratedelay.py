@@ -33,8 +33,8 @@ def show(found: dict[str, PathDelay]) -> None:
     """As a table."""
     shown = output.table("path", ">late by", ">u (k=2)", ">edges on", ">edges off")
     for name, path in found.items():
-        on, off = (f"{side.delay_s * 1e9:.1f} ns" for side in (path.on, path.off))
-        shown.add_row("coarse" if name == "current" else name, f"{path.delay_s * 1e9:.1f} ns", f"{path.u_s * 1e9:.1f} ns", on, off)
+        on, off = (f"{side.delay_s * 1e9:z.1f} ns" for side in (path.on, path.off))
+        shown.add_row("coarse" if name == "current" else name, f"{path.delay_s * 1e9:z.1f} ns", f"{path.u_s * 1e9:.1f} ns", on, off)
     output.out.print(shown)
 
 

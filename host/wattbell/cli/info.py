@@ -88,7 +88,7 @@ def _capture(path: Path, json: bool) -> None:
     if "front_end_delay_u_s" in conditions:
         late, u = conditions["front_end_delay_s"] * 1e6, conditions["front_end_delay_u_s"] * 1e9
         whose = "of this board" if conditions.get("front_end_delay_calibrated") else "as designed; this board's is not calibrated"
-        shown.add_row("delay of the rail", f"{late:.4f} us +-{u:.1f} ns (k=2), {whose}")
+        shown.add_row("delay of the rail", f"{late:z.4f} us +-{u:.1f} ns (k=2), {whose}")
     for side in link.link(capture):
         shown.add_row(f"link, {side['direction']}", link.describe(side))
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))

@@ -88,8 +88,9 @@ class Bars:
 
 @dataclass(frozen=True)
 class Line:
-    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point, on the side ``beside`` (by default
-    towards the middle of the panel). ``hover``: a text for each point on the page. ``steps``: drawn as a step function."""
+    """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point (:mod:`.labels`), on the side ``beside``
+    if there is room (by default towards the middle of the panel). ``hover``: a text for each point on the page. ``steps``: drawn as a
+    step function."""
 
     label: str
     colour: str
@@ -159,7 +160,7 @@ class Panel:
     @property
     def y_span(self) -> tuple[float, float]:
         """The y range that contains every line with its uncertainty: from 0, or the decades of a log axis."""
-        if self.y.span is not None:
+        if self.y.span is not None and self.y.span[0] < self.y.span[1]:
             return self.y.span
         tops: list[float] = []
         lows: list[float] = []
@@ -173,9 +174,17 @@ class Panel:
         return 0.0, 1.08 * max([v for v in tops if v > 0], default=1.0)
 
     @property
-    def reach(self) -> float:
-        """The right end of the x axis."""
-        return self.x.span[1] if self.x.span else max((max(line.x) for line in self.lines if line.x), default=0.0)
+    def x_span(self) -> tuple[float, float]:
+        """The x range that contains every point and every mark."""
+        if self.x.span is not None and self.x.span[0] < self.x.span[1]:
+            return self.x.span
+        values = [*(v for line in self.lines for v in line.x), *(mark.x for mark in self.marks)]
+        known = [v for v in values if math.isfinite(v) and (v > 0 or not self.x.log)]
+        low, high = (min(known), max(known)) if known else (0.5, 1.0)
+        if self.x.log:
+            return (low / 1.12, high * 1.12) if low < high else (low / 2, high * 2)
+        pad = 0.03 * (high - low) or 0.05 * abs(high) or 1.0
+        return low - pad, high + pad
 
     def end_places(self, gap: float) -> list[float]:
         """The positions of the labels of :attr:`named`, as shares of the y axis, no two closer than ``gap``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from wattbell.jsondata import JsonObject
 from wattbell.present.chart import MANY, Axis, Bars, Chart, Envelope, Line, Panel, Section, TimeLine
 from wattbell.present.colours import on_dark
+from wattbell.present.labels import LED, PX, Label, box_of, ink, of_panel, unplaced
 
 
 def paint(colour: str) -> list[str]:
@@ -23,7 +25,7 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def _line(line: Line, panel: Panel) -> JsonObject:
+def _line(line: Line) -> JsonObject:
     made: JsonObject = {
         "name": line.label,
         "colour": paint(line.colour),
@@ -41,37 +43,44 @@ def _line(line: Line, panel: Panel) -> JsonObject:
         made["hover"] = list(line.hover)
     if line.texts is not None:
         made["texts"] = list(line.texts)
-        made["beside"] = line.beside
     return made
 
 
-def _span(axis: Axis, values: list[float], others: list[float]) -> list[float]:
-    """Both ends of an axis that its data decide. ``others``: of marks, which are to be seen too."""
-    if axis.span is not None:
-        return list(axis.span)
-    known = [v for v in [*values, *others] if math.isfinite(v) and (v > 0 or not axis.log)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
-    if axis.log:
-        return [low / 1.12, high * 1.12] if low < high else [low / 2, high * 2]
-    pad = 0.03 * (high - low) or 0.05 * abs(high) or 1.0
-    return [low - pad, high + pad]
+def _label(label: Label, line: Line) -> JsonObject:
+    return {
+        "line": label.line,
+        "i": label.point,
+        "at": [round(label.x, 5), round(label.y, 5)],
+        "width": round(PX * label.width, 2),
+        "level": label.level,
+        "colour": paint(ink(line)),
+    }
 
 
-def _axis(axis: Axis, span: list[float]) -> JsonObject:
-    made: JsonObject = {"title": axis.title, "log": axis.log, "span": span, "seconds": axis.seconds, "grid": axis.grid}
+def _axis(axis: Axis, span: tuple[float, float]) -> JsonObject:
+    made: JsonObject = {"title": axis.title, "log": axis.log, "span": list(span), "seconds": axis.seconds, "grid": axis.grid}
     if axis.ticks is not None:
         made["ticks"] = [[v, text] for v, text in axis.ticks]
     return made
 
 
 def figure(panel: Panel, height_px: int) -> JsonObject:
-    """A panel for plots.js. ``ends``: names at the ends of curves, as shares of the y axis."""
-    xs, ys = [v for line in panel.lines for v in line.x], [v for line in panel.lines for v in line.y]
+    """A panel for plots.js. ``ends``: names at the ends of curves, as shares of the y axis.
+
+    ``labels``: texts at points. ``box``: the axes for which these have their places, in pixels. ``led``: how far from its point a text has
+    a line to the point, in pixels. ``unplaced``: how many texts have no room, in words.
+    """
+    drawn = replace(panel, lines=[line for line in panel.lines if line.x])
+    labels = of_panel(drawn, height_px)
     return {
         "title": panel.title,
-        "x": _axis(panel.x, _span(panel.x, xs, [mark.x for mark in panel.marks])),
-        "y": _axis(panel.y, list(panel.y_span) if panel.y_span[0] < panel.y_span[1] else _span(panel.y, ys, [])),
-        "lines": [_line(line, panel) for line in panel.lines if line.x],
+        "x": _axis(panel.x, drawn.x_span),
+        "y": _axis(panel.y, drawn.y_span),
+        "lines": [_line(line) for line in drawn.lines],
+        "labels": [_label(label, drawn.lines[label.line]) for label in labels if label.level],
+        "unplaced": unplaced(labels),
+        "box": [PX * side for side in box_of(height_px)],
+        "led": PX * LED,
         "marks": [{"x": m.x, "label": m.label, "colour": paint(m.colour), "u": m.u} for m in panel.marks],
         "ends": [
             {"text": line.label, "at": at, "colour": paint(line.colour)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,20 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogFo
 
 from wattbell.present import labels
 from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, Lane, Line, Panel, Section, TimeLine, shown
-from wattbell.present.colours import BACKGROUND, GRID, INK, MUTED, SPINE
+from wattbell.present.colours import GRID, INK, MUTED, SPINE
 from wattbell.present.table import figure as figure_cell
 from wattbell.text import digits, printable, si
 
 _POINTS = 3000
 """Bins of a band, at most."""
-STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "wattbell", "text.parse_math": False, "hatch.linewidth": 0.9}
+STYLE: Any = {
+    "font.size": 9,
+    "font.family": "DejaVu Sans",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "wattbell",
+    "text.parse_math": False,
+    "hatch.linewidth": 0.9,
+}
 """No math text: a dollar sign in a drive's name is a dollar sign."""
 
 
@@ -94,43 +101,22 @@ def _bars(chart: Bars) -> Figure:
     return figure
 
 
-_FIRST = {"top": math.pi / 2, "bottom": -math.pi / 2, "right": 0.0, "left": math.pi}
-"""Directions in which the text of a point may be wanted (:attr:`.Line.beside`)."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Text:
-    """A text at a point of ``axes``, which gets its place when the size of the axes is known."""
-
-    axes: Any
-    x: float
-    y: float
-    text: str
-    colour: str
-    first: float
-
-
-def _line(axes: Any, line: Line, reach: float) -> list[_Text]:
-    """Draw the line, and return the texts of its points."""
-    size = 6 if len(line.x) == 1 else 4
+def _line(axes: Any, line: Line) -> None:
+    """Draw the line without the texts at its points."""
+    size = 2 * labels.radius(line)
     if line.texts is not None:
         if line.mode != "markers":
             axes.plot(line.x, line.y, color=line.colour, linewidth=1.2, linestyle="--" if line.dashed else "-")
         if line.mode != "lines":
             axes.plot(line.x, line.y, "o", color=line.colour, markersize=size, markerfacecolor="white" if line.dashed else None)
-        colour = MUTED if line.colour == BACKGROUND else line.colour
-        return [
-            _Text(axes, x, y, text, colour, _FIRST.get(line.beside, 3 * math.pi / 4 if x > reach / 2 else math.pi / 4))
-            for x, y, text in zip(line.x, line.y, line.texts, strict=True)
-            if text
-        ]
+        return
     many = len(line.x) > MANY
     style: dict[str, Any] = {"color": line.colour, "linewidth": 1.4, "linestyle": "--" if line.dashed else "-"}
     if line.mode == "markers":
         hollow = {"markerfacecolor": "white"} if line.dashed and not many else {}
         kind = "." if many else "o"
         axes.plot(line.x, line.y, kind, color=line.colour, markersize=1.8 if many else size, rasterized=many, **hollow)
-        return []
+        return
     if line.mode == "lines+markers" and not many:
         style |= {"marker": "o", "markersize": 3.6, "markerfacecolor": "white" if line.dashed else line.colour}
     if line.steps:
@@ -139,18 +125,18 @@ def _line(axes: Any, line: Line, reach: float) -> list[_Text]:
     if line.u and any(line.u):
         axes.errorbar(line.x, line.y, yerr=[u or 0.0 for u in line.u], fmt="none", ecolor=line.colour, elinewidth=0.9,
                       capsize=2)  # fmt: skip
-    return []
 
 
-def _panel(axes: Any, panel: Panel) -> list[_Text]:
-    """Draw the panel, and return the texts that are still to be placed."""
+def _panel(axes: Any, panel: Panel) -> None:
+    """Draw the panel without the texts at its points."""
     _dress(axes)
     for mark in panel.marks:
         if mark.u:
             axes.axvspan(mark.x - mark.u, mark.x + mark.u, color=mark.colour, alpha=0.16, linewidth=0)
         axes.axvline(mark.x, color=mark.colour, linewidth=0.9, linestyle=":")
-    texts = [text for line in panel.lines for text in _line(axes, line, panel.reach)]
-    _axis(axes, "x", panel.x, panel.x.span)
+    for line in panel.lines:
+        _line(axes, line)
+    _axis(axes, "x", panel.x, panel.x_span)
     _axis(axes, "y", panel.y, panel.y_span)
     for k, mark in enumerate(panel.marks):
         axes.annotate(mark.label, (mark.x, 0.97 - 0.07 * k), xycoords=("data", "axes fraction"), xytext=(5, 0),
@@ -161,68 +147,41 @@ def _panel(axes: Any, panel: Panel) -> list[_Text]:
         axes.legend(handles=[_handle(line) for line in panel.lines if line.label], frameon=False, fontsize=8)
     for line, at in zip(panel.named, panel.end_places(0.085), strict=True):
         axes.annotate(line.label, (1.01, at), xycoords="axes fraction", fontsize=8, color=line.colour, va="center")
-    return texts
 
 
-_TEXT_PT = 8.0
-"""Size of the texts at points."""
-_GAP_PT = 1.0
-"""Room around each text and each marker."""
 _BEHIND = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5}
 """What a text has behind it, so that it can be read on a line."""
 
 
-def _beside_points(figure: Figure, texts: Sequence[_Text]) -> None:
-    """Write the texts at the points of a figure that is otherwise complete (:mod:`.labels`). A panel says how many have no room."""
-    if not texts:
+def _beside_points(figure: Figure, chart: Chart) -> None:
+    """Write the texts at the points of a chart's figure that is otherwise complete (:mod:`.labels`). A panel says how many have no room."""
+    found = [labels.of_panel(panel, chart.height_px) for panel in chart.panels]
+    if not any(found):
         return
     figure.draw_without_rendering()
-    of: dict[Any, list[_Text]] = {}
-    for text in reversed(texts):  # what is drawn last is what the page is about, and served first
-        of.setdefault(text.axes, []).append(text)
-    scale = 72.0 / figure.dpi
-
-    for axes, wanted in of.items():
-        drawn = [axes.annotate(t.text, (t.x, t.y), fontsize=_TEXT_PT, color=t.colour, annotation_clip=False) for t in wanted]
-        sizes = [text.get_window_extent() for text in drawn]
-        points, lines = [], []
-        for line in axes.get_lines():
-            ends = [(float(x), float(y)) for x, y in line.get_transform().transform(line.get_xydata()) * scale]
-            if line.get_marker() not in ("", "None", None):
-                half = line.get_markersize() / 2 + _GAP_PT
-                points += [labels.Box(x - half, y - half, x + half, y + half) for x, y in ends]
-            if line.get_linestyle() not in ("", "None"):
-                lines += list(zip(ends, ends[1:]))
+    for axes, panel, texts in zip(figure.axes, chart.panels, found, strict=False):
         edge = axes.get_window_extent()
-        room = labels.Box(edge.x0 * scale, edge.y0 * scale, edge.x1 * scale, edge.y1 * scale)
-        spots = axes.transData.transform([(t.x, t.y) for t in wanted]) * scale
-        asked = [
-            labels.Wanted(float(x), float(y), size.width * scale + 2 * _GAP_PT, size.height * scale + 2 * _GAP_PT, t.first)
-            for t, (x, y), size in zip(wanted, spots, sizes, strict=True)
-        ]
-        found = labels.place(asked, points, lines, room)
-        for text, ask, its in zip(drawn, asked, found, strict=True):
-            text.set_in_layout(False)
-            if its is None:
-                text.remove()
+        width, height = (side * 72.0 / figure.dpi for side in (edge.width, edge.height))
+        shrunk = labels.fit(width, height, chart.height_px)
+        for line in axes.get_lines():
+            line.set_markersize(line.get_markersize() * shrunk)
+        for text in texts:
+            if text.level != 1:
                 continue
-            text.set(ha="left", va="bottom", anncoords="offset points", bbox=_BEHIND)
-            text.xyann = (its.box.left + _GAP_PT - ask.x, its.box.bottom + _GAP_PT - ask.y)
-            if its.led:
-                (_, (x, y)) = labels.lead_of(ask, its.box)
-                axes.annotate(
-                    "", text.xy, (x - ask.x, y - ask.y), textcoords="offset points", annotation_clip=False,
-                    arrowprops={"arrowstyle": "-", "color": text.get_color(), "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2.5},
-                ).set_in_layout(False)  # fmt: skip
-        if missing := found.count(None):
-            note = f"no room for {missing} name{'s' if missing > 1 else ''}"
+            colour = labels.ink(panel.lines[text.line])
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": labels.SIZE * shrunk, "color": colour, "bbox": _BEHIND}
+            axes.annotate(text.text, (text.x, text.y), xycoords="axes fraction", **style).set_in_layout(False)
+            start, end = text.lead(panel, width / shrunk, height / shrunk)
+            if math.dist(start, end) >= labels.LED:
+                xs, ys = [p[0] / width * shrunk for p in (start, end)], [p[1] / height * shrunk for p in (start, end)]
+                axes.add_artist(Line2D(xs, ys, color=colour, linewidth=0.5, transform=axes.transAxes)).set_in_layout(False)
+        if note := labels.unplaced(texts):
             above = axes.annotate(note, (1.0, 1.01), xycoords="axes fraction", ha="right", va="bottom", fontsize=7, color=MUTED)
             above.set_in_layout(False)
 
 
-def _chart(chart: Chart) -> tuple[Figure, list[_Text]]:
-    """The figure, and the texts at its points, which are placed last."""
-    texts: list[_Text] = []
+def _chart(chart: Chart) -> Figure:
+    """The figure without the texts at its points, which are placed last."""
     count = len(chart.panels)
     columns = min(chart.columns, count)
     rows = math.ceil(count / columns)
@@ -230,13 +189,13 @@ def _chart(chart: Chart) -> tuple[Figure, list[_Text]]:
     grid = figure.subplots(rows, columns, squeeze=False)
     for i, axes in enumerate(grid.flat):
         if i < count:
-            texts += _panel(axes, chart.panels[i])
+            _panel(axes, chart.panels[i])
         else:
             axes.set_visible(False)
     if chart.needs_legend:
         handles = [_handle(line) for line in chart.legend.values()]
         figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    return figure, texts
+    return figure
 
 
 def _handle(line: Line) -> Any:
@@ -321,10 +280,11 @@ def figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Figu
                     figure.suptitle(stamp, x=0.01, ha="left", fontsize=10, color=INK)
                 yield lane.key, figure
         elif isinstance(block, Chart) or (isinstance(block, Bars) and block.bars):
-            figure, texts = _chart(block) if isinstance(block, Chart) else (_bars(block), [])
+            figure = _chart(block) if isinstance(block, Chart) else _bars(block)
             title = block.title if isinstance(block, Chart) else ", ".join(filter(None, block.heading()))
             figure.suptitle(title + (f"\n{stamp}" if stamp else ""), x=0.01, ha="left", fontsize=10, color=INK)
-            _beside_points(figure, texts)
+            if isinstance(block, Chart):
+                _beside_points(figure, block)
             yield block.key, figure
 
 

@@ -73,6 +73,17 @@ function axisOptions(scale, axis, now, side) {
   };
 }
 
+// Whether the way from one spot to another has a part in the box of a text.
+function crosses({ at, half }, from, to) {
+  let low = 0, high = 1;
+  for (const k of [0, 1]) {
+    const d = to[k] - from[k], a = at[k] - half[k] - from[k], b = at[k] + half[k] - from[k];
+    if (!d) { if (a >= 0 || b <= 0) return false; continue; }
+    low = Math.max(low, Math.min(a / d, b / d)); high = Math.min(high, Math.max(a / d, b / d));
+  }
+  return low < high;
+}
+
 // One panel: uPlot has the axes, the zoom and the cursor; curves are drawn here, since x need not rise along them.
 class PanelPlot {
   constructor(id) {
@@ -88,7 +99,7 @@ class PanelPlot {
     const right = wide ? Math.min(0.5 * width, 14 + 6.9 * Math.max(...of.ends.map((e) => e.text.length))) : 12;
     this.plot?.destroy();
     this.plot = new uPlot({
-      width, height: of.height, padding: [8, right, 0, 0], legend: { show: false },
+      width, height: of.height, padding: [of.unplaced ? 18 : 8, right, 0, 0], legend: { show: false },
       scales: { x: scale(of.x, "x"), y: scale(of.y, "y") },
       axes: [axisOptions("x", of.x, () => this.x, 2), axisOptions("y", of.y, () => this.y, 3)],
       series: [{}, { scale: "y", paths: () => null, points: { show: false } }],
@@ -109,6 +120,7 @@ class PanelPlot {
   }
   paint(u, wide, ink) {
     const c = u.ctx, r = devicePixelRatio, { left, top, width, height } = u.bbox;
+    this.fit = this.of.labels.length ? Math.min(1, width / r / this.of.box[0], height / r / this.of.box[1]) : 1; // texts shrink with a narrow panel
     const X = (v) => u.valToPos(v, "x", true), Y = (v) => u.valToPos(v, "y", true);
     c.save(); c.beginPath(); c.rect(left, top, width, height); c.clip();
     for (const [i, m] of this.of.marks.entries()) {
@@ -147,31 +159,63 @@ class PanelPlot {
       }
       if (line.points) for (let i = 0; i < n; i++) {
         if (line.y[i] === null) continue;
-        c.beginPath(); c.arc(X(line.x[i]), Y(line.y[i]), (line.many ? 1.3 : n === 1 ? 5 : 3.2) * r, 0, 7);
+        c.beginPath(); c.arc(X(line.x[i]), Y(line.y[i]), (line.many ? 1.3 : this.fit * (n === 1 ? 4.1 : 3)) * r, 0, 7);
         if (line.dashed) { c.fillStyle = ink.paper; c.fill(); c.lineWidth = 1.6 * r; c.stroke(); c.fillStyle = colour; } else c.fill();
       }
     }
     c.restore();
+    this.write(u, ink);
     c.save(); c.font = `${11 * r}px ${FAMILY}`; c.textBaseline = "middle";
-    const taken = this.of.lines.flatMap((line) => !line.points || line.many ? [] // no text on a point, its own or another
-      : line.x.flatMap((x, i) => line.y[i] === null ? [] : [[X(x) - 3 * r, Y(line.y[i]) - 3 * r, 6 * r, 6 * r]]));
-    for (const line of [...this.of.lines].reverse()) for (const [i, t] of (line.texts || []).entries()) {
-      if (!t || line.y[i] === null) continue;
-      const x = X(line.x[i]), y = Y(line.y[i]);
-      if (x < left - 1 || x > left + width + 1 || y < top - 1 || y > top + height + 1) continue;
-      const w = c.measureText(t).width, h = 13 * r;
-      const places = { top: [x - w / 2, y - 12 * r], bottom: [x - w / 2, y + 12 * r], right: [x + 8 * r, y], left: [x - 8 * r - w, y] };
-      const order = [...new Set([line.beside || (x > left + width / 2 ? "left" : "right"), "right", "top", "bottom", "left"])];
-      const box = ([a, b]) => [Math.min(Math.max(a, left), left + width - w), b - h / 2, w, h];
-      const hits = ([a, b, d, e]) => taken.some(([p, q, s, t2]) => a < p + s && p < a + d && b < q + t2 && q < b + e);
-      const side = order.find((s) => !hits(box(places[s])));
-      if (!side) continue; // no room: it is in the tip
-      const [a, b] = box(places[side]);
-      taken.push([a, b, w, h]); c.textAlign = "left"; c.fillStyle = paint(line.colour); c.fillText(t, a, b + h / 2);
-    }
     if (wide && this.x === this.of.x.span) for (const e of this.of.ends) {
       c.fillStyle = paint(e.colour); c.textAlign = "left"; c.fillText(e.text, left + width + 6 * r, top + height * (1 - e.at));
     }
+    c.restore();
+  }
+  // How far the reader has zoomed in along an axis, and the share of the axis that is at its low end.
+  magnified(name) {
+    const s = this.of[name].log ? Math.log : (v) => v, [a, b] = this.of[name].span.map(s), [low, high] = this[name].map(s);
+    return { by: (b - a) / (high - low), from: (low - a) / (b - a) };
+  }
+  // The texts at points, in the places that labels.py gave them. Those of a magnified panel lie further from their points: each is drawn
+  // towards its point as far as it meets no other.
+  write(u, ink) {
+    const { of } = this, c = u.ctx, r = devicePixelRatio, { left, top, width, height } = u.bbox, unit = this.fit * r;
+    const x = this.magnified("x"), y = this.magnified("y"), zoomed = this.x !== of.x.span || this.y !== of.y.span;
+    const level = Math.min(x.by * width / of.box[0], y.by * height / of.box[1]) / unit;
+    const X = (share) => left + (share - x.from) * x.by * width, Y = (share) => top + height * (1 - (share - y.from) * y.by);
+    const within = ([a, b], pad = 0) => a >= left + pad && a <= left + width - pad && b >= top && b <= top + height;
+    const shown = of.labels.filter((l) => l.level === 1 || l.level <= level).map((l) => {
+      const line = of.lines[l.line];
+      return { text: line.texts[l.i], colour: paint(l.colour), point: [u.valToPos(line.x[l.i], "x", true), u.valToPos(line.y[l.i], "y", true)],
+        at: [X(l.at[0]), Y(l.at[1])], half: [l.width * unit / 2, 7 * unit] };
+    });
+    if (zoomed) {
+      const points = of.lines.flatMap((line) => line.points ? line.x.map((v, i) => [u.valToPos(v, "x", true), u.valToPos(line.y[i], "y", true)]) : []).filter((p) => within(p));
+      for (const l of shown.filter((one) => within(one.point))) {
+        const near = [(l.at[0] - l.point[0]) / x.by, (l.at[1] - l.point[1]) / y.by], others = shown.filter((one) => one !== l);
+        for (const share of [0, 0.25, 0.5, 0.75]) {
+          const moved = { ...l, at: [0, 1].map((k) => (1 - share) * (l.point[k] + near[k]) + share * l.at[k]) };
+          if (!within(moved.at, l.half[0])) continue;
+          if (others.some((o) => Math.abs(o.at[0] - moved.at[0]) < o.half[0] + l.half[0] && Math.abs(o.at[1] - moved.at[1]) < o.half[1] + l.half[1])) continue;
+          if (points.some((p) => Math.abs(p[0] - moved.at[0]) < l.half[0] + 4 * unit && Math.abs(p[1] - moved.at[1]) < l.half[1] + 4 * unit)) continue;
+          if (others.some((o) => crosses(moved, o.point, o.at) || crosses(o, l.point, moved.at))) continue;
+          l.at = moved.at;
+          break;
+        }
+      }
+    }
+    c.save(); c.font = `${11 * unit}px ${FAMILY}`; c.textAlign = "center"; c.textBaseline = "middle";
+    for (const { text, colour, point, at, half } of shown) {
+      if (!within(point) || !within(at, half[0] - 1.5 * unit)) continue;
+      const d = [point[0] - at[0], point[1] - at[1]], inside = Math.min(1, half[0] / Math.abs(d[0]), half[1] / Math.abs(d[1]));
+      const end = [at[0] + inside * d[0], at[1] + inside * d[1]];
+      if (Math.hypot(point[0] - end[0], point[1] - end[1]) >= of.led * unit) {
+        c.strokeStyle = colour; c.lineWidth = 0.7 * r; c.beginPath(); c.moveTo(...point); c.lineTo(...end); c.stroke();
+      }
+      c.fillStyle = rgba(ink.paper, 0.75); c.fillRect(at[0] - half[0], at[1] - half[1], 2 * half[0], 2 * half[1]);
+      c.fillStyle = colour; c.fillText(text, ...at, 2 * half[0]);
+    }
+    if (of.unplaced && !zoomed) { c.font = `${10 * r}px ${FAMILY}`; c.textAlign = "right"; c.textBaseline = "bottom"; c.fillStyle = ink.muted; c.fillText(`${of.unplaced}: zoom in`, left + width, top - 2 * r); }
     c.restore();
   }
   hover(u) {
@@ -335,6 +379,15 @@ function drawAll() { while (waiting.length) next(); Object.values(drawn).forEach
 let width = innerWidth, later = 0;
 addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; clearTimeout(later); later = setTimeout(drawAll, 120); } });
 DARK.addEventListener("change", drawAll);
-addEventListener("beforeprint", () => { printing = true; document.body.classList.add("printing"); drawAll(); });
-addEventListener("afterprint", () => { printing = false; document.body.classList.remove("printing"); drawAll(); });
+// Paper cannot be scrolled: a table that is wider than the sheet is made smaller.
+function fitTables() {
+  for (const table of document.querySelectorAll(".wide > table")) {
+    table.style.zoom = "";
+    const room = table.parentElement.clientWidth;
+    if (printing && table.offsetWidth > room) table.style.zoom = room / table.offsetWidth;
+  }
+}
+function print(on) { printing = on; document.body.classList.toggle("printing", on); fitTables(); drawAll(); }
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
 next();

@@ -19,6 +19,7 @@ from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType
 
 from ..conftest import MS, Builder
+from ..report.test_colours import SIGHT, difference
 from .conftest import Opened, Served, in_a_browser, place_of, serve, settled, view_of
 
 pytestmark = in_a_browser
@@ -607,3 +608,40 @@ def seconds(text: str) -> float:
         return whole
     *digits, unit = plain.split(" ")
     return float("".join(digits)) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_two_phases_and_no_two_captures_have_one_colour(opened: Opened, tmp_path: Path, scheme: str) -> None:
+    """Phases as drawn, 24 of them side by side; then the colours of many more."""
+    builder = Builder(tmp_path / "many")
+    builder.power(0, 0.5)
+    for k in range(24):
+        builder.phase(k + 1, (10 * k + 1) * MS, (10 * k + 10) * MS, f"phase {k}")
+    builder.write(241 * MS)
+    server, thread = serve(tmp_path / "many")
+    try:
+        page = opened(url=server.url, color_scheme=scheme)
+        places = [place_of(page, (10 * k + 8) * MS, "phases")[0] for k in range(24)]
+        drawn = page.evaluate(
+            """(places) => {
+                const canvas = document.querySelector("[data-row='phases'] canvas"), box = canvas.getBoundingClientRect();
+                const over = document.querySelector("[data-row='phases'] .u-over").getBoundingClientRect();
+                const pen = canvas.getContext("2d"), y = Math.round(over.top - box.top + over.height / 2 - 5);
+                return places.map((x) => pen.getImageData(Math.round(x - box.left), y, 1, 1).data.join());
+            }""",
+            places,
+        )
+        assert len(set(drawn)) == 24 and all(colour.endswith(",255") for colour in drawn)
+        many = page.evaluate(
+            """async () => {
+                const theme = await import(new URL("theme.js", document.querySelector("script[type=module]").src));
+                const places = [...Array(200).keys()];
+                return [theme.phaseColour, theme.captureColour].map((colour) => places.map(colour));
+            }"""
+        )
+        assert [len(set(colours)) for colours in many] == [200, 200]
+        # neighbours: at least 12 (CIE76) apart, five times what is just noticed side by side
+        assert min(difference(one, other, SIGHT["normal"]) for one, other in itertools.pairwise(many[0])) > 12
+    finally:
+        server.stop()
+        thread.join(10)

@@ -127,10 +127,17 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("uncertainty", [_error_model(run.document.get("uncertainty")) for run in runs])
     add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.document.get("capture") or "") for run in runs])
     add("job files", [_jobs(run, rests_on) for run in runs])
-    columns = (text_column(), *(text_column(run.title) for run in runs))
     broken = [[name, *(value.replace("/", f"/{BREAK}") for value in values)] for name, values in rows]
-    section.blocks.append(Table("", columns, broken))
+    for at in range(0, len(runs), _BESIDE):
+        last = at + _BESIDE
+        columns = (text_column(), *(text_column(run.title) for run in runs[at:last]))
+        some = [[row[0], *row[1 + at : 1 + last]] for row in broken]
+        section.blocks.append(Table("", columns, [row for row in some if any(value != NOTHING for value in row[1:])]))
     return section
+
+
+_BESIDE = 4
+"""Runs beside one another in a table of texts: more would be cut on paper."""
 
 
 def _conditions(run: Run) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import { fromZero, limits, makeChart } from "./chart.js";
 import { Row, lastAt } from "./row.js";
-import { colours } from "./theme.js";
+import { captureColour, colours } from "./theme.js";
 import { si } from "./units.js";
 
 /** The lines of each row: key of the answer, name, colour, dashes. */
@@ -25,7 +25,7 @@ export class LoadRow extends Row {
     const series = [];
     for (let k = 0; k < this.captures; k++) {
       for (const [, , key] of this.lines) {
-        const colour = () => (this.captures > 1 && this.lines.length === 1 ? colours.captures[k % colours.captures.length] : colours[key]);
+        const colour = () => (this.captures > 1 && this.lines.length === 1 ? captureColour(k) : colours[key]);
         series.push({
           stroke: colour, width: 1.25, dash: k > 0 ? [5, 3] : undefined,
           fill: this.captures === 1 && key !== "muted" ? () => `${colour()}22` : undefined,
@@ -57,7 +57,7 @@ export class LoadRow extends Row {
       for (const [key, name, colour] of this.lines) {
         const value = at < 0 ? "" : answer[key][at] === null ? " missing" : ` ${this.#text(answer[key][at])}`;
         const text = `${this.captures > 1 ? `${k + 1} ` : ""}${name}${value}`.trim();
-        if (text) pieces.push([text, this.captures > 1 && this.lines.length === 1 ? colours.captures[k] : colours[colour]]);
+        if (text) pieces.push([text, this.captures > 1 && this.lines.length === 1 ? captureColour(k) : colours[colour]]);
       }
     });
     const width = this.answers[0]?.width;

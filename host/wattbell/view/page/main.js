@@ -20,7 +20,7 @@ import { Search } from "./search.js";
 import { Source } from "./source.js";
 import { StatesRow } from "./states.js";
 import { fromFragment, ROWS, Store, toFragment } from "./state.js";
-import { choose, colours, printed } from "./theme.js";
+import { captureColour, choose, colours, printed } from "./theme.js";
 import { timeTicks } from "./timeaxis.js";
 import { clock, duration, instant, si } from "./units.js";
 
@@ -660,7 +660,7 @@ class Page {
 
   paintCaptures() {
     $("captures").querySelectorAll("i").forEach((swatch, k) => {
-      swatch.style.background = colours.captures[k % colours.captures.length];
+      swatch.style.background = captureColour(k);
     });
   }
 

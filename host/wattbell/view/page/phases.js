@@ -2,7 +2,7 @@
 
 import { FONT, makeChart, shared, within } from "./chart.js";
 import { Row } from "./row.js";
-import { colours } from "./theme.js";
+import { colours, phaseColour } from "./theme.js";
 import { count, duration } from "./units.js";
 
 /** Names of events are written where there are at most so many. */
@@ -46,7 +46,7 @@ export class PhasesRow extends Row {
     this.phases.forEach((phase, place) => {
       if (phase.end < shared.begin || phase.begin > shared.end) return;
       const [left, right] = [x(phase.begin), x(phase.end)];
-      ctx.fillStyle = colours.phases[place % colours.phases.length];
+      ctx.fillStyle = phaseColour(place);
       ctx.fillRect(left, bbox.top + ratio, Math.max(ratio, right - left - ratio), lane - 2 * ratio);
       ctx.fillStyle = colours.muted;
       ctx.fillRect(left, bbox.top + ratio, ratio, lane - 2 * ratio);

@@ -2,7 +2,7 @@
 
 import { limits, makeChart, padded } from "./chart.js";
 import { Row, nearest } from "./row.js";
-import { colours } from "./theme.js";
+import { captureColour, colours } from "./theme.js";
 import { si } from "./units.js";
 
 export class RailRow extends Row {
@@ -15,7 +15,7 @@ export class RailRow extends Row {
   }
 
   build() {
-    const colour = (k) => () => (this.captures > 1 ? colours.captures[k % colours.captures.length] : colours[this.name]);
+    const colour = (k) => () => (this.captures > 1 ? captureColour(k) : colours[this.name]);
     const series = [];
     const bands = [];
     for (let k = 0; k < this.captures; k++) {
@@ -57,7 +57,7 @@ export class RailRow extends Row {
       const { mean, min, max } = answer[this.name];
       if (at < 0) return null;
       const range = answer.raw || mean[at] === null ? "" : ` (${si(min[at], this.unit, 4)} … ${si(max[at], this.unit, 4)})`;
-      return [`${mean[at] === null ? "missing" : si(mean[at], this.unit, 4)}${range}`, this.captures > 1 ? colours.captures[k] : null];
+      return [`${mean[at] === null ? "missing" : si(mean[at], this.unit, 4)}${range}`, this.captures > 1 ? captureColour(k) : null];
     }));
   }
 

@@ -5,7 +5,6 @@ const LIGHT = {
   power: "#c2571a", current: "#3c7d3c", voltage: "#4a5d73", depth: "#3c7d3c",
   read: "#0072b2", write: "#d55e00", other: "#009e73", admin: "#b0558b", failed: "#661100",
   captures: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#661100", "#56b4e9", "#4d4d4d", "#e69f00"],
-  phases: ["#dce9f3", "#e6eadf", "#f4e7d8", "#eee2ec"],
   density: ["#dfe5ef", "#9fb6d6", "#5a86b8", "#24568f", "#06264f"],
 };
 const DARK = {
@@ -13,7 +12,6 @@ const DARK = {
   power: "#f08a4b", current: "#79c279", voltage: "#9fb4cc", depth: "#79c279",
   read: "#56b4e9", write: "#f0883e", other: "#2fc79b", admin: "#e39cc6", failed: "#ffb3a1",
   captures: ["#56b4e9", "#f0883e", "#2fc79b", "#e39cc6", "#d9a38f", "#a6d8f5", "#b8b8b8", "#f2c14e"],
-  phases: ["#1d3145", "#2a3325", "#3d2f20", "#372838"],
   density: ["#1d2f45", "#2b5a86", "#4f93bd", "#a3cbd0", "#fdf3b0"],
 };
 
@@ -74,6 +72,31 @@ export function densityColour(share) {
 
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+/** The turn of the colour circle that leaves the most room between any number of hues. */
+const GOLDEN = 0.618033988749895;
+
+/** A hue, 0 to 1, with its saturation and lightness, as #rrggbb. */
+function hex(hue, saturation, lightness) {
+  const part = (n) => {
+    const k = (n + 12 * hue) % 12;
+    return lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+  };
+  return `#${[0, 8, 4].map((n) => Math.round(255 * part(n)).toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** The shade behind the name of the phase at a place among the phases: each has its own, and neighbours have hues far apart. */
+export function phaseColour(place) {
+  const hue = (0.58 + place * GOLDEN) % 1;
+  return colours.dark ? hex(hue, 0.3 + 0.05 * (place % 7), 0.17 + 0.022 * (place % 5)) : hex(hue, 0.4 + 0.08 * (place % 7), 0.91 - 0.022 * (place % 5));
+}
+
+/** The colour of the capture at a place among those that are open: the palette, then hues far from one another. */
+export function captureColour(place) {
+  const further = place - colours.captures.length;
+  if (further < 0) return colours.captures[place];
+  return hex((further * GOLDEN) % 1, 0.5 + 0.1 * (further % 5), (colours.dark ? 0.62 : 0.3) + 0.03 * (further % 7));
 }
 
 /** The colour of a command's class. */
