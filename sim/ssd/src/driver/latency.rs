@@ -36,7 +36,19 @@ impl DepthSearch {
     /// From a depth of 1 at `start`; at most `most`.
     pub fn new(spec: &LatencyTarget, most: u32, start: Ps) -> Self {
         let spec = spec.clone();
-        Self { spec, most, depth: 1, low: 1, high: most, stable: 0, since: start, ios: 0, slow: 0, last: false, waits: false }
+        Self {
+            spec,
+            most,
+            depth: 1,
+            low: 1,
+            high: most,
+            stable: 0,
+            since: start,
+            ios: 0,
+            slow: 0,
+            last: false,
+            waits: false,
+        }
     }
 
     /// The search.

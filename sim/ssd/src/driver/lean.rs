@@ -81,9 +81,7 @@ impl<S: BusSink> JobLoop<'_, S> {
                 self.drive.run();
             } else if issue != NEVER && issue <= handler.min(event) {
                 self.now = self.now.max(issue);
-                if !self.together.any
-                    || !self.together.pass(jobs, issue) && self.together.admits(jobs, index, issue)
-                {
+                if !self.together.any || !self.together.pass(jobs, issue) && self.together.admits(jobs, index, issue) {
                     self.start_io(&mut jobs[index], index, issue);
                 }
                 self.next[index] = jobs[index].next_start();

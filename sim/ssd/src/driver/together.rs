@@ -58,8 +58,7 @@ impl Together {
         let timely: Vec<bool> = jobs.iter().map(|j| waited_for(&j.spec.name)).collect();
         jobs.iter_mut().zip(timely).for_each(|(job, timely)| job.timely |= timely);
         let count = jobs.len();
-        let mut made =
-            Self { any, over: vec![false; count], flows, started: vec![0; count], watched, ends_all: false };
+        let mut made = Self { any, over: vec![false; count], flows, started: vec![0; count], watched, ends_all: false };
         // A job that is waited for may be of an earlier group, and done.
         made.release(jobs, 0);
         made

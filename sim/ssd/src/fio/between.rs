@@ -20,10 +20,13 @@ pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
             let one_group = job.report_group == before.report_group && job.group_reporting && before.group_reporting;
             if one_group && job.steady != before.steady {
                 let names = &["steadystate", "ss", "steadystate_duration", "ss_dur"];
-                return Err((index, Refusal {
-                    reason: "the jobs of a reporting group need the same steadystate options".into(),
-                    options: names,
-                }));
+                return Err((
+                    index,
+                    Refusal {
+                        reason: "the jobs of a reporting group need the same steadystate options".into(),
+                        options: names,
+                    },
+                ));
             }
         }
     }

@@ -71,7 +71,11 @@ fn zones(
         let extent = Some(extent).filter(|e| !e.is_empty() || whole.is_none()).map(&parse).transpose()?;
         parts.push((number(percent)?.try_into().map_err(|_| "a percentage is too large")?, extent));
     }
-    let given = parts.iter().filter_map(|p| p.1).try_fold(0u64, |sum, e| sum.checked_add(e)).ok_or("the zones are too large")?;
+    let given = parts
+        .iter()
+        .filter_map(|p| p.1)
+        .try_fold(0u64, |sum, e| sum.checked_add(e))
+        .ok_or("the zones are too large")?;
     let open = parts.iter().filter(|p| p.1.is_none()).count() as u64;
     let share = whole.map_or(0, |w| w.saturating_sub(given).checked_div(open).unwrap_or(0));
     let mut until = 0u64;

@@ -18,9 +18,7 @@ mod units;
 pub use blocks::BlockSize;
 pub use distribution::Distribution;
 pub use iolog::{trace_job, Ask, Entries, Entry};
-pub use job::{
-    Direction, ExitWhat, JobFile, JobSpec, LatencyTarget, Pattern, SteadyFigure, SteadyState, TraceSpec,
-};
+pub use job::{Direction, ExitWhat, JobFile, JobSpec, LatencyTarget, Pattern, SteadyFigure, SteadyState, TraceSpec};
 pub use offsets::{Offsets, Placement, Spread};
 pub use parse::{parse_file, parse_text, FioError};
 pub use reading::Reading;

@@ -281,7 +281,10 @@ fn check(spec: &JobSpec, drive_bytes: u64) -> Result<(), Refusal> {
         return refuse(&["iodepth", "numjobs"], "iodepth may be at most 1023 and numjobs at most 64");
     }
     if spec.ranges == 0 || spec.ranges > MOST_RANGES {
-        return refuse(&["num_range"], format!("num_range must be 1 to {MOST_RANGES}, the ranges of a Dataset Management command"));
+        return refuse(
+            &["num_range"],
+            format!("num_range must be 1 to {MOST_RANGES}, the ranges of a Dataset Management command"),
+        );
     }
     if spec.ranges > 1 && (!spec.pattern.trim || spec.pattern.write) {
         return refuse(&["num_range"], "num_range above 1 is for rw=trim and rw=randtrim");
