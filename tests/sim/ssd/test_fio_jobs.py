@@ -204,7 +204,7 @@ def test_options_without_effect_are_read_past_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("steadystate=iops:5%", "steady"),
+        ("iodepth_batch=8", "one by one"),
         ("ioengine=sg", "engine `sg`"),
         ("size=${NOWHERE}", "NOWHERE is not set"),
         ("bssplit=4k/50:8k/20", "70, not 100"),
