@@ -34,6 +34,7 @@ PLACES = {
     "pareto:0.2": "random_distribution=pareto:0.2",
     "normal:10": "random_distribution=normal:10",
     "zoned": "random_distribution=zoned:50/5:30/15:20/80",
+    "zoned to the end": "random_distribution=zoned:50/5:30/15:20/",
     "zoned_abs": "random_distribution=zoned_abs:60/1m:40/63m",
     "uniform": "norandommap",
 }
@@ -139,6 +140,18 @@ def test_hot_blocks_are_as_hot_as_in_fio(name: str, tmp_path: Path) -> None:
         ("rw=write\nverify=crc32c\nsize=16k", "w0 w8 w16 w24 r0 r8 r16 r24"),
         ("rw=write\nverify=crc32c\ndo_verify=0\nsize=16k", "w0 w8 w16 w24"),
         ("rw=read\nverify=crc32c\nsize=16k", "r0 r8 r16 r24"),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=4",
+            "w0 w8 w16 w24 r0 r8 r16 r24 w32 w40 w48 w56 r32 r40 r48 r56 w64 w72 r64 r72",
+        ),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=4\nverify_backlog_batch=2",
+            "w0 w8 w16 w24 r0 r8 w32 w40 r16 r24 w48 w56 r32 r40 w64 w72 r48 r56 r64 r72",
+        ),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=3\nverify_backlog_batch=6",
+            "w0 w8 w16 r0 r8 r16 w24 r24 w32 r32 w40 r40 w48 w56 w64 r48 r56 r64 w72 r72",
+        ),
         ("rw=read\nio_size=10k", "r0 r8 r16"),
         ("rw=read\nsize=10k", "r0 r8"),
         ("rw=read\nsize=16k\noffset=32k\noffset_increment=64k\nnumjobs=2", "r64 r72 r80 r88 r192 r200 r208 r216"),

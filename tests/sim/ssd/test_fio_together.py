@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,12 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[3] / "sim/target/release/wattbell-ssd"
+from tools.fio_examples import count
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "sim/target/release/wattbell-ssd"
+EXAMPLES = Path(os.environ.get("WATTBELL_FIO_EXAMPLES", "/nowhere"))
+"""`examples` of the commit of fio that docs/ssd-model.md names."""
 PATHS = pytest.mark.parametrize("fidelity", [("--summaries",), ()], ids=["lean", "tlps"])
 TOGETHER = """
 [a]
@@ -258,6 +264,15 @@ def test_a_trim_of_several_ranges_is_one_command(tmp_path: Path) -> None:
 def test_the_last_trim_has_the_ranges_that_are_left(tmp_path: Path) -> None:
     run(tmp_path, "[a]\nrw=trim\nbs=4k\nsize=40k\nnum_range=8\n")
     assert [(row["slba"], row["blocks"]) for row in commands(tmp_path, 9) if row["blocks"] < 1000] == [(0, 64), (64, 16)]
+
+
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="fio's examples are not here: WATTBELL_FIO_EXAMPLES=FOLDER")
+def test_the_page_says_how_many_of_fios_examples_run() -> None:
+    found = count(EXAMPLES)
+    page = (ROOT / "docs/ssd-model.md").read_text(encoding="utf-8")
+    numbers = [(len(which), len(which & found.as_they_are), len(which & found.as_direct)) for which in (found.named, found.unnamed)]
+    assert f"{numbers[0][0]} name a modelled engine. {numbers[0][1]} run as they are; {numbers[0][2]} with `--as-direct`" in page
+    assert f"{numbers[1][0]} files name no engine: {numbers[1][1]} run as they are, {numbers[1][2]} with `--as-direct`" in page
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ pub(super) struct Slot {
     lists: Vec<u64>,
     start: Ps,
     submitted: Ps,
+    offset: u64,
     bytes: u64,
     direction: Option<Direction>,
     /// Offset and length of each range of a trim.
@@ -51,6 +52,10 @@ pub(super) struct Job {
     next: Option<(Direction, u64, u64)>,
     /// Offset and length of each range of the next trim, where a trim has several.
     ranges: Vec<(u64, u64)>,
+    /// The next I/O reads what was written, between writes.
+    next_checks: bool,
+    /// What completed last.
+    last_completed: Option<Direction>,
     /// Where the last trim was, that a write is to follow.
     trimmed: Option<(u64, u64)>,
     /// When a rate allows the next I/O of each direction.
@@ -157,7 +162,7 @@ impl Job {
             at = at.max(self.start + due);
         }
         let ended = !spec.time_based && self.issued_bytes >= self.total;
-        let ended = ended || spec.number_ios.is_some_and(|n| issued >= n) || self.is_through(d);
+        let ended = !self.next_checks && (ended || spec.number_ios.is_some_and(|n| issued >= n) || self.is_through(d));
         if ended {
             return self.read_back(at);
         }
@@ -272,6 +277,11 @@ impl Job {
     }
 
     fn choose_next(&mut self) -> (Direction, u64, u64) {
+        let last = self.last_completed;
+        if let Some(read) = self.written.as_mut().and_then(|w| w.next_of_backlog(last)) {
+            (self.next, self.next_checks) = (Some(read), true);
+            return read;
+        }
         let spec = &self.spec;
         let direction = choose(spec.pattern, spec.read_percent, self.trimmed.is_some(), &mut self.rng);
         let (offset, bytes) = match self.trimmed.take() {
@@ -326,11 +336,13 @@ impl Job {
         let (direction, offset, bytes) = self.next.take().expect("the caller asked when it may start");
         let d = direction as usize;
         self.thought_at = self.issued();
-        if self.written.as_ref().is_none_or(|w| !w.is_being_read()) {
+        let checks = std::mem::take(&mut self.next_checks) || self.written.as_ref().is_some_and(Written::is_being_read);
+        if !checks {
             self.count(direction, offset, bytes);
         }
         let slot = &mut self.slots[id];
         (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
+        slot.offset = offset;
         slot.ranges = std::mem::take(&mut self.ranges);
         if self.spec.poisson {
             let rate = self.spec.rate_iops[d].or(self.spec.rate[d].map(|r| (r / self.spec.block_size[d].min()).max(1)));
@@ -371,7 +383,13 @@ impl Job {
                 self.syncing = false;
             }
         }
+        if slot.direction == Some(Direction::Write) {
+            if let Some(written) = &mut self.written {
+                written.complete(slot.offset);
+            }
+        }
         if slot.direction.is_some() {
+            self.last_completed = slot.direction;
             self.done.ios += 1;
             self.done.bytes += slot.bytes;
             self.done.clat_ns += u128::from(clat);
@@ -556,12 +574,17 @@ fn make_job<S: BusSink>(
         issued_ios: [0; 3],
         next: None,
         ranges: Vec::new(),
+        next_checks: false,
+        last_completed: None,
         trimmed: None,
         due: [0; 3],
         thought_at: 0,
         writes_unsynced: 0,
         last_flush: false,
-        written: spec.verify.then(|| Written::new(again || spec.pattern.stride != 0 || spec.pattern.every > 1)),
+        written: spec.verify.then(|| {
+            let overlaps = again || spec.pattern.stride != 0 || spec.pattern.every > 1;
+            Written::new(overlaps, spec.verify_backlog, spec.verify_batch)
+        }),
         syncing: false,
         stopped: false,
         ended: false,

@@ -13,13 +13,13 @@ const WITHOUT_EFFECT: &str = "\
     directory filename filename_format unique_filename allow_file_create allow_mounted_write opendir file_append nrfiles=1 \
     ioscheduler zero_buffers refill_buffers scramble_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
     dedupe_* randrepeat allrandrepeat random_generator softrandommap description desc continue_on_error ignore_error error_dump \
-    io_submit_mode rate_cycle ratecycle thinktime_spin cmd_type=nvme kb_base=1024 unit_base atomic verify_* \
+    io_submit_mode rate_cycle ratecycle thinktime_spin cmd_type=nvme kb_base=1024 unit_base atomic verify_async verify_async_cpus verify_dump verify_fatal verify_header_seed verify_interval verify_offset verify_pattern verify_pattern_interval verify_state_save verify_write_sequence \
     trim_verify_zero serialize_overlap=0 iodepth_batch=1 iodepth_batch_submit=1 sync=0 sync=none zonemode=none sprandom=0 fdp=0 pre_read=0 bs_is_seq_rand=0 bs_unaligned=0 create_only=0 \
     writefua=0 readfua=0 write_mode=write experimental_verify=0 rate_process=linear fsync_on_close=0 \
     experimental_verify=0 thinktime_blocks_type=complete end_fsync=0";
 
 /// Options whose work the model cannot do, and why.
-const UNABLE: [(&str, &str); 37] = [
+const UNABLE: [(&str, &str); 36] = [
     ("bs_is_seq_rand", "sizes by random and sequential are not modelled"),
     ("bs_unaligned", "a drive moves whole blocks"),
     ("cmd_type", "only cmd_type=nvme goes to an NVMe drive"),
@@ -52,7 +52,6 @@ const UNABLE: [(&str, &str); 37] = [
     ("sync_file_range", "there is no page cache"),
     ("thinktime_iotime", "thinktime goes by thinktime_blocks"),
     ("trim_percentage", "trims of a job come from rw"),
-    ("verify_backlog", "what was written is read again when all is written"),
     ("verify_only", "nothing is known of what an earlier run wrote"),
     ("verify_state_load", "nothing is known of what an earlier run wrote"),
     ("write_mode", "use rw=write or rw=trim"),

@@ -163,6 +163,10 @@ pub struct JobSpec {
     pub end_fsync: bool,
     /// `verify`: what was written is read again at the end.
     pub verify: bool,
+    /// `verify_backlog`: what was written is read again after so many writes; 0 is at the end.
+    pub verify_backlog: u64,
+    /// `verify_backlog_batch`: so many are read again then; 0 is as many as were written.
+    pub verify_batch: u64,
     /// `norandommap`: blocks may be hit twice before all were hit once.
     pub norandommap: bool,
     /// `randseed`.
@@ -236,6 +240,8 @@ impl JobSpec {
             fsync: 0,
             end_fsync: false,
             verify: false,
+            verify_backlog: 0,
+            verify_batch: 0,
             norandommap: false,
             randseed: None,
             group_reporting: false,

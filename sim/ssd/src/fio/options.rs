@@ -141,6 +141,8 @@ impl<'a> Builder<'a> {
             "end_fsync" | "fsync_on_close" => spec.end_fsync = flag(value)?,
             "verify" => spec.verify = !matches!(need()?, "0" | "none"),
             "do_verify" => self.verify_at_end = flag(value)?,
+            "verify_backlog" => spec.verify_backlog = size(need()?)?,
+            "verify_backlog_batch" => spec.verify_batch = size(need()?)?,
             "norandommap" => spec.norandommap = flag(value)?,
             "randseed" => spec.randseed = Some(number(need()?)?),
             "random_distribution" => spec.distribution = distributions(need()?)?,
