@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from wattbell.suites.jobs import DRIVE, NOT_ON_A_MODEL, OPTIONS
 
 SIM = Path(__file__).resolve().parents[3] / "sim"
 COUNT = 20_000
@@ -234,6 +235,30 @@ def test_what_cannot_be_done_is_named_with_its_line(line: str, says: str, tmp_pa
     assert found.returncode == 1
     assert found.stderr.startswith("wattbell-ssd: x.fio:5: ") and says in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+SAMPLES = ("2", "1", "4k", "randrw", "libaio", "2s", DRIVE)
+"""One of these has the form of any option that a suite may set."""
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS))
+def test_the_model_does_what_a_suite_may_set_but_for_the_options_that_are_named(option: str, tmp_path: Path) -> None:
+    def allowed(value: str) -> bool:
+        try:
+            OPTIONS[option](value)
+        except ValueError:
+            return False
+        return True
+
+    value = next(sample for sample in SAMPLES if allowed(sample))
+    (tmp_path / "x.fio").write_text(f"[a]\ndirect=1\nruntime=2\niodepth=8\nsize=1m\nbs=512\n{option}={value}\n")
+    program = SIM / "target" / "release" / "wattbell-ssd"
+    environment = os.environ | {"WATTBELL_DRIVE": "/dev/nvme0n1"}
+    found = subprocess.run([program, "check", "x.fio"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    if option in NOT_ON_A_MODEL:
+        assert found.stderr.startswith(f"wattbell-ssd: x.fio:7: option `{option}`: cannot be modelled: "), found.stderr
+    else:
+        assert "option" not in found.stderr, found.stderr
 
 
 def test_a_job_through_the_page_cache_runs_as_direct_only_when_asked(tmp_path: Path) -> None:
