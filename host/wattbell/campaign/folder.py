@@ -26,6 +26,7 @@ _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
     (("conditions", "preconditioning"), "a drive whose condition was {}"),
     (("conditions", "adc_interval_s"), "--interval {}"),
     (("conditions", "adc_decimation"), "--decimation {}"),
+    (("conditions", "as_direct"), "--as-direct {}"),
     (("conditions", "meter"), "--meter {}"),
     (("conditions", "commands"), "--commands {}"),
     (("conditions", "link_speed_gt_s"), "--link-speed {}"),

@@ -37,11 +37,12 @@ class VirtualBench:
         decimation: int | None = None,
         keep_trace: bool = False,
         keep_stream: bool = False,
+        as_direct: bool = False,
     ) -> None:
         self._profile, self._fidelity, self._voice = profile, fidelity, voice
         self.choice = choice
         self._interval_s, self._decimation = interval_s or CONVERSION_S, decimation
-        self._keep_trace, self._keep_stream = keep_trace, keep_stream
+        self._keep_trace, self._keep_stream, self._as_direct = keep_trace, keep_stream, as_direct
 
     virtual = True
 
@@ -57,7 +58,7 @@ class VirtualBench:
         """Fidelity, seed, how drives are preconditioned, and the options given."""
         how = "written" if self.choice.written else "set in the model"
         out = {"fidelity": self._fidelity.value, "seed": self.choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
-        asked = {"rounds": self.choice.rounds, "adc_decimation": self._decimation}
+        asked = {"rounds": self.choice.rounds, "adc_decimation": self._decimation, "as_direct": self._as_direct or None}
         return {**out, **{name: value for name, value in asked.items() if value is not None}}
 
     def versions(self) -> dict[str, str]:
@@ -91,6 +92,7 @@ class VirtualBench:
                 decimation=decimation,
                 keep_trace=self._keep_trace,
                 keep_stream=self._keep_stream,
+                as_direct=self._as_direct,
                 overwrite=True,
                 truth=False,
                 extra_files=tuple(sorted(plans.glob("*.fio"))),

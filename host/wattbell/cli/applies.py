@@ -107,6 +107,7 @@ RUN: dict[str, tuple[Box, ...]] = {
     "--interval": (Box(benches=RIGS),),
     "--decimation": (Box(benches=RIGS),),
     "--keep-trace": ON_A_MODEL,
+    "--as-direct": (Box(ANY_WORK - {WorkKind.trace, WorkKind.command}, MODEL),),
     "--scale": OF_A_SUITE,
     "--condition": OF_A_SUITE,
     "--tests": OF_A_SUITE,

@@ -196,6 +196,10 @@ def run(
     ] = None,
     decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample of a rig.")] = None,
     keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
+    as_direct: Annotated[
+        bool,
+        typer.Option("--as-direct", help="Run jobs that go through the page cache as with direct=1: a drive model has no page cache."),
+    ] = False,
     scale: Annotated[
         float,
         typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so."),
@@ -355,6 +359,7 @@ def run(
                 decimation=decimation,
                 keep_trace=keep_trace,
                 keep_stream=keep_stream,
+                as_direct=as_direct,
                 overwrite=force,
             )
             reason = run_model(run, output)
@@ -368,7 +373,7 @@ def run(
 
     def modelled(number: int, _: Path) -> VirtualBench:
         seeded = replace(choice, seed=choice.seed + number)
-        return VirtualBench(profile, seeded, output, fidelity, interval, decimation, keep_trace, keep_stream)
+        return VirtualBench(profile, seeded, output, fidelity, interval, decimation, keep_trace, keep_stream, as_direct)
 
     model = modelled(0, out)
     if dry_run:

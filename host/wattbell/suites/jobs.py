@@ -3,6 +3,10 @@
 A suite may come from anybody, and fio runs as root: its job files may set what is in ``OPTIONS`` and nothing else. fio can write
 any file (``filename``, ``write_bw_log``), run any command (``exec_prerun``, and expressions, which it gives to a shell) and load any
 library (``ioengine=external:``), so each option and the form of its value are allowed by name.
+
+This is a list of what is harmless, not of what is understood: the drive model reads a user's own job file by its own, longer list
+(``sim/ssd/src/fio``), and this module is not asked. What is on this list the model does or knows to have no effect, but for
+``NOT_ON_A_MODEL``; a test asks the model about every entry.
 """
 
 from __future__ import annotations
@@ -127,6 +131,10 @@ OPTIONS: dict[str, Callable[[str], None]] = {
     ),
 }  # fmt: skip
 """What a job file may set, and what checks the value (ValueError). None of it names a file, a program or another device."""
+
+
+NOT_ON_A_MODEL = frozenset({"iodepth_batch_submit", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"})
+"""Options of this list that the drive model refuses, naming them: its host submits I/Os one by one, and takes completions as they come."""
 
 
 @dataclass(frozen=True)

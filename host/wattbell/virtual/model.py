@@ -26,7 +26,7 @@ _HIGH_RANGE_V = 20
 class ModelRun:
     """What to run on which drive. ``job``: a plan (.toml) or a fio job file. ``extra_files``: kept in the capture too.
     ``truth``: keep the model's own truth (one CSV row a command), against which the analysis is compared; ``truth_states``: and since when
-    each part of the drive was in which state."""
+    each part of the drive was in which state. ``as_direct``: run jobs that go through the page cache as with direct=1."""
 
     job: Path
     profile: Path
@@ -37,6 +37,7 @@ class ModelRun:
     decimation: int | None = None
     keep_trace: bool = False
     keep_stream: bool = False
+    as_direct: bool = False
     overwrite: bool = False
     truth: bool = True
     truth_states: bool = False
@@ -66,6 +67,8 @@ def run_model(run: ModelRun, voice: Voice) -> str:
             *("--seed", str(run.seed), "--trace", trace),
             *("--fio-json", folder / "fio.json", "--phases", folder / "phases.json"),
         ]
+        if run.as_direct:
+            arguments.append("--as-direct")
         if run.truth:
             arguments += ["--truth", folder / "truth.json", "--truth-commands", folder / "truth-commands.csv"]
         if run.truth_states:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from wattbell.suites.jobs import DRIVE, NOT_ON_A_MODEL, OPTIONS
 
 SIM = Path(__file__).resolve().parents[3] / "sim"
 COUNT = 20_000
@@ -34,6 +35,7 @@ PLACES = {
     "pareto:0.2": "random_distribution=pareto:0.2",
     "normal:10": "random_distribution=normal:10",
     "zoned": "random_distribution=zoned:50/5:30/15:20/80",
+    "zoned to the end": "random_distribution=zoned:50/5:30/15:20/",
     "zoned_abs": "random_distribution=zoned_abs:60/1m:40/63m",
     "uniform": "norandommap",
 }
@@ -139,6 +141,18 @@ def test_hot_blocks_are_as_hot_as_in_fio(name: str, tmp_path: Path) -> None:
         ("rw=write\nverify=crc32c\nsize=16k", "w0 w8 w16 w24 r0 r8 r16 r24"),
         ("rw=write\nverify=crc32c\ndo_verify=0\nsize=16k", "w0 w8 w16 w24"),
         ("rw=read\nverify=crc32c\nsize=16k", "r0 r8 r16 r24"),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=4",
+            "w0 w8 w16 w24 r0 r8 r16 r24 w32 w40 w48 w56 r32 r40 r48 r56 w64 w72 r64 r72",
+        ),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=4\nverify_backlog_batch=2",
+            "w0 w8 w16 w24 r0 r8 w32 w40 r16 r24 w48 w56 r32 r40 w64 w72 r48 r56 r64 r72",
+        ),
+        (
+            "rw=write\nverify=md5\nsize=40k\nverify_backlog=3\nverify_backlog_batch=6",
+            "w0 w8 w16 r0 r8 r16 w24 r24 w32 r32 w40 r40 w48 w56 w64 r48 r56 r64 w72 r72",
+        ),
         ("rw=read\nio_size=10k", "r0 r8 r16"),
         ("rw=read\nsize=10k", "r0 r8"),
         ("rw=read\nsize=16k\noffset=32k\noffset_increment=64k\nnumjobs=2", "r64 r72 r80 r88 r192 r200 r208 r216"),
@@ -204,7 +218,7 @@ def test_options_without_effect_are_read_past_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("steadystate=iops:5%", "steady"),
+        ("iodepth_batch=8", "one by one"),
         ("ioengine=sg", "engine `sg`"),
         ("size=${NOWHERE}", "NOWHERE is not set"),
         ("bssplit=4k/50:8k/20", "70, not 100"),
@@ -221,6 +235,30 @@ def test_what_cannot_be_done_is_named_with_its_line(line: str, says: str, tmp_pa
     assert found.returncode == 1
     assert found.stderr.startswith("wattbell-ssd: x.fio:5: ") and says in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+SAMPLES = ("2", "1", "4k", "randrw", "libaio", "2s", DRIVE)
+"""One of these has the form of any option that a suite may set."""
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS))
+def test_the_model_does_what_a_suite_may_set_but_for_the_options_that_are_named(option: str, tmp_path: Path) -> None:
+    def allowed(value: str) -> bool:
+        try:
+            OPTIONS[option](value)
+        except ValueError:
+            return False
+        return True
+
+    value = next(sample for sample in SAMPLES if allowed(sample))
+    (tmp_path / "x.fio").write_text(f"[a]\ndirect=1\nruntime=2\niodepth=8\nsize=1m\nbs=512\n{option}={value}\n")
+    program = SIM / "target" / "release" / "wattbell-ssd"
+    environment = os.environ | {"WATTBELL_DRIVE": "/dev/nvme0n1"}
+    found = subprocess.run([program, "check", "x.fio"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    if option in NOT_ON_A_MODEL:
+        assert found.stderr.startswith(f"wattbell-ssd: x.fio:7: option `{option}`: cannot be modelled: "), found.stderr
+    else:
+        assert "option" not in found.stderr, found.stderr
 
 
 def test_a_job_through_the_page_cache_runs_as_direct_only_when_asked(tmp_path: Path) -> None:

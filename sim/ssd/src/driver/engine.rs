@@ -1,7 +1,10 @@
 //! Runs jobs the way fio does, all jobs of a group at the same time, each with its own CPU.
 
 use super::device::{cpu, sqe, Completion, Device, DriverError};
+use super::latency::{DepthSearch, Found};
 use super::replay::{Replay, Wait};
+use super::steady::Done;
+use super::together::Together;
 use super::verify::Written;
 use crate::fio::{BlockSize, Direction, Distribution, JobResult, JobSpec, Offsets, Pattern, Placement, Spread};
 use crate::host::BusSink;
@@ -17,10 +20,16 @@ pub(super) struct Slot {
     lists: Vec<u64>,
     start: Ps,
     submitted: Ps,
+    offset: u64,
     bytes: u64,
     direction: Option<Direction>,
+    /// Offset and length of each range of a trim.
+    ranges: Vec<(u64, u64)>,
     pub left: u32,
 }
+
+/// As in Linux: a latency target that is missed ends a job with this error.
+const ETIMEDOUT: i32 = 110;
 
 pub(super) struct Job {
     pub spec: JobSpec,
@@ -30,7 +39,9 @@ pub(super) struct Job {
     rng: fastrand::Rng,
     pub slots: Vec<Slot>,
     pub free: Vec<usize>,
-    start: Ps,
+    pub start: Ps,
+    /// What completes before is in no figure of the job.
+    figures_from: Ps,
     pub cpu_free: Ps,
     last_done: Ps,
     total: u64,
@@ -39,6 +50,12 @@ pub(super) struct Job {
     issued_ios: [u64; 3],
     /// The next I/O: direction, offset and length in bytes.
     next: Option<(Direction, u64, u64)>,
+    /// Offset and length of each range of the next trim, where a trim has several.
+    ranges: Vec<(u64, u64)>,
+    /// The next I/O reads what was written, between writes.
+    next_checks: bool,
+    /// What completed last.
+    last_completed: Option<Direction>,
     /// Where the last trim was, that a write is to follow.
     trimmed: Option<(u64, u64)>,
     /// When a rate allows the next I/O of each direction.
@@ -50,6 +67,19 @@ pub(super) struct Job {
     written: Option<Written>,
     pub syncing: bool,
     pub stopped: bool,
+    /// It issues nothing more: another job, its latency target, a steady state, or its runtime ended it.
+    ended: bool,
+    /// It begins when another job is over.
+    pub waits: bool,
+    /// Its share of a flow is used up.
+    pub parked: bool,
+    /// Its share of a flow was used up then: it goes on so long after its last completion.
+    dozing: Option<(Ps, Ps)>,
+    /// That its runtime is over shows when it is over, not when nothing starts before: others look at it.
+    pub timely: bool,
+    search: Option<DepthSearch>,
+    /// All that is complete.
+    pub done: Done,
     trace: Option<Replay>,
 }
 
@@ -75,13 +105,28 @@ impl Job {
 
     /// When the next I/O (or flush) may start; `None` while something must complete first, or nothing is left.
     pub fn next_start(&mut self) -> Option<Ps> {
-        if self.stopped || self.free.is_empty() || self.syncing {
+        if self.stopped || self.free.is_empty() || self.syncing || self.waits && !self.ended {
+            return None;
+        }
+        if self.ended && !self.last_flush {
+            return self.end();
+        }
+        if self.parked {
+            return self.deadline().map(|at| at.max(self.cpu_free));
+        }
+        if self.search.as_ref().is_some_and(|s| !s.has_room(self.in_flight())) {
             return None;
         }
         if self.flush_waits() {
             return (self.in_flight() == 0).then_some(self.cpu_free);
         }
         let mut at = self.cpu_free.max(self.start);
+        if let Some((since, sleep)) = self.dozing {
+            if self.in_flight() > 0 {
+                return None;
+            }
+            at = at.max(since.max(self.last_done) + sleep);
+        }
         if let Some(trace) = &self.trace {
             return match trace.next_start(at, self.in_flight()) {
                 Some(Wait::Until(at)) => Some(at),
@@ -117,19 +162,69 @@ impl Job {
             at = at.max(self.start + due);
         }
         let ended = !spec.time_based && self.issued_bytes >= self.total;
-        let ended = ended || spec.number_ios.is_some_and(|n| issued >= n) || self.is_through(d);
+        let ended = !self.next_checks && (ended || spec.number_ios.is_some_and(|n| issued >= n) || self.is_through(d));
         if ended {
             return self.read_back(at);
         }
-        if self.is_late(at) {
-            return self.end();
-        }
-        Some(at)
+        self.unless_late(at)
     }
 
-    /// Whether the runtime is over.
-    fn is_late(&self, at: Ps) -> bool {
-        self.spec.runtime_us.is_some_and(|r| at >= self.start + (self.spec.ramp_us + r) * US)
+    /// When the runtime is over.
+    fn deadline(&self) -> Option<Ps> {
+        self.spec.runtime_us.map(|r| self.start + (self.spec.ramp_us + r) * US)
+    }
+
+    /// The time of the next I/O, unless the runtime is over then.
+    fn unless_late(&mut self, at: Ps) -> Option<Ps> {
+        match self.deadline().filter(|&end| at >= end) {
+            Some(end) if self.timely => Some(end.max(self.cpu_free)),
+            Some(_) => self.end(),
+            None => Some(at),
+        }
+    }
+
+    /// Whether an I/O may start at `at`, as far as the job itself knows; it may be that the runtime is over.
+    pub fn may_start(&mut self, at: Ps) -> bool {
+        self.dozing = None;
+        let late = self.timely && !self.last_flush && self.deadline().is_some_and(|end| at >= end);
+        self.ended |= late;
+        !late
+    }
+
+    /// The job's next I/O waits until all others of it are complete, and `sleep` longer.
+    pub fn sleep_after_all(&mut self, at: Ps, sleep: Ps) {
+        self.dozing = Some((at, sleep));
+    }
+
+    /// The job begins at `at`, or later if it has a delay.
+    pub fn begin_at(&mut self, at: Ps) {
+        self.waits = false;
+        self.start = self.start.max(at);
+        (self.cpu_free, self.last_done) = (self.start, self.start);
+        self.figures_from = self.start + self.spec.ramp_us * US;
+        if let Some(search) = &mut self.search {
+            search.restart(self.figures_from);
+        }
+    }
+
+    /// The job issues nothing more than what must follow what it wrote.
+    pub fn terminate(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether nothing of the job is left to do.
+    pub fn is_over(&self) -> bool {
+        self.stopped && self.in_flight() == 0 && !self.syncing
+    }
+
+    /// Whether it ended with an error.
+    pub fn has_failed(&self) -> bool {
+        self.result.errors > 0 || self.result.error != 0
+    }
+
+    /// Number of its group in the report.
+    pub fn report_group(&self) -> usize {
+        self.result.group
     }
 
     /// Whether a flush must go before anything else.
@@ -155,10 +250,10 @@ impl Job {
         if self.next.is_none() {
             self.next = self.written.as_mut().and_then(Written::next_extent);
         }
-        if self.next.is_none() || self.is_late(at) {
+        if self.next.is_none() {
             return self.end();
         }
-        Some(at)
+        self.unless_late(at)
     }
 
     /// The job issues nothing more, but perhaps a flush.
@@ -182,15 +277,30 @@ impl Job {
     }
 
     fn choose_next(&mut self) -> (Direction, u64, u64) {
+        let last = self.last_completed;
+        if let Some(read) = self.written.as_mut().and_then(|w| w.next_of_backlog(last)) {
+            (self.next, self.next_checks) = (Some(read), true);
+            return read;
+        }
         let spec = &self.spec;
         let direction = choose(spec.pattern, spec.read_percent, self.trimmed.is_some(), &mut self.rng);
         let (offset, bytes) = match self.trimmed.take() {
             Some(same) if direction == Direction::Write => same,
             _ => self.offsets[direction as usize].next_extent(),
         };
-        let next = (direction, spec.offset + offset, bytes);
+        let mut next = (direction, spec.offset + offset, bytes);
         if direction == Direction::Trim && spec.pattern.write {
             self.trimmed = Some((offset, bytes));
+        }
+        if direction == Direction::Trim && spec.ranges > 1 {
+            self.ranges = vec![(next.1, bytes)];
+            while self.ranges.len() < spec.ranges as usize
+                && (spec.time_based || self.issued_bytes + next.2 < self.total)
+            {
+                let (offset, bytes) = self.offsets[direction as usize].next_extent();
+                self.ranges.push((spec.offset + offset, bytes));
+                next.2 += bytes;
+            }
         }
         self.next = Some(next);
         next
@@ -226,11 +336,14 @@ impl Job {
         let (direction, offset, bytes) = self.next.take().expect("the caller asked when it may start");
         let d = direction as usize;
         self.thought_at = self.issued();
-        if self.written.as_ref().is_none_or(|w| !w.is_being_read()) {
+        let checks = std::mem::take(&mut self.next_checks) || self.written.as_ref().is_some_and(Written::is_being_read);
+        if !checks {
             self.count(direction, offset, bytes);
         }
         let slot = &mut self.slots[id];
         (slot.start, slot.submitted, slot.bytes, slot.direction) = (at, submitted, bytes, Some(direction));
+        slot.offset = offset;
+        slot.ranges = std::mem::take(&mut self.ranges);
         if self.spec.poisson {
             let rate = self.spec.rate_iops[d].or(self.spec.rate[d].map(|r| (r / self.spec.block_size[d].min()).max(1)));
             let mean_s = rate.map_or(0.0, |r| 1.0 / r as f64);
@@ -263,31 +376,78 @@ impl Job {
         }
         let (slat, clat) = ((slot.submitted - slot.start) / NS, (now - slot.submitted) / NS);
         match slot.direction {
-            Some(direction) if now < self.start + self.spec.ramp_us * US => self.result.add_ramp(direction, slot.bytes),
+            Some(direction) if now < self.figures_from => self.result.add_ramp(direction, slot.bytes),
             Some(direction) => self.result.add(direction, slot.bytes, slat, clat),
             None => {
                 self.result.sync.add(slat + clat);
                 self.syncing = false;
             }
         }
+        if slot.direction == Some(Direction::Write) {
+            if let Some(written) = &mut self.written {
+                written.complete(slot.offset);
+            }
+        }
+        if slot.direction.is_some() {
+            self.last_completed = slot.direction;
+            self.done.ios += 1;
+            self.done.bytes += slot.bytes;
+            self.done.clat_ns += u128::from(clat);
+        }
+        let of_search = slot.direction.is_some() && now >= self.figures_from;
         self.free.push(id);
         self.last_done = now;
         self.cpu_free = self.cpu_free.max(now);
+        if of_search {
+            self.search_on(slat + clat, now);
+        }
+    }
+
+    /// Tells the search for a depth of an I/O that took `ns`.
+    fn search_on(&mut self, ns: u64, now: Ps) {
+        let in_flight = self.in_flight();
+        let Some(search) = &mut self.search else { return };
+        match search.completed(ns, now, in_flight) {
+            Found::Nothing => {}
+            Found::LastWindow => {
+                self.result.begin_anew();
+                self.figures_from = now;
+            }
+            Found::Done => self.ended = true,
+            Found::Failed => (self.ended, self.result.error) = (true, ETIMEDOUT),
+        }
     }
 }
 
 /// Whose a command identifier is.
 type Owners = Vec<Vec<Option<(usize, usize)>>>;
 
-/// Runs `specs` together and returns their results, one for each of their `numjobs`. `group` numbers the group in the
-/// report; `seed` is used where a job names none.
+/// What jobs that ran together left.
+pub struct GroupOutcome {
+    /// Their results.
+    pub results: Vec<JobResult>,
+    /// One of them ended all jobs that were to follow.
+    pub ends_all: bool,
+}
+
+/// Which jobs run: the number of this run, from which seeds come, and that of the file's first group in the report.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Of this run.
+    pub run: usize,
+    /// Of the file's first reporting group.
+    pub first: usize,
+}
+
+/// Runs `specs` together and returns their results, one for each of their `numjobs`. `seed` is used where a job names none.
 pub fn run_group<S: BusSink>(
     device: &mut Device<S>,
     specs: &[JobSpec],
-    group: usize,
+    numbers: Numbers,
     seed: u64,
-) -> Result<Vec<JobResult>, DriverError> {
-    let mut jobs = make_jobs(device, specs, group, seed)?;
+) -> Result<GroupOutcome, DriverError> {
+    let mut jobs = make_jobs(device, specs, numbers, seed)?;
+    let mut together = Together::new(&mut jobs);
     let mut owners: Owners = device.queues.iter().map(|_| vec![None; 1024]).collect();
     let mut handlers: VecDeque<(Ps, u16)> = VecDeque::new();
     loop {
@@ -298,17 +458,24 @@ pub fn run_group<S: BusSink>(
         let room = |j: &Job| queues[j.queue].room() >= commands(&j.spec, controller.profile().limits.mdts.value);
         let issue =
             jobs.iter_mut().enumerate().filter(|(_, j)| room(j)).filter_map(|(i, j)| Some((j.next_start()?, i))).min();
+        if together.any && together.settle(&mut jobs, device.now) {
+            continue;
+        }
         let soonest = [handler, event].into_iter().flatten().min();
         match issue {
             Some((at, index)) if soonest.is_none_or(|s| at <= s) => {
                 device.now = device.now.max(at);
+                if together.any && (together.pass(&mut jobs, at) || !together.admits(&mut jobs, index, at)) {
+                    continue;
+                }
                 start_io(device, &mut jobs[index], index, at, &mut owners);
             }
             _ if handler.is_some() && handler <= event.or(handler) => {
                 let Some((at, vector)) = handlers.pop_front() else { continue };
+                together.pass(&mut jobs, at);
                 handle(device, &mut jobs, usize::from(vector), at, &mut owners);
             }
-            _ if jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing) => break,
+            _ if jobs.iter().all(Job::is_over) => break,
             _ => match event {
                 Some(at) => controller.advance(at, memory),
                 None => return Err(DriverError::Stuck("I/O".into())),
@@ -316,21 +483,21 @@ pub fn run_group<S: BusSink>(
         }
     }
     device.now = device.now.max(device.controller.now_ps());
-    Ok(finish_jobs(jobs))
+    Ok(finish_jobs(jobs, &together))
 }
 
 /// A job for each of the specs' `numjobs`.
 pub(super) fn make_jobs<S: BusSink>(
     device: &mut Device<S>,
     specs: &[JobSpec],
-    group: usize,
+    numbers: Numbers,
     seed: u64,
 ) -> Result<Vec<Job>, DriverError> {
     let mut jobs = Vec::new();
     for spec in specs {
         for clone in 0..spec.numjobs {
             let index = jobs.len();
-            jobs.push(make_job(device, &nth(spec, clone), index, group, seed ^ u64::from(clone))?);
+            jobs.push(make_job(device, &nth(spec, clone), index, numbers, seed ^ u64::from(clone))?);
         }
     }
     Ok(jobs)
@@ -342,12 +509,19 @@ fn nth(spec: &JobSpec, clone: u32) -> JobSpec {
 }
 
 /// The results of jobs that are done.
-pub(super) fn finish_jobs(jobs: Vec<Job>) -> Vec<JobResult> {
+pub(super) fn finish_jobs(jobs: Vec<Job>, together: &Together) -> GroupOutcome {
     let finish = |mut job: Job| {
-        job.result.runtime_ns = job.last_done.saturating_sub(job.start + job.spec.ramp_us * US) / NS;
+        job.result.runtime_ns = job.last_done.saturating_sub(job.figures_from) / NS;
+        if let Some(search) = &job.search {
+            job.result.note_depth(search.spec(), search.depth());
+        }
         job.result
     };
-    jobs.into_iter().map(finish).collect()
+    let mut results: Vec<JobResult> = jobs.into_iter().map(finish).collect();
+    for (index, found) in together.steady() {
+        results[index].about.insert("steadystate".into(), found);
+    }
+    GroupOutcome { results, ends_all: together.ends_all }
 }
 
 /// The most commands an I/O of this job becomes.
@@ -359,12 +533,12 @@ fn make_job<S: BusSink>(
     device: &mut Device<S>,
     spec: &JobSpec,
     index: usize,
-    group: usize,
+    numbers: Numbers,
     seed: u64,
 ) -> Result<Job, DriverError> {
     // As in fio, a job's sequence goes by its number: the same blocks in the same order, group after group, would let each write over
     // what the one before it wrote last.
-    let number = (group as u64) << 32 | index as u64;
+    let number = (numbers.run as u64) << 32 | index as u64;
     let seed = spec.randseed.unwrap_or(seed) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);
     let largest = spec.largest();
@@ -384,13 +558,14 @@ fn make_job<S: BusSink>(
     let pass = if again { size } else { size / least * least };
     let start = device.now + spec.startdelay_us * US;
     Ok(Job {
-        result: JobResult::new(spec, group),
+        result: JobResult::new(spec, numbers.first + spec.report_group),
         queue: 1 + index % (device.queues.len() - 1),
         offsets,
         rng: fastrand::Rng::with_seed(seed),
         free: (0..slots.len()).rev().collect(),
         slots,
         start,
+        figures_from: start + spec.ramp_us * US,
         cpu_free: start,
         last_done: start,
         total: spec.io_size.unwrap_or(pass).saturating_mul(spec.loops),
@@ -398,14 +573,27 @@ fn make_job<S: BusSink>(
         issued_by: [0; 3],
         issued_ios: [0; 3],
         next: None,
+        ranges: Vec::new(),
+        next_checks: false,
+        last_completed: None,
         trimmed: None,
         due: [0; 3],
         thought_at: 0,
         writes_unsynced: 0,
         last_flush: false,
-        written: spec.verify.then(|| Written::new(again || spec.pattern.stride != 0 || spec.pattern.every > 1)),
+        written: spec.verify.then(|| {
+            let overlaps = again || spec.pattern.stride != 0 || spec.pattern.every > 1;
+            Written::new(overlaps, spec.verify_backlog, spec.verify_batch)
+        }),
         syncing: false,
         stopped: false,
+        ended: false,
+        waits: false,
+        parked: false,
+        dozing: None,
+        timely: false,
+        search: spec.latency.as_ref().map(|l| DepthSearch::new(l, spec.iodepth, start + spec.ramp_us * US)),
+        done: Done::default(),
         trace: spec.trace.as_ref().map(Replay::new).transpose()?,
         spec: spec.clone(),
     })
@@ -437,8 +625,17 @@ fn start_io<S: BusSink>(device: &mut Device<S>, job: &mut Job, index: usize, at:
         return;
     }
     let (direction, offset, bytes) = job.begin_io(id, at, submitted);
-    let most = if direction == Direction::Trim { bytes } else { PAGE << *device.controller.profile().limits.mdts };
+    let most = PAGE << *device.controller.profile().limits.mdts;
     let slot = &mut job.slots[id];
+    if direction == Direction::Trim {
+        let one = [(offset, bytes)];
+        let ranges = if slot.ranges.is_empty() { &one } else { &slot.ranges[..] };
+        slot.left = 1;
+        let entry = trim(device, ranges, slot.lists[0]);
+        let (cid, _) = device.submit(queue, submitted, entry);
+        owners[queue][usize::from(cid)] = Some((index, id));
+        return;
+    }
     slot.left = bytes.div_ceil(most) as u32;
     for part in 0..u64::from(slot.left) {
         let from = part * most;
@@ -449,7 +646,18 @@ fn start_io<S: BusSink>(device: &mut Device<S>, job: &mut Job, index: usize, at:
     }
 }
 
-/// The submission queue entry of a transfer, with its PRP list or range in memory at `list`.
+/// The submission queue entry of a trim, with its ranges (offset and length in bytes) in memory at `list`.
+fn trim<S: BusSink>(device: &mut Device<S>, ranges: &[(u64, u64)], list: u64) -> [u8; 64] {
+    let memory = device.memory.at(list, 16 * ranges.len());
+    for (range, (offset, bytes)) in memory.chunks_exact_mut(16).zip(ranges) {
+        range[0..4].fill(0);
+        range[4..8].copy_from_slice(&((bytes / LBA) as u32).to_le_bytes());
+        range[8..16].copy_from_slice(&(offset / LBA).to_le_bytes());
+    }
+    sqe(io::DSM, 1, list, [ranges.len() as u32 - 1, 4])
+}
+
+/// The submission queue entry of a transfer, with its PRP list in memory at `list`.
 fn entry<S: BusSink>(
     device: &mut Device<S>,
     direction: Direction,
@@ -459,13 +667,6 @@ fn entry<S: BusSink>(
     list: u64,
 ) -> [u8; 64] {
     let (slba, blocks) = (offset / LBA, bytes / LBA);
-    if direction == Direction::Trim {
-        let range = device.memory.at(list, 16);
-        range[0..4].fill(0);
-        range[4..8].copy_from_slice(&(blocks as u32).to_le_bytes());
-        range[8..16].copy_from_slice(&slba.to_le_bytes());
-        return sqe(io::DSM, 1, list, [0, 4]);
-    }
     let opcode = if direction == Direction::Read { io::READ } else { io::WRITE };
     let mut entry = sqe(opcode, 1, buffer, [slba as u32, (slba >> 32) as u32]);
     entry[48..52].copy_from_slice(&(blocks as u32 - 1).to_le_bytes());

@@ -6,9 +6,10 @@
 //! through the controller with its TLPs.
 
 use super::device::{cpu, Device, DriverError};
-use super::engine::{commands, finish_jobs, make_jobs, Job};
+use super::engine::{commands, finish_jobs, make_jobs, GroupOutcome, Job, Numbers};
+use super::together::Together;
 use crate::controller::lean::{Drive, NEVER};
-use crate::fio::{Direction, JobResult, JobSpec};
+use crate::fio::{Direction, JobSpec};
 use crate::host::{BusSink, CommandTruth};
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
@@ -23,15 +24,17 @@ pub fn can_run(specs: &[JobSpec]) -> bool {
 pub fn run_group<S: BusSink>(
     device: &mut Device<S>,
     specs: &[JobSpec],
-    group: usize,
+    numbers: Numbers,
     seed: u64,
-) -> Result<Option<Vec<JobResult>>, DriverError> {
+) -> Result<Option<GroupOutcome>, DriverError> {
     device.controller.advance(device.now, &mut device.memory);
-    let mut jobs = make_jobs(device, specs, group, seed)?;
+    let mut jobs = make_jobs(device, specs, numbers, seed)?;
     let (now, mdts) = (device.now, *device.controller.profile().limits.mdts);
     let Device { controller, queues, .. } = device;
     let Some(drive) = Drive::new(controller, queues.len(), cpu::INTERRUPT) else { return Ok(None) };
+    let together = Together::new(&mut jobs);
     let mut host = JobLoop {
+        together,
         next: jobs.iter_mut().map(|j| j.next_start()).collect(),
         need: jobs.iter().map(|j| commands(&j.spec, mdts)).collect(),
         drive,
@@ -42,14 +45,15 @@ pub fn run_group<S: BusSink>(
     };
     host.run(&mut jobs)?;
     let end = host.now.max(host.drive.now_ps());
-    host.drive.give_back();
+    let JobLoop { drive, together, .. } = host;
+    drive.give_back();
     device.now = end;
-    Ok(Some(finish_jobs(jobs)))
+    Ok(Some(finish_jobs(jobs, &together)))
 }
 
 /// Whether no job has anything left to do.
 fn all_done(jobs: &[Job]) -> bool {
-    jobs.iter().all(|j| j.stopped && j.in_flight() == 0 && !j.syncing)
+    jobs.iter().all(Job::is_over)
 }
 
 struct JobLoop<'a, S: BusSink> {
@@ -62,6 +66,7 @@ struct JobLoop<'a, S: BusSink> {
     done: Vec<u32>,
     /// Most bytes of a command.
     largest: u64,
+    together: Together,
 }
 
 impl<S: BusSink> JobLoop<'_, S> {
@@ -76,12 +81,17 @@ impl<S: BusSink> JobLoop<'_, S> {
                 self.drive.run();
             } else if issue != NEVER && issue <= handler.min(event) {
                 self.now = self.now.max(issue);
-                self.start_io(&mut jobs[index], index, issue);
+                if !self.together.any || !self.together.pass(jobs, issue) && self.together.admits(jobs, index, issue) {
+                    self.start_io(&mut jobs[index], index, issue);
+                }
                 self.next[index] = jobs[index].next_start();
+                self.settle(jobs);
                 ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
             } else if handler != NEVER && handler <= event {
                 let Some((_, queue)) = self.drive.handlers.pop_front() else { continue };
+                self.together.pass(jobs, handler);
                 self.handle(jobs, queue, handler);
+                self.settle(jobs);
                 ((issue, index), over) = (self.next_issue(jobs), all_done(jobs));
             } else if over {
                 return Ok(());
@@ -89,6 +99,19 @@ impl<S: BusSink> JobLoop<'_, S> {
                 return Err(DriverError::Stuck("I/O".into()));
             }
             self.drive.hand_out_in_time();
+        }
+    }
+
+    /// What the jobs do to each other; anything that one does may change when another goes on.
+    fn settle(&mut self, jobs: &mut [Job]) {
+        if !self.together.any {
+            return;
+        }
+        loop {
+            self.next = jobs.iter_mut().map(Job::next_start).collect();
+            if !self.together.settle(jobs, self.now) {
+                return;
+            }
         }
     }
 

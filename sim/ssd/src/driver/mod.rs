@@ -3,17 +3,20 @@
 mod actions;
 pub mod device;
 mod engine;
+mod latency;
 mod lean;
 mod memory;
 mod plan;
 mod replay;
 mod session;
+mod steady;
+mod together;
 mod truth;
 mod verify;
 
 pub use actions::{Action, Rest};
 pub use device::{Device, DriverError};
-pub use engine::run_group;
+pub use engine::{run_group, GroupOutcome, Numbers};
 pub use memory::Memory;
 pub use plan::{Idle, Plan, PlanError, Step};
 pub use session::{run, Fidelity, Outcome, RunError};

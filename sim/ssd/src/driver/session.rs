@@ -2,7 +2,7 @@
 
 use super::actions::Action;
 use super::device::{cpu, sqe, Completion, Device, DriverError};
-use super::engine::run_group;
+use super::engine::{run_group, GroupOutcome, Numbers};
 use super::lean;
 use super::plan::{Idle, Plan, Step};
 use super::truth::{Phase, TruthSink};
@@ -83,6 +83,7 @@ pub fn run<T: Write, C: Write>(
         phases: Vec::new(),
         jobs: Vec::new(),
         group: 0,
+        reported: 0,
         seed,
         idle: Idle::default(),
         kept_ps: false,
@@ -115,6 +116,8 @@ struct Session<T: Write, C: Write> {
     phases: Vec<Phase>,
     jobs: Vec<JobResult>,
     group: usize,
+    /// Reporting groups of the files before.
+    reported: usize,
     seed: u64,
     idle: Idle,
     kept_ps: bool,
@@ -127,12 +130,17 @@ impl<T: Write, C: Write> Session<T, C> {
         match &step.action {
             Action::Fio(file) => {
                 let groups = file.groups();
-                for group in &groups {
+                for (number, group) in groups.iter().enumerate() {
                     let name =
                         if groups.len() > 1 { format!("{}/{}", step.name, names(group)) } else { step.name.clone() };
-                    self.fio(name, &file.path, group, step)?;
+                    let ends_all = self.fio(name, &file.path, group, step)?;
                     self.rest(step);
+                    if ends_all {
+                        self.leave_out(&groups[number + 1..].concat());
+                        break;
+                    }
                 }
+                self.reported += file.jobs.last().map_or(0, |job| job.report_group + 1);
                 Ok(())
             }
             Action::Idle { seconds } => {
@@ -197,29 +205,48 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(())
     }
 
-    fn fio(&mut self, name: String, path: &str, group: &[JobSpec], step: &Step) -> Result<(), RunError> {
+    /// Runs a group of jobs; whether it ended all that was to follow.
+    fn fio(&mut self, name: String, path: &str, group: &[JobSpec], step: &Step) -> Result<bool, RunError> {
         let idle = step.idle;
         let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
-        let detail = json!({"file": path, "jobs": jobs, "fio_group": self.group, "apst": idle.apst, "aspm": aspm(idle),
+        let mut detail = json!({"file": path, "jobs": jobs, "apst": idle.apst, "aspm": aspm(idle),
                 "measured": step.measured});
-        let mut detail = detail;
+        if let [first, .., last] | [first @ last] = group {
+            // Jobs of several groups of the report are known by their names.
+            if first.report_group == last.report_group {
+                detail["fio_group"] = json!(self.reported + first.report_group);
+            }
+        }
         note(&mut detail, "options_without_effect", group.iter().flat_map(|j| &j.without_effect));
         note(&mut detail, "departures", group.iter().flat_map(|j| &j.departures));
         let ramp_us = group.iter().map(|j| j.ramp_us).max().unwrap_or(0);
         if ramp_us > 0 {
             detail["ramp_s"] = json!(ramp_us as f64 * 1e-6);
         }
-        let number = self.group;
+        let numbers = Numbers { run: self.group, first: self.reported };
         self.group += 1;
+        let mut ends_all = false;
         self.phase(name, step.kind, detail, |s| {
             let before = s.device.controller.holdings();
-            let results = s.run_group(group, number)?;
+            let GroupOutcome { results, ends_all: all } = s.run_group(group, numbers)?;
+            ends_all = all;
             let mut summary = summary(&results);
             summary["flash"] = s.device.controller.holdings().json_since(&before);
             summary["temperature_c"] = json!(s.device.controller.temperature_c());
             s.jobs.extend(results);
             Ok(summary)
-        })
+        })?;
+        Ok(ends_all)
+    }
+
+    /// Notes jobs that another one ended before they began.
+    fn leave_out(&mut self, jobs: &[JobSpec]) {
+        let Some(phase) = self.phases.last_mut().filter(|_| !jobs.is_empty()) else { return };
+        phase.detail["never_ran"] = json!(jobs.iter().map(|j| j.name.as_str()).collect::<Vec<_>>());
+        for job in jobs {
+            let empty = JobResult::new(job, self.reported + job.report_group);
+            self.jobs.extend(std::iter::repeat_n(empty, job.numjobs as usize));
+        }
     }
 
     /// Leaves the drive alone after a group, and notes in its phase for how long.
@@ -232,13 +259,13 @@ impl<T: Write, C: Write> Session<T, C> {
         }
     }
 
-    fn run_group(&mut self, group: &[JobSpec], number: usize) -> Result<Vec<JobResult>, RunError> {
+    fn run_group(&mut self, group: &[JobSpec], numbers: Numbers) -> Result<GroupOutcome, RunError> {
         if self.fidelity != Fidelity::Tlps && lean::can_run(group) {
-            if let Some(results) = lean::run_group(&mut self.device, group, number, self.seed)? {
-                return Ok(results);
+            if let Some(outcome) = lean::run_group(&mut self.device, group, numbers, self.seed)? {
+                return Ok(outcome);
             }
         }
-        Ok(run_group(&mut self.device, group, number, self.seed)?)
+        Ok(run_group(&mut self.device, group, numbers, self.seed)?)
     }
 
     /// Afterwards the drive and its link are as after power-on: what the steps before asked of them is gone.
@@ -350,6 +377,18 @@ fn summary(results: &[JobResult]) -> Value {
     }
     out["runtime_s"] = json!(results.iter().map(|r| r.runtime_ns).max().unwrap_or(0) as f64 * 1e-9);
     out["flushes"] = json!(results.iter().map(|r| r.sync.count()).sum::<u64>());
+    let of_rules: Vec<Value> = results
+        .iter()
+        .filter(|r| !r.about.is_empty())
+        .map(|r| {
+            let mut about = r.about.clone();
+            about.insert("job".into(), json!(r.name));
+            Value::Object(about)
+        })
+        .collect();
+    if !of_rules.is_empty() {
+        out["targets"] = json!(of_rules);
+    }
     out["errors"] = json!(results.iter().map(|r| r.errors).sum::<u64>());
     out
 }

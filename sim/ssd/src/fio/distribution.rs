@@ -53,20 +53,36 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
             (deviation, center) if (0.0..=100.0).contains(&deviation) => Ok(Distribution::Normal(deviation, center)),
             _ => Err("normal: the deviation must be 0 to 100 percent".into()),
         },
-        "zoned" => Ok(Distribution::Zoned(zones(rest, number)?)),
-        "zoned_abs" => Ok(Distribution::ZonedAbs(zones(rest, size)?)),
+        "zoned" => Ok(Distribution::Zoned(zones(rest, Some(100), number)?)),
+        "zoned_abs" => Ok(Distribution::ZonedAbs(zones(rest, None, size)?)),
         _ => Err(format!("`{kind}` is none of random, zipf, pareto, normal, zoned, zoned_abs")),
     }
 }
 
-/// `percent/extent:...` as percent and summed extent.
-fn zones(text: &str, parse: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<(u32, u64)>, String> {
-    let mut list: Vec<(u32, u64)> = Vec::new();
+/// `percent/extent:...` as percent and summed extent. Entries without an extent (`20/`) share what the others leave of `whole`.
+fn zones(
+    text: &str,
+    whole: Option<u64>,
+    parse: impl Fn(&str) -> Result<u64, String>,
+) -> Result<Vec<(u32, u64)>, String> {
+    let mut parts: Vec<(u32, Option<u64>)> = Vec::new();
     for entry in text.split(':').filter(|e| !e.is_empty()) {
         let (percent, extent) = entry.split_once('/').ok_or_else(|| format!("`{entry}` is not percent/extent"))?;
-        let before = list.last().map_or(0, |e| e.1);
-        let until = before.checked_add(parse(extent)?).ok_or("the zones are too large")?;
-        list.push((number(percent)?.try_into().map_err(|_| "a percentage is too large")?, until));
+        let extent = Some(extent).filter(|e| !e.is_empty() || whole.is_none()).map(&parse).transpose()?;
+        parts.push((number(percent)?.try_into().map_err(|_| "a percentage is too large")?, extent));
+    }
+    let given = parts
+        .iter()
+        .filter_map(|p| p.1)
+        .try_fold(0u64, |sum, e| sum.checked_add(e))
+        .ok_or("the zones are too large")?;
+    let open = parts.iter().filter(|p| p.1.is_none()).count() as u64;
+    let share = whole.map_or(0, |w| w.saturating_sub(given).checked_div(open).unwrap_or(0));
+    let mut until = 0u64;
+    let mut list = Vec::new();
+    for (percent, extent) in parts {
+        until = until.checked_add(extent.unwrap_or(share)).ok_or("the zones are too large")?;
+        list.push((percent, until));
     }
     let sum: u64 = list.iter().map(|e| u64::from(e.0)).sum();
     if sum != 100 {

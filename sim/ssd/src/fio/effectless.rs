@@ -4,23 +4,22 @@
 /// it works, what the data is, and how files of a file system are made. `name*` is a family, `name=value` goes for that value only.
 const WITHOUT_EFFECT: &str = "\
     fixedbufs registerfiles hipri hipri_percentage sqthread_poll sqthread_poll_cpu nonvectored userspace_reap uncached \
-    force_async libaio_vectored nowait thread use_os_rand clocksource gtod_* disable_* clat_percentiles lat_percentiles \
+    force_async libaio_vectored nowait thread threads use_os_rand clocksource gtod_* disable_* clat_percentiles lat_percentiles \
     slat_percentiles percentile_list significant_figures bwavgtime iopsavgtime write_bw_log write_lat_log write_iops_log \
-    write_hist_log write_iolog log_* per_job_logs block_error_percentiles group_reporting new_group unified_rw_reporting stats \
+    write_hist_log write_iolog log_* per_job_logs block_error_percentiles group_reporting unified_rw_reporting stats \
     numa_* cpus_allowed cpus_allowed_policy cpumask nice prio prioclass cmdprio* ioprio ioprioclass uid gid cgroup cgroup_weight \
     cgroup_nodelete job_start_clock_id mem iomem mem_align iomem_align hugepage-size lockmem invalidate fadvise_hint fadvise \
     fallocate create_serialize create_fsync create_on_open overwrite unlink unlink_each_loop openfiles file_service_type \
     directory filename filename_format unique_filename allow_file_create allow_mounted_write opendir file_append nrfiles=1 \
     ioscheduler zero_buffers refill_buffers scramble_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
     dedupe_* randrepeat allrandrepeat random_generator softrandommap description desc continue_on_error ignore_error error_dump \
-    exitall_on_error io_submit_mode rate_cycle ratecycle thinktime_spin cmd_type=nvme kb_base=1024 unit_base atomic verify_* \
-    trim_verify_zero serialize_overlap=0 iodepth_batch=1 iodepth_batch_submit=1 sync=0 sync=none zonemode=none steadystate=0 \
-    exitall=0 sprandom=0 fdp=0 pre_read=0 bs_is_seq_rand=0 bs_unaligned=0 create_only=0 flow=0 latency_target=0 \
-    writefua=0 readfua=0 write_mode=write num_range=1 experimental_verify=0 rate_process=linear fsync_on_close=0 \
+    io_submit_mode rate_cycle ratecycle thinktime_spin cmd_type=nvme kb_base=1024 unit_base atomic verify_async verify_async_cpus verify_dump verify_fatal verify_header_seed verify_interval verify_offset verify_pattern verify_pattern_interval verify_state_save verify_write_sequence \
+    trim_verify_zero serialize_overlap=0 iodepth_batch=1 iodepth_batch_submit=1 sync=0 sync=none zonemode=none sprandom=0 fdp=0 pre_read=0 bs_is_seq_rand=0 bs_unaligned=0 create_only=0 \
+    writefua=0 readfua=0 write_mode=write experimental_verify=0 rate_process=linear fsync_on_close=0 \
     experimental_verify=0 thinktime_blocks_type=complete end_fsync=0";
 
 /// Options whose work the model cannot do, and why.
-const UNABLE: [(&str, &str); 45] = [
+const UNABLE: [(&str, &str); 36] = [
     ("bs_is_seq_rand", "sizes by random and sequential are not modelled"),
     ("bs_unaligned", "a drive moves whole blocks"),
     ("cmd_type", "only cmd_type=nvme goes to an NVMe drive"),
@@ -29,11 +28,7 @@ const UNABLE: [(&str, &str); 45] = [
     ("experimental_verify", "what was written is read again in the order of writing"),
     ("exec_postrun", "no commands are run"),
     ("exec_prerun", "no commands are run"),
-    ("exit_what", "jobs do not end others"),
-    ("exitall", "jobs do not end others"),
     ("fdp", "no profile has a drive with Flexible Data Placement"),
-    ("flow_sleep", "jobs do not wait for others' shares"),
-    ("flow", "jobs do not wait for others' shares"),
     ("iodepth_batch", "I/Os are submitted one by one"),
     ("iodepth_batch_complete", "completions are taken as they come"),
     ("iodepth_batch_complete_max", "completions are taken as they come"),
@@ -41,11 +36,9 @@ const UNABLE: [(&str, &str); 45] = [
     ("iodepth_batch_submit", "I/Os are submitted one by one"),
     ("iodepth_low", "a slot is used again as soon as it is free"),
     ("kb_base", "sizes are read with kb_base=1024"),
-    ("latency_target", "the depth is not searched for: give iodepth"),
     ("max_latency", "no job ends because an I/O is slow"),
     ("md_per_io_size", "no profile has a drive with metadata"),
     ("nrfiles", "a job has one file: the drive"),
-    ("num_range", "a trim has one range"),
     ("pi_act", "no profile has a drive with protection information"),
     ("pi_chk", "no profile has a drive with protection information"),
     ("pre_read", "there is no page cache"),
@@ -55,15 +48,12 @@ const UNABLE: [(&str, &str); 45] = [
     ("readfua", "reads have no FUA bit here"),
     ("serialize_overlap", "overlapping I/Os do not wait for each other"),
     ("sprandom", "give the drive's condition in a plan"),
-    ("steadystate", "no job ends because its figures are steady: give runtime"),
     ("sync", "writes have no FUA bit here: use fsync=1"),
     ("sync_file_range", "there is no page cache"),
     ("thinktime_iotime", "thinktime goes by thinktime_blocks"),
     ("trim_percentage", "trims of a job come from rw"),
-    ("verify_backlog", "what was written is read again when all is written"),
     ("verify_only", "nothing is known of what an earlier run wrote"),
     ("verify_state_load", "nothing is known of what an earlier run wrote"),
-    ("wait_for", "jobs wait with stonewall"),
     ("write_mode", "use rw=write or rw=trim"),
     ("writefua", "writes have no FUA bit here: use fsync=1"),
 ];
@@ -78,11 +68,11 @@ pub fn without_effect(key: &str, value: &str) -> bool {
 }
 
 /// Options without effect of which a user need not be told: they say where and what, not how.
-pub const UNTOLD: [&str; 6] = ["filename", "directory", "description", "group_reporting", "new_group", "randrepeat"];
+pub const UNTOLD: [&str; 5] = ["filename", "directory", "description", "group_reporting", "randrepeat"];
 
 /// Why the model cannot do what the option asks for, if it is such an option.
 pub fn unable(key: &str) -> Option<&'static str> {
-    let aliases = [("ss", "steadystate"), ("rate_iops_minimum", "rate_iops_min"), ("ratemin", "rate_min")];
+    let aliases = [("rate_iops_minimum", "rate_iops_min"), ("ratemin", "rate_min")];
     let key = aliases.iter().find(|a| a.0 == key).map_or(key, |a| a.1);
     UNABLE.iter().find(|u| u.0 == key).map(|u| u.1)
 }
@@ -101,6 +91,6 @@ mod tests {
         for (key, value) in [("nrfiles", "4"), ("fdp", "1"), ("sync", "1"), ("iodepth_batch", "8"), ("rw", "read")] {
             assert!(!without_effect(key, value), "{key}={value}");
         }
-        assert!(unable("fdp").is_some() && unable("ss").is_some() && unable("rw").is_none());
+        assert!(unable("fdp").is_some() && unable("ratemin").is_some() && unable("rw").is_none());
     }
 }

@@ -33,6 +33,62 @@ pub struct Pattern {
     pub every: u64,
 }
 
+/// `exit_what`: which jobs end with the first that is done, where `exitall` is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Those of its reporting group.
+    Group,
+    /// Those that run; the next `stonewall` group follows.
+    Stonewall,
+    /// Those that run, and those that were to follow.
+    All,
+}
+
+/// `latency_target` with its window and percentile: the search for a depth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LatencyTarget {
+    /// `latency_target` in nanoseconds.
+    pub target_ns: u64,
+    /// `latency_window` in microseconds.
+    pub window_us: u64,
+    /// `latency_percentile`.
+    pub percentile: f64,
+    /// `latency_run`: the search goes on to the end.
+    pub run: bool,
+}
+
+/// What `steadystate` looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SteadyFigure {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Bandwidth,
+    /// Mean completion latency in nanoseconds.
+    Latency,
+}
+
+/// `steadystate`: the job ends when its figures are steady.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SteadyState {
+    /// As it is written.
+    pub text: String,
+    /// What is looked at.
+    pub figure: SteadyFigure,
+    /// The slope over the window is limited, not the largest distance from the mean.
+    pub slope: bool,
+    /// The limit is a percentage of the mean.
+    pub percent: bool,
+    /// The limit; of a latency in nanoseconds.
+    pub limit: f64,
+    /// `steadystate_duration` in microseconds.
+    pub window_us: u64,
+    /// `steadystate_ramp_time` in microseconds.
+    pub ramp_us: u64,
+    /// `steadystate_check_interval` in microseconds.
+    pub interval_us: u64,
+}
+
 /// A trace to replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceSpec {
@@ -107,6 +163,10 @@ pub struct JobSpec {
     pub end_fsync: bool,
     /// `verify`: what was written is read again at the end.
     pub verify: bool,
+    /// `verify_backlog`: what was written is read again after so many writes; 0 is at the end.
+    pub verify_backlog: u64,
+    /// `verify_backlog_batch`: so many are read again then; 0 is as many as were written.
+    pub verify_batch: u64,
     /// `norandommap`: blocks may be hit twice before all were hit once.
     pub norandommap: bool,
     /// `randseed`.
@@ -115,6 +175,30 @@ pub struct JobSpec {
     pub group_reporting: bool,
     /// `number_ios`.
     pub number_ios: Option<u64>,
+    /// `new_group`: another group of the report begins here.
+    pub new_group: bool,
+    /// Number of its group in the report, counted in the file: one begins with `stonewall` and with `new_group`.
+    pub report_group: usize,
+    /// `exitall`, of any job of the file: when a job is done, others end.
+    pub exitall: bool,
+    /// `exitall_on_error`: when this job ends with errors, others end.
+    pub exitall_on_error: bool,
+    /// `exit_what`.
+    pub exit_what: ExitWhat,
+    /// `wait_for`: the job whose end this one waits for.
+    pub wait_for: Option<String>,
+    /// `flow`: this job's share of the I/Os of its flow; 0 is none.
+    pub flow: u64,
+    /// `flow_id`.
+    pub flow_id: u64,
+    /// `flow_sleep` in microseconds.
+    pub flow_sleep_us: u64,
+    /// `latency_target`.
+    pub latency: Option<LatencyTarget>,
+    /// `steadystate`.
+    pub steady: Option<SteadyState>,
+    /// `num_range`: ranges of a trim.
+    pub ranges: u32,
     /// Options that change nothing at the drive, in order.
     pub without_effect: Vec<String>,
     /// What this model does otherwise than fio would.
@@ -156,10 +240,24 @@ impl JobSpec {
             fsync: 0,
             end_fsync: false,
             verify: false,
+            verify_backlog: 0,
+            verify_batch: 0,
             norandommap: false,
             randseed: None,
             group_reporting: false,
             number_ios: None,
+            new_group: false,
+            report_group: 0,
+            exitall: false,
+            exitall_on_error: false,
+            exit_what: ExitWhat::Group,
+            wait_for: None,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep_us: 0,
+            latency: None,
+            steady: None,
+            ranges: 1,
             without_effect: Vec::new(),
             departures: Vec::new(),
             trace: None,

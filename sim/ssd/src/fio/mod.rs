@@ -1,5 +1,6 @@
 //! fio job files: what they say, the offsets they ask for, and the figures fio reports.
 
+mod between;
 mod blocks;
 mod distribution;
 mod effectless;
@@ -11,12 +12,13 @@ mod options;
 mod parse;
 mod reading;
 mod stats;
+mod targets;
 mod units;
 
 pub use blocks::BlockSize;
 pub use distribution::Distribution;
 pub use iolog::{trace_job, Ask, Entries, Entry};
-pub use job::{Direction, JobFile, JobSpec, Pattern, TraceSpec};
+pub use job::{Direction, ExitWhat, JobFile, JobSpec, LatencyTarget, Pattern, SteadyFigure, SteadyState, TraceSpec};
 pub use offsets::{Offsets, Placement, Spread};
 pub use parse::{parse_file, parse_text, FioError};
 pub use reading::Reading;

@@ -3,12 +3,15 @@
 use super::blocks::{range, split_of, BlockSize};
 use super::distribution::{distribution, Distribution};
 use super::effectless::{unable, without_effect, UNTOLD};
-use super::job::{JobSpec, Pattern};
+use super::job::{ExitWhat, JobSpec, Pattern};
 use super::offsets::Zones;
 use super::reading::Reading;
+use super::targets::Targets;
 use super::units::{flag, number, size, time_us};
 
 const SECOND_US: u64 = 1_000_000;
+/// NVMe: the most ranges of a Dataset Management command.
+const MOST_RANGES: u32 = 256;
 /// Engines that keep `iodepth` I/Os in flight.
 const ASYNCHRONOUS: [&str; 6] = ["libaio", "io_uring", "io_uring_cmd", "posixaio", "windowsaio", "solarisaio"];
 /// Engines with one I/O in flight, whatever `iodepth` says.
@@ -22,7 +25,8 @@ pub struct Refusal {
     pub options: &'static [&'static str],
 }
 
-fn refuse<T>(options: &'static [&'static str], reason: impl Into<String>) -> Result<T, Refusal> {
+/// The error of a job as a whole.
+pub fn refuse<T>(options: &'static [&'static str], reason: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { reason: reason.into(), options })
 }
 
@@ -40,6 +44,7 @@ pub struct Builder<'a> {
     strided: bool,
     verify_at_end: bool,
     whole_device: bool,
+    targets: Targets,
 }
 
 impl<'a> Builder<'a> {
@@ -58,6 +63,7 @@ impl<'a> Builder<'a> {
             strided: false,
             verify_at_end: true,
             whole_device: false,
+            targets: Targets::default(),
         }
     }
 
@@ -135,11 +141,29 @@ impl<'a> Builder<'a> {
             "end_fsync" | "fsync_on_close" => spec.end_fsync = flag(value)?,
             "verify" => spec.verify = !matches!(need()?, "0" | "none"),
             "do_verify" => self.verify_at_end = flag(value)?,
+            "verify_backlog" => spec.verify_backlog = size(need()?)?,
+            "verify_backlog_batch" => spec.verify_batch = size(need()?)?,
             "norandommap" => spec.norandommap = flag(value)?,
             "randseed" => spec.randseed = Some(number(need()?)?),
             "random_distribution" => spec.distribution = distributions(need()?)?,
             "percentage_random" => spec.percent_random = three(need()?, percent)?,
             "number_ios" => spec.number_ios = Some(size(need()?)?).filter(|&n| n > 0),
+            "new_group" => spec.new_group = flag(value)?,
+            "exitall" => spec.exitall = flag(value)?,
+            "exitall_on_error" => spec.exitall_on_error = flag(value)?,
+            "exit_what" => {
+                spec.exit_what = match need()? {
+                    "group" => ExitWhat::Group,
+                    "stonewall" => ExitWhat::Stonewall,
+                    "all" => ExitWhat::All,
+                    other => return Err(format!("`{other}` is none of group, stonewall, all")),
+                }
+            }
+            "wait_for" => spec.wait_for = Some(need()?.into()),
+            "flow" => spec.flow = number(need()?)?,
+            "flow_id" => spec.flow_id = number(need()?)?,
+            "flow_sleep" => spec.flow_sleep_us = size(need()?)?,
+            "num_range" => spec.ranges = number(need()?)?.try_into().map_err(|_| "is too large")?,
             "zonemode" => match need()? {
                 "strided" => self.strided = true,
                 other => return Err(format!("no profile has a zoned drive: zonemode={other} cannot be modelled")),
@@ -158,6 +182,7 @@ impl<'a> Builder<'a> {
                     other => return Err(format!("engine `{other}` is not modelled: use libaio, io_uring or psync")),
                 };
             }
+            _ if self.targets.takes(key) => self.targets.option(key, need()?)?,
             _ => {
                 return Err(match unable(key) {
                     Some(why) => format!("cannot be modelled: {why}"),
@@ -199,6 +224,7 @@ impl<'a> Builder<'a> {
         if self.size_percent.is_some() {
             spec.size = spec.size.map(|s| s.min(drive_bytes.saturating_sub(spec.offset)));
         }
+        (spec.latency, spec.steady) = self.targets.finish(&mut spec.without_effect)?;
         spec.verify &= self.verify_at_end && spec.pattern.write;
         if self.strided {
             let Some(size) = self.zones[0] else { return refuse(&["zonemode"], "zonemode=strided needs zonesize") };
@@ -255,6 +281,15 @@ fn check(spec: &JobSpec, drive_bytes: u64) -> Result<(), Refusal> {
     }
     if spec.iodepth > 1023 || spec.numjobs > 64 {
         return refuse(&["iodepth", "numjobs"], "iodepth may be at most 1023 and numjobs at most 64");
+    }
+    if spec.ranges == 0 || spec.ranges > MOST_RANGES {
+        return refuse(
+            &["num_range"],
+            format!("num_range must be 1 to {MOST_RANGES}, the ranges of a Dataset Management command"),
+        );
+    }
+    if spec.ranges > 1 && (!spec.pattern.trim || spec.pattern.write) {
+        return refuse(&["num_range"], "num_range above 1 is for rw=trim and rw=randtrim");
     }
     if spec.thinktime_blocks == 0 {
         return refuse(&["thinktime_blocks"], "thinktime_blocks must be at least 1");

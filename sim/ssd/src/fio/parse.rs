@@ -1,6 +1,7 @@
 //! Reading job files: sections, includes, and errors that name file and line. An option this model does not know is an error:
 //! nothing is silently left out.
 
+use super::between::settle;
 use super::job::JobFile;
 use super::options::{Builder, Refusal};
 use super::reading::Reading;
@@ -84,7 +85,7 @@ pub fn parse_text(path: &str, text: &str, reading: &Reading) -> Result<JobFile, 
         return Err(fail(0, "there is no job in it: a job is a [section] other than [global]".into()));
     }
     let mut jobs = Vec::new();
-    for section in sections {
+    for section in &sections {
         let mut job = Builder::new(section.name.clone(), reading);
         for Written { key, value, path, line } in &section.options {
             job.option(key, value.as_deref()).map_err(|reason| FioError {
@@ -95,7 +96,9 @@ pub fn parse_text(path: &str, text: &str, reading: &Reading) -> Result<JobFile, 
         }
         jobs.push(job.finish().map_err(|refusal| section.place(path, refusal))?);
     }
-    Ok(JobFile { path: path.into(), jobs })
+    let mut file = JobFile { path: path.into(), jobs };
+    settle(&mut file).map_err(|(index, refusal)| sections[index].place(path, refusal))?;
+    Ok(file)
 }
 
 /// Lines that say something, with their numbers. As in fio, `;` and `#` begin a comment anywhere in a line.
@@ -181,7 +184,7 @@ mod tests {
             ("[a]\nbs=100\ndirect=1\n", 2, "multiples of 512"),
             ("[a]\ndirect=1\nsize=2t\n", 3, "beyond"),
             ("[a]\ndirect=1\ntime_based\nbs=4k\n", 3, "runtime"),
-            ("[a]\ndirect=1\nlatency_target=5\n", 3, "not searched for"),
+            ("[a]\ndirect=1\nverify_only=5\n", 3, "earlier run"),
             ("[a]\ndirect=1\nsync=1\n", 3, "fsync=1"),
             ("[a]\ndirect=1\nfilename=/dev/a:/dev/b\n", 3, "several files"),
             ("[a]\ndirect=1\nsize=${MISSING}\n", 3, "MISSING is not set"),

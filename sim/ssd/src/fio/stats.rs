@@ -1,6 +1,6 @@
 //! The figures of fio's JSON output (`--output-format=json`, fio 3), in its layout and units.
 
-use super::job::{Direction, JobSpec};
+use super::job::{Direction, JobSpec, LatencyTarget};
 use serde_json::{json, Map, Value};
 
 const PERCENTILES: [f64; 17] =
@@ -167,6 +167,10 @@ pub struct JobResult {
     pub runtime_ns: u64,
     /// Commands that ended with an error.
     pub errors: u64,
+    /// Number of the error by which a rule of its own ended the job; 0 is none.
+    pub error: i32,
+    /// What the job found out: a depth, a steady state. In fio's layout.
+    pub about: Map<String, Value>,
 }
 
 impl JobResult {
@@ -197,6 +201,26 @@ impl JobResult {
         *ramp = (ramp.0 + bytes, ramp.1 + 1);
     }
 
+    /// From here on figures count anew; what was done so far is in the counts of the phase only.
+    pub fn begin_anew(&mut self) {
+        for d in &mut self.directions {
+            let ramp = (d.ramp.0 + d.bytes, d.ramp.1 + d.ios);
+            *d = DirectionResult { ramp, ..DirectionResult::default() };
+        }
+        self.sync = Samples::default();
+    }
+
+    /// Notes the depth that a search ended with.
+    pub fn note_depth(&mut self, target: &LatencyTarget, depth: u32) {
+        let found = json!({
+            "latency_depth": depth, "latency_target": target.target_ns, "latency_percentile": target.percentile,
+            "latency_window": target.window_us,
+        });
+        if let Value::Object(found) = found {
+            self.about.extend(found);
+        }
+    }
+
     fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.directions.iter_mut().zip(&other.directions) {
             mine.bytes += theirs.bytes;
@@ -208,6 +232,8 @@ impl JobResult {
         self.sync.merge(&other.sync);
         self.runtime_ns = self.runtime_ns.max(other.runtime_ns);
         self.errors += other.errors;
+        self.error = if self.error == 0 { other.error } else { self.error };
+        self.about.extend(other.about.clone());
     }
 
     fn json(&self) -> Value {
@@ -223,14 +249,19 @@ impl JobResult {
             })
         };
         let options: Map<String, Value> = self.options.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
-        json!({
-            "jobname": self.name, "groupid": self.group, "error": i32::from(self.errors > 0) * 5, "eta": 0,
+        let error = if self.error == 0 { i32::from(self.errors > 0) * 5 } else { self.error };
+        let mut out = json!({
+            "jobname": self.name, "groupid": self.group, "error": error, "eta": 0,
             "elapsed": self.runtime_ns.div_ceil(1_000_000_000), "job options": options,
             "read": direction(&self.directions[0]), "write": direction(&self.directions[1]),
             "trim": direction(&self.directions[2]),
             "sync": {"total_ios": self.sync.count(), "lat_ns": self.sync.json()},
             "job_runtime": self.runtime_ns.div_ceil(1_000_000), "total_err": self.errors,
-        })
+        });
+        if let Value::Object(out) = &mut out {
+            out.extend(self.about.clone());
+        }
+        out
     }
 }
 

@@ -1,0 +1,67 @@
+//! What the jobs of a file ask of each other: `exitall`, `wait_for`, `flow`, and steady states of a reporting group.
+
+use super::job::{JobFile, JobSpec};
+use super::options::{refuse, Refusal};
+
+/// Settles what goes for all jobs, and refuses what cannot be met; the error has the number of its job.
+pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
+    // In fio the option sets one switch for all jobs.
+    let exitall = file.jobs.iter().any(|job| job.exitall);
+    file.jobs.iter_mut().for_each(|job| job.exitall = exitall);
+    let walls = walls(&file.jobs);
+    let mut group = 0;
+    for (index, job) in file.jobs.iter_mut().enumerate() {
+        group += usize::from(index > 0 && (job.stonewall || job.new_group));
+        job.report_group = group;
+    }
+    for (index, job) in file.jobs.iter().enumerate() {
+        waits(&file.jobs, index).and_then(|()| flows(&file.jobs, &walls, index)).map_err(|refusal| (index, refusal))?;
+        if let Some(before) = index.checked_sub(1).map(|i| &file.jobs[i]) {
+            let one_group = job.report_group == before.report_group && job.group_reporting && before.group_reporting;
+            if one_group && job.steady != before.steady {
+                let names = &["steadystate", "ss", "steadystate_duration", "ss_dur"];
+                return Err((
+                    index,
+                    Refusal {
+                        reason: "the jobs of a reporting group need the same steadystate options".into(),
+                        options: names,
+                    },
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For each job, behind how many stonewalls it stands.
+fn walls(jobs: &[JobSpec]) -> Vec<usize> {
+    let mut wall = 0;
+    let count = |(index, job): (usize, &JobSpec)| {
+        wall += usize::from(index > 0 && job.stonewall);
+        wall
+    };
+    jobs.iter().enumerate().map(count).collect()
+}
+
+fn waits(jobs: &[JobSpec], index: usize) -> Result<(), Refusal> {
+    let Some(name) = &jobs[index].wait_for else { return Ok(()) };
+    match jobs[..index].iter().filter(|job| job.name == *name).count() {
+        1 => Ok(()),
+        0 => refuse(&["wait_for"], format!("wait_for={name}: no job before this one has that name")),
+        _ => refuse(&["wait_for"], format!("wait_for={name}: several jobs have that name; give each its own")),
+    }
+}
+
+/// fio counts the shares of jobs that have not begun: those of two stonewall groups would wait for each other for ever.
+fn flows(jobs: &[JobSpec], walls: &[usize], index: usize) -> Result<(), Refusal> {
+    let job = &jobs[index];
+    let shares = |other: &JobSpec| other.flow > 0 && other.flow_id == job.flow_id;
+    if job.flow > 0 && (0..index).any(|i| shares(&jobs[i]) && walls[i] != walls[index]) {
+        let reason = format!(
+            "flow_id={} has jobs on both sides of a stonewall, which wait for each other for ever: give each side a flow_id",
+            job.flow_id
+        );
+        return refuse(&["flow", "flow_id", "stonewall"], reason);
+    }
+    Ok(())
+}
