@@ -71,7 +71,7 @@ def analyze(
     ] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tls://HOST:PORT.")] = None,
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="The scheduler may have no TLS: others may run code on all machines.")
+        bool, typer.Option("--insecure", help="The scheduler may have no TLS: others may run code on all of them.")
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
     wide: Wide = False,

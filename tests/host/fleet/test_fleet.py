@@ -149,12 +149,14 @@ def test_a_scheduler_with_tls_takes_nobody_without_its_certificate(folder: Path,
         with LocalCluster(n_workers=1, protocol="tls", security=Security(), **options) as local:
             assert local.scheduler_address.startswith("tls://")
             assert text(analyse_all(paths, scheduler=local.scheduler_address)) == text(map(analyse, map(str, paths)))
-            with dask.config.set({"distributed.comm.tls.client.key": None, "distributed.comm.tls.client.cert": None}):
-                with pytest.raises(UsageError, match="No dask scheduler answers"):
-                    analyse_all(paths, scheduler=local.scheduler_address)
-        with LocalCluster(n_workers=1, protocol="tcp", **options) as local:
-            with pytest.raises(UsageError, match="No dask scheduler answers"):
-                analyse_all(paths, scheduler=local.scheduler_address.replace("tcp://", "tls://"))
+            without = {"distributed.comm.tls.client.key": None, "distributed.comm.tls.client.cert": None}
+            with dask.config.set(without), pytest.raises(UsageError, match="No dask scheduler answers"):
+                analyse_all(paths, scheduler=local.scheduler_address)
+        with (
+            LocalCluster(n_workers=1, protocol="tcp", **options) as local,
+            pytest.raises(UsageError, match="No dask scheduler answers"),
+        ):
+            analyse_all(paths, scheduler=local.scheduler_address.replace("tcp://", "tls://"))
 
 
 def test_the_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
