@@ -17,7 +17,8 @@ PIECES = st.sampled_from(
      "CURR 1", "DEL 0.5", "OUTP:PROT:INR?", "INR 1", "TIME 1", "CAL:VOLT:DATA?", "CAL:VOLT:DATA 5,5", "DATA 7,7", "CAL:DEL 1E-6,1E-7",
      "DEL 1E-6,1E-7", "CAL:DEL?",
      "DIAG:IDEN \"a\",\"b\"", "DIAG:REG? 16", "IDEN \"a\",\"b\"", "*ESE 1", "APER 1", "SENS:APER 1",
-     "SENS:FUNC", "SYST:LANG", "*RCL 1", "\"", "'", "\"POW\"", "'x;", ":", ";", ";", ";", ";:", " ", "\t", "\r", "(", ")", ",", "?", "\x00", "é"]
+     "SENS:FUNC", "SYST:LANG", "*RCL 1", "\"", "'", "\"POW\"", "'x;", ":", ";", ";", ";", ";:", " ", "\t", "\r",
+     "(", ")", ",", "?", "\x00", "é"]
 )  # fmt: skip
 
 
