@@ -18,11 +18,13 @@ import pytest
 from typer.main import get_command
 from wattbell.cli.app import app
 
+from tests import needs
 from tests.docs.test_threats import LISTENERS
 from tests.e2e import stream_maker as maker
 from tests.e2e import virtual
 from tests.e2e.test_record import Bench
 from tests.host.conftest import MS, Builder
+from tests.sim.rig.rig_trace import encode, end, rail
 
 pytestmark = pytest.mark.needs("strace")
 STRACE = ["strace", "-f", "-qq", "-e", "trace=socket,bind,listen"]
@@ -170,12 +172,9 @@ def allowed(command: str) -> str:
 def test_no_socket_that_the_threats_do_not_name(bench: Bench, line: str) -> None:
     words = line.split()
     if "trace.wbt" in words and not (bench.folder / "trace.wbt").exists():
-        pytest.importorskip("tests.sim.rig.rig_trace")
-        from tests.sim.rig.rig_trace import encode, end, rail
-
         (bench.folder / "trace.wbt").write_bytes(encode([rail(0, 3.3, 0.5), end(5e6)]))
-    if words[:2] in (["sim", "start"], ["sim", "replay"], ["run", "plan.toml"]) and not virtual.built():
-        pytest.skip("make sim rtl")
+    if words[:2] in (["sim", "start"], ["sim", "replay"], ["run", "plan.toml"]):
+        needs.built(virtual.built(), "make sim rtl")
     if "FEED1" in words:
         bench.end()
         shutil.rmtree(bench.folder / "runtime", ignore_errors=True)
