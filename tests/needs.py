@@ -20,6 +20,7 @@ PACKAGES = {
     "chromium": "chromium",
     "clang": "clang",
     "fio": "fio",
+    "openssl": "openssl",
     "lspci": "pciutils",
     "mkfs.btrfs": "btrfs-progs",
     "picocom": "picocom",

@@ -59,10 +59,12 @@ class Terminal(threading.Thread):
 class Bridged(threading.Thread):
     """A running bridge (what `wattbell bridge` does once it has understood its arguments)."""
 
-    def __init__(self, control: str) -> None:
+    def __init__(self, control: str, token: str | None = None, allow_power: bool = False) -> None:
         super().__init__(daemon=True)
         self.said: list[str] = []
-        self.server = Bridge(lambda: find(f"{control},{control}"), "127.0.0.1", 0, self.said.append)
+        self.token = token
+        rig = f"{control},{control}"
+        self.server = Bridge(lambda: find(rig), "127.0.0.1", 0, self.said.append, token=token, allow_power=allow_power)
         self.address = self.server.address
         self.start()
 

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner
+from wattbell.bridge import Bridge
+from wattbell.bridge.entrance import WRONG_TOKEN
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 
 from tests.clients.terminal import Bridged, Terminal
 
 
+@pytest.fixture(params=["token", "no token"])
+def bridged(terminal: Terminal, request: pytest.FixtureRequest) -> Iterator[Bridged]:
+    """A bridge that asks for a token, and a bridge that does not."""
+    one = Bridged(terminal.control, "T" * 32 if request.param == "token" else None)
+    yield one
+    one.stop()
+
+
 def connect(bridged: Bridged) -> socket.socket:
-    return socket.create_connection(bridged.address, timeout=10)
+    """A client that has sent the token."""
+    client = socket.create_connection(bridged.address, timeout=10)
+    if bridged.token:
+        client.sendall(bridged.token.encode() + b"\n")
+    return client
 
 
 def line(client: socket.socket) -> str:
@@ -60,7 +76,8 @@ def test_a_client_that_stops_sending_gets_its_answers(terminal: Terminal, bridge
 
 def test_a_second_client_is_told_and_the_first_goes_on(terminal: Terminal, bridged: Bridged) -> None:
     with connect(bridged) as first:
-        first.sendall(b"*ES")
+        first.sendall(b"*ESE?\n*ES")
+        assert line(first) == "0"
         with connect(bridged) as second:
             second.sendall(b"*ESE 200\n")
             who = f"127.0.0.1:{first.getsockname()[1]}"
@@ -104,6 +121,7 @@ def test_an_unplugged_rig_is_one_clear_error(terminal: Terminal, bridged: Bridge
         said = rest(client)
         assert said.startswith('-241,"Hardware missing;the rig on /dev/pts/') and said.endswith('plug it in again"\n')
     with connect(bridged) as client:
+        client.sendall(b"*ESE?\n")
         assert rest(client).startswith(f'-241,"Hardware missing;There is no port {terminal.control}')
     assert bridged.is_alive()
     assert "".join(bridged.said).count("was lost") == 1
@@ -114,6 +132,7 @@ def test_the_port_is_free_between_clients(terminal: Terminal, bridged: Bridged) 
 
     scpi = Scpi(terminal.control)
     with connect(bridged) as client:
+        client.sendall(b"*ESE?\n")
         assert "cannot be opened" in rest(client)
     assert scpi.query("*ESE?") == "0"
     scpi.close()
@@ -146,13 +165,13 @@ def test_the_program(terminal: Terminal) -> None:
         told = json.loads(process.stdout.readline())
         assert told["host"] == "127.0.0.1"
         with socket.create_connection((told["host"], told["port"]), timeout=10) as client:
-            client.sendall(b"SYST:VERS?\n")
+            client.sendall(told["token"].encode() + b"\nSYST:VERS?\n")
             assert line(client) == "1999.0"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
     assert process.returncode == 0
     assert "until Ctrl-C" in said and "Traceback" not in said
-    assert "password" not in said
+    assert told["token"] in said, "who types reads it there"
 
 
 def test_a_megabyte_without_a_newline_keeps_nobody_out(terminal: Terminal, bridged: Bridged) -> None:
@@ -165,3 +184,74 @@ def test_a_megabyte_without_a_newline_keeps_nobody_out(terminal: Terminal, bridg
         said = line(client)
     assert said.startswith('-363,"') and said.endswith(';0,"No error"') and said.count(",") == 2, "one error for one line"
     assert len(terminal.seen) < 10_000, "the rig is spared what it would refuse"
+
+
+@pytest.mark.parametrize("first", [b"", b"\n", b"t" * 32 + b"\n", b"T" * 31 + b"\n", b"*IDN?\n", b"OUTP OFF\n", b"T" * 5000, b"\xff" * 10])
+def test_without_the_token_the_rig_hears_nothing(terminal: Terminal, first: bytes) -> None:
+    bridged = Bridged(terminal.control, "T" * 32, allow_power=True)
+    with socket.create_connection(bridged.address, timeout=10) as client:
+        client.sendall(first)
+        client.shutdown(socket.SHUT_WR)
+        said = rest(client)
+    bridged.stop()
+    assert said in ("", f"{WRONG_TOKEN}\n")
+    assert (said != "") == (b"\n" in first or len(first) > 512), "who sends a wrong line is told; others are closed"
+    assert terminal.seen == b""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"GET / HTTP/1.1\r\n", b"POST /x HTTP/1.1\r\nHost: a\r\n\r\nOUTP OFF\n", b"GET /\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+     b"ANY /a HTTP/1.0\n", b"\x16\x03\x01\x02\x00\x01\n", b"\x80\x2e\x01\x00\x02", b"\x00\x01\x00\x00\x21\x12\xa4\x42\nOUTP OFF\n"],
+)  # fmt: skip
+def test_the_first_line_of_another_protocol_ends_it(terminal: Terminal, first: bytes) -> None:
+    """HTTP/0.9 to 2, TLS 1.x, SSL 2, STUN (of WebRTC), even where there is no token: closed without an answer."""
+    bridged = Bridged(terminal.control, None, allow_power=True)
+    for piece in (len(first), 1):
+        with socket.create_connection(bridged.address, timeout=10) as client:
+            with contextlib.suppress(ConnectionError):
+                for at in range(0, len(first), piece):
+                    client.sendall(first[at : at + piece])
+            with contextlib.suppress(ConnectionError):
+                assert client.recv(100) == b""
+    bridged.stop()
+    assert terminal.seen == b""
+
+
+def test_clients_that_say_nothing_keep_nobody_out(terminal: Terminal, bridged: Bridged) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(bridged.address, timeout=10))
+        client = stack.enter_context(connect(bridged))
+        client.sendall(b"*ESE?\n")
+        assert line(client) == "0"
+
+
+def test_power_and_calibration_only_where_they_are_allowed(terminal: Terminal, bridged: Bridged) -> None:
+    with connect(bridged) as client:
+        client.sendall(b"*ESE 5\n*ESE?\nOUTP OFF;*ESE 6\n*ESE 7\n")
+        assert rest(client) == '5\n-203,"Command protected;start wattbell bridge with --allow-power to move power or calibration"\n'
+    assert b"OUTP" not in terminal.seen
+    with connect(bridged) as client:
+        client.sendall(b"*ESE?;:OUTP?\n")
+        assert line(client) == "5;1", "nothing behind it was carried out"
+    allowed = Bridged(terminal.control, bridged.token, allow_power=True)
+    with connect(allowed) as client:
+        client.sendall(b"OUTP OFF;*OPC?;:OUTP?\n")
+        assert line(client) == "1;0"
+    allowed.stop()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--no-token"], "every user of this machine can change the rig's settings"),
+        (["--no-token", "--allow-power"], "every user of this machine can move the drive's power and the calibration"),
+        (["--no-token", "--listen", "0.0.0.0:0"], "everyone who reaches this address can change"),
+        (["--listen", "0.0.0.0:0"], "as plain text; who reads it can change the rig's settings"),
+    ],
+)
+def test_what_it_opens_is_said(terminal: Terminal, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bridge, "serve", lambda _: None)
+    done = CliRunner().invoke(app, ["bridge", "--rig", f"{terminal.control},{terminal.control}", "--listen", "127.0.0.1:0", *words])
+    assert says in " ".join(done.stderr.split())

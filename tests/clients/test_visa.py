@@ -50,3 +50,20 @@ def test_every_header_comes_as_a_block(instrument: pyvisa.resources.MessageBased
     while len(headers) < 2 + int(headers[1:2]) + size + 1:
         headers += instrument.read_raw()
     assert b"MEASure[:SCALar]:VOLTage[:DC]?" in headers
+
+
+def test_a_program_sends_the_token_first(terminal: Terminal) -> None:
+    """What the user's guide says of pyvisa and the token."""
+    bridged = Bridged(terminal.control, "T" * 32)
+    manager = pyvisa.ResourceManager("@py")
+    host, port = bridged.address
+    name = f"TCPIP::{host}::{port}::SOCKET"
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=5000) as rig:
+        rig.write("T" * 32)
+        assert rig.query("*IDN?").startswith("Wattbell,")
+        rig.write("OUTP OFF")
+        assert rig.read().startswith("-203,")
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=5000) as rig:
+        assert rig.query("*IDN?").startswith("-203,")
+    manager.close()
+    bridged.stop()

@@ -9,6 +9,7 @@ import termios
 import serial
 
 from ..errors import RigError
+from .protected import is_protected
 
 ROOM_BYTES = 1 << 16
 """Maximum number of bytes queued for the rig; beyond that, TCP backpressure holds the client."""
@@ -23,14 +24,16 @@ class ControlLine:
     LONGEST = 512
     """Longest message the rig accepts, in bytes (docs/scpi.md)."""
 
-    def __init__(self, device: str) -> None:
-        """Raises RigError when it cannot be opened or another program has it."""
+    def __init__(self, device: str, allow_power: bool) -> None:
+        """``allow_power``: whether messages pass that move the drive's power or the calibration. Raises RigError when the port cannot be
+        opened or another program has it."""
         try:
             self._port = serial.Serial(device, 115200, timeout=0, exclusive=True)
         except (OSError, ValueError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or str(error)
             raise RigError(f"{device} cannot be opened ({reason}); is another program using the rig?") from None
         self.device = device
+        self._allow_power = allow_power
         self._partial = b""
         self._waiting = bytearray()
 
@@ -48,8 +51,9 @@ class ControlLine:
         """Whether :meth:`write` has anything to send."""
         return bool(self._waiting)
 
-    def put(self, data: bytes) -> None:
-        """Queue what a client sent. A device clear overtakes whatever has not been sent yet."""
+    def put(self, data: bytes) -> bool:
+        """Queue what a client sent. A device clear overtakes whatever has not been sent yet. Returns False at the first message that is
+        not allowed: that message and what stands behind it are dropped."""
         _, clear, tail = data.rpartition(bytes([CLEAR]))
         if clear:
             self._waiting[:] = clear
@@ -57,8 +61,12 @@ class ControlLine:
             data = tail
         *lines, rest = (self._partial + data).split(b"\n")
         for line in lines:
+            if not self._allow_power and is_protected(line):
+                self._partial = b""
+                return False
             self._waiting += line[: self.LONGEST + 1] + b"\n"
         self._partial = rest[: self.LONGEST + 1]
+        return True
 
     def end_client(self) -> None:
         """Drop the unfinished line of a client that has gone."""

@@ -12,23 +12,38 @@ from collections.abc import Callable
 
 from ..errors import RigError, UsageError
 from ..rig.discovery import RigPort
+from .entrance import Entrance, Refused
 from .line import ControlLine
 from .session import Session
 
 DEFAULT_PORT = 5025
 """IANA's port for SCPI over a raw socket (scpi-raw)."""
+_NOT_ALLOWED = '-203,"Command protected;start wattbell bridge with --allow-power to move power or calibration"'
 _REFUSED_S = 2.0
+_MOST_ENTERING = 32
+"""Clients that have not sent a whole line. Of more, the oldest is closed."""
 
 
 class Bridge:
     """Listens as soon as it is made; :meth:`serve` does the work until :meth:`stop`.
 
     ``find`` is called for each client, so a rig may be unplugged and come back between two of them. The control port is held
-    only while a client is connected. ``say`` gets a line for each client that connects, leaves or is refused.
+    only while a client is connected. ``say`` gets a line for each client that is served, leaves or is refused. ``token``: first line of
+    every client, None for none. ``allow_power``: whether clients may move the drive's power and the calibration.
     """
 
-    def __init__(self, find: Callable[[], RigPort], host: str, port: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        find: Callable[[], RigPort],
+        host: str,
+        port: int,
+        say: Callable[[str], None],
+        *,
+        token: str | None,
+        allow_power: bool = False,
+    ) -> None:
         self._find, self._say = find, say
+        self._token, self._allow_power = token, allow_power
         try:
             self._listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except (OSError, OverflowError) as error:
@@ -37,6 +52,9 @@ class Bridge:
         self._listener.setblocking(False)
         self._wake_out, self._wake_in = socket.socketpair()
         self._refused: dict[socket.socket, float] = {}
+        self._entering: list[Entrance] = []
+        self._admitted: list[tuple[Entrance, bytes]] = []
+        """Clients in order, with what they have sent for the rig. They wait while the session before them ends."""
         self._session: Session | None = None
 
     @property
@@ -57,23 +75,28 @@ class Bridge:
         finally:
             if self._session:
                 self._session.close()
-            for ours in (self._listener, self._wake_in, self._wake_out, *self._refused):
+            waiting = [one.client for one in (*self._entering, *(entrance for entrance, _ in self._admitted))]
+            for ours in (self._listener, self._wake_in, self._wake_out, *self._refused, *waiting):
                 ours.close()
 
     def _step(self) -> bool:
         """Wait once and handle what came; returns whether to go on."""
         session = self._session
         refused = {client.fileno(): client for client in self._refused}
-        # a client that connects while the previous session is ending waits
-        listener = [] if session and not session.talking else [self._listener.fileno()]
-        reads = [self._wake_in.fileno(), *listener, *refused, *(session.reads() if session else [])]
+        entering = {one.fileno(): one for one in self._entering}
+        reads = [self._wake_in.fileno(), self._listener.fileno(), *refused, *entering, *(session.reads() if session else [])]
         deadlines = [*self._refused.values(), *([session.deadline] if session and session.deadline else [])]
         wait_s = max(0.0, min(deadlines) - time.monotonic() + 0.01) if deadlines else None
         ready = set(select.select(reads, session.writes() if session else [], [], wait_s)[0])
         if session:
             self._move(session, ready)
-        if self._listener.fileno() in ready and (not self._session or self._session.talking):
+        if self._listener.fileno() in ready:
             self._accept()
+        for descriptor, one in entering.items():
+            if descriptor in ready and one in self._entering:
+                self._enter(one)
+        while self._admitted and not (self._session and not self._session.talking):
+            self._begin(*self._admitted.pop(0))
         for descriptor, client in refused.items():
             if time.monotonic() > self._refused[client] or (descriptor in ready and _ended(client)):
                 del self._refused[client]
@@ -84,14 +107,21 @@ class Bridge:
         try:
             if not session.move(ready):
                 return
-            self._say(f"{session.peer} is gone")
+            if session.refused:
+                self._say(f"{session.peer} was refused: a command of it needs --allow-power")
+                self._refuse_client_of(session, _NOT_ALLOWED)
+            else:
+                self._say(f"{session.peer} is gone")
         except RigError as error:
             self._say(f"{session.peer}: {error}")
-            client, session.client = session.client, None
-            if client:
-                self._refuse(client, f'-241,"Hardware missing;{error}"')
+            self._refuse_client_of(session, f'-241,"Hardware missing;{error}"')
         session.close()
         self._session = None
+
+    def _refuse_client_of(self, session: Session, text: str) -> None:
+        client, session.client = session.client, None
+        if client:
+            self._refuse(client, text)
 
     def _accept(self) -> None:
         try:
@@ -100,18 +130,39 @@ class Bridge:
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = f"{address[0]}:{address[1]}"
+        self._entering.append(Entrance(client, f"{address[0]}:{address[1]}", self._token))
+        if len(self._entering) > _MOST_ENTERING:
+            self._entering.pop(0).client.close()
+
+    def _enter(self, one: Entrance) -> None:
+        try:
+            data = one.read()
+        except Refused as refused:
+            self._entering.remove(one)
+            self._say(f"{one.peer} was refused: {refused.reason}")
+            if refused.answer:
+                self._refuse(one.client, refused.answer)
+            else:
+                one.client.close()
+            return
+        if data is not None:
+            self._entering.remove(one)
+            self._admitted.append((one, data))
+
+    def _begin(self, one: Entrance, data: bytes) -> None:
         if self._session:
-            self._say(f"{peer} was refused: {self._session.peer} has the rig")
-            self._refuse(client, f'-200,"Execution error;{self._session.peer} has the rig, and it takes one client at a time"')
+            self._say(f"{one.peer} was refused: {self._session.peer} has the rig")
+            self._refuse(one.client, f'-200,"Execution error;{self._session.peer} has the rig, and it takes one client at a time"')
             return
         try:
             port = self._find()
-            self._session = Session(client, peer, ControlLine(port.control))
-            self._say(f"{peer} has rig {port.serial}")
+            self._session = Session(one.client, one.peer, ControlLine(port.control, self._allow_power))
         except RigError as error:
-            self._say(f"{peer} was refused: {error}")
-            self._refuse(client, f'-241,"Hardware missing;{error}"')
+            self._say(f"{one.peer} was refused: {error}")
+            self._refuse(one.client, f'-241,"Hardware missing;{error}"')
+            return
+        self._say(f"{one.peer} has rig {port.serial}")
+        self._session.put(data)
 
     def _refuse(self, client: socket.socket, text: str) -> None:
         """Send one line, then close. What the client sends meanwhile is read, because closing with unread data would discard our line."""

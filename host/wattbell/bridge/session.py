@@ -43,6 +43,8 @@ class Session:
         self._sync, self._synced = SYNC, False
         self._unsent = bytearray()
         self._held_back = b""
+        self.refused = False
+        """Whether it ends because the client sent a message that is not allowed."""
 
     @property
     def talking(self) -> bool:
@@ -88,8 +90,14 @@ class Session:
             data = b""
             self.drop_client()
         if data:
-            self.line.put(data)
+            self.put(data)
         else:
+            self._finish()
+
+    def put(self, data: bytes) -> None:
+        """Pass on what the client sent. A message that is not allowed ends the session once the rig has answered what came before."""
+        if not self.line.put(data):
+            self.refused = True
             self._finish()
 
     def _finish(self) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from .. import __version__
 from ..errors import WattbellError
-from . import config, mistakes
+from . import config, hangup, mistakes
 from .commands import Root
 
 NAME = "wattbell"
@@ -84,6 +84,7 @@ def tree() -> Any:
 def main() -> None:
     """Entry point of the ``wattbell`` program."""
     signal.signal(signal.SIGTERM, _interrupt)  # what was recorded is completed as after Ctrl-C
+    hangup.prepare()
     debug = os.environ.get("WATTBELL_DEBUG", "")
     try:
         try:

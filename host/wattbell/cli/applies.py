@@ -286,6 +286,7 @@ APART = (
 _POINTS = "{option} is of the points that are read, and there is none: add --point VOLTS,AMPERES or --prompt, or leave it out."
 _CLOCKS = "{option} places work on the clock of the rail, and no work is imported: add --fio or --trace, or leave it out."
 NEEDS = (
+    Needs("analyze", "--insecure", ("--scheduler",), "--insecure is of a cluster's scheduler, and there is none: leave --insecure out."),
     Needs("record", "--statistics-out", ("--statistics",), "--statistics-out needs a period: add --statistics 1s."),
     *(Needs("import", option, ("--fio", "--trace"), _CLOCKS) for option in ("--align", "--align-u", "--offset")),
     Needs("import", "--align-u", ("--align utc",), "--align-u is for --align utc; the edges of the power tell their own bound."),

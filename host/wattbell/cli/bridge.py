@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import json as json_module
+import secrets
 import sys
 from typing import Annotated
 
@@ -17,34 +18,47 @@ from .options import Json, RigOption
 
 def bridge(
     listen: Annotated[str, typer.Option(help="Address and port, such as 0.0.0.0:5025; port 0 takes any free one.")] = "127.0.0.1:5025",
+    token: Annotated[bool, typer.Option("--token/--no-token", help="Ask each client for the token, as its first line.")] = True,
+    allow_power: Annotated[bool, typer.Option("--allow-power", help="Let clients move the drive's power and the calibration.")] = False,
     rig: RigOption = None,
     json: Json = False,
 ) -> None:
     """Offer a rig's control port as a SCPI raw socket, until Ctrl-C.
 
     One client at a time; another one gets one line that says who has the rig. The control port is held only while there is a client, so
-    [bold]wattbell record[/] can take the rig between two of them. Only this machine is listened to, unless --listen says otherwise: whoever
-    reaches the socket can switch the drive's power.
+    [bold]wattbell record[/] can take the rig between two of them. Only this machine is listened to, unless --listen says otherwise.
+
+    The first line that a client sends must be the token, which is printed and new each time. For programs that cannot send it (sigrok),
+    --no-token lets in whoever reaches the socket. OUTPut, CALibration and DIAGnostic commands, *CAL? and *RCL need --allow-power.
 
       wattbell bridge
 
+      wattbell bridge --no-token
+
       sigrok-cli -d scpi-dmm:conn=tcp-raw/127.0.0.1/5025 --samples 10     (docs/scpi.md, sigrok)
 
-    With [bold]--json[/] one object with host and port is printed once it listens.
+    With [bold]--json[/] one object with host, port and token is printed once it listens.
     """
     from ..bridge import Bridge
     from ..rig import discovery
 
     host, port = _address(listen)
     serial = discovery.find(rig).serial  # there must be one now; which one stays
-    server = Bridge(lambda: discovery.find(serial), host, port, output.say)
+    secret = secrets.token_urlsafe(24) if token else None
+    server = Bridge(lambda: discovery.find(serial), host, port, output.say, token=secret, allow_power=allow_power)
     host, port = server.address
     if json:
-        sys.stdout.write(json_module.dumps({"host": host, "port": port, "serial": serial}) + "\n")
+        sys.stdout.write(json_module.dumps({"host": host, "port": port, "serial": serial, "token": secret}) + "\n")
         sys.stdout.flush()
     output.say(f"Rig {serial} answers SCPI on {host}:{port} until Ctrl-C.")
-    if not ipaddress.ip_address(host).is_loopback:
-        output.say("Anyone who reaches this address can switch the drive's power; there is no password.")
+    here = ipaddress.ip_address(host).is_loopback
+    may = "move the drive's power and the calibration" if allow_power else "change the rig's settings"
+    if secret is None:
+        output.say(f"Without a token, {'every user of this machine' if here else 'everyone who reaches this address'} can {may}.")
+    else:
+        output.say(f"First line of each client: {secret}")
+        if not here:
+            output.say(f"The token goes over the network as plain text; who reads it can {may}.")
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
 

@@ -66,10 +66,13 @@ def analyze(
             min=0,
             max=4096,
             metavar="N",
-            help="Processes for many captures; 0: one after the other, without dask. \\[default: one a processor]",
+            help="Processes for many captures; 0: one after the other, in this one. \\[default: one a processor]",
         ),
     ] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tcp://HOST:PORT.")] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="ADDRESS", help="dask scheduler of a cluster: tls://HOST:PORT.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="The scheduler may have no TLS: others may run code on all of them.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the figures of all captures to this Parquet file, too.")] = None,
     wide: Wide = False,
     json: Json = False,
@@ -79,8 +82,8 @@ def analyze(
     Every figure comes with its uncertainty and with the count of what was lost while it was measured. A capture whose
     recorder died is rebuilt from its journal first.
 
-    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side (which needs
-    the extra [bold]cluster[/]); one that fails is a line, too, the others go on, and the exit code is 1.
+    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side, on a cluster
+    with the extra [bold]cluster[/]; one that fails is a line, too, the others go on, and the exit code is 1.
 
       wattbell analyze capture
 
@@ -89,21 +92,23 @@ def analyze(
       wattbell analyze runs/ --out figures.parquet
     """
     alone = len(captures) == 1 and ((captures[0] / "meta.json").is_file() or not captures[0].is_dir())
-    if alone and workers is None and scheduler is None and out is None:
+    if alone and workers is None and scheduler is None and not insecure and out is None:
         show_analysis(captures[0], json)
         return
-    show_analyses(captures, workers, scheduler, out, json)
+    show_analyses(captures, workers, scheduler, insecure, out, json)
 
 
-def show_analyses(folders: list[Path], workers: int | None, scheduler: str | None, out: Path | None, json: bool) -> None:
+def show_analyses(folders: list[Path], workers: int | None, scheduler: str | None, insecure: bool, out: Path | None, json: bool) -> None:
     """Analyse many captures and print a line of each. Exits with 1 when any failed."""
     from ..fleet import analyse_all, captures_below, figures_table, write_figures
     from ..present.terminal import drawn
 
     paths = captures_below(folders)
+    if insecure:
+        output.say("--insecure: whoever reaches the scheduler or a worker of it runs code on those machines, and on this one.")
     with output.bar(f"analysing {len(paths)} captures") as progress:
         progress(0, len(paths))
-        outcomes = analyse_all(paths, workers=workers, scheduler=scheduler, progress=progress)
+        outcomes = analyse_all(paths, workers=workers, scheduler=scheduler, insecure=insecure, progress=progress)
     if json:
         rows = [{"capture": one.path, **({"error": one.error} if one.error else {"figures": one.figures})} for one in outcomes]
         output.print_json({"captures": rows})

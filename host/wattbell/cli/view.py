@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 import webbrowser
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .. import temporary
 from ..errors import CommandEnded, UsageError
 from . import applies, complete, output
 
@@ -95,8 +94,8 @@ def _serve(shown: list[Shown], port: int, browser: bool) -> None:
     server = ViewServer(shown, port)
     output.out.print(server.url, soft_wrap=True)
     output.say("Ctrl-C ends the view.")
-    with tempfile.TemporaryDirectory(prefix="wattbell-view-") as private:
-        if browser and not webbrowser.open(_opener(Path(private), server.url)):
+    with temporary.folder() as private:
+        if browser and not webbrowser.open(_opener(private, server.url)):
             output.say("There is no browser to open here; open that address in one on this computer.")
         with suppress(KeyboardInterrupt):
             server.serve()
@@ -115,8 +114,10 @@ def _recorder(rig: str, out: Path) -> Iterator[Path]:
     """`wattbell record` of a rig in a process of its own, which completes the capture when the view ends."""
     from ..capture.live import being_recorded
 
-    command = [sys.executable, "-m", "wattbell", "record", "--rig", rig, "--out", str(out)]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    # in a session of its own, so that Ctrl-C is for us; the capture is completed when we are killed, too
+    command = [sys.executable, "-m", "wattbell.cli.whileparent", "record", "--rig", rig, "--out", str(out)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    assert process.stdin is not None
     try:
         deadline = time.monotonic() + _STARTS_S
         while not being_recorded(out):
@@ -131,5 +132,5 @@ def _recorder(rig: str, out: Path) -> Iterator[Path]:
     finally:
         if process.poll() is None:
             output.say(f"Completing {out}.")
-            process.send_signal(signal.SIGINT)
+        process.stdin.close()
         process.wait()

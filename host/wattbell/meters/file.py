@@ -7,13 +7,13 @@ is there, and a time stamp places it, as in a file that is finished.
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from .. import temporary
 from ..capture.source import RailSource, Samples
 from ..errors import CaptureError, RigError, UsageError
 from ..formats import FORMATS, open_files
@@ -136,8 +136,8 @@ class File:
             if time.monotonic() > end:
                 raise CaptureError(f"{self._path} has {lines} lines and does not grow; start the program that writes it first.")
             time.sleep(_POLL_S)
-        with tempfile.TemporaryDirectory(prefix="wattbell-") as folder:
-            copy = Path(folder) / self._path.name
+        with temporary.folder() as folder:
+            copy = folder / self._path.name
             copy.write_bytes(whole)
             try:
                 kind = FORMATS[name] if name in FORMATS else detect(copy)

@@ -68,8 +68,9 @@ class Port:
 
 
 def open_pty() -> Port:
-    """A new pseudo-terminal, named by the client's end."""
+    """A new pseudo-terminal, named by the client's end, which only this user may open (else group tty may write to it)."""
     near, far = os.openpty()
+    os.fchmod(far, 0o600)
     tty.setraw(far)
     return Port(near, os.ttyname(far), far=far)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from pathlib import Path
+from contextlib import ExitStack
 
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
+from .. import temporary
 from ..capture import open_capture
 from ..export import FORMATS
 from .asked import Asked
@@ -22,15 +21,12 @@ def export(asked: Asked) -> FileResponse:
     """
     form = FORMATS[asked.choice("format", tuple(FORMATS))]
     begin, end = asked.span
-    folder = Path(tempfile.mkdtemp(prefix="wattbell-export-"))
-    try:
+    with ExitStack() as until_made:
+        folder = until_made.enter_context(temporary.folder())
         path = form.write(open_capture(asked.shown.path, verify=False), begin, end, folder / f"export{form.suffix}")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+        until_sent = until_made.pop_all()
     name = f"{_plain(asked.shown.name)}-{(begin - asked.origin) * asked.zoom.tick_s:.6f}s{form.suffix}"
-    removal = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    return FileResponse(path, media_type=form.media_type, filename=name, background=removal)
+    return FileResponse(path, media_type=form.media_type, filename=name, background=BackgroundTask(until_sent.close))
 
 
 def _plain(name: str) -> str:

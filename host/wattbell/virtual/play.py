@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .. import temporary
 from ..capture import CaptureWriter
 from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Limits, Progress, record
 from ..errors import Interrupted, SimError
@@ -127,7 +127,7 @@ def _alive(pid: int | None) -> bool:
 
 def scratch(stack: ExitStack) -> Path:
     """A folder that is removed at the end."""
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wattbell-")))
+    return stack.enter_context(temporary.folder())
 
 
 def refuse_existing(out: Path, force: bool) -> None:

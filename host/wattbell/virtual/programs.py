@@ -7,7 +7,6 @@ import hashlib
 import logging
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ..children import ending_with_us
 from ..errors import RigError, SimError
 from .simulator import find_program
 
@@ -91,7 +91,7 @@ class Program:
 @contextmanager
 def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iterator[Program]:
     """Run a simulation program for as long as the block lasts; Ctrl-C is ours to handle, so it gets its own session."""
-    command = [*_dies_with_us(), str(find_program(name)), *map(str, arguments)]
+    command = [*ending_with_us(), str(find_program(name)), *map(str, arguments)]
     _LOG.info("%s", shlex.join(command))
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
     process = subprocess.Popen(
@@ -106,12 +106,6 @@ def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iter
         yield child
     finally:
         child.end()
-
-
-def _dies_with_us() -> list[str]:
-    """Command prefix that ends a child when this process is killed: a virtual rig would otherwise wait for its reader for ever."""
-    found = shutil.which("setpriv")  # util-linux, which every Debian has
-    return [found, "--pdeathsig", "TERM"] if found else []
 
 
 def version(name: str) -> str:

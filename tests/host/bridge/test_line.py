@@ -24,7 +24,7 @@ class Far:
         self.master, self.slave = os.openpty()
         tty.setraw(self.slave)
         os.set_blocking(self.master, False)
-        self.line = ControlLine(os.ttyname(self.slave))
+        self.line = ControlLine(os.ttyname(self.slave), allow_power=True)
 
     def passed(self) -> bytes:
         """Returns what came through since the last call."""

@@ -522,6 +522,7 @@ import w.csv --out c --fio f --align edges --align-u 0.1   | --align-u is for --
 import w.csv --out c --fio f --offset 1,0.1 --align edges  | --offset is a way to align of its own
 import w.csv --out c --fio f --offset 1,0.1 --align-u 0.1  | --offset has its own uncertainty
 analyze a b --scheduler tcp://x:1 --workers 0              | give --scheduler or --workers
+analyze a b --insecure                                     | --insecure is of a cluster's scheduler
 check c --repair --seal                                    | give one of them
 info c --rig W                                             | --rig asks a rig about itself
 view c --align x                                           | --align is for several captures

@@ -9,15 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask
 import polars as pl
 import psutil
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, Security
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError
-from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, figures_table, outcome, run
+from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, cluster, figures_table, outcome, processes, run
 from wattbell.fleet.tables import short_names
+
+from tests import needs
 
 MS, US = 1_000_000, 1_000
 
@@ -75,44 +78,100 @@ def test_a_worker_is_killed_and_every_figure_is_the_same_to_the_last_digit(folde
     assert text(together) == text(alone)
 
 
-def test_a_capture_that_ends_its_workers_is_given_up_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deadly(path: str) -> Outcome:
-        if path.endswith("/b"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Outcome(path, {})
+def deadly(path: str) -> Outcome:
+    if path.endswith("/b"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Outcome(path, {})
 
+
+def test_a_capture_that_ends_its_workers_is_given_up_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "analyse", deadly)
-    monkeypatch.setattr(run, "_TRIES", 0)
-    found = analyse_all(captures_below([folder / "a", folder / "b"]), workers=1)
-    assert [one.figures for one in found] == [{}, None]
-    assert "ended 1 workers" in found[1].error, "and not blamed on what waited at the same worker"
+    monkeypatch.setattr(processes, "TRIES", 2)
+    found = analyse_all(captures_below([folder / "a", folder / "b", folder / "below"]), workers=2)
+    assert [one.figures for one in found] == [{}, None, {}], "and not blamed on what was under way beside it"
+    assert "ended 2 processes" in found[1].error
 
 
 def test_the_workers_of_a_scheduler_do_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = captures_below([folder])
     options = {"processes": False, "protocol": "tcp", "dashboard_address": None, "threads_per_worker": 1}
-    with LocalCluster(n_workers=1, **options) as cluster:
-        assert text(analyse_all(paths, scheduler=cluster.scheduler_address)) == text(map(analyse, map(str, paths)))
-    monkeypatch.setattr(run, "_WAIT_S", 0.3)
-    with LocalCluster(n_workers=0, **options) as cluster, pytest.raises(UsageError, match="has no workers"):
-        analyse_all(paths, scheduler=cluster.scheduler_address)
+    with LocalCluster(n_workers=1, **options) as local:
+        assert text(analyse_all(paths, scheduler=local.scheduler_address, insecure=True)) == text(map(analyse, map(str, paths)))
+    monkeypatch.setattr(cluster, "_WAIT_S", 0.3)
+    with LocalCluster(n_workers=0, **options) as local, pytest.raises(UsageError, match="has no workers"):
+        analyse_all(paths, scheduler=local.scheduler_address, insecure=True)
     with pytest.raises(UsageError, match="No dask scheduler answers at tcp://127.0.0.1:1 "):
-        analyse_all(paths, scheduler="tcp://127.0.0.1:1")
+        analyse_all(paths, scheduler="tcp://127.0.0.1:1", insecure=True)
     with pytest.raises(UsageError, match="not both"):
         analyse_all(paths, scheduler="tcp://127.0.0.1:1", workers=2)
 
 
 def test_workers_with_other_software_are_refused() -> None:
     here = {"wattbell": "1", "numpy": "2", "polars": "3", "pyjls": "4"}
-    assert run.different(here, {"tcp://a:1": here, "tcp://b:1": {**here, "pyjls": "5"}}) == ""
-    assert run.different(here, {"tcp://a:1": here, "tcp://b:1": {**here, "numpy": "1"}}).startswith("The worker tcp://b:1 has numpy 1")
+    assert cluster.different(here, {"tcp://a:1": here, "tcp://b:1": {**here, "pyjls": "5"}}) == ""
+    assert cluster.different(here, {"tcp://a:1": here, "tcp://b:1": {**here, "numpy": "1"}}).startswith("The worker tcp://b:1 has numpy 1")
 
 
 def test_without_dask_the_error_names_the_extra_and_the_way_without_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"\[cluster\].*--workers 0"):
-        analyse_all(captures_below([folder]))
-    assert len(analyse_all(captures_below([folder]), workers=0)) == 4
+    with pytest.raises(UsageError, match=r"\[cluster\].*leave --scheduler out"):
+        analyse_all(captures_below([folder]), scheduler="tls://127.0.0.1:1")
+    assert len(analyse_all(captures_below([folder]), workers=1)) == 4
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "ws://127.0.0.1:1", "tlsx://127.0.0.1:1"])
+def test_a_scheduler_without_tls_is_refused_unless_it_is_asked_for(address: str) -> None:
+    with pytest.raises(UsageError, match=r"runs code .*tls://HOST:PORT.*--insecure"):
+        analyse_all([], scheduler=address)
+    with pytest.raises(UsageError, match="Leave --insecure out"):
+        analyse_all([], scheduler="tls://127.0.0.1:1", insecure=True)
+    with pytest.raises(UsageError, match="Leave --insecure out"):
+        analyse_all([], insecure=True)
+
+
+def test_insecure_says_what_it_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_WAIT_S", 0.3)
+    done = CliRunner().invoke(app, ["analyze", str(folder), "--scheduler", "tcp://127.0.0.1:1", "--insecure"])
+    assert "runs code on those machines, and on this one" in " ".join(done.stderr.split())
+
+
+@pytest.mark.needs("openssl")
+def test_a_scheduler_with_tls_takes_nobody_without_its_certificate(folder: Path, tmp_path: Path) -> None:
+    """The certificate is made by openssl; who has none is turned away by the scheduler, and a scheduler without TLS by us."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=wattbell", "-keyout", key, "-out", certificate]
+    subprocess.run([needs.program("openssl"), *words], check=True, capture_output=True)
+    tls = {f"distributed.comm.tls.{end}.{what}": str(file) for end in ("client", "worker", "scheduler")
+           for what, file in (("key", key), ("cert", certificate))}  # fmt: skip
+    paths = captures_below([folder / "a"])
+    options = {"processes": False, "dashboard_address": None, "threads_per_worker": 1}
+    with dask.config.set({**tls, "distributed.comm.tls.ca-file": str(certificate)}):
+        with LocalCluster(n_workers=1, protocol="tls", security=Security(), **options) as local:
+            assert local.scheduler_address.startswith("tls://")
+            assert text(analyse_all(paths, scheduler=local.scheduler_address)) == text(map(analyse, map(str, paths)))
+            without = {"distributed.comm.tls.client.key": None, "distributed.comm.tls.client.cert": None}
+            with dask.config.set(without), pytest.raises(UsageError, match="No dask scheduler answers"):
+                analyse_all(paths, scheduler=local.scheduler_address)
+        with (
+            LocalCluster(n_workers=1, protocol="tcp", **options) as local,
+            pytest.raises(UsageError, match="No dask scheduler answers"),
+        ):
+            analyse_all(paths, scheduler=local.scheduler_address.replace("tcp://", "tls://"))
+
+
+def test_the_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """`kill -9` of the parent leaves no process behind, although both workers are at work: each opens a pipe that nobody writes to."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = f"from wattbell.fleet import processes; list(processes.outcomes([{str(pipe)!r}] * 2, 2, open))"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        parent = psutil.Process(process.pid)
+        children: list[psutil.Process] = []
+        while sum("spawn_main" in " ".join(child.cmdline()) for child in children) < 2:
+            assert process.poll() is None
+            children = parent.children(recursive=True)
+        process.kill()
+    assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
 def test_dask_is_imported_only_when_it_is_used() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -161,3 +162,9 @@ def test_any_settings_are_a_capture_of_bounded_size(commands: list[tuple[int, in
     assert settings.samples * len(settings.groups) <= 1 << 22
     assert settings.period_ticks >= 5
     assert all(isinstance(text, str) for text in settings.refusals())
+
+
+def test_the_port_is_for_this_user_alone() -> None:
+    port = open_pty()
+    assert stat.S_IMODE(os.stat(port.name).st_mode) == 0o600
+    port.close()

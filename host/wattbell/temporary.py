@@ -1,0 +1,58 @@
+"""Temporary folders that do not stay: :func:`folder`. What a killed process left is removed when the next process makes one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "wattbell-temporary-"
+_OURS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder in TMPDIR with mode 0700, removed with all it holds at the end of the block.
+
+    The process that uses the folder holds a lock on it (flock), which ends with the process however the process ends. First, the folders of
+    this user whose lock is free are removed. Raises OSError where none can be made.
+    """
+    _remove_abandoned()
+    path, lock = _locked()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked() -> tuple[Path, int]:
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        # another process may take the folder for abandoned before it has its lock
+        with suppress(FileNotFoundError):
+            lock = os.open(path, _OURS)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                return path, lock
+            os.close(lock)
+
+
+def _remove_abandoned() -> None:
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(path, _OURS)
+        except OSError:  # of another user, a link, or gone
+            continue
+        try:
+            if os.fstat(lock).st_uid == os.geteuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)

@@ -1,0 +1,57 @@
+"""Temporary folders: whose process is gone goes, what is in use or not ours stays."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from wattbell import temporary
+
+HOLD = "import sys; from wattbell import temporary\nwith temporary.folder() as path:\n    print(path, flush=True); sys.stdin.read()"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_it_goes_with_what_it_holds(place: Path) -> None:
+    with temporary.folder() as path, temporary.folder() as other:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700 and path.parent == place and path != other
+        (path / "a").mkdir()
+    assert list(place.iterdir()) == []
+
+
+def test_a_killed_process_leaves_nothing_for_long(place: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout
+        theirs = Path(process.stdout.readline().strip())
+        (theirs / "file").write_text("x")
+        with temporary.folder():
+            assert theirs.is_dir(), "in use"
+        process.kill()
+        process.wait()
+        assert theirs.is_dir()
+        with temporary.folder():
+            assert not theirs.exists()
+
+
+def test_links_files_and_folders_of_other_names_stay(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "kept").touch()
+    (place / "wattbell-temporary-link").symlink_to(elsewhere)
+    (place / "wattbell-temporary-file").touch()
+    (place / f"wattbell-{os.geteuid()}").mkdir()
+    before = sorted(place.iterdir())
+    with temporary.folder():
+        pass
+    assert sorted(place.iterdir()) == before and (elsewhere / "kept").exists()
