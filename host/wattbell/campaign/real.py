@@ -15,9 +15,10 @@ from ..capture import Capture
 from ..capture.marking import BY_FEATURE
 from ..drive import Device, Tools, inspect, marking, restore_left_over
 from ..drive.bench import run_session
-from ..drive.device import refuse_in_use, refuse_wrong_serial
+from ..drive.device import refuse_wrong_serial
 from ..drive.host import about_host
 from ..drive.identity import declared, identify
+from ..drive.inuse import refuse_in_use
 from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
 from ..drive.rehearsal import Rehearsal
