@@ -15,8 +15,9 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,8 @@ SETTINGS = FileKind("a file of settings", 1 << 24)
 """Manifests, plans, profiles, job files, identity data, lists of runs."""
 DOCUMENT = FileKind("a JSON document", 1 << 28)
 """Results and fio's output, which are held in memory."""
+TRACE = FileKind("a trace", 1 << 32)
+"""Of commands, held in memory to be made into a plan."""
 SERIES = FileKind("a time series", 1 << 30)
 LOG = FileKind("a log or a table of text", 1 << 40)
 """Read in pieces; the CSV of an instrument may have weeks."""
@@ -59,6 +62,9 @@ class FileRefused(OSError):
 
     def __init__(self, path: str | os.PathLike[str], reason: str) -> None:
         super().__init__(errno.EINVAL, reason, os.fspath(path))
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 _KINDS = {
@@ -101,10 +107,11 @@ def check(path: str | os.PathLike[str], kind: FileKind) -> Path:
         return Path(path)
 
 
-def open_file(path: str | os.PathLike[str], kind: FileKind, *, follow: bool = True) -> BinaryIO:
+def open_file(path: str | os.PathLike[str], kind: FileKind, *, follow: bool = True) -> BufferedReader:
     """Open a plain file to read its bytes. ``follow``: through a link too. Raises OSError."""
     # the kernel waits for nobody with O_NONBLOCK; a node that is no file is looked at before it is opened, as opening can act on a device
-    _judge(path, os.stat(path, follow_symlinks=follow), kind) if follow or not os.path.islink(path) else None
+    if follow:
+        _judge(path, os.stat(path), kind)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
     try:
@@ -146,8 +153,13 @@ def parquet_file(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
 
     with open_file(path, RECORDING) as source:
         _judge_footer(source, path)
-        with pq.ParquetFile(source) as file:
+        try:
+            file = pq.ParquetFile(source)
+            _ = file.schema_arrow
             judge_parquet(file.metadata, os.fstat(source.fileno()).st_size, path)
+        except (ValueError, LookupError, OverflowError) as error:  # Arrow decodes some fields only when they are asked for
+            raise FileRefused(path, f"damaged: its footer cannot be read ({error})") from None
+        with file:
             yield file
 
 
@@ -163,7 +175,7 @@ def check_parquet(path: str | os.PathLike[str]) -> Path:
         return Path(path)
 
 
-def _judge_footer(source: BinaryIO, path: str | os.PathLike[str]) -> None:
+def _judge_footer(source: BufferedReader, path: str | os.PathLike[str]) -> None:
     """The last 8 bytes: the length of the footer, and the magic. Arrow would reserve memory for the length that stands there."""
     size = source.seek(0, os.SEEK_END)
     if size >= 12:
@@ -185,12 +197,15 @@ def judge_parquet(found: pq.FileMetaData, size: int, path: str | os.PathLike[str
     for group in groups:
         for i in range(group.num_columns):
             column = group.column(i)
+            name, told = column.path_in_schema, column.statistics
+            if told is not None and told.has_min_max:
+                _ = told.min, told.max  # Arrow decodes them only now, and the readers take them for granted
             begin = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
             packed, whole = column.total_compressed_size, column.total_uncompressed_size
             if min(begin or 0, packed, whole) < 0 or (begin or 0) + packed > size or column.num_values < 0:
-                raise FileRefused(path, f"damaged: its footer places column {column.path_in_schema} outside the file")
+                raise FileRefused(path, f"damaged: its footer places column {name} outside the file")
             if whole > _FEW_BYTES and whole > _ROWS_PER_BYTE * 32 * packed:
-                raise FileRefused(path, f"damaged: its footer unpacks {packed} bytes of column {column.path_in_schema} to {whole}")
+                raise FileRefused(path, f"damaged: its footer unpacks {packed} bytes of column {name} to {whole}")
 
 
 # -- ZIP -------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..capture import Capture
 from ..capture.marking import BY_FEATURE
 from ..drive import Device, Tools, inspect, marking, restore_left_over
@@ -238,7 +239,7 @@ def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -
     """UsageError for a job file whose jobs do not all name the drive: fio would write files on this computer instead."""
     for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
         path = suite.folder / name
-        of_a_suite(path.read_text(encoding="utf-8"), str(path))
+        of_a_suite(door.read_text(path, door.SETTINGS), str(path))
 
 
 def set_sampling(rig: Rig, setup: Setup, session: Session) -> None:

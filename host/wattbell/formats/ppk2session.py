@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import door
 from ..errors import CaptureError
 from .ranges import PPK2
 from .text import Head
@@ -38,7 +39,7 @@ def matches(head: Head) -> bool:
     if not head.raw.startswith(b"PK\x03\x04"):
         return False
     try:
-        with zipfile.ZipFile(head.path) as archive:
+        with door.archive(head.path) as archive:
             return _SAMPLES in archive.namelist()
     except _BROKEN:
         return False
@@ -48,7 +49,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
     try:
-        with zipfile.ZipFile(path) as archive:
+        with door.archive(path) as archive:
             entries = {entry.filename: entry for entry in archive.infolist()}
             for name in (_SAMPLES, _METADATA):
                 if name not in entries:
@@ -71,7 +72,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     def read() -> Iterator[Piece]:
         first = 0
         try:
-            with zipfile.ZipFile(path) as archive, archive.open(_SAMPLES) as file:
+            with door.archive(path) as archive, archive.open(_SAMPLES) as file:
                 while first < span:
                     data = file.read(min(_PIECE_FRAMES, span - first) * _FRAME.itemsize)
                     frames = np.frombuffer(data, _FRAME, len(data) // _FRAME.itemsize)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import door
 from ..errors import CaptureError
 from ..origin import stated_by
 from .text import Head
@@ -37,7 +38,7 @@ def matches(head: Head) -> bool:
     if not head.raw.startswith(b"PK\x03\x04"):
         return False
     try:
-        with zipfile.ZipFile(head.path) as archive:
+        with door.archive(head.path) as archive:
             return "metadata" in archive.namelist()
     except (zipfile.BadZipFile, OSError, NotImplementedError):
         return True
@@ -47,7 +48,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
     try:
-        with zipfile.ZipFile(path) as archive:
+        with door.archive(path) as archive:
             entries = {entry.filename: entry for entry in archive.infolist()}
             if len(entries) > _MOST_ENTRIES or entries.get("metadata", zipfile.ZipInfo()).file_size > _MOST_METADATA:
                 raise CaptureError(f"{path} is no sigrok session: {len(entries)} files in it, or metadata of more than 1 MiB.")
@@ -73,7 +74,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
     def read() -> Iterator[Piece]:
         try:
-            with zipfile.ZipFile(path) as archive:
+            with door.archive(path) as archive:
                 streams = {role: _values(archive, chunks[number]) for role, (number, _) in roles.items()}
                 first = 0
                 while True:

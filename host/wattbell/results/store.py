@@ -75,9 +75,14 @@ class Store:
             text = f"There is no results store {path}; `wattbell results import DIR` makes it, --store names another."
             raise ResultsError(text)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 door.check(path, door.STORE)
+        except (door.FileRefused, IsADirectoryError) as error:
+            raise ResultsError(f"{path} is not a results store ({error.strerror}); give another with --store.") from None
+        except OSError as error:
+            raise ResultsError(f"The results store {path} cannot be opened ({error.strerror}); use --store.") from None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             # transactions are begun and ended here: Python's own would begin some too late to exclude other programs
             self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
         except OSError as error:
