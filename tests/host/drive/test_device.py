@@ -192,7 +192,7 @@ def test_every_block_device_of_the_drive_must_be_free(machine: Machine, monkeypa
         return truly(path, flags, *more)
 
     machine.refuse()
-    monkeypatch.setattr(subject.os, "open", busy)
+    monkeypatch.setattr(os, "open", busy)
     with pytest.raises(DriveError, match=rf"/{name} cannot be opened.*Device or resource busy.*Nothing was written"):
         machine.refuse()
 
