@@ -18,6 +18,8 @@ from wattbell.analysis.result import Analysis, PhaseResult, Truth, TruthCommands
 from wattbell.errors import CaptureError
 from wattbell.measure.table import INSTANTS
 
+from .. import door
+
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
 
@@ -37,7 +39,7 @@ def compare(context: Context, result: Analysis, workload: Path) -> Truth | None:
     if not path.is_file():
         return None
     try:
-        truth = json.loads(path.read_text(encoding="utf-8"))
+        truth = json.loads(door.read_text(path, door.DOCUMENT))
     except (OSError, ValueError) as error:
         raise CaptureError(f"{path} cannot be read ({error}); run the model again or remove it.") from None
     origin = int((context.capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
@@ -99,7 +101,7 @@ def _phase(phase: PhaseResult, truth: Played) -> TruthPhase:
 def _truth_frame(path: Path, origin_ps: int) -> pl.LazyFrame:
     names = [name.removesuffix("_tick") + "_ps" for name in INSTANTS]
     types = {"qid": pl.UInt8, "cid": pl.UInt16, "opcode": pl.UInt8, **dict.fromkeys(names, pl.Int64)}
-    return pl.scan_csv(path, glob=False, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
+    return pl.scan_csv(door.check(path, door.LOG), glob=False, schema_overrides=types).with_columns(pl.col(names) + origin_ps)
 
 
 def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:

@@ -11,13 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..capture import Capture
 from ..capture.marking import BY_FEATURE
 from ..drive import Device, Tools, inspect, marking, restore_left_over
 from ..drive.bench import run_session
-from ..drive.device import refuse_in_use, refuse_wrong_serial
+from ..drive.device import refuse_wrong_serial
 from ..drive.host import about_host
 from ..drive.identity import declared, identify
+from ..drive.inuse import refuse_in_use
 from ..drive.link import read_link
 from ..drive.phase import Phase, to_json
 from ..drive.rehearsal import Rehearsal
@@ -237,7 +239,7 @@ def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -
     """UsageError for a job file whose jobs do not all name the drive: fio would write files on this computer instead."""
     for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
         path = suite.folder / name
-        of_a_suite(path.read_text(encoding="utf-8"), str(path))
+        of_a_suite(door.read_text(path, door.SETTINGS), str(path))
 
 
 def set_sampling(rig: Rig, setup: Setup, session: Session) -> None:

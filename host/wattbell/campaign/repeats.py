@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from .. import durable
+from .. import door, durable
 from ..errors import SimError, UsageError
 from ..results.sides import REPEATS
 from ..suites.results import RESULTS
@@ -54,7 +54,7 @@ def in_the_way_of_repeats(order: Order, times: int) -> None:
 
 def _names(listed: Path) -> list[str]:
     try:
-        return [str(name) for name in json.loads(listed.read_text(encoding="utf-8"))["runs"]]
+        return [str(name) for name in json.loads(door.read_text(listed, door.SETTINGS))["runs"]]
     except (OSError, ValueError, LookupError, TypeError):
         raise UsageError(f"{listed} is damaged: start anew in another --out.") from None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from .. import door
 from ..errors import CommandEnded, UsageError
 from ..suites.jobs import named, of_a_suite
 from ..suites.outlook import writes_data
@@ -87,7 +88,7 @@ def _made(file: Path, steps: Sequence[Step], files: dict[str, str], drive: str |
 def _job(path: Path, drive: str | None) -> str:
     """A job file that fio may run on the drive, and on nothing else."""
     try:
-        text = named(path.read_text(encoding="utf-8"), drive)
+        text = named(door.read_text(path, door.SETTINGS), drive)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from .. import door
 from ..durable import Syncer, flush
 from ..errors import CaptureError
 from ..jsondata import JsonObject
@@ -81,7 +82,7 @@ class ArrowJournal:
 def about(path: Path) -> dict[str, str]:
     """What a journal says of all of it. CaptureError where it is damaged from the beginning, or not there."""
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.RECORDING) as file:
             return _texts(pa.ipc.open_stream(file).schema.metadata)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         raise CaptureError(
@@ -92,7 +93,7 @@ def about(path: Path) -> dict[str, str]:
 def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, JsonObject]]:
     """The records of a journal up to where it was cut or damaged, also while it is written. CaptureError when there is none."""
     try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below
+        file = door.open_file(path, door.RECORDING)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}): nothing can be rebuilt.") from None
     with file:
@@ -116,7 +117,7 @@ def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Jso
 def held(path: Path) -> Iterator[None]:
     """Nobody else rebuilds from a journal in this block. CaptureError where its recorder is alive, or there is none."""
     try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below
+        file = door.open_file(path, door.RECORDING)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}): nothing can be rebuilt.") from None
     with file:

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from .. import door
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from . import hashes, meta, schema
@@ -197,7 +197,7 @@ def _readable(directory: Path, name: str, description: meta.Meta | None) -> File
     detail = _OLDER if description is not None and "files" not in description else "not among the hashes in meta.json"
     try:
         if name.endswith(".parquet"):
-            with pq.ParquetFile(directory / name) as file:
+            with door.parquet_file(directory / name) as file:
                 for _ in file.iter_batches(1 << 18):
                     pass
         elif name == RAIL and description is not None:

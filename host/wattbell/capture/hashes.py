@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
 
+from .. import door
 from ..errors import CaptureError
 from . import schema
 from .journal import NAME as JOURNAL
@@ -54,7 +55,7 @@ def sums(directory: Path, leave_out: Collection[str] = (), progress: Callable[[i
 def of_file(path: Path, progress: Callable[[int], object] | None = None) -> Sum:
     """:data:`Sum` of a file. Raises OSError when it cannot be read."""
     digest, size = hashlib.sha256(), 0
-    with open(path, "rb", buffering=0) as file:
+    with door.open_file(path, door.RECORDING) as file:
         while piece := file.read(_PIECE):
             digest.update(piece)
             size += len(piece)
@@ -73,12 +74,17 @@ def size_of(directory: Path, name: str) -> int | None:
         return None
 
 
+def _not_there(path: Path) -> str:
+    """Why a file of a capture has no size."""
+    return "is no plain file of the capture" if os.path.lexists(path) else "is missing"
+
+
 def compare_sizes(directory: Path, files: Mapping[str, Sum]) -> None:
     """Look for damage that shows without reading the files. Raises CaptureError for a file that is missing or not of its sealed size."""
     for name, stated in files.items():
         size = size_of(directory, name)
         if size != stated["bytes"]:
-            found = "is missing" if size is None else f"has {size} bytes of {stated['bytes']}"
+            found = _not_there(directory / name) if size is None else f"has {size} bytes of {stated['bytes']}"
             raise CaptureError(f"{directory / name} is missing or damaged: it {found}. `wattbell check {directory}` tells what is whole.")
 
 

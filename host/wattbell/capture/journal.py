@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .. import door
 from ..durable import Syncer, flush
 from ..errors import CaptureError
 from .room import writing
@@ -69,7 +70,7 @@ class JournalReader:
     def __init__(self, directory: Path) -> None:
         path = directory / NAME
         try:
-            self._file = open(path, "rb")  # noqa: SIM115 - closed in close()
+            self._file = door.open_file(path, door.RECORDING)
         except FileNotFoundError:
             raise CaptureError(f"{directory} was not finished and its journal {NAME} is missing: nothing can be rebuilt.") from None
         try:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import door
 from ..errors import CaptureError
 
 I64 = npt.NDArray[np.int64]
@@ -217,7 +218,8 @@ class LiveReader:
     def __init__(self, directory: str | Path) -> None:
         path = Path(directory) / NAME
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with door.open_file(path, door.RECORDING, follow=False) as file:
+                self._fd = os.dup(file.fileno())
         except OSError:
             raise CaptureError(
                 f"{directory} has no live summary: it is not being recorded now, or its disk was too full for one."

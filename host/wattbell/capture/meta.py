@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .. import durable
+from .. import door, durable
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from ..nearest import did_you_mean_folder
@@ -27,6 +27,7 @@ Meta = JsonObject
 NAME = "meta.json"
 MOST_BYTES = 64 << 20
 """A meta.json has some kB; anything larger than this is not one and is not read."""
+_KIND = door.FileKind("the meta.json of a capture", MOST_BYTES)
 _ZEROS = b"0" * 64
 
 
@@ -134,11 +135,13 @@ def read(directory: Path) -> tuple[bytes, Meta]:
         hint = did_you_mean_folder(directory, NAME)
         raise CaptureError(f"{directory} is not a directory; give the capture directory that `wattbell record` wrote.{hint}")
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, _KIND) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise CaptureError(f"{path} is not the meta.json of a capture: it has more than {MOST_BYTES >> 20} MiB.")
         meta = msgspec.json.decode(data)
+    except door.FileRefused as error:
+        raise CaptureError(f"{path} is not the meta.json of a capture: {error.strerror}.") from None
     except FileNotFoundError:
         raise CaptureError(f"{directory} is not a capture: it has no {NAME}.") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from wattbell_spec.wire import EventType, MarkerSource
 
+from .. import door
 from .eventtext import event_text
 
 MOST_EVENTS = 10_000
@@ -46,7 +46,7 @@ def read_events(path: Path) -> tuple[list[tuple[int, int]], list[Event]]:
     have texts the first ones, one more than ``MOST_EVENTS`` at most."""
     markers: list[tuple[int, int]] = []
     events: list[Event] = []
-    with pq.ParquetFile(path) as file:
+    with door.parquet_file(path) as file:
         for batch in file.iter_batches(1 << 16, columns=["tick", "type", "arg8", "arg16", "arg32"]):
             kind, arg8 = batch["type"].to_numpy(), batch["arg8"].to_numpy()
             bounds = (kind == EventType.MARKER) & (arg8 == MarkerSource.IN_BAND)

@@ -86,7 +86,7 @@ class Place:
 def _lock_of(directory: Path) -> int | None:
     """Take the lock of a capture's journal; None when it has no journal. Raises CaptureError when its recorder is alive."""
     try:
-        descriptor = os.open(directory / journal.NAME, os.O_RDONLY)
+        descriptor = os.open(directory / journal.NAME, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

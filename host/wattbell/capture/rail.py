@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyjls
 
+from .. import door
 from ..errors import CaptureError
 from ..origin import Origin
 from . import jlsfaults
@@ -222,7 +222,7 @@ class RailReader:
         self.interval_ticks = interval_ticks
         self.interval_s = interval_ticks * tick_ps * 1e-12
         try:
-            self._jls = pyjls.Reader(str(directory / NAME))
+            self._jls = pyjls.Reader(str(door.check(directory / NAME, door.RECORDING)))
         except (RuntimeError, OSError, ValueError) as error:
             raise CaptureError(f"{directory / NAME} cannot be read ({error}).") from None
         self._closing = weakref.finalize(self, self._jls.close)  # nothing else does: pyjls would keep the file open, and its memory
@@ -373,7 +373,7 @@ def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) 
     ends: list[int] = []  # in the file; what lies between an end and the next start marks a gap
     shift = end = 0
     try:
-        with pq.ParquetFile(path) as file:
+        with door.parquet_file(path) as file:
             for batch in file.iter_batches(1 << 18, columns=["first_tick", "count", "sample_id"]):
                 columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
                 tick, count, place = (columns[name][columns["sample_id"] >= 0] for name in ("first_tick", "count", "sample_id"))

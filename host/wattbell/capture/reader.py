@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from .. import door
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from . import hashes, meta, schema
@@ -21,8 +21,8 @@ from .recover import recover
 DEFAULT_LBA_BYTES = 512
 
 
-_DAMAGED = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""Polars's errors for a file that is not Parquet, or is truncated."""
+_DAMAGED = (OSError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""Errors of the door, Arrow and Polars for a file that is not Parquet, or is truncated."""
 
 
 class Table(pl.LazyFrame):
@@ -65,6 +65,7 @@ class Capture:
         self.meta = description
         """``meta.json`` as a dict."""
         self._unverified = dict(description.get("files") or {}) if verify else {}
+        self._admitted: set[str] = set()
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -73,6 +74,9 @@ class Capture:
         path = self.path / f"{name}.parquet"
         self._verify(path.name)
         try:
+            if name not in self._admitted:
+                door.check_parquet(path)
+                self._admitted.add(name)
             frame: pl.LazyFrame = Table.scan(path)
             found = frame.collect_schema()
         except _DAMAGED as error:
@@ -140,7 +144,7 @@ class Capture:
         path = self.path / "commands.parquet"
         self._verify(path.name)
         try:
-            about = pq.read_metadata(path)
+            about = door.parquet_metadata(path)
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, error) from None
         bounds: list[tuple[int | None, int | None, int]] = []
@@ -148,7 +152,12 @@ class Capture:
             group = about.row_group(number)
             columns = (group.column(i) for i in range(group.num_columns))
             told = next((c.statistics for c in columns if c.path_in_schema == "cqe_tick"), None)
-            limits = (told.min, told.max) if told is not None and told.has_min_max else (None, None)
+            try:
+                limits = (told.min, told.max) if told is not None and told.has_min_max else (None, None)
+            except (ValueError, OverflowError) as error:
+                raise damaged(path, error) from None
+            if not all(limit is None or isinstance(limit, int) for limit in limits):
+                raise damaged(path, "its statistics are of another kind")
             bounds.append((*limits, group.num_rows))
         return bounds
 
@@ -170,7 +179,7 @@ class Capture:
             return None
         self._verify(path.name)
         try:
-            return pl.read_parquet(path)
+            return pl.read_parquet(door.check_parquet(path))
         except _DAMAGED as error:
             raise damaged(path, error) from None
 

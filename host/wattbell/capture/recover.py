@@ -26,7 +26,7 @@ from .logbook import Logbook
 from .marking import marking_of
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import journalled
-from .room import free_bytes
+from .room import free_bytes, writing
 from .source import RailSource
 from .writer import COMMAND_JOURNAL, CaptureWriter
 
@@ -49,8 +49,14 @@ def recover(directory: Path, progress: Progress | None = None) -> meta.Meta:
     """
     if being_recorded(directory):
         raise CaptureError(f"{directory} is still being recorded (or rebuilt); stop the recorder with Ctrl-C, or wait.")
-    if (directory / RAIL_JOURNAL).exists():
-        return _recover_rail(directory)
+    with writing(directory):
+        if (directory / RAIL_JOURNAL).exists():
+            return _recover_rail(directory)
+        return _recover_stream(directory, progress)
+
+
+def _recover_stream(directory: Path, progress: Progress | None) -> meta.Meta:
+    """A rig's capture, from the stream that its recorder had been given."""
     journal = JournalReader(directory)
     try:
         old = meta.load(directory)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .. import durable
+from .. import door, durable
 from ..errors import CaptureError
 from . import hashes, meta, schema
 from .check import Checkup, Progress, Remedy
@@ -116,7 +116,7 @@ def _add_gaps(directory: Path, rows: list[Row]) -> None:
     path = directory / "gaps.parquet"
     new = directory / "gaps.parquet.new"
     new.unlink(missing_ok=True)  # not through a link that somebody left there
-    pq.write_table(pa.concat_tables([pq.read_table(path), pa.Table.from_pylist(rows, schema=schema.GAPS)]), new)
+    pq.write_table(pa.concat_tables([door.parquet_table(path), pa.Table.from_pylist(rows, schema=schema.GAPS)]), new)
     durable.replace(new, path)
 
 
@@ -129,7 +129,7 @@ def _span(directory: Path, description: meta.Meta) -> tuple[int, int]:
     for name in hashes.names(directory):
         if not name.endswith(".parquet") or "/" in name:
             continue
-        with pq.ParquetFile(directory / name) as file:
+        with door.parquet_file(directory / name) as file:
             column = next((column for column in _TICKS if column in file.schema_arrow.names), None)
             for batch in file.iter_batches(1 << 18, columns=[column]) if column else ():
                 limits = pc.min_max(batch.column(0)).as_py()

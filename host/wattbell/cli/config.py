@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..errors import UsageError
 from ..nearest import did_you_mean
 from .options import Json
@@ -52,7 +53,7 @@ def load(tree: Callable[[], Any]) -> Settings:
     if os.environ.get(VARIABLE) == "" or COMPLETING in os.environ:
         return read
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.SETTINGS) as file:
             content = tomllib.load(file)
     except FileNotFoundError:
         if VARIABLE in os.environ:

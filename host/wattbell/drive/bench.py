@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..capture import CaptureWriter
 from ..capture.alignment import by_asking, by_tap
 from ..capture.identify import Drive
@@ -332,7 +333,7 @@ class _Account:
             folder.mkdir(exist_ok=True)
             for path in [*runner.files.glob("*.fio"), runner.files / "plan.toml", *runner.results.iterdir()]:
                 if path.is_file() and path.suffix in (".fio", ".json", ".toml"):
-                    (folder / path.name).write_bytes(path.read_bytes())
+                    (folder / path.name).write_bytes(door.read_bytes(path, door.DOCUMENT))
             (folder / "phases.json").write_text(json.dumps(to_json(runner.phases), indent=1) + "\n", encoding="utf-8")
         writer.meta["workload"] = self.workload
         writer.meta["conditions"].update(self.around)

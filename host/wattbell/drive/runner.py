@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from .. import door
 from ..capture.marking import BY_FEATURE, Marking
 from ..clock import host_ns
 from ..clocks.markers import SentMarker
@@ -246,7 +247,7 @@ class Runner:
         """The jobs of a file that run together: a job with ``stonewall`` waits for those before it."""
         path = self.files / name
         try:
-            jobs = of_a_suite(path.read_text(encoding="utf-8"), str(path))  # what fio gets is what is checked
+            jobs = of_a_suite(door.read_text(path, door.SETTINGS), str(path))  # what fio gets is what is checked
         except (OSError, UnicodeDecodeError) as error:
             raise DriveError(f"{path} cannot be read ({error}).") from None
         out: list[list[Section]] = []

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from wattbell_spec.nvme import feature
 
-from .. import durable
+from .. import door, durable
 from ..errors import DriveError
 from .device import Device
 from .host import POLICIES, policies
@@ -369,7 +369,7 @@ def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = P
     if not journal.is_file():
         return False
     try:
-        content = msgspec.json.decode(journal.read_bytes(), type=_Journal)
+        content = msgspec.json.decode(door.read_bytes(journal, door.SETTINGS), type=_Journal)
     except OSError as error:
         raise DriveError(f"{journal} cannot be read ({error.strerror}).") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .. import door
 from ..errors import CaptureError, UsageError
 from ..nearest import did_you_mean
 from . import jls, joulescope, joulescopewaveform, otii, plain, powersensor3, ppk2, ppk2session, quarch, sigrok
@@ -65,7 +66,7 @@ def _is_old_ppk(raw: bytes) -> bool:
 def _zip_words(path: Path) -> str:
     """What a ZIP is that is no recording here, and what to do."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with door.archive(path) as archive:
             inside = set(archive.namelist())
     except (zipfile.BadZipFile, OSError):
         return "is a ZIP, and cut or damaged; copy it again."

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyjls
 
+from .. import door
 from ..capture import jlsfaults  # noqa: F401 - keeps the library's messages off the terminal
 from ..capture.rail import SOURCE_MODELS, SOURCE_VENDOR
 from ..errors import CaptureError
@@ -45,7 +46,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     (path,) = paths
     _refuse_unfinished(path)
     try:
-        with pyjls.Reader(str(path)) as reader:
+        with pyjls.Reader(str(door.check(path, door.RECORDING))) as reader:
             sources = {key: source for key, source in reader.sources.items() if key}
             signals = [s for s in reader.signals.values() if s.source_id in sources and s.name.lower() in _ROLES and s.length]
             utc = {s.signal_id: _time_map(reader, s.signal_id) for s in signals}
@@ -88,7 +89,7 @@ def _without_odd_power(signals: Mapping[str, Any]) -> tuple[dict[str, Any], list
 def _refuse_unfinished(path: Path) -> None:
     try:
         size = path.stat().st_size
-        with open(path, "rb") as file:
+        with door.open_file(path, door.RECORDING) as file:
             begin = file.read(24)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
@@ -132,7 +133,7 @@ def _waveform(
 
     def read() -> Iterator[Piece]:
         try:
-            with pyjls.Reader(str(path)) as reader:
+            with pyjls.Reader(str(door.check(path, door.RECORDING))) as reader:
                 for first in range(0, span, _PIECE):
                     count = min(_PIECE, span - first)
                     got = {

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from .. import door
 from ..errors import CaptureError
 from .ranges import NO_NUMBER, without_sentinels
 from .times import TextTimes
@@ -55,7 +56,7 @@ def read_head(path: Path) -> Head:
     try:
         if path.is_dir():
             raise CaptureError(f"{path} is a directory; give the file that the instrument's program exported.")
-        with open(path, "rb") as file:
+        with door.open_file(path, door.RECORDING) as file:
             raw = file.read(_HEAD)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
@@ -162,7 +163,7 @@ class Table:
         decoder: codecs.IncrementalDecoder | None = None
         first = True
         try:
-            file = open(self.path, "rb")  # noqa: SIM115 - closed below, in the generator's own end
+            file = door.open_file(self.path, door.LOG)
         except OSError as error:
             raise CaptureError(f"{self.path} cannot be read ({error.strerror}).") from None
         with file:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .. import door
 from ..errors import CaptureError
 from .text import Head
 
@@ -22,7 +23,7 @@ def inside(head: Head) -> frozenset[str] | None:
     if not head.raw.startswith(_BEGIN):
         return frozenset()
     try:
-        with zipfile.ZipFile(head.path) as archive:
+        with door.archive(head.path) as archive:
             return frozenset(archive.namelist())
     except _BROKEN:
         return None
@@ -32,7 +33,7 @@ def inside(head: Head) -> frozenset[str] | None:
 def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     """A ZIP and its entries by name. CaptureError where it cannot be read, also when that shows later, within the block."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with door.archive(path) as archive:
             yield archive, {entry.filename: entry for entry in archive.infolist()}
     except _BROKEN as error:
         raise CaptureError(f"{path} cannot be read ({error}); it seems to be cut or damaged.") from None

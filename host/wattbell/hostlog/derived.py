@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from wattbell.capture import Capture, open_capture, schema
 from wattbell.capture import meta as metafile
@@ -23,6 +22,7 @@ from wattbell.clocks.map import ClockMap
 from wattbell.clocks.pairing import UNKNOWN, CommandLog, pair
 from wattbell.clocks.ticks import ns_of
 
+from .. import door
 from ..errors import CaptureError, ClockError
 
 _LOG = "host_commands.parquet"
@@ -42,7 +42,7 @@ def paired(capture: Capture) -> ClockMap:
     file = capture.path / _LOG
     if not file.is_file():
         raise CaptureError(f"{capture.path} has no log of the host's beside its tap's: record it with --commands trace.")
-    return pair(_log(pq.read_table(file, columns=_COMPARED), None), command_log(capture)).clock.inverse()
+    return pair(_log(door.parquet_table(file, columns=_COMPARED), None), command_log(capture)).clock.inverse()
 
 
 def better_clock(folder: Path) -> None:
@@ -67,7 +67,7 @@ def without_tap(source: Path, out: Path) -> ClockMap:
     there is no log of the host's, ClockError where the two have too little in common."""
     capture = open_capture(source)
     clock = paired(capture)
-    table = pq.read_table(source / _LOG)
+    table = door.parquet_table(source / _LOG)
     log = HostCommands(table, marking_of(capture.meta).found(table), [], SeenBy(int(table["source"][0].as_py())))
     placed = log.onto(clock, capture.tick_ps)
     shutil.copytree(source, out, ignore=shutil.ignore_patterns("commands.parquet", "events.parquet", "tlps.parquet", _LOG))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wattbell.capture.hostcommands import HostCommands
 
+from .. import door
 from ..errors import CaptureError
 from . import blkparse, fiolog, iolog, tracetext
 from .lines import numbered, shown
@@ -58,7 +59,7 @@ def read_log(path: Path, lba_bytes: int = 512) -> HostCommands:
 def _text(path: Path) -> Path:
     """CaptureError for a file that is known, but binary."""
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.LOG) as file:
             head = file.read(16)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,7 @@ from wattbell_spec.nvme import io
 from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 
+from .. import door
 from ..errors import CaptureError, UsageError
 
 NAME = "wattbell-drive"
@@ -58,7 +60,7 @@ def read_iolog(path: Path) -> pl.DataFrame:
     UsageError with file and line when a line makes no sense, as a file with no I/O in it.
     """
     try:
-        with path.open(encoding="utf-8", errors="replace") as stream:
+        with TextIOWrapper(door.open_file(path, door.LOG), encoding="utf-8", errors="replace") as stream:
             return parse_iolog(stream, str(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from .. import door
 from ..errors import CaptureError
 
 _LONGEST = 1 << 16
@@ -16,7 +17,7 @@ def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
     CaptureError where the file cannot be read, is UTF-16, or, unless ``damaged``, is no UTF-8 text, with the line."""
     number = 0
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.LOG) as file:
             while raw := file.readline(_LONGEST):
                 number += 1
                 if number == 1 and (raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0"):

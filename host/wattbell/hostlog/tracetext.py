@@ -20,6 +20,7 @@ from wattbell_spec.wire import Kind
 from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.wire.decode import Gap
 
+from .. import door
 from ..errors import CaptureError, UsageError
 from .block import COMPLETE as COMPLETED
 from .block import ISSUE, SECTOR, Request, RequestPairing
@@ -235,7 +236,7 @@ def read_trace_text(path: Path, wanted: Wanted | None = None, lba_bytes: int = S
 
 def _ends_with_a_line(path: Path) -> bool:
     """Whether a file that is not empty ends with the end of a line."""
-    with open(path, "rb") as file:
+    with door.open_file(path, door.LOG) as file:
         file.seek(-1, os.SEEK_END)
         return file.read() == b"\n"
 

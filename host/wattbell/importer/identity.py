@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from .. import door
 from ..capture.identify import (
     IDENTIFY_BYTES,
     Drive,
@@ -75,7 +76,7 @@ def read_identity(paths: Sequence[Path]) -> Drive:
 def _read(path: Path, nsid: int) -> _Found:
     """Identify Controller, or Identify Namespace as that of number ``nsid``."""
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.SETTINGS) as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..errors import CaptureError
 
 _OBJECT = re.compile(r'\{(?=\s*["}])')
@@ -37,7 +38,7 @@ class FioDocuments:
 def documents(path: Path) -> FioDocuments:
     """The JSON documents of fio in a file. CaptureError where there is none, with what the file is instead and what to do."""
     try:
-        raw = path.read_bytes()
+        raw = door.read_bytes(path, door.DOCUMENT)
     except OSError as error:
         raise CaptureError(f"{path} cannot be read ({error.strerror}).") from None
     # "%f" of C writes nan and inf, which are no JSON; a figure that is used cannot be null

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .. import temporary
+from .. import door, temporary
 from ..capture.source import RailSource, Samples
 from ..errors import CaptureError, RigError, UsageError
 from ..formats import FORMATS, open_files
@@ -153,7 +153,7 @@ class File:
 
     def _whole_lines(self) -> bytes:
         try:
-            with open(self._path, "rb") as file:
+            with door.open_file(self._path, door.LOG) as file:
                 data = file.read(_BEGINNING)
         except OSError as error:
             raise CaptureError(f"{self._path} cannot be read ({error.strerror}).") from None

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import door
 from ..analysis.loss import lost_counts
 from ..analysis.names import size_text
 from ..jsondata import Json, JsonObject
@@ -188,7 +189,7 @@ def _hash_jobs(folder: Path | None) -> str:
     for path in sorted(folder.iterdir()):
         job = path.suffix in (".fio", ".iolog") or path.name.endswith("plan.toml")
         if job and path.is_file() and path.resolve().parent == folder.resolve():
-            total.update(path.name.encode() + b"\0" + path.read_bytes())
+            total.update(path.name.encode() + b"\0" + door.read_bytes(path, door.TRACE))
     return total.hexdigest()
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from .. import door
 from ..errors import ResultsError
 from ..nearest import did_you_mean_folder
 from .document import decode
@@ -31,7 +32,7 @@ def _series_reader(folder: Path) -> Callable[[str], bytes | None]:
         try:
             if path.exists() and not path.is_file():
                 raise ResultsError(f"{path} is not a file; run that test again.")
-            return path.read_bytes()
+            return door.read_bytes(path, door.SERIES)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -46,7 +47,7 @@ def read_run(path: Path) -> Run:
     try:
         if file.exists() and not file.is_file():
             raise ResultsError(f"{file} is not a file; give a directory that `wattbell run SUITE` wrote.")
-        text = file.read_bytes()
+        text = door.read_bytes(file, door.DOCUMENT)
     except FileNotFoundError:
         raise ResultsError(f"{path} has no {RESULTS}; give a directory that `wattbell run SUITE` wrote.") from None
     except OSError as error:
@@ -66,7 +67,7 @@ def resolve(reference: str, open_store: Callable[[], Store]) -> Run:
     ``open_store`` is called only where the reference is no path. Raises ResultsError when it is none of the three.
     """
     path = Path(reference)
-    if path.is_file() or (path / RESULTS).is_file():
+    if path.is_file() or (path / RESULTS).exists():
         return read_run(path)
     if (path / "meta.json").is_file():
         return run_from_capture(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
+
+from .. import door
 
 JOB_PATTERNS = ("*.fio", "*.iolog", "manifest.toml", "plan.toml", "plan-*.toml")
 
@@ -15,7 +17,8 @@ def job_hashes(folder: Path) -> dict[str, str]:
     for pattern in JOB_PATTERNS:
         for path in sorted(folder.rglob(pattern)):
             if path.is_file() and path.resolve().is_relative_to(inside):
-                found[path.relative_to(folder).as_posix()] = sha256(path.read_bytes()).hexdigest()
+                with door.open_file(path, door.LOG) as file:
+                    found[path.relative_to(folder).as_posix()] = file_digest(file, "sha256").hexdigest()
     return found
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .. import door
 from .limits import LARGEST
 
 _MOST_ROWS = 50_000_000
@@ -24,6 +25,7 @@ def read_series(data: bytes) -> pl.DataFrame:
         file = pq.ParquetFile(io.BytesIO(data))
         if file.metadata.num_rows > _MOST_ROWS:
             raise ValueError(f"{file.metadata.num_rows} rows")
+        door.judge_parquet(file.metadata, len(data), "the series")
         table = file.read()
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise ValueError((str(error).splitlines() or ["no Parquet file"])[0]) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import door
 from ..errors import ResultsError
 from ..origin import Origin
 from .model import Run
@@ -110,7 +111,7 @@ def repeated_in(folder: Path) -> list[Path]:
     if not file.is_file():
         return []
     try:
-        listed = json.loads(file.read_text(encoding="utf-8"))["runs"]
+        listed = json.loads(door.read_text(file, door.SETTINGS))["runs"]
         names = [str(name) for name in listed]
     except (OSError, ValueError, LookupError, TypeError):
         raise ResultsError(f"{file} is damaged; name the folders of its runs one by one.") from None

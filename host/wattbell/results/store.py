@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from .. import door
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from ..origin import Origin, origin_of
@@ -24,6 +26,8 @@ from .model import Run, parse
 from .schema import FROM_1, TABLES, VERSION
 
 _ID_DIGITS = 12
+_PATIENCE_S = 60.0
+"""How long SQLite waits for another program to finish what it writes; that is one run."""
 
 
 def default_path() -> Path:
@@ -71,39 +75,66 @@ class Store:
             text = f"There is no results store {path}; `wattbell results import DIR` makes it, --store names another."
             raise ResultsError(text)
         try:
+            if path.exists():
+                door.check(path, door.STORE)
+        except (door.FileRefused, IsADirectoryError) as error:
+            raise ResultsError(f"{path} is not a results store ({error.strerror}); give another with --store.") from None
+        except OSError as error:
+            raise ResultsError(f"The results store {path} cannot be opened ({error.strerror}); use --store.") from None
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, timeout=10.0)
+            # transactions are begun and ended here: Python's own would begin some too late to exclude other programs
+            self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+        except OSError as error:
+            raise ResultsError(f"The results store {path} cannot be made or opened ({error.strerror}); use --store.") from None
+        except sqlite3.Error as error:
+            raise ResultsError(_told(path, error)) from None
+        try:
             self._db.execute("PRAGMA foreign_keys = ON")
             self._db.execute("PRAGMA trusted_schema = OFF")
             self._prepare()
-        except OSError as error:
-            raise ResultsError(f"The results store {path} cannot be made ({error.strerror}); use --store.") from None
-        except sqlite3.DatabaseError as error:
-            raise ResultsError(f"{path} is not a results store ({error}); give another with --store.") from None
+        except sqlite3.Error as error:
+            self._db.close()
+            raise ResultsError(_told(path, error)) from None
+        except ResultsError:
+            self._db.close()
+            raise
 
     def _prepare(self) -> None:
-        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if version == VERSION:
+        """Make the tables, or bring them up to date. Of several programs that begin at once one does it, and the others find it done."""
+        if self._version() == VERSION:
             return
+        # foreign keys can only be turned off outside a transaction
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        with self._exclusive() as db:
+            version = self._version()
+            if version == 1:
+                for statement in _statements(FROM_1):
+                    db.execute(statement)
+            elif version != VERSION:
+                if db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                    raise ResultsError(f"{self.path} is a database of something else; give another with --store.")
+                for statement in _statements(TABLES):
+                    db.execute(statement)
+        self._db.execute("PRAGMA foreign_keys = ON")
+
+    def _version(self) -> int:
+        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise ResultsError(f"{self.path} was written by a newer Wattbell (version {version}); update this one.")
-        if version == 1:
-            self._upgrade()
-            return
-        if self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise ResultsError(f"{self.path} is a database of something else; give another with --store.")
-        self._db.executescript(f"BEGIN;{TABLES}COMMIT;")
+        return version
 
-    def _upgrade(self) -> None:
-        """From version 1, which called a run real where its document does not say: SQLite can only make a table anew without NOT NULL."""
+    @contextmanager
+    def _exclusive(self) -> Iterator[sqlite3.Connection]:
+        """No other program writes meanwhile, and all that the block writes is there afterwards or none of it. Raises sqlite3.Error."""
+        self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._db.execute("PRAGMA foreign_keys = OFF")
-            self._db.executescript(f"BEGIN IMMEDIATE;{FROM_1}COMMIT;")
-        except sqlite3.OperationalError as error:
-            self._db.rollback()
-            text = f"{self.path} is of an older Wattbell and cannot be brought up to date ({error}); make it writable, or copy it."
-            raise ResultsError(text) from None
-        self._db.execute("PRAGMA foreign_keys = ON")
+            yield self._db
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # SQLite has ended it already after some errors
+                self._db.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -118,16 +149,26 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
-            with self._db:
-                yield self._db
-        except sqlite3.DatabaseError as error:
-            raise ResultsError(f"The results store {self.path} could not be written ({error}); nothing was changed.") from None
+            with self._exclusive() as db:
+                yield db
+        except sqlite3.Error as error:
+            raise ResultsError(f"{_told(self.path, error)} Nothing was changed.") from None
+
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of an answer. Raises ResultsError: damage may show only at a later row."""
+        try:
+            return self._db.execute(query, values).fetchall()
+        except (sqlite3.Error, OverflowError) as error:
+            raise ResultsError(_told(self.path, error)) from None
+
+    def _row(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        """The first row of an answer; None where there is none. Raises ResultsError."""
+        return next(iter(self._rows(query, values)), None)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def add(self, run: Run) -> str:
         """Keep a run; returns its id. Raises ResultsError when it is in the store already, also with other figures."""
-        self._refuse_known(run)
         run_id = run.content_hash[:_ID_DIGITS]
         folder = Path(run.source)
         folder = folder if folder.is_dir() else folder.parent
@@ -158,6 +199,7 @@ class Store:
         stated = document.get("jobs")
         jobs = dict(stated) if isinstance(stated, Mapping) else provenance.job_hashes(folder)
         with self._transaction() as db:
+            self._refuse_known(run)
             names = ", ".join(row)
             db.execute(f"INSERT INTO runs ({names}) VALUES ({', '.join(':' + name for name in row)})", row)
             db.executemany("INSERT INTO versions VALUES (?, ?, ?)", [(run_id, k, v) for k, v in run.versions.items()])
@@ -191,7 +233,7 @@ class Store:
 
     def known(self, run: Run) -> str | None:
         """The id of a run with exactly these results; None where there is none."""
-        same = self._db.execute("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,)).fetchone()
+        same = self._row("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,))
         return None if same is None else str(same[0])
 
     def _refuse_known(self, run: Run) -> None:
@@ -202,11 +244,11 @@ class Store:
         if not started:
             return
         key = (run.suite, run.suite_hash, run.scale, run.condition, started, run.drive_name, run.drive.get("serial"))
-        other = self._db.execute(
+        other = self._row(
             "SELECT id FROM runs WHERE suite = ? AND suite_hash = ? AND scale = ? AND condition = ? AND started_utc = ?"
             " AND model = ? AND serial IS ?",
             key,
-        ).fetchone()
+        )
         if other:
             text = f"This run ({run.suite} on {run.title}, started {started}) is in the store already, as {other[0]},"
             text += f" with other figures. To keep these instead: `wattbell results delete {other[0]}`, then import again."
@@ -223,9 +265,7 @@ class Store:
 
     def find(self, reference: str) -> str:
         """The id that begins with ``reference``. Raises ResultsError when none or several do."""
-        rows = self._db.execute(
-            "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY id", (len(reference), reference.lower())
-        ).fetchall()
+        rows = self._rows("SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY id", (len(reference), reference.lower()))
         if not reference or not rows:
             text = f"{reference or 'An empty text'} is neither a directory nor a run in {self.path}"
             raise ResultsError(f"{text}; `wattbell results list` shows the runs there.")
@@ -236,51 +276,76 @@ class Store:
     def get(self, reference: str) -> Run:
         """The run whose id begins with ``reference``. Raises ResultsError when none or several do."""
         run_id = self.find(reference)
-        document, source = self._db.execute("SELECT document, source FROM runs WHERE id = ?", (run_id,)).fetchone()
-        return self._run(run_id, document, source)
+        row = self._row("SELECT document, source FROM runs WHERE id = ?", (run_id,))
+        if row is None:
+            raise ResultsError(f"Run {run_id} was deleted from {self.path} by another program.")
+        return self._run(run_id, *row)
 
     def _run(self, run_id: str, document: str, source: str) -> Run:
         def series(name: str) -> bytes | None:
-            row = self._db.execute("SELECT parquet FROM series WHERE run = ? AND name = ?", (run_id, name)).fetchone()
+            row = self._row("SELECT parquet FROM series WHERE run = ? AND name = ?", (run_id, name))
             return None if row is None else bytes(row[0])
 
         return parse(decode(document, f"run {run_id} of {self.path}"), f"run {run_id} of {self.path}", series, run_id, source)
 
     def runs(self) -> list[Run]:
         """Every run, oldest first."""
-        rows = self._db.execute("SELECT id, document, source FROM runs ORDER BY started_utc, rowid").fetchall()
-        return [self._run(*row) for row in rows]
+        rows = self._rows("SELECT id, document, source FROM runs ORDER BY started_utc, rowid")
+        return [self._run(str(row[0]), row[1], row[2]) for row in rows]
 
     def entries(self) -> list[Entry]:
         """The list of runs, oldest first."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT id, suite, suite_hash, scale, condition, virtual, coalesce(started_utc, ''), model,"
             " coalesce(serial, ''), coalesce(profile, ''), imported_utc,"
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
             " FROM runs ORDER BY started_utc, rowid"
-        ).fetchall()
+        )
         return [Entry(row[0], row[1], row[2], row[3], row[4], _as_bool(row[5]), *row[6:12]) for row in rows]
 
     def provenance(self, run_id: str) -> JsonObject:
         """Everything a run rests on, as JSON-able data."""
-        cursor = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,))
-        names = [column[0] for column in cursor.description]
-        row = dict(zip(names, cursor.fetchone(), strict=True))
+        found = self._row("SELECT * FROM runs WHERE id = ?", (run_id,))
+        if found is None:
+            raise ResultsError(f"There is no run {run_id} in {self.path}; `wattbell results list` shows the runs there.")
+        names = [column[1] for column in self._rows("PRAGMA table_info(runs)")]
+        row = dict(zip(names, found, strict=True))
         del row["document"]
         row["virtual"] = _as_bool(row["virtual"])
         row["uncertainty"] = json.loads(row["uncertainty"]) if row["uncertainty"] else None
 
         def pairs(query: str) -> dict[str, str]:
-            return dict(self._db.execute(query, (run_id,)).fetchall())
+            return dict(self._rows(query, (run_id,)))
 
         row["versions"] = pairs("SELECT part, version FROM versions WHERE run = ?")
         row["jobs"] = pairs("SELECT file, sha256 FROM jobs WHERE run = ? ORDER BY file")
         conditions = pairs("SELECT name, value FROM conditions WHERE run = ?")
         row["conditions"] = {name: json.loads(value) for name, value in conditions.items()}
-        lost = self._db.execute("SELECT test, kind, count FROM lost WHERE run = ?", (run_id,)).fetchall()
+        lost = self._rows("SELECT test, kind, count FROM lost WHERE run = ?", (run_id,))
         row["lost"] = [{"test": test, "kind": kind, "count": n} for test, kind, n in lost]
         return row
 
 
 def _as_bool(value: int | None) -> bool | None:
     return None if value is None else bool(value)
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script. ``executescript`` of Python would end the transaction before it."""
+    return [statement for statement in script.split(";") if statement.strip()]
+
+
+def _told(path: Path, error: BaseException) -> str:
+    """What an error of SQLite means, and what to do."""
+    kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"Another program keeps the results store {path} locked ({error}); wait for it, or use --store."
+    if kind == sqlite3.SQLITE_FULL:
+        return f"The results store {path} could not be written: its disk is full ({error}); free some room, or use --store."
+    if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return f"The results store {path} or its folder cannot be written ({error}); make them writable, or use --store."
+    if kind == sqlite3.SQLITE_IOERR:
+        return f"The disk of the results store {path} fails ({error}); copy what can still be read, and use --store."
+    if kind == sqlite3.SQLITE_CORRUPT:
+        return f"{path} is cut or damaged ({error}); put it back from a copy, or import the runs into another with --store."
+    return f"{path} is not a results store ({error}); give another with --store."

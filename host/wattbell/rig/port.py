@@ -11,6 +11,7 @@ from pathlib import Path
 
 import serial
 
+from .. import door
 from ..errors import RigError, UsageError
 from . import discovery
 from .delay import front_end_delay
@@ -102,7 +103,7 @@ class Rig:
     def attach(self, path: Path) -> None:
         """Send the SCPI lines of a late-attach file; empty lines and those that begin with # are left out."""
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = door.read_text(path, door.SETTINGS).splitlines()
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
         for line in lines:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from .. import door
 from ..errors import UsageError
 from ..measure.figure import Known
 from ..results import Run
@@ -54,7 +55,7 @@ class Profiles:
     def _profile(self, name: str) -> Mapping[str, Any]:
         if name not in self._known:
             try:
-                self._known[name] = tomllib.loads((self._folder / f"{name}.toml").read_text(encoding="utf-8"))
+                self._known[name] = tomllib.loads(door.read_text(self._folder / f"{name}.toml", door.SETTINGS))
             except (OSError, tomllib.TOMLDecodeError):
                 self._known[name] = {}
         return self._known[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import door
 from ..errors import UsageError
 from ..suites.jobs import Section, sections
 from ..suites.manifest import load_suite
@@ -25,7 +26,7 @@ def asked(method: Mapping[str, Any]) -> Any:
         for key in str(method["manifest"]).split("."):
             value = getattr(value, key, None)
         return list(value) if isinstance(value, tuple) else value
-    jobs = sections((suite.folder / test.jobs).read_text(encoding="utf-8"))
+    jobs = sections(door.read_text(suite.folder / test.jobs, door.SETTINGS))
     if "option" in method:
         found = {job.options.get(str(method["option"])) for job in jobs}
         return found.pop() if len(found) == 1 else sorted(map(str, found))

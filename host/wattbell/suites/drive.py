@@ -11,6 +11,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from .. import door
 from ..analysis.apst import Table, descent, linux_table
 from ..errors import UsageError
 
@@ -86,7 +87,7 @@ class _Profile(msgspec.Struct):
 def from_profile(path: Path) -> Drive:
     """The drive of a profile of the SSD model. UsageError when the file is no profile."""
     try:
-        content = path.read_bytes()
+        content = door.read_bytes(path, door.SETTINGS)
         profile = msgspec.convert(tomllib.loads(content.decode("utf-8")), _Profile)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None

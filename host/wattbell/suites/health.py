@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from .. import door
 from ..jsondata import JsonObject
 
 FILE = "health.json"
@@ -54,7 +55,7 @@ class Record(msgspec.Struct, frozen=True):
 def load(workload: Path) -> Record | None:
     """The readings of a capture; None where nobody wrote any (a virtual drive, an older capture), or they cannot be read."""
     try:
-        return msgspec.json.decode((workload / FILE).read_bytes(), type=Record)
+        return msgspec.json.decode(door.read_bytes(workload / FILE, door.DOCUMENT), type=Record)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

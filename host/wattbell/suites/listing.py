@@ -5,9 +5,11 @@ Completion and suggestions ask here. :mod:`.manifest` reads a suite in full.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
+from .. import door
 from ..jsondata import JsonObject
 
 DATA = Path(__file__).parent / "data"
@@ -23,7 +25,7 @@ def suite_names() -> list[str]:
 def suite_folder(name: str | Path) -> Path:
     """Folder of a suite that is given by its name or by its folder; it need not exist."""
     folder = Path(name)
-    return folder if (folder / MANIFEST).is_file() else DATA / str(name)
+    return folder if os.path.lexists(folder / MANIFEST) else DATA / str(name)
 
 
 def title(name: str | Path) -> str:
@@ -42,6 +44,6 @@ def test_names(name: str | Path) -> dict[str, str]:
 
 def _manifest(name: str | Path) -> JsonObject:
     try:
-        return tomllib.loads((suite_folder(name) / MANIFEST).read_text(encoding="utf-8"))
+        return tomllib.loads(door.read_text(suite_folder(name) / MANIFEST, door.SETTINGS))
     except (OSError, ValueError, RecursionError):
         return {}

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from .. import door
 from ..errors import UsageError
 from ..jsondata import JsonObject
 from ..nearest import did_you_mean
@@ -37,9 +38,11 @@ def load_suite(name: str | Path) -> Suite:
     try:
         folder = suite_folder(name)
         path = folder / MANIFEST
-        content = path.read_text(encoding="utf-8")
+        content = door.read_text(path, door.SETTINGS)
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not TOML ({error}).") from None
+    except door.FileRefused as error:
+        raise UsageError(f"{error.filename} cannot be read ({error.strerror}).") from None
     except (OSError, ValueError):
         known = suite_names()
         raise UsageError(f"There is no suite {name}; known: {', '.join(known)}.{did_you_mean(str(name), known)}") from None
@@ -88,7 +91,7 @@ def _check_jobs(test: Test, folder: Path, name: str) -> None:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{name}: {test.jobs} is a link to {path.resolve()}, outside the suite's folder.")
     try:
-        jobs = sections(path.read_text(encoding="utf-8"), str(path))
+        jobs = sections(door.read_text(path, door.SETTINGS), str(path))
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a text file ({error}).") from None
     except OSError as error:
@@ -152,7 +155,7 @@ def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted([*folder.glob("*.fio"), folder / "manifest.toml"]):
         try:
-            content = path.read_bytes()
+            content = door.read_bytes(path, door.SETTINGS)
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
         digest.update(f"{path.name} {len(content)}\n".encode())

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from .. import door
 from ..errors import UsageError
 from .step import Step
 from .units import size_bytes
@@ -41,7 +42,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def read_plan(path: Path) -> Plan:
     """The plan in a file. UsageError, with file and step, when it makes no sense."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(door.read_text(path, door.SETTINGS))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:

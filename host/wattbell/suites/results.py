@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import durable
+from .. import door, durable
 from ..capture import Capture
 from ..errors import UsageError
 from ..jsondata import JsonObject
@@ -120,7 +120,7 @@ def read_results(path: Path) -> JsonObject:
     """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
     file = path / RESULTS if path.is_dir() else path
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(door.read_text(file, door.DOCUMENT))
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}).") from None
     except ValueError as error:

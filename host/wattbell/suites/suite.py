@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from .. import door
 from ..errors import UsageError
 from ..nearest import did_you_mean
 from .jobs import Section, sections
@@ -112,7 +113,7 @@ class Suite:
         """The test's job file. UsageError when it cannot be read."""
         path = self.folder / test.jobs
         try:
-            return path.read_text(encoding="utf-8")
+            return door.read_text(path, door.SETTINGS)
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: not a text file ({error}).") from None
         except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from .. import door
 from ..errors import SimError
 from ..jsondata import JsonObject
 
@@ -27,7 +28,7 @@ class _Header(msgspec.Struct):
 def read_header(path: Path) -> JsonObject:
     """The header's JSON. SimError when `path` is not a bus trace."""
     try:
-        with open(path, "rb") as file:
+        with door.open_file(path, door.RECORDING) as file:
             head = file.read(12)
             if len(head) < 12 or head[:4] != b"WBBT":
                 raise SimError(f"{path} is not a bus trace (it does not begin with WBBT).")

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import door
 from ..jsondata import JsonObject
 from . import programs, simulator
 from .fidelity import Fidelity
@@ -50,7 +51,7 @@ class ModelRun:
 def _voltage_range(profile: Path) -> list[str]:
     """The board for drives whose rail is above the M.2 board's range (U.2, cards: 12 V)."""
     try:
-        supply = tomllib.loads(profile.read_text(encoding="utf-8")).get("power", {}).get("supply_v", _M2_SUPPLY_V)
+        supply = tomllib.loads(door.read_text(profile, door.SETTINGS)).get("power", {}).get("supply_v", _M2_SUPPLY_V)
         volts = float(supply["value"] if isinstance(supply, dict) else supply)
     except (OSError, ValueError, TypeError, AttributeError, LookupError):
         return []  # the drive model reads it next and says what is wrong with it
@@ -121,7 +122,7 @@ def _workload(run: ModelRun, folder: Path) -> Workload:
     truth = folder / "truth.json"
     if truth.is_file():
         try:
-            notes = json_module.loads(truth.read_text(encoding="utf-8")).get("notes")
+            notes = json_module.loads(door.read_text(truth, door.DOCUMENT)).get("notes")
         except (ValueError, AttributeError):
             notes = None
         if notes:

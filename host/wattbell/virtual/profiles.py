@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from .. import door
 from ..errors import SimError, UsageError
 from ..jsondata import JsonObject
 from ..nearest import did_you_mean
@@ -14,8 +15,11 @@ from . import simulator
 def find_profile(name: str) -> Path:
     """File of a drive's profile, by name or path."""
     path = Path(name)
-    if path.suffix == ".toml" and path.is_file():
-        return path
+    if path.suffix == ".toml" and path.exists():
+        try:
+            return door.check(path, door.SETTINGS)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     path = simulator.profiles_dir() / f"{name}.toml"
     if not path.is_file():
         if not simulator.profile_files() and (why := simulator.without_simulator()):
@@ -31,7 +35,7 @@ def known_profiles() -> list[dict[str, str]]:
     found = []
     for path in simulator.profile_files():
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(door.read_text(path, door.SETTINGS))
         except (OSError, tomllib.TOMLDecodeError) as error:
             raise SimError(f"{path} is not a valid profile ({error}).") from None
         found.append({"profile": path.stem, "path": str(path), **_identity(content)})

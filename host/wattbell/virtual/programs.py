@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from .. import door
 from ..children import ending_with_us
 from ..errors import RigError, SimError
 from .simulator import find_program
@@ -113,7 +114,7 @@ def version(name: str) -> str:
     path = find_program(name)
     try:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(door.read_bytes(path, door.RECORDING)).hexdigest()
     except (OSError, subprocess.SubprocessError) as error:
         raise SimError(f"{path} does not run ({error}); build it anew with `make sim`.") from None
     return f"{told.removeprefix(name).strip() or 'unknown'} (sha256 {digest[:12]})"

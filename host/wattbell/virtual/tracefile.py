@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from .. import door
 from ..errors import UsageError
 from ..hostlog.iolog import write_iolog
 from ..suites.traces.blkparse import read_blkparse
@@ -21,7 +22,7 @@ def is_trace(path: Path) -> bool:
     UsageError when it cannot be read.
     """
     try:
-        with path.open("rb") as stream:
+        with door.open_file(path, door.LOG) as stream:
             return stream.read(12) == b"fio version " or path.suffix not in _JOBS
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
@@ -33,7 +34,7 @@ def replay_plan(trace: Path, folder: Path, voice: Voice) -> Path:
     UsageError when the file is no trace, or cannot be read.
     """
     try:
-        content = trace.read_bytes()
+        content = door.read_bytes(trace, door.TRACE)
         str(trace.resolve()).encode()
     except OSError as error:
         raise UsageError(f"{trace} cannot be read ({error.strerror}).") from None

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from .. import door
 from ..capture.metamodel import PhaseAbout
 from ..errors import UsageError
 from ..jsondata import JsonObject
@@ -46,7 +47,7 @@ def read_phases(path: Path | None) -> list[JsonObject] | None:
     if path is None:
         return None
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        found = msgspec.json.decode(door.read_bytes(path, door.DOCUMENT))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 from wattbell_spec.nvme import TRANSFER_OPCODES, admin
 from wattbell_spec.wire import CommandFlag
 
+from .. import door
 from ..capture import Capture
 from ..capture.reader import damaged
 from ..measure.table import SIZED_OPCODES
@@ -95,7 +95,7 @@ class CoreReader:
         self._frame = capture.commands  # says what is wrong with the file
         path = capture.path / "commands.parquet"
         try:
-            about = pq.read_metadata(path)
+            about = door.parquet_metadata(path)
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, error) from None
         counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]

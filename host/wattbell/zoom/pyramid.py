@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .. import durable
+from .. import door, durable
 from ..capture import Capture
 from . import build as builder
 from .bins import Bins
@@ -268,7 +268,7 @@ def _umask() -> int:
 
 def _read(path: Path, key: dict[str, Any]) -> Pyramid:
     """Raises ValueError, KeyError, OSError or ArrowException for a file that does not fit or is damaged."""
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    file = pa.ipc.open_file(pa.memory_map(str(door.check(path, door.RECORDING))))
     header = json.loads(file.schema.metadata[b"wattbell"])
     if any(header[name] != value for name, value in key.items()):
         raise ValueError("made of another commands.parquet, or by another version")

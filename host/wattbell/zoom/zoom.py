@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 from wattbell_spec.wire import EventType
 
+from .. import door
 from ..capture import Capture, open_capture
 from ..capture.reader import damaged
 from ..measure.errormodel import error_model
@@ -76,7 +76,7 @@ class Zoom:
         """First and last tick of an event, from the file's statistics; nothing without events."""
         path = self.capture.path / "events.parquet"
         try:
-            about = pq.read_metadata(path)
+            about = door.parquet_metadata(path)
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, error) from None
         limits: list[int] = []

@@ -136,7 +136,7 @@ def test_bytes_that_are_no_text_and_a_file_without_end_are_refused(tmp_path: Pat
         open_capture(tmp_path)
     with open(tmp_path / NAME, "wb") as file:
         file.truncate(1 << 40)  # sparse: a reader that loaded it whole would need a terabyte
-    with pytest.raises(CaptureError, match="more than 64 MiB"):
+    with pytest.raises(CaptureError, match="1 TiB, and the meta.json of a capture has 64 MiB at most"):
         open_capture(tmp_path)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ... import door
 from ...errors import UsageError
 from ...hostlog.blkparse import LINE, what_of
 from ...hostlog.block import SECTOR
@@ -20,7 +21,7 @@ def read_blkparse(path: Path, device: str | None = None) -> pl.DataFrame:
     ``device``: ``major,minor``; needed when the text has several. UsageError when it is no such text.
     """
     try:
-        content = path.read_bytes()
+        content = door.read_bytes(path, door.TRACE)
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     if b"\0" in content[:4096]:
