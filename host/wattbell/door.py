@@ -124,8 +124,11 @@ def open_file(path: str | os.PathLike[str], kind: FileKind, *, follow: bool = Tr
 
 def read_bytes(path: str | os.PathLike[str], kind: FileKind) -> bytes:
     """All bytes of a plain file; of one that grows meanwhile no more than its kind may have. Raises OSError."""
+    data = b""
     with open_file(path, kind) as file:
-        data = file.read(kind.most_bytes + 1)
+        # read() reserves what it is asked for, and a recording may have terabytes
+        while piece := file.read(min(os.fstat(file.fileno()).st_size + 1, kind.most_bytes + 1 - len(data))):
+            data += piece
     if len(data) > kind.most_bytes:
         raise FileRefused(path, f"it has more than the {_size(kind.most_bytes)} of {kind.name}; is it the right file?")
     return data

@@ -346,3 +346,9 @@ def test_a_zip_of_too_many_files_is_refused_and_one_of_zeros_is_not(tmp_path: Pa
     _zip(tmp_path / "x", {str(n): b"" for n in range(4)})
     with pytest.raises(door.FileRefused, match="4 files in it"), door.archive(tmp_path / "x"):
         pass
+
+
+def test_a_small_file_takes_little_memory_whatever_its_kind_may_have(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"recording")
+    assert door.read_bytes(tmp_path / "f", door.RECORDING) == b"recording"
+    assert door.read_bytes(tmp_path / "f", door.FileKind("letters", 9)) == b"recording"

@@ -114,7 +114,8 @@ def version(name: str) -> str:
     path = find_program(name)
     try:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-        digest = hashlib.sha256(door.read_bytes(path, door.RECORDING)).hexdigest()
+        with door.open_file(path, door.RECORDING) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (OSError, subprocess.SubprocessError) as error:
         raise SimError(f"{path} does not run ({error}); build it anew with `make sim`.") from None
     return f"{told.removeprefix(name).strip() or 'unknown'} (sha256 {digest[:12]})"
