@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from wattbell.present.chart import MANY, Line, Panel
 from wattbell.present.colours import BACKGROUND, MUTED
+from wattbell.text import printable
 
 SIZE = 8.0
 """Size of the texts' font."""
@@ -194,7 +195,7 @@ def _font() -> Any:
 def width_of(text: str) -> float:
     """Width of ``text`` in the font of the pictures. That of a page is narrower, or is condensed to this."""
     font = _font()
-    font.set_text(text, 0.0)
+    font.set_text(printable(text), 0.0)
     return float(font.get_width_height()[0]) / 64 / 100 + 1.0
 
 

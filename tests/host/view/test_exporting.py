@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pyjls
 import pytest
 from starlette.testclient import TestClient
 from wattbell.export import FORMATS
-from wattbell.view import exporting
 
 from tests.host.conftest import MS
 from tests.host.view.conftest import TOKEN
@@ -21,7 +21,7 @@ BEGIN, END = 605 * MS, 625 * MS
 
 @pytest.fixture
 def fetch(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(exporting.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def get(form: str, begin: int = BEGIN, end: int = END) -> bytes:
         answer = client.get(f"/{TOKEN}/api/0/export", params={"format": form, "begin": begin, "end": end})
@@ -66,7 +66,7 @@ def test_an_unknown_format_is_refused_in_a_line(client: TestClient) -> None:
 
 
 def test_what_cannot_be_exported_is_told_and_leaves_nothing(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     answer = client.get(f"/{TOKEN}/api/0/export", params={"format": "csv", "begin": 1e12, "end": 2e12})
     assert answer.status_code == 400 and "\n" not in answer.json()["error"]
     assert list(tmp_path.iterdir()) == []
