@@ -40,7 +40,7 @@ class Order:
     seen: int = 0
     """Calls that were about the folder."""
 
-    def call(self, name: str, arguments: str, result: int, made: str | None) -> None:
+    def call(self, name: str, arguments: str, made: str | None) -> None:
         """One call of the system that succeeded."""
         inside = [path for path in _paths(name, arguments) if path.startswith(f"{self.folder}/") or path == str(self.folder)]
         if not inside:
@@ -126,6 +126,6 @@ def order_of(command: Sequence[str | Path], folder: Path, log: Path, cwd: Path |
                 text = begun.pop(thread, "") + rest.group(1)
             found = _DONE.fullmatch(text)
             if found and int(found.group(3)) >= 0:
-                order.call(found.group(1), found.group(2), int(found.group(3)), found.group(4))
+                order.call(found.group(1), found.group(2), found.group(4))
     order.end()
     return order

@@ -507,7 +507,8 @@ class CaptureWriter:
         except CaptureError as error:
             with writing(self.path):
                 meta.save(self.path, self._unfinished)
-            raise CaptureError(f"{self.path} was written and cannot be opened again; its journal is kept. {error}") from None
+            kept = "; its journal is kept" if self.journal or self.rail_journal else ""
+            raise CaptureError(f"{self.path} was written and cannot be opened again{kept}. {error}") from None
 
     def _every_table(self) -> list[TableSink]:
         return [*self._tables.values(), *([] if self._ranges is None else [self._ranges])]
