@@ -6,7 +6,8 @@
 //! through the controller with its TLPs.
 
 use super::device::{cpu, Device, DriverError};
-use super::engine::{commands, finish_jobs, make_jobs, GroupOutcome, Job, Numbers};
+use super::engine::{finish_jobs, make_jobs, GroupOutcome};
+use super::job::{commands, Job, Numbers};
 use super::together::Together;
 use crate::controller::lean::{Drive, NEVER};
 use crate::fio::{Direction, JobSpec};

@@ -3,6 +3,7 @@
 mod actions;
 pub mod device;
 mod engine;
+mod job;
 mod latency;
 mod lean;
 mod memory;
@@ -16,7 +17,8 @@ mod verify;
 
 pub use actions::{Action, Rest};
 pub use device::{Device, DriverError};
-pub use engine::{run_group, GroupOutcome, Numbers};
+pub use engine::{run_group, GroupOutcome};
+pub use job::Numbers;
 pub use memory::Memory;
 pub use plan::{Idle, Plan, PlanError, Step};
 pub use session::{run, Fidelity, Outcome, RunError};

@@ -2,7 +2,8 @@
 
 use super::actions::Action;
 use super::device::{cpu, sqe, Completion, Device, DriverError};
-use super::engine::{run_group, GroupOutcome, Numbers};
+use super::engine::{run_group, GroupOutcome};
+use super::job::Numbers;
 use super::lean;
 use super::plan::{Idle, Plan, Step};
 use super::truth::{Phase, TruthSink};

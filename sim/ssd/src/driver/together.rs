@@ -1,6 +1,6 @@
 //! What jobs that run at the same time do to each other: `exitall`, `wait_for`, `flow`, and `steadystate`.
 
-use super::engine::Job;
+use super::job::Job;
 use super::steady::{Done, SteadyWatch};
 use crate::fio::ExitWhat;
 use crate::profile::{Ps, US};

@@ -1,7 +1,7 @@
 //! What the jobs of a file ask of each other: `exitall`, `wait_for`, `flow`, and steady states of a reporting group.
 
 use super::job::{JobFile, JobSpec};
-use super::options::{refuse, Refusal};
+use super::refusal::{refuse, Refusal};
 
 /// Settles what goes for all jobs, and refuses what cannot be met; the error has the number of its job.
 pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {

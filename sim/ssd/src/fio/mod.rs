@@ -11,6 +11,7 @@ mod offsets;
 mod options;
 mod parse;
 mod reading;
+mod refusal;
 mod stats;
 mod targets;
 mod units;

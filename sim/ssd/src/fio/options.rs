@@ -6,6 +6,7 @@ use super::effectless::{unable, without_effect, UNTOLD};
 use super::job::{ExitWhat, JobSpec, Pattern};
 use super::offsets::Zones;
 use super::reading::Reading;
+use super::refusal::{refuse, Refusal};
 use super::targets::Targets;
 use super::units::{flag, number, size, time_us};
 
@@ -16,19 +17,6 @@ const MOST_RANGES: u32 = 256;
 const ASYNCHRONOUS: [&str; 6] = ["libaio", "io_uring", "io_uring_cmd", "posixaio", "windowsaio", "solarisaio"];
 /// Engines with one I/O in flight, whatever `iodepth` says.
 const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
-
-/// Why a job as a whole cannot run, and the options that it is about.
-pub struct Refusal {
-    /// What is wrong.
-    pub reason: String,
-    /// Names of options.
-    pub options: &'static [&'static str],
-}
-
-/// The error of a job as a whole.
-pub fn refuse<T>(options: &'static [&'static str], reason: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { reason: reason.into(), options })
-}
 
 /// A job while its options are read.
 pub struct Builder<'a> {

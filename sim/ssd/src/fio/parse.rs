@@ -3,8 +3,9 @@
 
 use super::between::settle;
 use super::job::JobFile;
-use super::options::{Builder, Refusal};
+use super::options::Builder;
 use super::reading::Reading;
+use super::refusal::Refusal;
 use std::path::Path;
 
 /// Why a job file cannot be run: where, and what to do.

@@ -1,7 +1,7 @@
 //! The options by which a job searches for a depth (`latency_target`) or ends when it is steady (`steadystate`).
 
 use super::job::{LatencyTarget, SteadyFigure, SteadyState};
-use super::options::{refuse, Refusal};
+use super::refusal::{refuse, Refusal};
 use super::units::{flag, size, time_us};
 
 const SECOND_US: u64 = 1_000_000;
