@@ -71,7 +71,7 @@ test:  ## everything CI runs
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
 	@$(MAKE) --no-print-directory test-python
 
-bare:  ## demo, test and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (40 minutes; root; BARE="--load 2")
+bare:  ## demo, test, a short soak and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (40 minutes; root; BARE="--load 2")
 	@python3 tools/bare.py $(BARE)
 
 test-rust: setup
@@ -177,7 +177,7 @@ energy: setup sim  ## 200 random workloads on models of all drives: do the inter
 false-calls: setup sim controller  ## 100 pairs of equal models: how often does compare call them different, and does it see 1 %? (20 minutes; PAIRS=10): docs/results.md
 	@$(PY) -m tools.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)
 
-soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, GBs through it, long fuzzing (hours): docs/reliability.md
+soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)
 
 mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md

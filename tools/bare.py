@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the README's commands as a newcomer does: in a bare Debian 12 root that is made for this run (``make bare``; CI runs the same).
 
-    tools/bare.py                             make demo, make test, and the wheels without the checkout
+    tools/bare.py                             make demo, make test, a short soak, and the wheels without the checkout
     tools/bare.py --load 2                    the same beside two busy processes
     tools/bare.py --keep "make demo" "make lint"
                                               other commands; the root stays, and its path is printed
@@ -37,7 +37,7 @@ from stack import GuestError  # noqa: E402
 
 SUITES = ("bookworm", "bookworm-updates", "bookworm-security")
 INCLUDED = ("ca-certificates", "git", "make")
-COMMANDS = ("make demo", "make test", "make wheels-check")
+COMMANDS = ("make demo", "make test", "make soak SOAK=--short", "make wheels-check")
 SOURCES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf", "/root/.cargo/config.toml")
 """Files that say where packages come from, and whom to trust for them."""
 VARIABLES = (

@@ -1,12 +1,15 @@
 """The long runs behind docs/reliability.md: ``make soak``, or parts of it by ``--parts``.
 
-Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes; the page is written from them at the end of
-each run. A part whose results are of another tree is run anew.
+Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes. The page is written from them at the end of
+each run. All of a page is of one tree: a part with results of another tree is run anew, or is missing on the page.
+
+``--short`` is the form that CI runs: fewer tries, no page in docs, and neither the attacks nor the fuzz tests, which CI runs as tests.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import multiprocessing
 import os
@@ -17,11 +20,12 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -30,9 +34,11 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one process per core: more t
 os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
 
-PARTS = ("trials", "matrix", "bulk", "fuzz")
-AGAIN = "again"
-"""Not a part of its own: retries the trials that were not flagged, on the current tree; the page says so."""
+PARTS = ("trials", "matrix", "attacks", "bulk", "fuzz")
+SHORT = {"parts": "trials,matrix,bulk", "trials": 2_000, "tries": 1, "gb": 1.0}
+"""Options of the short form."""
+UNDER_TEST = ("host", "spec", "sim", "firmware", "tests", "tools", "docs/threats.md")
+"""What a result depends on."""
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
@@ -42,17 +48,16 @@ _BULK_FACTOR = 1.4
 
 
 class Store:
-    """The results of a part so far, in ``build/soak/PART.json``."""
+    """The results of a part so far, in ``FOLDER/PART.json``."""
 
-    def __init__(self, folder: Path, part: str) -> None:
+    def __init__(self, folder: Path, part: str, tree: str) -> None:
         self.path = folder / f"{part}.json"
-        self.tree = tree()
         try:
             kept = json.loads(self.path.read_text())
         except FileNotFoundError:
             kept = {}
-        same = kept.get("tree") == self.tree or part in ("matrix", "fuzz")  # each of their rows names its own
-        self.data: dict[str, Any] = kept if kept and same else {"tree": self.tree, "seconds": 0.0, "rows": {}}
+        same = kept.get("tree") == tree and not tree.endswith(_CHANGED)
+        self.data: dict[str, Any] = kept if same else {"tree": tree, "seconds": 0.0, "rows": {}}
 
     def save(self) -> None:
         self.data["date"] = time.strftime("%Y-%m-%d", time.gmtime())
@@ -79,10 +84,24 @@ class Store:
             kept["words"].append(silent[0])
 
 
-def tree() -> str:
-    """The tree under test: the last commit that changed the recorder or the analysis."""
-    command = ["git", "log", "-1", "--format=%h", "--", "host", "tests/faults"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+_CHANGED = " with changes"
+
+
+def tree_of(folder: Path = ROOT) -> str:
+    """The tree under test: the last commit that changed one of UNDER_TEST, and whether there are changes that no commit has."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words, "--", *UNDER_TEST], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+
+    return git("log", "-1", "--format=%h") + (_CHANGED if git("status", "--porcelain") else "")
+
+
+def _progress(done: int, of: int, what: str) -> None:
+    """Shows how far a part is: on one line of a terminal, or in ten lines of a log."""
+    if sys.stderr.isatty():
+        print(f"\r{done} of {of} {what}", end="" if done < of else "\n", file=sys.stderr, flush=True)
+    elif done == of or done * 10 // of > (done - 1) * 10 // of:
+        print(f"soak: {done} of {of} {what}", file=sys.stderr, flush=True)
 
 
 # -- trials ------------------------------------------------------------------------------------------------------------
@@ -114,27 +133,9 @@ def trials(store: Store, number: int, deadline: float) -> None:
                 store.add(fault, lost, told, [f"trial {seed}: {text}" for text in silent])
                 store.data["next"] = seed + 1
             store.save()
-            print(f"\r{store.data['next']} of {number} trials", end="", flush=True)
+            _progress(store.data["next"], number, "trials")
             if time.monotonic() > deadline:
                 break
-    print()
-
-
-def again(folder: Path) -> None:
-    """Retry those trials that were not flagged; the outcome of the first try is kept for the page."""
-    path = folder / "trials.json"
-    kept = json.loads(path.read_text())
-    for row in kept["rows"].values():
-        first, row["words"] = row["words"], []
-        for words in first:
-            seed = int(re.match(r"trial (\d+):", words)[1])  # type: ignore[index]
-            ((_, _, lost, told, silent),) = _trials((seed, seed + 1))
-            row["lost"] += lost - ("missing" in words or "Error" in words)
-            row["silent"] += bool(silent) - 1
-            row["flagged"] += lost and told and not silent
-            row["words"] += [f"trial {seed}: {text}" for text in silent[:1]]
-            kept.setdefault(AGAIN, []).append({"seed": seed, "tree": tree(), "first": " ".join(words.split())[-200:]})
-    path.write_text(json.dumps(kept, indent=1))
 
 
 # -- matrix ------------------------------------------------------------------------------------------------------------
@@ -163,20 +164,50 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
     for name, (_, times) in ROWS.items():
         if only not in name:
             continue
-        if store.data["rows"].get(name, {}).get("tree") != store.tree:
-            store.data["rows"].pop(name, None)
         begin = store.data["rows"].get(name, {}).get("tried", 0)
         jobs += [(name, seed) for seed in range(begin, int(number * times))]
     jobs.sort(key=lambda job: job[1] / ROWS[job[0]][1])  # each row gets its share when time is short
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=20) as pool:
         for count, (name, seed, lost, told, silent) in enumerate(pool.imap(_try, jobs), 1):
             store.add(name, lost, told, [f"try {seed}: {text}" for text in silent])
-            store.data["rows"][name]["tree"] = store.tree
             store.save()
-            print(f"\r{count} of {len(jobs)} tries", end="", flush=True)
+            _progress(count, len(jobs), "tries")
             if time.monotonic() > deadline:
                 break
-    print()
+
+
+# -- attacks -----------------------------------------------------------------------------------------------------------
+
+
+def attack_files() -> list[str]:
+    """The test files that docs/threats.md names, and those of tests/faults."""
+    named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`", (ROOT / "docs/threats.md").read_text(encoding="utf-8"))
+    return sorted({*named, *(str(path.relative_to(ROOT)) for path in (ROOT / "tests/faults").glob("test_*.py"))})
+
+
+def attacks(store: Store, folder: Path, files: Sequence[str]) -> None:
+    """Runs test files; for each, how many tests passed, failed and were left out."""
+    said = folder / "attacks.xml"
+    said.unlink(missing_ok=True)
+    options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--junitxml={said}", "-o", "junit_family=xunit1"]
+    done = subprocess.run([sys.executable, "-m", "pytest", *options, *files], cwd=ROOT, check=False)
+    if not said.exists():
+        raise SystemExit(f"soak: error: pytest ended with exit code {done.returncode} and no results.")
+    rows: dict[str, dict[str, Any]] = {file: {"passed": 0, "failed": 0, "skipped": 0, "words": []} for file in files}
+    for case in ElementTree.parse(said).getroot().iter("testcase"):
+        row = rows[case.attrib["file"]]
+        wrong = [one for one in case if one.tag in ("failure", "error")]
+        row["failed" if wrong else "skipped" if case.find("skipped") is not None else "passed"] += 1
+        row["words"] += [f"{case.attrib['name']}: {one.attrib.get('message', '')[:200]}" for one in wrong]
+    for file, row in rows.items():
+        row["words"] += [] if row["passed"] or row["failed"] or row["skipped"] else [f"{file}: no test ran"]
+    store.data["rows"] = rows
+
+
+def _about(file: str) -> str:
+    """The first sentence of a test file's docstring."""
+    text = ast.get_docstring(ast.parse((ROOT / file).read_text(encoding="utf-8"))) or ""
+    return re.split(r"(?<=\.)\s|\n\n", text)[0].replace("\n", " ").replace("``", "`").rstrip(".")
 
 
 # -- bulk --------------------------------------------------------------------------------------------------------------
@@ -208,7 +239,7 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
     """Every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree: once as in CI,
     then with as many times the inputs as fit."""
     rows = store.data.setdefault("fuzz", {})
-    wanted = {"passed": True, "tree": store.tree, "minutes": minutes}
+    wanted = {"passed": True, "minutes": minutes}
     waiting = [name for name in _fuzzers() if only in name and not wanted.items() <= rows.get(name, {}).items()]
 
     def both(name: str) -> None:
@@ -218,7 +249,7 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
         once = _fuzzed(command, 1)
         times = max(1, min(int(minutes * 60 / max(once["seconds"] - _STARTING_S, 0.05)), _MOST_TIMES))
         row = _fuzzed(command, times) if once["passed"] and times > 1 else once
-        rows[name] = {"times": times, "minutes": minutes, "tree": store.tree, **row}
+        rows[name] = {"times": times, "minutes": minutes, **row}
         print(f"{name}: {row['inputs']} inputs, {row['seconds']:.0f} s, {'passed' if row['passed'] else row['words']}", flush=True)
         store.save()
 
@@ -264,16 +295,30 @@ def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
 # -- page --------------------------------------------------------------------------------------------------------------
 
 
-def page(folder: Path) -> str:
-    """docs/reliability.md from the results of the parts."""
-    kept = {part: json.loads((folder / f"{part}.json").read_text()) for part in PARTS if (folder / f"{part}.json").exists()}
+def _guarantee() -> str:
+    """The paragraph of docs/threats.md that both pages have."""
+    text = (ROOT / "docs/threats.md").read_text(encoding="utf-8")
+    found = re.search(r"(?ms)^\*\*The guarantee\.\*\* .*?(?=\n\n)", text)
+    assert found, "docs/threats.md has lost its guarantee"
+    return found[0]
+
+
+def page(folder: Path, tree: str) -> str:
+    """docs/reliability.md from the results of the parts that are of this tree."""
+    found = {part: json.loads((folder / f"{part}.json").read_text()) for part in PARTS if (folder / f"{part}.json").exists()}
+    kept = {part: results for part, results in found.items() if results["tree"] == tree}
+    missing = [part for part in PARTS if part not in kept]
     out = [
         "# Reliability",
         "",
-        "Faults injected into a recorder, the line that feeds it, its host and its files, and their consequences. Written by `make soak`",
-        "(tools/soak.py); do not edit this page.",
+        _guarantee(),
         "",
+        "Each table injects faults into a recorder, its line, its host or its files, and says what became of the figures. The page is",
+        "written by `make soak` (tools/soak.py); do not edit it.",
+        "",
+        f"Commit {tree}, {', '.join(sorted({results['command'] for results in kept.values()}))}.",
         f"Machine: {os.cpu_count()} cores, {_memory_gb():.0f} GB of memory, {platform.system()}, Python {platform.python_version()}.",
+        *([f"**Not run on this commit: {', '.join(missing)}.**"] if missing else []),
         "",
         "*Tried*: number of tries. *Lost*: tries after which a record that was sent, or a file, was missing. *Flagged*: those of them",
         "in which `meta.json` says so, the analysis has a warning, and every figure over the time of the missing record is marked",
@@ -284,14 +329,18 @@ def page(folder: Path) -> str:
     for part, title in (("trials", "## The line between rig and recorder"), ("matrix", "## Recorder, host and files")):
         if part in kept:
             out += [title, "", _PROSE[part], "", _ran(kept[part]), ""]
-            out += ["| fault | tried | lost | flagged | not flagged | commit |", "|---|--:|--:|--:|--:|---|"]
+            out += ["| fault | tried | lost | flagged | not flagged |", "|---|--:|--:|--:|--:|"]
             for name, row in kept[part]["rows"].items():
-                commit = row.get("tree", kept[part]["tree"])
-                out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} | {commit} |")
+                out.append(f"| {name} | {row['tried']} | {row['lost']} | {row['flagged']} | {row['silent']} |")
             total = {key: sum(row[key] for row in kept[part]["rows"].values()) for key in ("tried", "lost", "flagged", "silent")}
-            out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} | |", ""]
-            for one in kept[part].get(AGAIN, []):
-                out += [f"Trial {one['seed']} was tried again, at commit {one['tree']}. The first try ended with: `{one['first']}`", ""]
+            out += [f"| **all** | {total['tried']} | {total['lost']} | {total['flagged']} | {total['silent']} |", ""]
+    if "attacks" in kept:
+        rows = kept["attacks"]["rows"]
+        out += ["## Attacks", "", _PROSE["attacks"], "", _ran(kept["attacks"]), ""]
+        out += ["| attack | file | passed | failed | left out |", "|---|---|--:|--:|--:|"]
+        out += [f"| {_about(file)} | `{file}` | {row['passed']} | {row['failed']} | {row['skipped']} |" for file, row in rows.items()]
+        total = {key: sum(row[key] for row in rows.values()) for key in ("passed", "failed", "skipped")}
+        out += [f"| **all** | | {total['passed']} | {total['failed']} | {total['skipped']} |", ""]
     if "bulk" in kept and "bulk" in kept["bulk"]:
         about = kept["bulk"]["bulk"]
         cut = about["gb"] < about["asked_gb"] * 0.999
@@ -299,7 +348,7 @@ def page(folder: Path) -> str:
         out += [
             "## Bulk",
             "",
-            f"{_ran(kept['bulk'])[:-1]}, commit {kept['bulk']['tree']}.",
+            _ran(kept["bulk"]),
             "",
             f"{about['gb']:.1f} GB{asked} went over a pty through `wattbell record` at {about['mb_per_s']:.0f} MB/s",
             f"to a disk of type {about['filesystem']}:",
@@ -309,20 +358,21 @@ def page(folder: Path) -> str:
             "",
         ]
     if "fuzz" in kept and kept["fuzz"].get("fuzz"):
-        out += ["## Fuzzing", "", "| tests | inputs | times as long as in CI | minutes | commit | passed |", "|---|--:|--:|--:|---|---|"]
+        out += ["## Fuzzing", "", "| tests | inputs | times as long as in CI | minutes | passed |", "|---|--:|--:|--:|---|"]
         for name, row in sorted(kept["fuzz"]["fuzz"].items()):
             passed = "yes" if row["passed"] else "**no**"
-            out.append(f"| `{name}` | {row['inputs']} | {row['times']} | {row['seconds'] / 60:.1f} | {row['tree']} | {passed} |")
-        out += [f"| **all** | {sum(row['inputs'] for row in kept['fuzz']['fuzz'].values())} | | | | |", ""]
+            out.append(f"| `{name}` | {row['inputs']} | {row['times']} | {row['seconds'] / 60:.1f} | {passed} |")
+        out += [f"| **all** | {sum(row['inputs'] for row in kept['fuzz']['fuzz'].values())} | | | |", ""]
     return "\n".join(out).rstrip() + "\n"
 
 
 _PROSE = {
     "trials": "Each try is a rig's stream of commands, samples, events and phases, generated from one seed, with one fault between\n"
-    "rig and recorder (tests/faults). CI runs the first 2 000 of them.",
+    "rig and recorder (tests/faults). CI runs the first 2 000 of them (`make soak SOAK=--short`).",
     "matrix": "The process that is killed, stopped or starved is the real `wattbell record` behind a pty. A power cut is a copy of the\n"
-    "disk below a mounted file system; six copies are one try. After a power cut a capture opens with all that had arrived a second\n"
-    "before, and names what is missing. A capture that was called complete is complete.",
+    "disk below a mounted file system; six copies are one try.",
+    "attacks": "The tests that [threats.md](threats.md) names, and those of tests/faults; CI runs them as well. *Left out*: the test\n"
+    "needs something that this machine has not.",
 }
 
 
@@ -335,7 +385,8 @@ def _memory_gb() -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="the form of CI, about ten minutes; the page lies beside the results")
     parser.add_argument("--parts", default=",".join(PARTS), help="which of them, with commas")
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--tries", type=int, default=50, help="of each row of the matrix that takes seconds")
@@ -343,36 +394,39 @@ def main() -> int:
     parser.add_argument("--fuzz", type=float, default=8.0, help="minutes of a core for each of the fuzz tests")
     parser.add_argument("--only", default="", help="rows of the matrix or fuzz tests with this in their name; the others stay")
     parser.add_argument("--minutes", type=float, default=0.0, help="end trials and matrix after so many, each; 0: when they are done")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="what was done, and the bulk run's capture")
+    parser.add_argument("--folder", type=Path, help="what was done, and the bulk run's capture (default: build/soak, or build/soak-short)")
+    parser.set_defaults(**(SHORT if "--short" in sys.argv else {}))
     args = parser.parse_args()
     chosen = args.parts.split(",")
-    if set(chosen) - {*PARTS, AGAIN}:
-        parser.error(f"--parts takes {', '.join(PARTS)}, or {AGAIN}: once more the trials that were not flagged")
-    args.folder.mkdir(parents=True, exist_ok=True)
+    if set(chosen) - {*PARTS}:
+        parser.error(f"--parts takes {', '.join(PARTS)}")
+    folder: Path = args.folder or ROOT / "build" / ("soak-short" if args.short else "soak")
+    folder.mkdir(parents=True, exist_ok=True)
+    tree, options = tree_of(), " ".join(sys.argv[1:])
     run: dict[str, Callable[[Store, float], None]] = {
         "trials": lambda store, deadline: trials(store, args.trials, deadline),
         "matrix": lambda store, deadline: matrix(store, args.tries, deadline, args.only),
-        "bulk": lambda store, _: bulk(store, args.gb, args.folder),
+        "attacks": lambda store, _: attacks(store, folder, attack_files()),
+        "bulk": lambda store, _: bulk(store, args.gb, folder),
         "fuzz": lambda store, _: fuzz(store, args.fuzz, args.only),
     }
-    if AGAIN in chosen:
-        again(args.folder)
     for part in chosen:
-        if part == AGAIN:
-            continue
-        store = Store(args.folder, part)
+        store = Store(folder, part, tree)
+        store.data["command"] = f"`make soak{f' SOAK={chr(34)}{options}{chr(34)}' if options else ''}`"
         with store.timed():
             run[part](store, time.monotonic() + args.minutes * 60 if args.minutes else float("inf"))
-    PAGE.write_text(page(args.folder))
-    return _faults(args.folder)
+    (folder / PAGE.name if args.short else PAGE).write_text(page(folder, tree))
+    return _faults(folder, tree)
 
 
-def _faults(folder: Path) -> int:
+def _faults(folder: Path, tree: str) -> int:
     """Exit status 1 if anything was not flagged, was lost in bulk, or failed; prints what."""
     bad = []
     for part in PARTS:
         path = folder / f"{part}.json"
         kept = json.loads(path.read_text()) if path.exists() else {}
+        if kept.get("tree") != tree:
+            continue
         bad += [f"{name}: {words}" for name, row in kept.get("rows", {}).items() for words in row["words"]]
         bad += [f"{name} failed: {row['words']}" for name, row in kept.get("fuzz", {}).items() if not row["passed"]]
         about = kept.get("bulk")
