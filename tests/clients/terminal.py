@@ -72,7 +72,8 @@ class Bridged(threading.Thread):
         self.server.serve()
 
     def stop(self) -> None:
-        """End it, with its client."""
-        self.server.stop()
+        """End it, with its client, if that has not been done."""
+        if self.is_alive():
+            self.server.stop()
         self.join(10)
         assert not self.is_alive()

@@ -235,6 +235,7 @@ def test_power_and_calibration_only_where_they_are_allowed(terminal: Terminal, b
     with connect(bridged) as client:
         client.sendall(b"*ESE?;:OUTP?\n")
         assert line(client) == "5;1", "nothing behind it was carried out"
+    bridged.stop()  # its session may still have the port
     allowed = Bridged(terminal.control, bridged.token, allow_power=True)
     with connect(allowed) as client:
         client.sendall(b"OUTP OFF;*OPC?;:OUTP?\n")

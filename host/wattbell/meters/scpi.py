@@ -161,7 +161,10 @@ class Scpi:
         longest_s = max(one.after_ns - one.before_ns for one in taken) / 1e9
         self._half_ns = int(np.median([one.after_ns - one.before_ns for one in taken])) // 2
         interval_s = given.get("every") or _round(longest_s * _SLACK)
-        self._interval_ns = round(interval_s * 1e9)
+        # an interval has 32 bits of ticks
+        self._tick_ns = 1 if interval_s * 1e9 < 1 << 32 else 1000
+        interval_ticks = round(interval_s * 1e9 / self._tick_ns)
+        self._interval_ns = interval_ticks * self._tick_ns
         maker, model, serial, firmware = [*(part.strip() for part in identity.split(",")), "", "", "", ""][:4]
         timebase = {name: value for name, value in given.items() if name == "timebase"}
         stale = "FETC" in self._questions()
@@ -170,8 +173,8 @@ class Scpi:
                 model=f"{maker} {model}".strip() or "a SCPI instrument",
                 serial=serial or address,
                 firmware=firmware,
-                tick_ps=1000,
-                interval_ticks=self._interval_ns,
+                tick_ps=1000 * self._tick_ns,
+                interval_ticks=interval_ticks,
                 has_voltage=measures,
                 gain=gain,
                 offset_a=offset_a,
@@ -266,12 +269,13 @@ class Scpi:
         assert self._arrivals is not None, "start() comes first"
         out: list[RailSource] = []
         for _, reading in self._arrivals.take(timeout_s, ending=self._stopped):
-            tick = self._place(reading) * self._interval_ns
+            at_ns = self._place(reading) * self._interval_ns
+            tick = at_ns // self._tick_ns
             self._longest_ns = max(self._longest_ns, reading.after_ns - reading.before_ns)
             volts, amperes = np.array([reading.voltage], np.float32), np.array([reading.current], np.float32)
             if self._left_out.add(volts, amperes, stated_volts=not self._about.has_voltage).all():
-                out.append(blocks(tick, self._interval_ns, volts, amperes))
-                at_ns = self._origin_ns + tick
+                out.append(blocks(tick, self._about.interval_ticks, volts, amperes))
+                at_ns += self._origin_ns
                 before_ns = None if self._stale else min(reading.before_ns, at_ns)
                 self._pairs.append(ClockPair(before_ns, max(reading.after_ns, at_ns), tick))
         return out

@@ -59,6 +59,19 @@ def test_the_interval_is_what_its_readings_need() -> None:
         assert meter.about.interval_ticks / 10 ** len(str(meter.about.interval_ticks)) in (0.1, 0.2, 0.5)
 
 
+def test_an_interval_of_more_than_32_bits_of_nanoseconds() -> None:
+    with TcpInstrument(counting()) as server, open_meter(f"scpi:{server.address},{ACCURACY},every=4.5") as meter:
+        ticks, _, amperes = measured(meter, 2)
+        pairs, about = meter.clock_pairs(), meter.about
+    assert about.interval_ticks * about.tick_ps == 4_500_000_000_000 and about.interval_ticks < 1 << 32
+    apart = int(ticks[-1] - ticks[0])
+    assert apart > 0 and apart % about.interval_ticks == 0
+    assert amperes[-1] - amperes[0] == pytest.approx(apart * about.tick_ps * 1e-12, abs=2.25 * 2)
+    for pair, tick in zip(pairs, ticks):
+        assert pair.before_ns is not None and pair.tick == tick
+    assert (pairs[-1].after_ns - pairs[0].after_ns) / 1e9 == pytest.approx(apart * about.tick_ps * 1e-12, abs=2.25 * 2)
+
+
 @pytest.mark.parametrize(
     ("dialect", "answers"),
     [
