@@ -182,6 +182,7 @@ soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and it
 
 mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md
 	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	@test -x build/cargo-tools/bin/cargo-mutants || cargo install --quiet --locked --root build/cargo-tools cargo-mutants@27.1.0
 	@$(PY) tools/mutants.py --docs $(MUTANTS)
 
 bench: setup sim rtl-all  ## speed, as ratios

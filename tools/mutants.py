@@ -2,7 +2,8 @@
 
 Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
 once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over the Python code of the host, the board,
-the guest and the tools, with the tests that execute the changed line (coverage by test, child processes included), quickest first.
+the guest and the tools, with the tests that execute the changed line (coverage by test, child processes included), quickest first; and
+from cargo-mutants in the truth of the SSD model, with the tests of that model.
 
 Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
 Of the made ones some change nothing that can be seen: ``tests/mutants/equivalent.toml`` argues which, and they are counted apart.
@@ -34,10 +35,12 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
+
+from rustmutants import AREA, BUILDS, TESTS, Missing, RustPlace, rust_places
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path("tests/mutants")
@@ -70,8 +73,11 @@ PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWi
          "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
 
 ARROW = "  ->  "
-CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN = "caught", "timeout", "survived", "no test", "not green"
-"""NO_TEST: no test executes the line (it survived, too). NOT_GREEN: the tests fail without the fault, which proves nothing."""
+CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN, UNVIABLE = "caught", "timeout", "survived", "no test", "not green", "unviable"
+"""NO_TEST: no test executes the line (it survived, too). NOT_GREEN: the tests fail without the fault, which proves nothing. UNVIABLE: the
+fault does not compile, which no test has to notice."""
+NOTHING = (NOT_GREEN, UNVIABLE)
+"""Verdicts that say nothing about tests."""
 
 
 class Work:
@@ -87,7 +93,8 @@ class Mistake(Exception):
 
 @dataclass(frozen=True)
 class Fault:
-    """``text``: the whole file with the fault in it. ``tests``: node ids of pytest and shell commands, tried in this order."""
+    """``text``: the whole file with the fault in it. ``tests``: node ids of pytest and shell commands, tried in this order. ``builds``: a
+    shell command that fails where the fault cannot be compiled."""
 
     area: str
     kept: bool
@@ -99,6 +106,7 @@ class Fault:
     what: str
     equivalent: str = ""
     operator: str = ""
+    builds: str = ""
 
 
 # -- where it runs -----------------------------------------------------------------------------------------------------
@@ -509,9 +517,15 @@ def area_of(file: str) -> str:
     return next((area for area, folder in OTHER.items() if file.startswith(f"{folder}/")), "")
 
 
-def made_faults() -> list[Place]:
-    """Every fault that can be made."""
-    found = []
+def made_faults(areas: Sequence[str] | None) -> list[Place | RustPlace]:
+    """Every fault that can be made; those in Rust only where ``areas`` names theirs, or there is cargo-mutants."""
+    found: list[Place | RustPlace] = []
+    try:
+        found += rust_places(Work.clone, ARROW)
+    except Missing as error:
+        if AREA in (areas or []):
+            raise Mistake(str(error)) from None
+        print(f"{AREA} is left out: {error}")
     for name in git("ls-files", "*.py", folder=Work.clone).splitlines():
         if not (area := area_of(name)):
             continue
@@ -533,7 +547,7 @@ def mutated(place: Place, source: str) -> tuple[str, str]:
     return text, f"{old[at].strip()}{ARROW}{new[at].strip() if at < len(new) else ''}"
 
 
-def useless(arguments: Iterable[Argument], every: Sequence[Place]) -> list[Argument]:
+def useless(arguments: Iterable[Argument], every: Sequence[Place | RustPlace]) -> list[Argument]:
     """Arguments that match none of the faults."""
     left = []
     for argument in arguments:
@@ -542,13 +556,21 @@ def useless(arguments: Iterable[Argument], every: Sequence[Place]) -> list[Argum
         lines = source.splitlines()
         fits = {number for number, line in enumerate(lines, 1) if re.search(argument.line, line.strip())}
         around = [place for place in near if fits & set(range(place.line - 3, place.line + 4))]
-        if not any(argument.holds(place.file, place.operator, mutated(place, source)[1]) for place in around):
+        if not any(argument.holds(place.file, place.operator, _what(place, source)) for place in around):
             left.append(argument)
     return left
 
 
-def make(place: Place, tests: TestMap, budget_s: float, arguments: Iterable[Argument]) -> Fault:
+def _what(place: Place | RustPlace, source: str) -> str:
+    return place.what if isinstance(place, RustPlace) else mutated(place, source)[1]
+
+
+def make(place: Place | RustPlace, tests: TestMap | None, budget_s: float, arguments: Iterable[Argument]) -> Fault:
     file, line = place.file, place.line
+    if isinstance(place, RustPlace):
+        why = argued(arguments, file, place.operator, place.what)
+        return Fault(place.area, False, file, line, place.key, place.text, TESTS, place.what, why, place.operator, BUILDS)
+    assert tests is not None
     source = (Work.clone / file).read_text(encoding="utf-8")
     text, what = mutated(place, source)
     named = tuple(tests.tests(file, statement_lines(ast.parse(source), line), budget_s))
@@ -570,7 +592,7 @@ class Results:
                 row = json.loads(line)
                 self.rows[row["key"]] = row
 
-    def argue(self, every: Iterable[Place], arguments: Sequence[Argument]) -> None:
+    def argue(self, every: Iterable[Place | RustPlace], arguments: Sequence[Argument]) -> None:
         """The arguments for faults that were tried before."""
         for place in every:
             if row := self.rows.get(place.key):
@@ -623,14 +645,18 @@ def try_out(fault: Fault, limit_s: float) -> str:
 def one(fault: Fault, tests: TestMap | None, green: Green) -> str:
     if not fault.tests:
         return NO_TEST
-    if fault.kept:
-        seconds = green(fault.tests)
-        if seconds is None:
+    if fault.kept or fault.builds:
+        found = green(fault.tests)
+        if found is None:
             return NOT_GREEN
+        seconds = found
+        if fault.builds and try_out(replace(fault, tests=(fault.builds,)), _LONGEST_S) == CAUGHT:
+            return UNVIABLE
     else:
         assert tests is not None
         seconds = sum(tests.seconds[node] for node in fault.tests)
-    return try_out(fault, 30 + 5 * seconds if fault.kept else 20 + 2 * seconds)  # the latter were taken with coverage, which slows them
+    known = fault.kept or fault.builds
+    return try_out(fault, 30 + 5 * seconds if known else 20 + 2 * seconds)  # the latter were taken with coverage, which slows them
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -647,7 +673,7 @@ def interval(caught: int, tried: int) -> str:
 def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> list[str]:
     """Rows by area; ``of``: the number of faults."""
     out = ["| area | faults | tried | caught | survived | no test | equivalent | share caught |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
-    chosen = [row for row in rows if row["kept"] == kept and row["verdict"] != NOT_GREEN]
+    chosen = [row for row in rows if row["kept"] == kept and row["verdict"] not in NOTHING]
     for area in [*sorted(of), "all"]:
         mine = [row for row in chosen if area in (row["area"], "all")]
         alive = [row for row in mine if row["verdict"] in (SURVIVED, NO_TEST)]
@@ -689,7 +715,7 @@ def main() -> None:
         help="only see that each kept fault's text occurs once and its tests are there, and each argument's line",
     )
     parser.add_argument("--kept", action="store_true", help="only the faults kept as data")
-    parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray makes")
+    parser.add_argument("--made", action="store_true", help="only those that Cosmic Ray and cargo-mutants make")
     parser.add_argument(
         "--area", action="append", help="only this area (again for more): a package of the host, hw, guest, tools, or one of the lists"
     )
@@ -745,12 +771,12 @@ def campaign(arguments: argparse.Namespace) -> None:
     results, green = Results(), Green(commit)
     kept = kept_faults(Work.clone)
     files = git("ls-files", "*.py", folder=Work.clone).splitlines()
-    areas = sorted({area for name in files if (area := area_of(name))})
+    areas = sorted({AREA, *(area for name in files if (area := area_of(name)))})
     known = {*areas, *(fault.area for fault in kept)}
     if unknown := set(arguments.area or []) - known:
         raise Mistake(f"no such area: {', '.join(sorted(unknown))} (there are {', '.join(sorted(known))})")
     of_kept = {area: sum(fault.area == area for fault in kept) for area in {fault.area for fault in kept}}
-    every = [] if arguments.kept else made_faults()
+    every = [] if arguments.kept else made_faults(arguments.area)
     arguments_kept = arguments_of(Work.clone)
     if every and (left := useless(arguments_kept, every)):
         raise Mistake("\n".join(f"{ARGUED.name}: about no fault: {argument.file}, {argument.line}" for argument in left))
@@ -774,7 +800,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         kept = []
     if arguments.kept:
         every = []
-    tests = TestMap() if every else None
+    tests = TestMap() if any(isinstance(place, Place) for place in every) else None
     done: list[str] = []
     total = len(kept) + len(every)
     for number, item in enumerate([*kept, *every], 1):
@@ -785,8 +811,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         done.append(item.key)
         if before and not arguments.again and before["verdict"] != NOT_GREEN:
             continue
-        if isinstance(item, Place):
-            assert tests is not None
+        if not isinstance(item, Fault):
             item = make(item, tests, arguments.budget, arguments_kept)
         begun = time.monotonic()
         verdict = one(item, tests, green)
