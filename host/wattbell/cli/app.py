@@ -102,6 +102,8 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    except MemoryError:
+        _fail("error:", "Memory ran out: end other programs, or raise the limit (`ulimit -v`, the service's MemoryMax).", 1, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -121,6 +123,7 @@ _WHAT_TO_DO = {
     errno.ENAMETOOLONG: "name is too long: use a shorter one",
     errno.EACCES: "no permission: check who owns it",
     errno.EROFS: "that file system is read-only: use another place",
+    errno.ENOMEM: "memory ran out: end other programs, or raise the limit (`ulimit -v`)",
     errno.EMFILE: "too many open files: raise `ulimit -n`",
 }
 
@@ -137,9 +140,12 @@ def _fail(head: str, text: str, code: int, debug: str) -> NoReturn:
     if os.environ.get("WATTBELL_DEBUG", debug):
         traceback.print_exc()
 
-    from rich.text import Text
+    try:
+        from rich.text import Text
 
-    from .console import err
+        from .console import err
 
-    err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
+        err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
+    except MemoryError:
+        print(head, text, file=sys.stderr)
     sys.exit(code)
