@@ -16,15 +16,12 @@ from ..rig.port import Rig
 from ..rig.reader import Later, Line, StreamReader
 from .live import Latest
 from .memory import keep_freed_memory
+from .room import memory_error
 from .writer import CaptureWriter
 
 _DRAIN_S, _DRAIN_LONGEST_S = 5.0, 60.0
 """After a stop: the longest silence, and the longest wait while blocks still come (over a slow line, or from a simulation that lags)."""
 _POLL_S = 0.1
-_NO_MEMORY = (
-    "memory ran out while it was recorded; end other programs, or raise the limit (`ulimit -v`, the service's MemoryMax). "
-    "What was recorded so far is kept and is rebuilt when the capture is opened."
-)
 RIG_STOPPED, USER_STOPPED = "the rig stopped", "stopped by the user"
 """Two of the reasons for which :func:`record` ends."""
 BROKE_OFF = "the trace broke off, and what lay behind that was not played"
@@ -81,7 +78,7 @@ def record(
         try:
             return session.run(start)
         except MemoryError:
-            raise CaptureError(f"{writer.path}: {_NO_MEMORY}") from None
+            raise memory_error(writer.path) from None
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,11 @@ from pathlib import Path
 
 from ..errors import CaptureError
 
+MORE_MEMORY = "end other programs, or raise the limit (`ulimit -v`, or MemoryMax of its service)"
 _KEPT = "What was recorded so far is kept and is rebuilt when the capture is opened."
 _PROBE_BYTES = 1 << 20
+_MEMORY_BYTES = 64 << 20
+"""More than the library of ``rail.jls`` asks for at a time."""
 _FAT_BYTES = (1 << 32) - 1
 _ELSEWHERE = "What was recorded so far is kept: copy the capture to such a disk, and it is rebuilt there when it is opened."
 
@@ -25,11 +29,18 @@ def write_error(path: Path, error: OSError) -> CaptureError:
         advice = f"your quota of this disk is used up: free some space, or have the quota raised. {_KEPT}"
     elif number == errno.EFBIG:
         advice = f"this disk takes no larger file (FAT32 ends at 4 GiB, and a limit may be set): record to another one. {_ELSEWHERE}"
+    elif number == errno.ENOMEM:
+        advice = f"{MORE_MEMORY}. {_KEPT}"
     elif number == errno.EROFS:
         advice = f"the file system is read-only now, perhaps for a fault of the disk (see `dmesg`); mend that. {_KEPT}"
     else:
         advice = f"see that the disk is well and the folder may be written. {_KEPT}"
     return CaptureError(f"{path} cannot be written ({os.strerror(number)}); {advice}")
+
+
+def memory_error(path: Path) -> CaptureError:
+    """The one error of a recording whose memory ran out."""
+    return write_error(path, OSError(errno.ENOMEM, ""))
 
 
 @contextmanager
@@ -48,7 +59,7 @@ def free_bytes(place: Path | int) -> int:
 
 
 def refused_growth(path: Path) -> OSError:
-    """Why a file did not grow, where the writer did not say: what a try to make it larger meets."""
+    """Why a file did not grow, where the writer did not say: what a try to make it larger meets, or one to get memory."""
     try:
         size = path.stat().st_size
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -61,4 +72,10 @@ def refused_growth(path: Path) -> OSError:
             os.close(descriptor)
     except OSError as error:
         return error
-    return OSError(errno.EFBIG if size + _PROBE_BYTES >= _FAT_BYTES else errno.EIO, "")
+    if size + _PROBE_BYTES >= _FAT_BYTES:
+        return OSError(errno.EFBIG, "")
+    try:
+        mmap.mmap(-1, _MEMORY_BYTES).close()
+    except OSError as error:
+        return error
+    return OSError(errno.EIO, "")

@@ -102,8 +102,6 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
-    except MemoryError:
-        _fail("error:", "Memory ran out: end other programs, or raise the limit (`ulimit -v`, the service's MemoryMax).", 1, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -111,11 +109,15 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer would fail again
         _fail("error:", _of_the_system(error), 1, debug)
     except Exception as error:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_THREAD):
+            _fail("error:", _WHAT_TO_DO[errno.ENOMEM], 1, debug)
         text = f"{type(error).__name__}: {error} (run again with `wattbell --debug ...` and report the traceback)"
         _fail("bug:", text, 70, debug)
     sys.exit(code or 0)
 
 
+_NO_THREAD = ("can't start new thread", "Failed to launch worker thread")
+"""What Python and Arrow say where there is no memory for a thread, or no right to one more."""
 _WHAT_TO_DO = {
     errno.ENOSPC: "disk is full: free some space",
     errno.EDQUOT: "your quota of the disk is used up: free some space",
@@ -123,7 +125,7 @@ _WHAT_TO_DO = {
     errno.ENAMETOOLONG: "name is too long: use a shorter one",
     errno.EACCES: "no permission: check who owns it",
     errno.EROFS: "that file system is read-only: use another place",
-    errno.ENOMEM: "memory ran out: end other programs, or raise the limit (`ulimit -v`)",
+    errno.ENOMEM: "memory ran out: end other programs, or raise the limit (`ulimit -v`, or MemoryMax of its service)",
     errno.EMFILE: "too many open files: raise `ulimit -n`",
 }
 
