@@ -68,14 +68,20 @@ WAYS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 def contradicting(rng: np.random.Generator, folder: Path, way: str | None = None) -> Verdict:
     """Samples come at another rate than the rig's STATUS or its blocks state (:data:`WAYS`)."""
-    kind, change = WAYS[way or str(rng.choice(list(WAYS)))]
-    blocks = parse(make(rng))
-    true_w = _mean_w(blocks)
-    blocks = parse(b"".join(remade(b.data, change(b.data[28:-4])) if b.data[5] == kind else b.data for b in blocks))
-    record([b"".join(block.data for block in blocks)], folder / "capture")
+    blocks, true_w = recorded(rng, folder / "capture", way or str(rng.choice(list(WAYS))))
     capture = open_capture(folder / "capture")
     verdict = judge([one for block in blocks for one in block.records], capture)
     return _true_or_marked(verdict, capture, true_w)
+
+
+def recorded(rng: np.random.Generator, place: Path, way: str) -> tuple[list[Block], float]:
+    """Record such a stream; returns its blocks, and the mean power of its samples in W."""
+    kind, change = WAYS[way]
+    blocks = parse(make(rng))
+    true_w = _mean_w(blocks)
+    blocks = parse(b"".join(remade(b.data, change(b.data[28:-4])) if b.data[5] == kind else b.data for b in blocks))
+    record([b"".join(block.data for block in blocks)], place)
+    return blocks, true_w
 
 
 def _mean_w(blocks: Sequence[Block]) -> float:

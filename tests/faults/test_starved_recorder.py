@@ -9,13 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wattbell.capture import CaptureWriter
+from wattbell.analysis import analyze
+from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.journal import Journal
 from wattbell.errors import RigError
 from wattbell.rig.reader import Later, Line, StreamReader
 from wattbell.wire.decode import Decoder
 
 from tests.faults import faultdisk, faultmemory, faultpower, faultrate, faultstranger
+from tests.faults.faultstream import make
 from tests.host.wire import encoder
 
 root = pytest.mark.skipif(not faultpower.possible(), reason="needs root and loop devices: run in the bare root of CI, or as root")
@@ -68,6 +70,15 @@ def test_a_counter_that_jumps_further_than_the_recorder_was_away_is_a_restart() 
 @pytest.mark.parametrize("way", faultrate.WAYS)
 def test_samples_at_another_rate_than_stated_are_true_or_marked(way: str, tmp_path: Path) -> None:
     assert faultrate.contradicting(rng(), tmp_path, way).silent == []
+
+
+def test_energy_does_not_believe_a_period_that_its_own_counts_contradict(tmp_path: Path) -> None:
+    """A unit of the accumulator is as long as a conversion: with ten times the period the energy would be ten times as much."""
+    _, true_w = faultrate.recorded(rng(), tmp_path / "c", "STATUS states a tenth of the conversions")
+    power = analyze(open_capture(tmp_path / "c"))["power"]
+    covered_s = power["energy_j"]["conditions"]["covered_s"]
+    assert power["energy_j"]["value"] == pytest.approx(true_w * covered_s, rel=0.05)
+    assert power["energy_j"]["conditions"]["source"] == "samples"
 
 
 @pytest.mark.parametrize("times", [1.0, 10.0])
@@ -169,11 +180,6 @@ def test_a_reader_without_memory_says_so() -> None:
 
 def test_a_restart_that_a_dead_recorder_asked_nobody_about_is_in_doubt(tmp_path: Path) -> None:
     """Its journal has blocks of another run, and nobody knows of which rig: they are kept, and every figure over them is marked."""
-    from wattbell.analysis import analyze
-    from wattbell.capture import open_capture
-
-    from tests.faults.faultstream import make
-
     first, second = make(rng(1)), make(rng(2), run=1)
     writer = CaptureWriter(tmp_path / "c", rig={"serial": "A"}, lba_size_bytes=512)
     writer.ask_sender(lambda: "A")
