@@ -127,13 +127,15 @@ def read_only(rng: np.random.Generator, folder: Path) -> Verdict:
 UMASKS = (0o077, 0o027, 0o022, 0o000, 0o777, 0o277, 0o177)
 
 
-def modes(rng: np.random.Generator, folder: Path) -> Verdict:
+def modes(rng: np.random.Generator, folder: Path, mask: int | None = None, kind: str | None = None, killed: bool | None = None) -> Verdict:
     """Any umask, and a folder that is new, empty, or another user's. Another user than root records where one may run Python; the recorder
     is sometimes killed, and root opens what it left."""
     blocks = _stream(rng)
     sent = [record for block in blocks for record in block.records]
     data = b"".join(block.data for block in blocks)
-    mask, kind, killed = int(rng.choice(UMASKS)), str(rng.choice(["new", "empty", "foreign"])), bool(rng.random() < 0.4)
+    mask = int(rng.choice(UMASKS)) if mask is None else mask
+    kind = kind or str(rng.choice(["new", "new", "empty", "foreign"]))
+    killed = bool(rng.random() < 0.4) if killed is None else killed
     open_to_all = Path(tempfile.mkdtemp(prefix="wattbell-modes-"))  # pytest's own folders are closed to other users
     try:
         open_to_all.chmod(0o755)
