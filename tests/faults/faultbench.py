@@ -48,7 +48,7 @@ class Bench:
         self.processes.append(process)
         return process
 
-    def feed(self, pieces: Pieces, *options: str) -> subprocess.Popen[str]:
+    def feed(self, pieces: Pieces, *options: str, **how: Any) -> subprocess.Popen[str]:
         """Start the rig: it plays the pieces after INITiate and cuts the line (once) where they are cut."""
         data = b"".join(piece for piece in pieces if piece is not CUT)
         (self.folder / "stream").write_bytes(data)
@@ -58,7 +58,7 @@ class Bench:
             at = sum(len(piece) for piece in pieces[: pieces.index(CUT)] if piece is not CUT)
             more += ["--cut-at", str(at), "--cut-seconds", "0.3"]
         command = [sys.executable, str(FEEDER), "--stream", str(self.folder / "stream"), "--serial", _SERIAL]
-        process = self.start([*command, "--sent", str(self.folder / "sent"), *more])
+        process = self.start([*command, "--sent", str(self.folder / "sent"), *more], **how)
         wait_for((self.folder / "runtime" / "rigs" / f"{_SERIAL}.json").exists, "the feeder")
         return process
 

@@ -22,9 +22,13 @@ from wattbell.capture import writer as writer_module
 from wattbell.errors import WattbellError
 
 from tests.faults.faultbench import PATIENCE_S, Bench, wait_for
+from tests.faults.faultdisk import modes, quota, read_only
 from tests.faults.faultline import CUT, Pieces, restart
+from tests.faults.faultmemory import address_space, group_killed
 from tests.faults.faultoracle import Verdict, judge
 from tests.faults.faultpower import cut_power
+from tests.faults.faultrate import contradicting, fast_clock, flood
+from tests.faults.faultstranger import long_stop, other_rig
 from tests.faults.faultstream import Block, make, parse
 from tests.faults.faulttrial import record
 
@@ -274,17 +278,32 @@ def _power_cut(kind: str, *, replace: bool = False) -> Row:
     return lambda rng, folder: cut_power(kind, rng, folder, replace=replace)
 
 
+def _other_rig(cut: bool) -> Row:
+    return lambda rng, folder: other_rig(rng, folder, cut=cut)
+
+
 ROWS: dict[str, tuple[Row, float]] = {
     "recorder killed (kill -9)": (kill_9, 1),
     "recorder stopped for a second (SIGSTOP)": (stopped_and_continued, 1),
+    "recorder stopped for 75 s (SIGSTOP)": (long_stop, 0.2),
+    "memory limit of the recorder (RLIMIT_AS)": (address_space, 1),
+    "recorder killed for want of memory (control group)": (group_killed, 1),
     "power cut (ext4)": (_power_cut("ext4"), 1),
     "power cut (btrfs)": (_power_cut("btrfs"), 1),
     "power cut while a capture replaces another (ext4)": (_power_cut("ext4", replace=True), 1),
     "disk full": (disk_full, 1),
+    "quota used up (btrfs)": (quota, 1),
+    "file system turns read-only (ext4)": (read_only, 1),
+    "umask, modes and owners of files": (modes, 1),
     "limit of a file's size": (file_size_limit, 1),
     "unplugged, and back": (unplugged, 1),
     "replugged with other settings": (replugged_with_other_settings, 1),
     "rig restarted without a cut": (restarted_without_a_cut, 1),
+    "another rig on the port, behind a cut": (_other_rig(cut=True), 1),
+    "another rig on the port, without a cut": (_other_rig(cut=False), 1),
+    "samples at ten times the stated rate": (contradicting, 20),
+    "samples and events at ten times the usual rate": (flood, 0.5),
+    "a rig's clock ten times as fast": (fast_clock, 2),
     "two recorders": (two_recorders, 1),
     "steps of the host's clock": (clock_steps, 20),
     "host suspended": (suspended_host, 20),

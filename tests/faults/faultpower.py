@@ -40,11 +40,16 @@ def possible() -> bool:
     return os.geteuid() == 0 and Path("/dev/loop-control").exists()
 
 
-def _run(*command: str | Path) -> None:
-    path = f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin"
-    program = shutil.which(command[0], path=path)
-    assert program, f"{command[0]} is missing: apt-get install e2fsprogs btrfs-progs mount"
-    made = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
+def find_program(name: str) -> str:
+    """Path of a program of the system."""
+    program = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
+    assert program, f"{name} is missing: apt-get install e2fsprogs btrfs-progs mount"
+    return program
+
+
+def run_program(*command: str | Path) -> None:
+    """Run a program of the system, which must succeed."""
+    made = subprocess.run([find_program(str(command[0])), *command[1:]], capture_output=True, text=True, check=False)
     assert made.returncode == 0, f"{' '.join(map(str, command))}: {made.stderr.strip()}"
 
 
@@ -52,7 +57,7 @@ def _run(*command: str | Path) -> None:
 def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
     """A file system in a file, mounted at ``where``."""
     where.mkdir(exist_ok=True)
-    _run("mount", "-t", kind, "-o", "loop", image, where)
+    run_program("mount", "-t", kind, "-o", "loop", image, where)
     try:
         yield where
     finally:
@@ -80,11 +85,11 @@ class Disk:
         base = self._folder / "base"
         with open(base, "wb") as file:
             file.truncate(1024 * _MB)
-        _run(*_MAKE["btrfs"], base)
+        run_program(*_MAKE["btrfs"], base)
         with mounted("btrfs", base, self._outer):
             with open(self._image, "wb") as file:
                 file.truncate(_SIZES[self.kind])
-            _run(*_MAKE[self.kind], self._image)
+            run_program(*_MAKE[self.kind], self._image)
             yield self
         base.unlink()
 
@@ -113,8 +118,9 @@ class Disk:
 class Watch:
     """How far the sender had got at any time, and how long this disk takes to flush a few bytes meanwhile."""
 
-    def __init__(self, bench: Bench, disk: Path) -> None:
-        self._bench, self._file = bench, disk / "probe"
+    def __init__(self, bench: Bench, disk: Path | None) -> None:
+        """``disk``: of the recorder; None: it is not flushed."""
+        self._bench, self._file = bench, disk and disk / "probe"
         self.slowest_s = 0.0
         """Longest flush, or pause between two looks."""
         self._sent: list[tuple[float, int]] = []
@@ -133,10 +139,11 @@ class Watch:
         last = time.monotonic()
         while not self._over.wait(0.05):
             self._sent.append((time.monotonic(), self._bench.sent))
-            with open(self._file, "wb") as file:
-                file.write(os.urandom(64))
-                file.flush()
-                os.fdatasync(file.fileno())
+            if self._file is not None:
+                with open(self._file, "wb") as file:
+                    file.write(os.urandom(64))
+                    file.flush()
+                    os.fdatasync(file.fileno())
             now = time.monotonic()
             self.slowest_s = max(self.slowest_s, now - last - 0.05)
             last = now
@@ -224,12 +231,12 @@ def _judge(cut: _Cut, blocks: Sequence[Block], old: Sequence[Block], watch: Watc
     verdict.silent += [f"{when}: {text}" for text in found.silent]
     if not cut.complete:
         margin_s = OLD_ENOUGH_S + 5 * watch.slowest_s
-        there = _sent_whole(blocks, watch.sent_by(cut.at - margin_s))
+        there = sent_whole(blocks, watch.sent_by(cut.at - margin_s))
         if missing := missing_records(there, capture):
             verdict.silent.append(f"{when}: {len(missing)} of {len(there)} records sent more than {margin_s:.2f} s before are missing")
 
 
-def _sent_whole(blocks: Sequence[Block], count: int) -> list[Sent]:
+def sent_whole(blocks: Sequence[Block], count: int) -> list[Sent]:
     """Records of the blocks that lie in the first ``count`` bytes."""
     records: list[Sent] = []
     for block in blocks:

@@ -7,6 +7,7 @@ The journal is locked while a recorder lives; a free lock on an unfinished captu
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ class Journal:
         self.path = directory / NAME
         self.bytes = 0
         with writing(self.path):
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(self._fd).st_size:
@@ -48,6 +49,17 @@ class Journal:
                 self._syncer.written()
             self.bytes += written
             view = view[written:]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """What was appended, from a byte on. Raises CaptureError when the disk does not give it back."""
+        with writing(self.path):
+            found = b""
+            while len(found) < size:
+                piece = os.pread(self._fd, size - len(found), offset + len(found))
+                if not piece:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                found += piece
+        return found
 
     def moved_to(self, directory: Path) -> None:
         """The capture's folder was renamed."""

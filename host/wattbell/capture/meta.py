@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .. import door, durable
+from .. import door, durable, permissions
 from ..errors import CaptureError
 from ..jsondata import JsonObject
 from ..nearest import did_you_mean_folder
@@ -91,6 +91,7 @@ def save(directory: Path, meta: Meta) -> None:
     temporary.unlink(missing_ok=True)  # a capture from a stranger may have a link of that name, to any file of the user's
     with open(temporary, "xb") as out:
         out.write(_with_checksum(meta))
+    permissions.inherit(temporary, directory / NAME)
     durable.replace(temporary, directory / NAME)
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from .. import durable
+from .. import durable, permissions
 from ..errors import CaptureError
 from . import journal, meta
 from .room import writing
@@ -16,8 +16,8 @@ from .room import writing
 class Place:
     """The folder to write into. If it replaces a capture, that one stays untouched until :meth:`commit`.
 
-    Raises CaptureError for a folder that holds anything (if that is a capture: unless `overwrite`), and for a capture that is being
-    recorded or rebuilt.
+    Raises CaptureError for a folder that holds anything (if that is a capture: unless `overwrite`), for a capture that is being
+    recorded or rebuilt, for what belongs to another user, and where the umask would shut this process out of its own files.
     """
 
     def __init__(self, path: Path, overwrite: bool) -> None:
@@ -25,11 +25,15 @@ class Place:
         self.path = path
         """Folder to write to now."""
         self._lock: int | None = None
+        if reason := permissions.shuts_out_owner():
+            raise CaptureError(f"{path} cannot be recorded: {reason}")
         try:
             replaces = os.path.lexists(path) and (not path.is_dir() or any(path.iterdir()))
             if replaces:
                 self._refuse(overwrite)
                 self.path = path.absolute().with_name(f".{path.absolute().name[:200]}.new")
+            elif path.exists() and path.stat().st_uid != os.geteuid():  # who may put links there, under names to come
+                raise CaptureError(f"{path} belongs to {permissions.owner_of(path)}, who could change the recording; choose a new name.")
             if self.path != path and self.path.exists():  # left by a recorder that died before any data came
                 _unlock(_lock_of(self.path))
                 shutil.rmtree(self.path)
@@ -46,6 +50,9 @@ class Place:
             raise CaptureError(f"{self.final} exists already; choose another name, or add --force to replace it.")
         if not (self.final / meta.NAME).exists():
             raise CaptureError(f"{self.final} exists and is not a capture, so --force leaves it alone; choose another.")
+        if os.geteuid() not in (0, self.final.stat().st_uid):
+            owner = permissions.owner_of(self.final)
+            raise CaptureError(f"{self.final} belongs to {owner}, and --force replaces only your own; choose another name.")
         self._lock = _lock_of(self.final)
 
     @property

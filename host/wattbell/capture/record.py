@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-from ..errors import CaptureError, RigError, WattbellError
+from ..errors import CaptureError, RigError
 from ..rig.port import Rig
-from ..rig.reader import Line, StreamReader
+from ..rig.reader import Later, Line, StreamReader
 from .live import Latest
 from .memory import keep_freed_memory
+from .room import memory_error
 from .writer import CaptureWriter
 
 _DRAIN_S, _DRAIN_LONGEST_S = 5.0, 60.0
@@ -37,7 +38,7 @@ class Progress:
     commands: int
     samples: int
     waiting: bool
-    """True while the rig is unplugged."""
+    """True while the rig is unplugged, or another one is in its place."""
     lossless: bool
     latest: Latest | None = None
     """The figures of this moment."""
@@ -67,13 +68,17 @@ def record(
     of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
     `watch` is called while the line is cut; it returns why the rig will not come back, which ends the recording. The
     capture is not closed here: the caller's ``with`` does that. After an unplug the recording resumes when the rig is
-    back, and what was missed is a gap. `stop` ends it from another thread as a signal would. Raises CaptureError when the disk refuses a
-    write: the rig is then stopped, and what is in the journal is kept.
+    back, and what was missed is a gap. Another rig on its ports is left alone, and what such a one sends is left out. `stop` ends it from
+    another thread as a signal would. `writer` has a journal. Raises CaptureError when the disk refuses a write or memory runs out: the rig
+    is then stopped, and what is in the journal is kept.
     """
     keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch, stop)
     with stop_on_signals(session.stop):
-        return session.run(start)
+        try:
+            return session.run(start)
+        except MemoryError:
+            raise memory_error(writer.path) from None
 
 
 @contextlib.contextmanager
@@ -116,18 +121,21 @@ class _Session:
         self.writer.expect_stream()
         live = self.writer.begin_live()
         live.left_s = self.limits.duration_s
+        self.writer.ask_sender(self.rig.sender)
         self.reader.start()
         try:
             if start:
                 self.writer.attached_late = not self.rig.start()
             self.writer.commit()
             reason = self._until_end()
-        except CaptureError:  # nobody reads what it sends any more
+        except (CaptureError, MemoryError):  # nobody reads what it sends any more
             with contextlib.suppress(RigError):
-                self.rig.stop()
+                self._stop()
             raise
         finally:
             self.reader.stop()
+            for serial in self.rig.strangers:
+                self.writer.note(f"another rig, {serial}, answered in the place of this one: what it sent is left out")
         self._take_rest()
         return reason
 
@@ -155,8 +163,8 @@ class _Session:
                 self._stop_rig()
                 return reason
 
-    def _take(self, item: memoryview | Line | WattbellError) -> None:
-        if isinstance(item, WattbellError):
+    def _take(self, item: memoryview | Later | Line | BaseException) -> None:
+        if isinstance(item, BaseException):
             raise item
         if item is Line.CUT:
             self.waiting = True
@@ -164,11 +172,16 @@ class _Session:
             self.waiting = False
             self.writer.reconnected()
             self._resume()
+        elif isinstance(item, Later):
+            self._decode(self.writer.journalled(item.offset, item.size))
         else:
-            for batch in self.writer.decode(item):
-                if self.first_tick is None and batch.last_tick >= 0:
-                    self.first_tick = batch.last_tick
+            self._decode(item)
             self.reader.release(item)
+
+    def _decode(self, data: memoryview | bytes) -> None:
+        for batch in self.writer.decode(data):
+            if self.first_tick is None and batch.last_tick >= 0:
+                self.first_tick = batch.last_tick
 
     def _resume(self) -> None:
         """A rig that lost its supply with the plug has stopped capturing and forgotten its settings: set them again and restart it."""
@@ -194,14 +207,19 @@ class _Session:
 
     def _stop_rig(self) -> None:
         """Stop the rig and drain what it still sends."""
-        if self.waiting:
+        if self.waiting or self.rig.stranger is not None:
             return
         try:
-            self.rig.stop()
+            self._stop()
         except RigError as error:
             self.writer.note(f"the rig did not confirm the stop: {error}")
             return
         self._drain()
+
+    def _stop(self) -> None:
+        """Stop the rig, and no other one."""
+        if self.rig.stranger is None:
+            self.rig.stop()
 
     def _drain(self) -> None:
         """Take what still comes, up to the run's last block: what is left in the line would be taken for the beginning of the next run."""
@@ -219,11 +237,14 @@ class _Session:
         while not self.reader.items.empty():
             item = self.reader.items.get()
             if isinstance(item, memoryview):
-                self.writer.decode(item)
+                self._decode(item)
+                self.reader.release(item)
+            elif isinstance(item, Later):
+                self._decode(self.writer.journalled(item.offset, item.size))
 
     def _report(self) -> None:
         live = self.writer.begin_live()
-        live.waiting = self.waiting
+        live.waiting = waiting = self.waiting or self.rig.stranger is not None
         if self.limits.duration_s is not None:
             live.left_s = max(0.0, self.limits.duration_s - self._seconds())
         self.writer.look()
@@ -236,7 +257,7 @@ class _Session:
                 self.writer.decoder.counters.bytes_in,
                 counts["commands"],
                 counts["samples"],
-                self.waiting,
+                waiting,
                 self.writer.decoder.counters.lossless,
                 live.latest,
             )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wattbell_spec import wire as spec
 
+from .. import permissions
 from ..clocks.map import ClockMap
 from ..clocks.ticks import ns_of
 from ..errors import CaptureError, ClockError
@@ -73,6 +74,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
     if scratch.exists():
         shutil.rmtree(scratch)
     _require_room(directory, old)
+    scratch.mkdir(mode=0o700)
     writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
     writer.expect_stream()  # a recorder that was killed before its first byte has lost the whole run
     for key in ("id", "workload", "drive", "software", "journal"):
@@ -101,6 +103,7 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
     writer.close(state)
     for name in _made():
         if (scratch / name).exists():
+            permissions.inherit(scratch / name, directory / JOURNAL)
             os.replace(scratch / name, directory / name)
     meta.seal(directory, writer.meta)  # last: from here on the capture is whole
     shutil.rmtree(scratch)
@@ -114,6 +117,7 @@ def _recover_rail(directory: Path) -> meta.Meta:
         scratch = directory / _SCRATCH
         if scratch.exists():
             shutil.rmtree(scratch)
+        scratch.mkdir(mode=0o700)
         writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False, tick_ps=int(old["clock"]["tick_ps"]))
         for key in ("id", "workload", "drive", "software"):
             if old.get(key) is not None:
@@ -136,6 +140,7 @@ def _recover_rail(directory: Path) -> meta.Meta:
         for name in (*_made(), LIVE):
             (directory / name).unlink(missing_ok=True)
             if (scratch / name).exists():
+                permissions.inherit(scratch / name, directory / RAIL_JOURNAL)
                 os.replace(scratch / name, directory / name)
         meta.seal(directory, writer.meta)  # last: from here on the capture is whole
         shutil.rmtree(scratch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,20 +11,36 @@ from pathlib import Path
 
 from ..errors import CaptureError
 
+MORE_MEMORY = "end other programs, or raise the limit (`ulimit -v`, or MemoryMax of its service)"
 _KEPT = "What was recorded so far is kept and is rebuilt when the capture is opened."
+_PROBE_BYTES = 1 << 20
+_MEMORY_BYTES = 64 << 20
+"""More than the library of ``rail.jls`` asks for at a time."""
+_FAT_BYTES = (1 << 32) - 1
 _ELSEWHERE = "What was recorded so far is kept: copy the capture to such a disk, and it is rebuilt there when it is opened."
 
 
 def write_error(path: Path, error: OSError) -> CaptureError:
     """The one error for a file of a capture that cannot be written."""
     number = error.errno or errno.EIO
-    if number in (errno.ENOSPC, errno.EDQUOT):
+    if number == errno.ENOSPC:
         advice = f"free some space. {_KEPT}"
+    elif number == errno.EDQUOT:
+        advice = f"your quota of this disk is used up: free some space, or have the quota raised. {_KEPT}"
     elif number == errno.EFBIG:
         advice = f"this disk takes no larger file (FAT32 ends at 4 GiB, and a limit may be set): record to another one. {_ELSEWHERE}"
+    elif number == errno.ENOMEM:
+        advice = f"{MORE_MEMORY}. {_KEPT}"
+    elif number == errno.EROFS:
+        advice = f"the file system is read-only now, perhaps for a fault of the disk (see `dmesg`); mend that. {_KEPT}"
     else:
         advice = f"see that the disk is well and the folder may be written. {_KEPT}"
     return CaptureError(f"{path} cannot be written ({os.strerror(number)}); {advice}")
+
+
+def memory_error(path: Path) -> CaptureError:
+    """The one error of a recording whose memory ran out."""
+    return write_error(path, OSError(errno.ENOMEM, ""))
 
 
 @contextmanager
@@ -42,6 +59,23 @@ def free_bytes(place: Path | int) -> int:
 
 
 def refused_growth(path: Path) -> OSError:
-    """Why a file did not grow, where the writer did not say."""
-    full = free_bytes(path.parent) < 1 << 20
-    return OSError(errno.ENOSPC if full else errno.EFBIG, "")
+    """Why a file did not grow, where the writer did not say: what a try to make it larger meets, or one to get memory."""
+    try:
+        size = path.stat().st_size
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            if free_bytes(descriptor) < _PROBE_BYTES:
+                return OSError(errno.ENOSPC, "")
+            os.posix_fallocate(descriptor, size, _PROBE_BYTES)
+            os.ftruncate(descriptor, size)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return error
+    if size + _PROBE_BYTES >= _FAT_BYTES:
+        return OSError(errno.EFBIG, "")
+    try:
+        mmap.mmap(-1, _MEMORY_BYTES).close()
+    except OSError as error:
+        return error
+    return OSError(errno.EIO, "")

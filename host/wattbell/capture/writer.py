@@ -28,6 +28,7 @@ from .place import Place
 from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
+from .railrate import RailRate
 from .railtrack import RailTrack
 from .rigcounters import COUNTED_ONLY, RigCounters
 from .room import writing
@@ -40,6 +41,8 @@ COMMAND_JOURNAL = "commands.arrow"
 _META_PERIOD_S = 1.0
 _UPTIME_TICKS = 1_000_000_000
 """A counter that shows so much more than the host's clock has counted since the last data did not begin at 0 in that time."""
+_AHEAD_NS = 5_000_000_000
+"""The first block may come late by so much, on a busy host."""
 
 
 class SteadyClock:
@@ -120,8 +123,13 @@ class CaptureWriter:
         self._tables: dict[str, TableSink] = {}
         self._ranges: TableSink | None = None
         self.journal = Journal(self.path) if journal else None
-        serial = str(self.meta["rig"].get("serial") or "")
-        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], serial, missing, origin_of_capture(self.meta))
+        self._serial = str(self.meta["rig"].get("serial") or "")
+        self._ask_sender: Callable[[], str | None] | None = None
+        self._stranger, self._strangers = False, 0
+        """Whether another rig sends now, and in how many epochs one has."""
+        self._in_doubt_from: int | None = None
+        """Tick from which on it is not known which rig sends."""
+        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], self._serial, missing, origin_of_capture(self.meta))
         self._identify = identify.Collector()
         self._anchor: Anchor | None = None
         self._gap_counts: dict[str, int] = {}
@@ -130,6 +138,11 @@ class CaptureWriter:
         self._counted: dict[str, int] = {}
         """What the rig's counters of loss grew by, in the runs before the present one."""
         self._rig_counters = RigCounters({})
+        self._rail_rate = RailRate()
+        self._first_lag: tuple[int, int] | None = None
+        """By how much the host's clock was ahead of the run's first tick, ns, and when."""
+        self._run_began = 0
+        """Tick of the capture."""
         self._offset, self._epoch = 0, 0
         self._last_arrival_ns: int | None = None
         self._next_meta = 0.0
@@ -151,6 +164,17 @@ class CaptureWriter:
         """Journal and decode bytes of the stream; returns the batches, whose ticks are those of the rig."""
         self.journal_append(data)
         return self.decode(data, arrival_utc_ns)
+
+    def journalled(self, offset: int, size: int) -> bytes:
+        """Bytes that were journalled, from a byte of the stream on."""
+        assert self.journal is not None
+        return self.journal.read(offset, size)
+
+    def ask_sender(self, ask: Callable[[], str | None]) -> None:
+        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew. What another rig sends is left out, and
+        what came without an answer is in doubt."""
+        self._ask_sender = ask
+        self.meta["journal"].setdefault("senders", [])
 
     def rail_only(self, origin_tick: int) -> None:
         """Of a stream to come, keep nothing that its tap saw: commands, TLPs, markers. Its `origin_tick` becomes tick 0."""
@@ -193,9 +217,12 @@ class CaptureWriter:
         """Append the output of a decoder."""
         if batch.epoch != self._epoch:
             self._begin_epoch(batch, arrival_utc_ns)
+        if self._stranger:
+            return
         offset = self._offset
         self.account.add(batch)
-        self._add_gaps(self._rig_counters.add(batch, self.decoder.counters.dropped), offset)
+        self._add_gaps(self._rig_counters.add(batch, self.decoder.counters.dropped) + self._rail_rate.add(batch), offset)
+        self._watch_clock(batch.last_tick, arrival_utc_ns)
         if not self._tapped:
             batch = convert.without_tap(batch)
         if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
@@ -223,6 +250,14 @@ class CaptureWriter:
         """The rig's counter restarted: place the new ticks after the old ones by the host's clock."""
         before = self.last_tick
         self._end_run()
+        sender = self._sender(batch.epoch)
+        self._stranger = sender not in (None, self._serial)
+        if self._stranger:
+            self._epoch, self.account, self._strangers = batch.epoch, RunAccount(), self._strangers + 1
+            self._in_doubt_from = None
+            reason = f"another rig ({sender}) sends on this line, and is left out"
+            self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), before, -1, reason)], 0)
+            return
         self.account = RunAccount()
         elapsed = 0
         if arrival_utc_ns is not None and self._last_arrival_ns is not None:
@@ -232,8 +267,9 @@ class CaptureWriter:
             began_at = batch.last_tick - spec.FLUSH_TICKS
         offset = max(before + spec.FLUSH_TICKS - began_at, before + elapsed - batch.last_tick)
         known = self.meta["journal"]["tick_offsets"]
-        if batch.epoch < len(known):  # rebuilding: placed as when recorded
-            offset = int(known[batch.epoch])
+        number = batch.epoch - self._strangers
+        if number < len(known):  # rebuilding: placed as when recorded
+            offset = int(known[number])
         else:
             known.append(offset)
         self._offset, self._epoch = offset, batch.epoch
@@ -242,17 +278,52 @@ class CaptureWriter:
             self.meta["conditions"]["notes"].append(note)
         began = max(offset + batch.last_tick, before)
         self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), began, -1, "the rig restarted")], 0)
+        self._run_began = began
+        self._in_doubt_from = began if sender is None else None
+        if self.journal:
+            self.save_meta()  # which rig it is and where its ticks lie: a rebuild can ask nobody
+
+    def _watch_clock(self, tick: int, arrival_utc_ns: int | None) -> None:
+        """Hold the counter of a real rig to the host's clock: a block cannot come before its time. (A virtual rig's time is its own.)"""
+        if arrival_utc_ns is None or self.journal is None or self.meta["conditions"].get("virtual") is not False or tick <= 0:
+            return
+        lag_ns = arrival_utc_ns - tick * int(self.meta["clock"]["tick_ps"]) // 1000
+        if self._first_lag is None:
+            self._first_lag = lag_ns, arrival_utc_ns
+        first_ns, since_ns = self._first_lag
+        fast: list[int] = self.meta["journal"].setdefault("fast", [])
+        if first_ns - lag_ns > _AHEAD_NS + (arrival_utc_ns - since_ns) // 1000 and self._epoch not in fast:
+            fast.append(self._epoch)
+
+    def _sender(self, epoch: int) -> str | None:
+        """Serial number of the rig that sends in an epoch; None where it is not known."""
+        senders: list[str | None] | None = self.meta["journal"].get("senders")
+        if senders is None or not self._serial:  # nobody is asked
+            return self._serial
+        if epoch > len(senders):
+            senders += [None] * (epoch - 1 - len(senders))
+            senders.append(self._ask_sender() if self._ask_sender else None)
+        return senders[epoch - 1]
 
     def _end_run(self) -> None:
         """Add what is missing of the present run, unless it is already known."""
+        if self._stranger:
+            return
         account, first = self.account, self._epoch == 0
         late = first and bool(self.attached_late or self.meta["journal"].get("attached_late"))
         gaps = [account.head_gap(attached_late=late), account.tail_gap()]
         if not self._gap_counts and self.decoder.counters.lossless:  # a known loss explains the difference
             gaps.append(account.count_gap())
+        if self._in_doubt_from is not None:
+            doubt = Gap(None, self._in_doubt_from, max(self._in_doubt_from, self.last_tick), -1, "it is not known which rig sent this")
+            self._add_gaps([doubt], 0)
         found = [gap for gap in gaps if gap]
         self._every_run_whole = self._every_run_whole and not found
-        self._add_gaps(found + self._rig_counters.finish(), self._offset)
+        self._add_gaps(found + self._rig_counters.finish() + self._rail_rate.finish(), self._offset)
+        self._rail_rate, self._first_lag = RailRate(), None
+        if self._epoch in self.meta["journal"].get("fast", []):
+            began = min(self._run_began, self.last_tick)
+            self._add_gaps([Gap(None, began, self.last_tick, -1, "the rig's clock ran ahead of the host's: its times are wrong")], 0)
         if before := self._rig_counters.before:
             what = ", ".join(f"{name} {count}" for name, count in before.items())
             self.note(f"before this run the rig had counted since power-on: {what}")

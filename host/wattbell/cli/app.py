@@ -109,11 +109,15 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer would fail again
         _fail("error:", _of_the_system(error), 1, debug)
     except Exception as error:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_THREAD):
+            _fail("error:", _WHAT_TO_DO[errno.ENOMEM], 1, debug)
         text = f"{type(error).__name__}: {error} (run again with `wattbell --debug ...` and report the traceback)"
         _fail("bug:", text, 70, debug)
     sys.exit(code or 0)
 
 
+_NO_THREAD = ("can't start new thread", "Failed to launch worker thread")
+"""What Python and Arrow say where there is no memory for a thread, or no right to one more."""
 _WHAT_TO_DO = {
     errno.ENOSPC: "disk is full: free some space",
     errno.EDQUOT: "your quota of the disk is used up: free some space",
@@ -121,6 +125,7 @@ _WHAT_TO_DO = {
     errno.ENAMETOOLONG: "name is too long: use a shorter one",
     errno.EACCES: "no permission: check who owns it",
     errno.EROFS: "that file system is read-only: use another place",
+    errno.ENOMEM: "memory ran out: end other programs, or raise the limit (`ulimit -v`, or MemoryMax of its service)",
     errno.EMFILE: "too many open files: raise `ulimit -n`",
 }
 
@@ -137,9 +142,12 @@ def _fail(head: str, text: str, code: int, debug: str) -> NoReturn:
     if os.environ.get("WATTBELL_DEBUG", debug):
         traceback.print_exc()
 
-    from rich.text import Text
+    try:
+        from rich.text import Text
 
-    from .console import err
+        from .console import err
 
-    err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
+        err.print(Text.assemble((head, "bold red"), " ", " ".join(text.split("\n"))), soft_wrap=True)
+    except MemoryError:
+        print(head, text, file=sys.stderr)
     sys.exit(code)

@@ -105,6 +105,11 @@ def record(
             if broken:
                 writer.note(f"{BROKE_OFF}: {broken}")
     finish(out, reason, json)
+    if opened.stranger is not None:
+        raise RigError(
+            f"Another rig, {opened.stranger}, answers in the place of rig {opened.port.serial}; {out} holds what came from the latter. "
+            f"Plug that one in again, or record the other one."
+        )
     if broken:
         raise RigError(f"Rig {opened.port.serial} could not play its trace to the end ({broken}); {out} holds what came before.")
 

@@ -18,6 +18,7 @@ import polars as pl
 from wattbell_spec.units import ENERGY_LSB_W
 from wattbell_spec.wire import RailFlag
 
+from ..capture.railrate import contradicts
 from .figure import K
 
 Int64 = npt.NDArray[np.int64]
@@ -97,7 +98,9 @@ class EnergyMeter:
         epoch = ordered["epoch"].cast(pl.Int64).to_numpy()
         other = interval != interval[0] if len(interval) else interval > 0
         begins = (ordered["flags"].cast(pl.Int64).to_numpy() & int(RailFlag.RESTARTED)) != 0
-        broken = (np.diff(index) <= 0) | (np.diff(epoch) != 0) | other[1:] | other[:-1] | begins[1:]
+        # Conversions that do not last as long as the blocks say have another period than the one that is stated: their unit is not known.
+        odd = contradicts(np.diff(index), period_ticks, np.diff(first + (count - 1) * interval), interval[1:])
+        broken = odd | (np.diff(index) <= 0) | (np.diff(epoch) != 0) | other[1:] | other[:-1] | begins[1:]
         self._breaks: Int64 = np.nonzero(broken)[0]
         steps = np.stack((np.diff(high), np.diff((low & np.uint64(0xFFFFFFFF)).astype(np.int64))))
         steps[:, self._breaks] = 0

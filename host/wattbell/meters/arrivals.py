@@ -40,9 +40,9 @@ class Arrivals(Generic[T]):
         self.what = what
         self._read = read
         self._silence_ns = max(_SILENCE_NS, round(slow_s * 1e9))
-        self._queue: queue.Queue[tuple[int, T] | OSError | RigError] = queue.Queue(_MOST_PIECES)
+        self._queue: queue.Queue[tuple[int, T] | OSError | RigError | MemoryError] = queue.Queue(_MOST_PIECES)
         self._end = threading.Event()
-        self._lost: OSError | RigError | None = None
+        self._lost: OSError | RigError | MemoryError | None = None
         self._silent_ns = 0
         self._thread = threading.Thread(target=self._run, name="wattbell-meter", daemon=True)
         self._thread.start()
@@ -52,7 +52,7 @@ class Arrivals(Generic[T]):
             began_ns = host_ns()
             try:
                 data = self._read()
-            except (OSError, RigError) as error:
+            except (OSError, RigError, MemoryError) as error:
                 self._put(error)
                 return
             if data:
@@ -61,7 +61,7 @@ class Arrivals(Generic[T]):
             else:
                 self._silent_ns += min(host_ns() - began_ns, _ONE_WAIT_NS)
 
-    def _put(self, item: tuple[int, T] | OSError | RigError) -> None:
+    def _put(self, item: tuple[int, T] | OSError | RigError | MemoryError) -> None:
         while not self._end.is_set():
             with contextlib.suppress(queue.Full):
                 self._queue.put(item, timeout=0.1)
@@ -76,13 +76,13 @@ class Arrivals(Generic[T]):
                 item = self._queue.get(timeout=0 if found else timeout_s) if timeout_s > 0 and not found else self._queue.get_nowait()
             except queue.Empty:
                 break
-            if isinstance(item, OSError | RigError):
+            if isinstance(item, OSError | RigError | MemoryError):
                 self._lost = item
             else:
                 found.append(item)
         if found or ending:
             return found
-        if isinstance(self._lost, RigError):
+        if isinstance(self._lost, RigError | MemoryError):
             raise self._lost
         if self._lost is not None:
             reason = self._lost.strerror or str(self._lost)

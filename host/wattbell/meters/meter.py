@@ -123,6 +123,9 @@ class StreamMeter(Meter, Protocol):
     def take_stream(self, timeout_s: float) -> list[bytes]:
         """In place of :meth:`read`."""
 
+    def sender(self) -> str | None:
+        """See :meth:`~..capture.writer.CaptureWriter.ask_sender`."""
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -123,6 +123,7 @@ class Recorder:
         if not self._saved:
             self._saved = True
             self.writer.rail_only(meter.origin_tick)
+            self.writer.ask_sender(meter.sender)
         pieces = meter.take_stream(timeout_s)
         for data in pieces:
             self.writer.feed(data)

@@ -126,8 +126,13 @@ class RigMeter(SendingMeter[bytes]):
         batches = [batch for data in self.take_stream(timeout_s) for batch in self._decoder.feed(data)]
         return [StreamRail(batch.rail, -self.origin_tick) for batch in batches if batch.rail]
 
+    def sender(self) -> str | None:
+        """See :class:`~.meter.StreamMeter`."""
+        return self._rig.sender()
+
     def _end(self) -> None:
-        self._rig.stop()
+        if self._rig.stranger is None:
+            self._rig.stop()
 
     def _close(self) -> None:
         self._rig.close()

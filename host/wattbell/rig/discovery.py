@@ -194,6 +194,9 @@ def at_ports(text: str) -> RigPort:
             if data in (port.data, port.control):
                 return port
         raise RigError(f"{data} does not belong to a known rig; give both ports: --rig {data},CONTROL_PORT.")
+    usb = {port.device: port.serial_number for port in list_ports.comports() if port.serial_number and PRODUCT in (port.product or "")}
+    if data in usb and control in usb and usb[data] != usb[control]:
+        raise RigError(f"{data} is of rig {usb[data]} and {control} of rig {usb[control]}; give two ports of one rig (`wattbell rigs`).")
     for path in (data, control):
         if not Path(path).exists():
             raise RigError(f"There is no port {path}; see `ls /dev/tty*`.")

@@ -35,6 +35,10 @@ class Rig:
         self.control = Scpi(port.control)
         self._source: Source | None = None
         self._configured: list[str] = []
+        self.stranger: str | None = None
+        """Serial number of another rig that answers on the ports now, or answered last."""
+        self.strangers: list[str] = []
+        """All that ever did."""
         try:
             self.identity = self.control.identity()
             if "virtual" in self.identity["model"].lower():  # a virtual rig behind a serial line describes itself only here
@@ -152,7 +156,7 @@ class Rig:
         return self._source.read_into(buffer)
 
     def reopen(self) -> bool:
-        """Reopen the ports after a cut, once the rig with the same serial number is back."""
+        """Reopen the ports after a cut, once the rig with the same serial number is back. Another one on them is left alone."""
         self.close()
         try:
             port = discovery.find(self.port.serial)
@@ -160,12 +164,28 @@ class Rig:
         except RigError:
             return False
         try:
-            self.control = Scpi(port.control)
+            control = Scpi(port.control)
         except RigError:
             data.close()
             return False
+        self.control = control
+        if self.sender() != self.identity["serial"]:  # ports have no serial number of their own where they are given by their names
+            data.close()
+            control.close()
+            return False
         self.port, self.data = port, data
         return True
+
+    def sender(self) -> str | None:
+        """Serial number that the rig on the ports tells; None where none answers."""
+        try:
+            serial_number = self.control.identity()["serial"]
+        except RigError:
+            return None
+        self.stranger = None if serial_number == self.identity["serial"] else serial_number
+        if self.stranger is not None and self.stranger not in self.strangers:
+            self.strangers.append(self.stranger)
+        return serial_number
 
     def close(self) -> None:
         """Close both ports."""

@@ -42,6 +42,8 @@ _SILENT_TICKS = spec.STATUS_PERIOD_TICKS + _SLACK_TICKS
 """How far the next block may lie ahead: a rig that captures sends a STATUS in every period."""
 _PAUSE_TICKS = 60 * _SLACK_TICKS
 """Longest silence of a rig, whose line was held up, that is believed without the host's clock. Behind a longer one a new epoch begins."""
+_CLOCKS_DIFFER = 1000
+"""Two clocks differ by less than one part in so many."""
 _MOST_TICK_PS = 1_000_000_000
 """A millisecond: no clock of a rig is slower."""
 _PIECE = 1 << 19
@@ -168,6 +170,9 @@ class Decoder:
         self._now_ns: int | None = None
         self._accepted_ns: int | None = None
         """When the host had the last block that was accepted."""
+        self._lag: tuple[int, int] | None = None
+        """The least time, ns, by which the host's clock was ahead of the ticks of a block that came, and when that was. A block comes no
+        sooner than its tick: a recorder that was held up finds old blocks, which came late, and then new ones."""
         self._tick_ps = 0
         """As a STATUS states it; 0: none has."""
         self._framer = Framer()
@@ -265,7 +270,7 @@ class Decoder:
             else:
                 self._refuse(1)
         if blocks and not self._held:
-            self._accepted_ns = self._now_ns
+            self._note_arrival()
         self._collect_holes()
         self._publish()
         done, self._done = self._done, []
@@ -329,10 +334,26 @@ class Decoder:
         if self._now_ns is None or self._accepted_ns is None:
             return False
         waited = (self._now_ns - self._accepted_ns) * 1000 // (self._tick_ps or spec.TICK_PS)
+        if self._lag is not None:
+            held_up_ns = self._now_ns - self._lag[0] - self._ns(self._last_tick)
+            waited = max(waited, held_up_ns * 1000 // (self._tick_ps or spec.TICK_PS))
         if not 0 <= ahead <= waited + _SLACK_TICKS:
             return False
         self.pauses.append(sequence)
         return True
+
+    def _ns(self, tick: int) -> int:
+        return tick * (self._tick_ps or spec.TICK_PS) // 1000
+
+    def _note_arrival(self) -> None:
+        """The blocks so far have come by now."""
+        self._accepted_ns = now = self._now_ns
+        if now is None:
+            self._lag = None
+            return
+        lag = now - self._ns(self._last_tick)
+        if self._lag is None or lag <= self._lag[0] + (now - self._lag[1]) // _CLOCKS_DIFFER:
+            self._lag = lag, now
 
     def _silence(self, sequence: int) -> int:
         """How far a block may lie ahead of the last one: each missing block may have been the STATUS of its period."""
@@ -464,6 +485,7 @@ class Decoder:
         self._epoch += 1
         self._run = block[5]
         self._last_tick = -1
+        self._lag = None
         self._kind_tick.clear()
         self._remembered = [-1] * _REMEMBERED
 

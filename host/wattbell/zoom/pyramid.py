@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .. import door, durable
+from .. import door, durable, permissions
 from ..capture import Capture
 from . import build as builder
 from .bins import Bins
@@ -32,6 +32,8 @@ from .latencies import CELLS
 
 Int64 = npt.NDArray[np.int64]
 NAME = "commands.pyramid"
+COMMANDS = "commands.parquet"
+"""What the pyramid is made of; the pyramid gets its readers."""
 VERSION = 2
 SMALL = 200_000
 """Captures with fewer commands have no file: theirs is made in less than half a second."""
@@ -200,7 +202,7 @@ def open_pyramid(capture: Capture, reader: CoreReader, tick_s: float, progress: 
 
 def _key(capture: Capture, reader: CoreReader) -> dict[str, Any]:
     """What a pyramid must have been made of to fit."""
-    path = capture.path / "commands.parquet"
+    path = capture.path / COMMANDS
     stated = (capture.meta.get("files") or {}).get(path.name)
     about = path.stat()
     made_of = stated["sha256"] if stated else f"{about.st_mtime_ns}"
@@ -253,17 +255,11 @@ def _write(path: Path, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any
             with pa.ipc.new_file(out, schema) as writer:
                 writer.write_batch(pa.record_batch(columns, schema=schema))
             out.close()
-            os.chmod(out.name, 0o666 & ~_umask())
+            permissions.inherit(Path(out.name), path.with_name(COMMANDS))
             durable.replace(Path(out.name), path)
         except BaseException:
             os.unlink(out.name)
             raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _read(path: Path, key: dict[str, Any]) -> Pyramid:

@@ -65,6 +65,8 @@ class Rig:
     def __init__(self, *, started: bool = True, capturing: bool = True, refuses: tuple[str, ...] = ()) -> None:
         self.asked: list[str] = []
         self._started, self._capturing, self._refuses = started, capturing, refuses
+        self.stranger: str | None = None
+        self.strangers: list[str] = []
 
     def _do(self, what: str) -> None:
         self.asked.append(what)
@@ -83,6 +85,9 @@ class Rig:
 
     def is_capturing(self) -> bool:
         return self._capturing
+
+    def sender(self) -> str | None:
+        return None
 
 
 class Recording:

@@ -1,0 +1,164 @@
+"""A recorder whose memory runs out: by a limit of its address space, or in a control group, whose killer takes it (root only)."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+from wattbell.capture import open_capture
+from wattbell.errors import WattbellError
+
+from tests.faults.faultbench import Bench, wait_for, waits
+from tests.faults.faultoracle import Verdict, judge, missing_records
+from tests.faults.faultpower import OLD_ENOUGH_S, Watch, sent_whole
+from tests.faults.faultstream import Block, make, parse
+from tests.patience import PATIENCE_S
+
+Limit = Callable[[subprocess.Popen[str]], None]
+_MB = 1 << 20
+_LASTS_S = 3.0
+_HOG = "import time\nheld = []\nwhile True:\n    held.append(bytearray(b'x') * (4 << 20))\n    time.sleep(0.01)\n"
+"""Another program of the group, which takes its memory."""
+
+
+def address_space(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The recorder may grow no more from some moment on: an allocation fails in whatever part of it comes first."""
+    blocks = parse(make(rng, scale=100.0))
+    spare = int(rng.choice([0, 0, int(rng.integers(0, 32 * _MB))]))
+
+    def limit(recorder: subprocess.Popen[str]) -> None:
+        with suppress(psutil.Error, ProcessLookupError):
+            size = psutil.Process(recorder.pid).memory_info().vms + spare
+            resource.prlimit(recorder.pid, resource.RLIMIT_AS, (size, size))
+
+    return _starved(blocks, rng, folder, limit)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A control group of its own for memory. ``folder``: of it; ``limit``, ``usage``: names of its files."""
+
+    folder: Path
+    limit: str
+    usage: str
+
+    def grow_by(self, size: int) -> None:
+        """Let it have so much more than it has."""
+        used = int((self.folder / self.usage).read_text())
+        (self.folder / self.limit).write_text(str(used + size))
+
+    def take(self, pid: int) -> None:
+        """Put a process into it."""
+        (self.folder / "cgroup.procs").write_text(str(pid))
+
+
+@contextmanager
+def control_group(folder: Path) -> Iterator[Group | None]:
+    """A group below that of this process, so that what limits this one limits it, too; None where this kernel or its host lets none be."""
+    mount = folder / "cgroup"
+    mount.mkdir()
+    made: Group | None = None
+    mounted = False
+    try:
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            first = controllers == ""
+            if not first and "memory" not in controllers.split(","):
+                continue
+            options = ["-t", "cgroup2"] if first else ["-t", "cgroup", "-o", "memory"]
+            if subprocess.run(["mount", *options, "none", mount], capture_output=True, check=False).returncode:
+                continue
+            mounted = True
+            place = mount / path.lstrip("/") / f"wattbell-{os.getpid()}-{random.getrandbits(32):x}"
+            names = ("memory.max", "memory.current") if first else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            with suppress(OSError):
+                place.mkdir()
+                if (place / names[0]).exists():
+                    made = Group(place, *names)
+                    break
+                place.rmdir()
+            subprocess.run(["umount", mount], check=True)
+            mounted = False
+        yield made
+    finally:
+        if made is not None:
+            for _ in range(100):
+                with suppress(OSError):
+                    made.folder.rmdir()
+                    break
+                time.sleep(0.1)
+        if mounted:
+            subprocess.run(["umount", "-l", mount], check=False)
+
+
+def group_killed(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The memory of a control group runs out, and the kernel kills the recorder in it."""
+    blocks = parse(make(rng, scale=30.0))
+    hogs: list[subprocess.Popen[bytes]] = []
+    with control_group(folder) as group:
+        assert group is not None, "this kernel has no control groups for memory, or lets none be made"
+
+        def limit(recorder: subprocess.Popen[str]) -> None:
+            with suppress(OSError):
+                (Path("/proc") / str(recorder.pid) / "oom_score_adj").write_text("1000")
+            with suppress(OSError):
+                group.take(recorder.pid)
+            hogs.append(subprocess.Popen([sys.executable, "-c", _HOG], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            group.take(hogs[0].pid)
+            group.grow_by(int(rng.integers(20, 60)) * _MB)
+            wait_for(lambda: recorder.poll() is not None, "the end of the recorder")
+
+        try:
+            verdict = _starved(blocks, rng, folder, limit, killed=True)
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+    return verdict
+
+
+def _starved(blocks: list[Block], rng: np.random.Generator, folder: Path, limit: Limit, *, killed: bool = False) -> Verdict:
+    data = b"".join(block.data for block in blocks)
+    with Bench(folder) as bench:
+        bench.feed([data], "--rate", str(len(data) / _LASTS_S))
+        recorder = bench.record()
+        with Watch(bench, None) as watch:
+            wait_for(lambda: bench.sent > 0, "the stream")
+            time.sleep(float(rng.uniform(0, _LASTS_S)))
+            limit(recorder)
+            wait_for(lambda: recorder.poll() is not None or bench.sent >= bench.size, "the stream's end")
+            ended = time.monotonic()
+        if waits(recorder):
+            recorder.send_signal(signal.SIGINT)
+        _, said = recorder.communicate(timeout=PATIENCE_S)
+    sent = [record for block in blocks for record in block.records]
+    try:
+        capture = open_capture(bench.capture)
+        verdict = judge(sent, capture)
+    except WattbellError as error:
+        return Verdict(len(sent), False, [str(error)])
+    code = recorder.returncode
+    if killed and code != -signal.SIGKILL:
+        verdict.silent.append(f"the recorder was not killed (exit code {code}): nothing was tried")
+    if code > 0:
+        lines = [line for line in said.splitlines() if line.strip()]
+        if len(lines) != 1 or "memory" not in said.lower():
+            verdict.silent.append(f"no clear error: {said[-500:]}")
+    if code == 0 and verdict.lost:
+        verdict.silent.append(f"exit code 0, and records are missing: {said[-300:]}")
+    if code:
+        margin_s = OLD_ENOUGH_S + 5 * watch.slowest_s
+        if missing := missing_records(sent_whole(blocks, watch.sent_by(ended - margin_s)), capture):
+            verdict.silent.append(f"{len(missing)} records sent more than {margin_s:.2f} s before the end are missing")
+    return verdict

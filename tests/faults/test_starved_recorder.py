@@ -1,0 +1,192 @@
+"""The recorder, its disk and its rig under attack: rows of the matrix (faultmatrix.py) in a short form, one try of each."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from wattbell.analysis import analyze
+from wattbell.capture import CaptureWriter, open_capture
+from wattbell.capture.journal import Journal
+from wattbell.errors import RigError
+from wattbell.rig.reader import Later, Line, StreamReader
+from wattbell.wire.decode import Decoder
+
+from tests.faults import faultdisk, faultmemory, faultpower, faultrate, faultstranger
+from tests.faults.faultstream import make
+from tests.host.wire import encoder
+
+root = pytest.mark.skipif(not faultpower.possible(), reason="needs root and loop devices: run in the bare root of CI, or as root")
+
+
+def rng(seed: int = 44) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["behind a cut", "without a cut"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_of_another_rig_is_recorded(cut: bool, seed: int, tmp_path: Path) -> None:
+    assert faultstranger.other_rig(rng(seed), tmp_path, cut=cut).silent == []
+
+
+def test_a_recorder_that_was_stopped_tells_what_the_rig_lost(tmp_path: Path) -> None:
+    verdict = faultstranger.long_stop(rng(), tmp_path, stop_s=4.0)
+    assert verdict.lost and verdict.silent == []
+
+
+@pytest.mark.parametrize("away_s", [59, 75, 3600])
+def test_a_stop_longer_than_any_silence_is_no_restart(away_s: int) -> None:
+    """Behind the stop the recorder first finds blocks that had waited for it: their time is no measure of how long it was away."""
+    decoder, now_ns, sequence = Decoder(), 10**18, 0
+
+    def feed(tick: int, at_ns: int) -> list[int]:
+        nonlocal sequence
+        sequence += 1
+        return [batch.epoch for batch in decoder.feed(encoder.status(sequence, tick, run_id=7), at_ns)]
+
+    for number in range(100):
+        feed(10**9 + number * 10**8, now_ns + number * 10**8)
+    stopped = 10**9 + 99 * 10**8
+    back_ns = now_ns + 99 * 10**8 + away_s * 10**9
+    for number in range(1, 6):  # what had waited in the rig
+        feed(stopped + number * 10**8, back_ns)
+    epochs = [epoch for number in range(5) for epoch in feed(stopped + away_s * 10**9 + number * 10**8, back_ns + number * 10**8)]
+    assert set(epochs) == {0} and decoder.counters.restarts == 0
+
+
+def test_a_counter_that_jumps_further_than_the_recorder_was_away_is_a_restart() -> None:
+    decoder = Decoder()
+    for number in range(100):
+        decoder.feed(encoder.status(number, 10**9 + number * 10**8, run_id=7), 10**18 + number * 10**8)
+    for number in range(3):
+        decoder.feed(encoder.status(100 + number, 10**12 + number * 10**8, run_id=7), 10**18 + 100 * 10**8 + 75 * 10**9 + number * 10**8)
+    assert decoder.counters.restarts == 1
+
+
+@pytest.mark.parametrize("way", faultrate.WAYS)
+def test_samples_at_another_rate_than_stated_are_true_or_marked(way: str, tmp_path: Path) -> None:
+    assert faultrate.contradicting(rng(), tmp_path, way).silent == []
+
+
+def test_energy_does_not_believe_a_period_that_its_own_counts_contradict(tmp_path: Path) -> None:
+    """A unit of the accumulator is as long as a conversion: with ten times the period the energy would be ten times as much."""
+    _, true_w = faultrate.recorded(rng(), tmp_path / "c", "STATUS states a tenth of the conversions")
+    power = analyze(open_capture(tmp_path / "c"))["power"]
+    covered_s = power["energy_j"]["conditions"]["covered_s"]
+    assert power["energy_j"]["value"] == pytest.approx(true_w * covered_s, rel=0.05)
+    assert power["energy_j"]["conditions"]["source"] == "samples"
+
+
+@pytest.mark.parametrize("times", [1.0, 10.0])
+def test_a_clock_that_runs_ahead_of_the_host_is_marked(times: float, tmp_path: Path) -> None:
+    verdict = faultrate.fast_clock(rng(), tmp_path, times)
+    assert verdict.told == (times > 1) and verdict.silent == []
+
+
+def test_a_flood_of_samples_and_events_is_recorded_whole(tmp_path: Path) -> None:
+    assert faultrate.flood(rng(), tmp_path, rounds=2000).silent == []
+
+
+def test_memory_that_runs_out_is_one_line_and_loses_no_second(tmp_path: Path) -> None:
+    assert faultmemory.address_space(rng(1), tmp_path).silent == []
+
+
+@root
+def test_a_recorder_that_the_kernel_kills_for_memory_loses_no_second(tmp_path: Path) -> None:
+    (tmp_path / "probe").mkdir()
+    with faultmemory.control_group(tmp_path / "probe") as group:
+        if group is None:
+            pytest.skip("this kernel, or this container, lets no control group for memory be made")
+    assert faultmemory.group_killed(rng(), tmp_path).silent == []
+
+
+@root
+@pytest.mark.needs("mkfs.btrfs")
+def test_a_quota_is_named_and_loses_nothing_silently(tmp_path: Path) -> None:
+    assert faultdisk.quota(rng(1), tmp_path).silent == []
+
+
+@root
+def test_a_file_system_that_turns_read_only_is_named(tmp_path: Path) -> None:
+    assert faultdisk.read_only(rng(1), tmp_path).silent == []
+
+
+MODES = [(0o027, "new", True), (0o077, "empty", False), (0o000, "new", True), (0o777, "new", False), (0o022, "foreign", False)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize(("mask", "kind", "killed"), MODES)
+def test_no_file_is_more_open_than_the_umask_says(mask: int, kind: str, killed: bool, tmp_path: Path) -> None:
+    assert faultdisk.modes(rng(), tmp_path, mask, kind, killed).silent == []
+
+
+class Fast:
+    """A rig that has sent everything before anything is decoded."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = memoryview(data)
+        self.cut = False
+
+    def read_into(self, buffer: memoryview) -> int:
+        if not self._rest:
+            raise RigError("gone")
+        count = min(len(self._rest), len(buffer), 300_000)
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def reopen(self) -> bool:
+        self.cut = True
+        return False
+
+
+def test_a_backlog_lies_in_the_journal_and_not_in_memory(tmp_path: Path) -> None:
+    data = random.Random(1).randbytes(150 << 20)
+    journal = Journal(tmp_path)
+    reader = StreamReader(Fast(data), journal.append)
+    reader.start()
+    found, in_memory, pieces = 0, 0, []
+    while True:  # everything lies there before anything is taken
+        item = reader.items.get(timeout=900)
+        if item is Line.CUT:
+            break
+        pieces.append(item)
+    for item in pieces:
+        assert isinstance(item, memoryview | Later)
+        piece = journal.read(item.offset, item.size) if isinstance(item, Later) else bytes(item)
+        assert piece == data[found : found + len(piece)]
+        found += len(piece)
+        in_memory += len(item.obj) if isinstance(item, memoryview) else 0  # type: ignore[arg-type]
+    reader.stop()
+    journal.close(remove=True)
+    assert found == len(data) and in_memory <= 64 << 20
+
+
+def test_a_reader_without_memory_says_so() -> None:
+    def none_left(_: memoryview) -> None:
+        raise MemoryError
+
+    reader = StreamReader(Fast(b"abc"), none_left)
+    reader.start()
+    assert isinstance(reader.items.get(timeout=900), MemoryError)
+    reader.stop()
+    with pytest.raises(queue.Empty):
+        reader.items.get_nowait()
+
+
+def test_a_restart_that_a_dead_recorder_asked_nobody_about_is_in_doubt(tmp_path: Path) -> None:
+    """Its journal has blocks of another run, and nobody knows of which rig: they are kept, and every figure over them is marked."""
+    first, second = make(rng(1)), make(rng(2), run=1)
+    writer = CaptureWriter(tmp_path / "c", rig={"serial": "A"}, lba_size_bytes=512)
+    writer.ask_sender(lambda: "A")
+    writer.feed(first)
+    writer.save_meta()
+    writer.journal_append(second)  # and was killed before it was decoded
+    writer.abandon()
+    capture = open_capture(tmp_path / "c")
+    assert "it is not known which rig sent this" in capture.table("gaps").collect()["reason"].to_list()
+    assert all(figure["lost"] for figure in analyze(capture)["rates"].values() if isinstance(figure, dict) and "lost" in figure)
