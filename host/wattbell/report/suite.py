@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wattbell import durable
 from wattbell.errors import ResultsError
 from wattbell.jsondata import JsonObject
 from wattbell.origin import Origin, warning_of
@@ -228,7 +229,8 @@ def write_suite_page(
     )
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(text, encoding="utf-8")
+        with durable.replacing(html) as made_page:
+            made_page.write_text(text, encoding="utf-8")
         if not plots:
             return [html]
         from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib

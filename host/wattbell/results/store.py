@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import door
+from .. import door, durable
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from ..origin import Origin, origin_of
@@ -82,7 +82,7 @@ class Store:
         except OSError as error:
             raise ResultsError(f"The results store {path} cannot be opened ({error.strerror}); use --store.") from None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(path.parent)
             # transactions are begun and ended here: Python's own would begin some too late to exclude other programs
             self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
         except OSError as error:
@@ -92,6 +92,8 @@ class Store:
         try:
             self._db.execute("PRAGMA foreign_keys = ON")
             self._db.execute("PRAGMA trusted_schema = OFF")
+            # SQLite commits by removing its journal; with FULL, its default, a power cut may bring the journal back and undo the commit
+            self._db.execute("PRAGMA synchronous = EXTRA")
             self._prepare()
         except sqlite3.Error as error:
             self._db.close()
