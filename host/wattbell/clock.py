@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,6 +43,32 @@ class Wakefulness:
 def iso(utc_ns: int) -> str:
     """ISO 8601 with microseconds, UTC."""
     return datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_LEAP = re.compile(r"(?<=:59:)60(?=\D|$)")
+"""A leap second, which the time of POSIX does not have: there it is the first second of the next minute."""
+
+
+def instant_s(text: str) -> float | None:
+    """Seconds since 1970, UTC, of a time in ISO 8601; None where it is none. A time without an offset is taken for UTC."""
+    leaps = bool(_LEAP.search(text))
+    try:
+        found = datetime.fromisoformat(_LEAP.sub("59", text))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() + leaps
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_utc(text: str) -> str:
+    """A time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``. One without an offset says so; what is no time stays."""
+    seconds = instant_s(text)
+    if seconds is None:
+        return text
+    if _LEAP.search(text) and text.endswith(("Z", "+00:00")):
+        return f"{text[:19].replace('T', ' ')}Z"
+    found = datetime.fromisoformat(_LEAP.sub("59", text))
+    shown = datetime.fromtimestamp(seconds // 1, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{shown}Z" if found.tzinfo else f"{shown} (no time zone)"
 
 
 @dataclass(frozen=True)

@@ -298,6 +298,7 @@ ROWS: dict[str, tuple[Row, float]] = {
     "steps of the host's clock": (clock_steps, 20),
     "host suspended": (suspended_host, 20),
     "damaged file of a capture": (damaged_file, 20),
+    "results store: damaged file": (faultstore.store_damaged, 5),
     "results store: disk full": (faultstore.store_full, 1),
     "results store: power cut (ext4)": (_store_power_cut("ext4"), 1),
     "results store: power cut (btrfs)": (_store_power_cut("btrfs"), 1),

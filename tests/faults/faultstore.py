@@ -315,3 +315,54 @@ def _left(out: Path, store: Path) -> dict[str, str]:
         found["the store's run"] = str(opened.get(entry.id).document == read_run(out).document)
         found["the store's jobs"] = json.dumps(opened.provenance(entry.id)["jobs"], sort_keys=True)
     return found
+
+
+# -- a damaged file ----------------------------------------------------------------------------------------------------
+
+
+def store_damaged(rng: np.random.Generator, folder: Path) -> Verdict:
+    """The file of a store has a bit flipped, a part zeroed or copied elsewhere, or is cut short: it is refused, or nothing changes."""
+    store = folder / STORE
+    with Store(store) as opened:
+        for source in _apart(folder / "sources", 3):
+            opened.add(read_run(source))
+    right = answers(store)
+    verdict = Verdict()
+    data = store.read_bytes()
+    for _ in range(20):
+        store.write_bytes(damaged(data, rng))
+        try:
+            if answers(store) != right:
+                verdict.silent.append("the store was damaged, and answers otherwise")
+                verdict.lost += 1
+        except WattbellError:
+            verdict.lost, verdict.told = verdict.lost + 1, True
+    return verdict
+
+
+def damaged(data: bytes, rng: np.random.Generator) -> bytes:
+    """A file with one fault in it."""
+    made = bytearray(data)
+    at, length = int(rng.integers(0, len(made))), int(rng.integers(1, 9000))
+    match int(rng.integers(0, 4)):
+        case 0:
+            made[at] ^= 1 << int(rng.integers(0, 8))
+        case 1:
+            made[at : at + length] = bytes(len(made[at : at + length]))
+        case 2:
+            other = int(rng.integers(0, len(made)))
+            moved = made[other : other + length][: len(made) - at]
+            made[at : at + len(moved)] = moved
+        case _:
+            del made[at:]
+    return bytes(made)
+
+
+def answers(store: Path) -> list[Any]:
+    """All that a store says."""
+    with Store(store, create=False) as opened:
+        entries = opened.entries()
+        runs = [opened.get(entry.id) for entry in entries]
+        series = [run.read_series(test.series) for run in runs for test in run.tests if test.series]
+        rests_on = [opened.provenance(entry.id) for entry in entries]
+        return [entries, [run.document for run in opened.runs()], [run.document for run in runs], series, rests_on]

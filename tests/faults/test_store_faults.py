@@ -21,6 +21,12 @@ def test_what_was_called_stored_is_stored_after_a_power_cut(kind: str, tmp_path:
     assert verdict.silent == []
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_file_is_refused_or_says_the_same(seed: int, tmp_path: Path) -> None:
+    verdict = faultstore.store_damaged(np.random.default_rng(seed), tmp_path)
+    assert verdict.silent == [] and verdict.lost > 5
+
+
 @needs_disks
 def test_a_full_disk_is_told_and_takes_nothing(tmp_path: Path) -> None:
     verdict = faultstore.store_full(np.random.default_rng(1), tmp_path)

@@ -79,8 +79,8 @@ def _merged(notes: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _notes(run: Run) -> list[str]:
-    conditions: Any = run.document.get("conditions")
-    places = [run.document.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
+    conditions: Any = run.told.get("conditions")
+    places = [run.told.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
     return list(dict.fromkeys(str(n) for notes in places if isinstance(notes, list) for n in notes))
 
 
@@ -145,12 +145,10 @@ def _copied(runs: Sequence[Run]) -> str:
         "made with Wattbell",
     ]
     for run in runs:
-        conditions: Any = run.document.get("conditions") or {}
+        conditions: Any = run.told.get("conditions") or {}
         told = [f"{k}: {v}" for k, v in conditions.items() if isinstance(v, str | int | float)]
-        told += [f"{k} {v}" for k, v in (run.document.get("versions") or {}).items() if v]
-        lines.append(
-            f"{run.title}, {run.suite}, job files {run.suite_hash[:19]}, {run.document.get('started_utc') or ''}: {', '.join(told)}"
-        )
+        told += [f"{k} {v}" for k, v in (run.told.get("versions") or {}).items() if v]
+        lines.append(f"{run.title}, {run.suite}, job files {run.suite_hash[:19]}, {run.started}: {', '.join(told)}")
     return "\n".join([*lines, *mixtures(runs)])
 
 
