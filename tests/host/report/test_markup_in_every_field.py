@@ -132,8 +132,6 @@ def is_text(said: str) -> None:
 def on_terminal(*arguments: object) -> str:
     environment = {"COLUMNS": "20000", "WATTBELL_STORE": "/nonexistent/store"}
     result = CliRunner().invoke(app, [str(one) for one in arguments], env=environment, terminal_width=20000)
-        app, [str(one) for one in arguments], env={"COLUMNS": "20000", "WATTBELL_STORE": "/nonexistent/store"}, terminal_width=20000
-    )
     assert result.exit_code == 0, (arguments, result.output, result.exception)
     return result.output
 
