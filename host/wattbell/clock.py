@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import time
 from dataclasses import dataclass
@@ -25,6 +26,19 @@ def host_ns() -> int:
 def asleep_ns() -> int:
     """For how long the host has been suspended since it was started: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not."""
     return min(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(3))
+
+
+_TIMEX_BYTES = 512
+"""More than a ``struct timex`` has on any machine (uapi/linux/timex.h)."""
+_LEAPS = (1, 2, 3, 4)
+"""TIME_INS, TIME_DEL, TIME_OOP, TIME_WAIT."""
+
+
+def near_leap_second() -> bool:
+    """Whether the kernel is to insert or delete a leap second today, is at it, or has just done it. A clock that a time server smears shows
+    nothing of that."""
+    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
+    return adjtimex is not None and adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)) in _LEAPS
 
 
 class Wakefulness:
