@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +28,19 @@ def asleep_ns() -> int:
     return min(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(3))
 
 
+_TIMEX_BYTES = 512
+"""More than a ``struct timex`` has on any machine (uapi/linux/timex.h)."""
+_LEAPS = (1, 2, 3, 4)
+"""TIME_INS, TIME_DEL, TIME_OOP, TIME_WAIT."""
+
+
+def near_leap_second() -> bool:
+    """Whether the kernel is to insert or delete a leap second today, is at it, or has just done it. A clock that a time server smears shows
+    nothing of that."""
+    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
+    return adjtimex is not None and adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES)) in _LEAPS
+
+
 class Wakefulness:
     """Whether the host was suspended since this was made."""
 
@@ -42,6 +57,32 @@ class Wakefulness:
 def iso(utc_ns: int) -> str:
     """ISO 8601 with microseconds, UTC."""
     return datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_LEAP = re.compile(r"(?<=:59:)60(?=\D|$)")
+"""A leap second, which the time of POSIX does not have: there it is the first second of the next minute."""
+
+
+def instant_s(text: str) -> float | None:
+    """Seconds since 1970, UTC, of a time in ISO 8601; None where it is none. A time without an offset is taken for UTC."""
+    leaps = bool(_LEAP.search(text))
+    try:
+        found = datetime.fromisoformat(_LEAP.sub("59", text))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() + leaps
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_utc(text: str) -> str:
+    """A time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``. One without an offset says so; what is no time stays."""
+    seconds = instant_s(text)
+    if seconds is None:
+        return text
+    if _LEAP.search(text) and text.endswith(("Z", "+00:00")):
+        return f"{text[:19].replace('T', ' ')}Z"
+    found = datetime.fromisoformat(_LEAP.sub("59", text))
+    shown = datetime.fromtimestamp(seconds // 1, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{shown}Z" if found.tzinfo else f"{shown} (no time zone)"
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,10 @@ def make_folder(path: Path) -> None:
 
 
 def replace(made: Path, path: Path) -> None:
-    """Give the finished file ``made`` the name ``path``: a power cut leaves the old file or the new one. Raises OSError."""
+    """Give the finished file ``made`` the name ``path``: a power cut leaves the old file or the new one. Raises OSError, also where the
+    name is that of a device or a pipe, which would be gone."""
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is there, and is no plain file", str(path))
     flush(made)
     os.replace(made, path)
     flush(path.parent)
@@ -65,8 +68,13 @@ def replace(made: Path, path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Gives the name of a file to write, which takes the name ``path`` when the block ends well and is removed when it does not.
 
-    The name lies in a folder of its own, beside ``path``, and keeps the suffix. Raises OSError.
+    The name lies in a folder of its own, beside ``path``, and keeps the suffix. What is no plain file (``/dev/stdout``, a named pipe) is
+    written directly; behind a link its target is replaced. Raises OSError.
     """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:100]}."))
     try:
         made = folder / path.name

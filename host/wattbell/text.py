@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Protocol
+from typing import Any, Protocol
 
 NOTHING = "–"
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -25,13 +25,32 @@ class Uncertain(Protocol):
         """The expanded uncertainty; None where none can be given."""
 
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
 
 
 def printable(text: str) -> str:
     """``text`` with a replacement character for everything that is not text: control characters (and so terminal escape sequences),
-    bidirectional overrides, lone surrogates. Tabs and line ends stay."""
+    what is invisible or turns the direction of writing, lone surrogates. Tabs and line ends stay."""
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """:func:`printable` text on one line: a name with a line end in it could forge a line of its own."""
+    return printable(text).replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
+
+
+def in_lines(value: Any) -> Any:
+    """JSON-able data with every string in it, keys too, as :func:`one_line` gives it."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return {in_lines(key): in_lines(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_lines(item) for item in value]
+    return value
 
 
 def decimals(value: float, places: int) -> str:

@@ -5,6 +5,7 @@ The rules are those of a disk that keeps nothing unless it is flushed, and may k
 - A file that takes another name has no unflushed contents: else the new name may hold nothing.
 - A journal goes only when everything else in its folder, contents and names, is on the disk.
 - When the program ends, all that it wrote and left is on the disk.
+- A rollback journal of SQLite whose removal is not on the disk undoes a commit.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Order:
     """Files with unflushed contents."""
     names: set[str] = field(default_factory=set)
     """Files and folders that were made or renamed in a folder that was not flushed since."""
+    undone: set[str] = field(default_factory=set)
+    """Rollback journals that were removed from a folder that was not flushed since."""
     faults: list[str] = field(default_factory=list)
     seen: int = 0
     """Calls that were about the folder."""
@@ -52,6 +55,7 @@ class Order:
         elif name in ("fsync", "fdatasync"):
             self.contents.discard(path)
             self.names -= {each for each in self.names if os.path.dirname(each) == path}
+            self.undone -= {each for each in self.undone if os.path.dirname(each) == path}
         elif name in ("open", "openat", "creat") and made is not None and ("O_CREAT" in arguments or name == "creat"):
             if "O_TRUNC" in arguments:
                 self.contents.add(path)
@@ -80,6 +84,8 @@ class Order:
         for kept in (self.contents, self.names):
             kept -= {each for each in kept if each == path or each.startswith(f"{path}/")}
         folder = os.path.dirname(path)
+        if path.endswith(ROLLBACK):
+            self.undone.add(path)
         if path.endswith(self.journals):
             waiting = sorted(each for each in self.contents | self.names if each.startswith(f"{folder}/"))
             if waiting:
@@ -90,6 +96,8 @@ class Order:
         left = sorted(each for each in self.contents | self.names if os.path.lexists(each))
         if left:
             self.faults.append(f"at the end the disk may not have {', '.join(left)}")
+        if self.undone:
+            self.faults.append(f"at the end the disk may still have {', '.join(sorted(self.undone))}, which undoes what was committed")
 
 
 def _paths(name: str, arguments: str) -> list[str]:
@@ -103,6 +111,7 @@ def _paths(name: str, arguments: str) -> list[str]:
     return found
 
 
+ROLLBACK = "-journal"
 JOURNALS = ("stream.wbs", ".arrow")
 
 

@@ -21,6 +21,7 @@ from wattbell.capture import open_capture
 from wattbell.capture import writer as writer_module
 from wattbell.errors import WattbellError
 
+from tests.faults import faultstore
 from tests.faults.faultbench import PATIENCE_S, Bench, wait_for
 from tests.faults.faultdisk import modes, quota, read_only
 from tests.faults.faultline import CUT, Pieces, restart
@@ -282,6 +283,14 @@ def _other_rig(cut: bool) -> Row:
     return lambda rng, folder: other_rig(rng, folder, cut=cut)
 
 
+def _store_power_cut(kind: str) -> Row:
+    return lambda rng, folder: faultstore.store_power_cut(kind, rng, folder)
+
+
+def _suite_power_cut(kind: str) -> Row:
+    return lambda rng, folder: faultstore.suite_power_cut(kind, rng, folder)
+
+
 ROWS: dict[str, tuple[Row, float]] = {
     "recorder killed (kill -9)": (kill_9, 1),
     "recorder stopped for a second (SIGSTOP)": (stopped_and_continued, 1),
@@ -308,6 +317,12 @@ ROWS: dict[str, tuple[Row, float]] = {
     "steps of the host's clock": (clock_steps, 20),
     "host suspended": (suspended_host, 20),
     "damaged file of a capture": (damaged_file, 20),
+    "results store: damaged file": (faultstore.store_damaged, 5),
+    "results store: disk full": (faultstore.store_full, 1),
+    "results store: power cut (ext4)": (_store_power_cut("ext4"), 1),
+    "results store: power cut (btrfs)": (_store_power_cut("btrfs"), 1),
+    "suite: power cut, then --resume (ext4)": (_suite_power_cut("ext4"), 1),
+    "suite: power cut, then --resume (btrfs)": (_suite_power_cut("btrfs"), 1),
 }
 """What the row says, one try of it, and how many tries it gets for one of a row that takes seconds."""
 

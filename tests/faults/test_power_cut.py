@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from wattbell.capture import open_capture
+from wattbell.results import Store
 
 from tests.faults import faultpower
 from tests.faults.diskorder import order_of
@@ -98,7 +99,20 @@ def test_an_export_is_on_the_disk(name: str, folder: Path) -> None:
 
 @pytest.mark.needs("strace")
 def test_a_store_is_on_the_disk(folder: Path) -> None:
-    orderly([WATTBELL, "results", "import", samples.write_results(folder / "run"), "--store", folder / "results.sqlite"], folder)
+    store = folder / "new" / "results.sqlite"
+    orderly([WATTBELL, "results", "import", samples.write_results(folder / "run"), "--store", store], folder)
+    with Store(store) as opened:
+        (entry,) = opened.entries()
+    orderly([WATTBELL, "results", "delete", entry.id, "--store", store], folder)
+
+
+@pytest.mark.needs("strace")
+def test_a_page_is_on_the_disk(folder: Path) -> None:
+    run(record(folder / "capture", 6))
+    orderly([WATTBELL, "report", folder / "capture", "--out", folder / "report.html"], folder)
+    results, other = samples.write_results(folder / "run"), samples.write_results(folder / "other", "crucial-p1-1tb")
+    run([WATTBELL, "results", "import", results, "--store", folder / "results.sqlite"])
+    orderly([WATTBELL, "compare", results, other, "--out", folder / "compared", "--store", folder / "results.sqlite"], folder)
 
 
 @pytest.mark.needs("strace")

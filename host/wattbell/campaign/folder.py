@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import durable
 from ..errors import SimError, UsageError
-from ..suites.results import RESULTS, Results, read_results
+from ..suites.results import RESULTS, Results, part_of, read_results
 
 _NEW = "start anew in another --out"
 _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -96,7 +97,7 @@ def in_the_way(out: Path, resume: bool, force: bool) -> None:
         if not (out / RESULTS).is_file():
             raise UsageError(f"{out} holds no {RESULTS}: there is nothing to resume. Leave out --resume.")
         return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if occupied(out, RESULTS):
         if not force:
             hint = " (or --resume, if that run was interrupted)" if (out / RESULTS).is_file() else ""
             raise SimError(f"{out} exists already; choose another name, or add --force to replace it{hint}.")
@@ -104,12 +105,18 @@ def in_the_way(out: Path, resume: bool, force: bool) -> None:
             raise UsageError(f"{out} holds no {RESULTS}; --force replaces only the results of a suite.")
 
 
+def occupied(out: Path, first: str) -> bool:
+    """Whether something is at ``out``. A folder that holds only the unfinished file ``first`` is free: a power cut left it so, before
+    anything was run."""
+    return out.exists() and (not out.is_dir() or any(path != part_of(out / first) for path in out.iterdir()))
+
+
 def make_room(out: Path) -> None:
     """An empty folder for the results, in place of those of another run, where :func:`in_the_way` found nothing to object to."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if occupied(out, RESULTS):
         shutil.rmtree(out)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(out)
     except OSError as error:
         raise UsageError(f"{out} cannot be made ({error.strerror}); choose another --out.") from None
 

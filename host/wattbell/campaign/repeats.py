@@ -11,9 +11,10 @@ from pathlib import Path
 from .. import door, durable
 from ..errors import SimError, UsageError
 from ..results.sides import REPEATS
-from ..suites.results import RESULTS
+from ..suites.results import RESULTS, part_of
 from .bench import Bench
 from .ending import Ending, Kept
+from .folder import occupied
 from .runner import Audience, Order, run_suite
 
 FORMAT = 1
@@ -44,7 +45,7 @@ def in_the_way_of_repeats(order: Order, times: int) -> None:
         if begun != times:
             raise UsageError(f"{out} was started with --repeat {begun}, not {times}. Use the same, or start anew in another --out.")
         return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if occupied(out, REPEATS):
         if not order.force:
             hint = " (or --resume, if those runs were interrupted)" if listed.is_file() else ""
             raise SimError(f"{out} exists already; choose another name, or add --force to replace it{hint}.")
@@ -68,7 +69,7 @@ def _begin(order: Order, times: int) -> list[Path]:
             shutil.rmtree(out)
         try:
             durable.make_folder(out)
-            part = (out / REPEATS).with_suffix(".part")
+            part = part_of(out / REPEATS)
             part.write_text(json.dumps({"format": FORMAT, "runs": names}) + "\n", encoding="utf-8")
             durable.replace(part, out / REPEATS)
         except OSError as error:

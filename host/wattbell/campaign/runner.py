@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from .. import durable
 from ..capture import Capture, open_capture
-from ..durable import flush_tree
 from ..suites.drive import Drive
 from ..suites.manifest import load_suite
 from ..suites.order import order_sessions
@@ -132,9 +132,9 @@ class _Campaign:
         """One session into the results. ``goes_on``: with the drive of the session before."""
         results, discard = self.results, self.order.discard
         name = session.title
-        folder = self.order.out / "captures" / name
+        folder, plans = self.order.out / "captures" / name, self.order.out / "plans" / name
         with set_aside(session.name, folder, self.audience.say):
-            capture, outcomes, seconds = self._until_steady(session, self.order.out / "plans" / name, folder)
+            capture, outcomes, seconds = self._until_steady(session, plans, folder)
         more = self.bench.accept(capture)
         results.describe(capture)
         results.data["conditions"].update(more)
@@ -143,8 +143,10 @@ class _Campaign:
                 text = f"not filled anew: on the drive as {session.goes_on_after} left it"
                 outcomes[test.id].notes.append(f"{text}, which was filled alike and only read since")
             self.audience.scored(results.add(test, session.condition, outcomes[test.id], folder, seconds), results.data)
-        if not discard:
-            flush_tree(folder)  # what results.json calls done must be there after a power cut
+        # what results.json calls done must be there after a power cut
+        for place in (plans,) if discard else (plans, folder):
+            durable.flush_tree(place)
+            durable.flush(place.parent)
         results.write()
         if discard:
             shutil.rmtree(folder)

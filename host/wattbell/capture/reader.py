@@ -13,6 +13,7 @@ import pyarrow as pa
 from .. import door
 from ..errors import CaptureError
 from ..jsondata import JsonObject
+from ..text import in_lines
 from . import hashes, meta, schema
 from .rail import NAME as RAIL
 from .rail import RailReader
@@ -62,8 +63,8 @@ class Capture:
 
     def __init__(self, path: Path, description: meta.Meta, verify: bool = True) -> None:
         self.path = path
-        self.meta = description
-        """``meta.json`` as a dict."""
+        self.meta: meta.Meta = {**in_lines(description), **({"files": description["files"]} if "files" in description else {})}
+        """``meta.json`` as a dict, with every text on one line and printable; names of files are as they are."""
         self._unverified = dict(description.get("files") or {}) if verify else {}
         self._admitted: set[str] = set()
 

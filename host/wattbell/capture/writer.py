@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from wattbell_spec import wire as spec
 
-from ..clock import Anchor, iso, now_ns
+from ..clock import Anchor, iso, near_leap_second, now_ns
 from ..errors import CaptureError
 from ..origin import origin_of_capture
 from ..wire.decode import Batch, Decoder, Gap
@@ -45,6 +45,10 @@ _AHEAD_NS = 5_000_000_000
 """The first block may come late by so much, on a busy host."""
 
 
+LEAST_STEP_S = 0.5
+"""A step of the host's clock is told from here on: below a leap second, above what a time server corrects."""
+
+
 class SteadyClock:
     """UTC at creation plus the time since (also while the host slept): steps of the host's clock do not show."""
 
@@ -58,6 +62,11 @@ class SteadyClock:
     def now_ns(self) -> int:
         """Nanoseconds since 1970."""
         return self._began_ns + self._running_ns()
+
+    @property
+    def stepped_s(self) -> float:
+        """By how much the host's clock was put forward meanwhile; negative: back."""
+        return (now_ns() - self.now_ns()) * 1e-9
 
 
 class CaptureWriter:
@@ -120,6 +129,7 @@ class CaptureWriter:
         self._tapped = True
         self._every_run_whole = True
         self._host_clock = SteadyClock()
+        self._leap = near_leap_second()
         self._tables: dict[str, TableSink] = {}
         self._ranges: TableSink | None = None
         self.journal = Journal(self.path) if journal else None
@@ -451,6 +461,16 @@ class CaptureWriter:
         """Add a note to the capture's conditions."""
         self.meta["conditions"]["notes"].append(text)
 
+    def _tell_of_steps(self) -> None:
+        """Note that the host's time of day did not run on evenly: other logs of the host may have other times than this capture."""
+        stepped_s = self._host_clock.stepped_s
+        steady = "times of day in this capture count on from its beginning, as if nothing had happened"
+        if abs(stepped_s) >= LEAST_STEP_S:
+            way = "forward" if stepped_s > 0 else "back"
+            self.note(f"the host's clock was put {way} by {abs(stepped_s):.1f} s while this was recorded: {steady}")
+        elif self._leap or near_leap_second():
+            self.note(f"the host's clock had a leap second announced or just behind it while this was recorded: {steady}")
+
     def counts(self) -> dict[str, int]:
         """Rows of each table, and rail samples, so far."""
         return {name: table.rows for name, table in self._tables.items()} | {"samples": self._rail.samples}
@@ -547,6 +567,7 @@ class CaptureWriter:
         self._ingest_all(self.decoder.finish(), self._host_clock.now_ns())
         if self._streamed:
             self._end_run()
+            self._tell_of_steps()
         if self.live is not None:
             self.live.finish()
         self.save_meta()  # which knows the tick by now

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..clock import in_utc
 from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
 from ..origin import Origin
@@ -86,7 +87,7 @@ def list_runs(store: StoreOption = None, wide: Wide = False, json: Json = False)
     table = output.table("id", "drive", "suite", ">scale", "condition", "rig", "started", ">lost", expendable=("rig", "started"))
     for e in entries:
         rig = {Origin.VIRTUAL: "virtual", Origin.MEASURED: "real"}.get(e.origin, "unknown")
-        table.add_row(e.id, e.origin.marked(e.model), e.suite, f"{e.scale:g}", e.condition, rig, e.started_utc[:19], str(e.n_lost or ""))
+        table.add_row(e.id, e.origin.marked(e.model), e.suite, f"{e.scale:g}", e.condition, rig, in_utc(e.started_utc), str(e.n_lost or ""))
     output.out.print(table)
 
 

@@ -33,6 +33,7 @@ def seeds_check(
 
       wattbell seeds-check --store results.sqlite --out docs/seeds-check.md
     """
+    from .. import durable
     from ..results import Run, read_run
     from ..seeds import check, load_statements
     from ..seeds.check import VERDICTS, counts
@@ -47,7 +48,8 @@ def seeds_check(
     if out is not None:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(markdown(outcomes), encoding="utf-8")
+            with durable.replacing(out) as made:
+                made.write_text(markdown(outcomes), encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"{out} cannot be written ({error.strerror}); choose another place.") from None
     if json:

@@ -59,7 +59,7 @@ def view(
     if len(what) == 1 and applies.is_given(context, "align"):
         raise UsageError("--align is for several captures. Leave it out, or name another capture.")
     if rig is not None:
-        folder = out or Path(f"capture-{time.strftime('%Y%m%d-%H%M%S')}")
+        folder = out or Path(time.strftime("capture-%Y%m%dT%H%M%SZ", time.gmtime()))  # local time has an hour twice a year
         if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder} exists already, and `wattbell view` replaces nothing: name another folder with --out.")
         with _recorder(rig, folder) as place:

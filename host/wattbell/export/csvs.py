@@ -221,11 +221,17 @@ def _walk(path: str, node: Any) -> Iterator[_Row]:
         yield from _walk(f"{path}.{key}", inner)
 
 
+def _guarded(text: str) -> str:
+    """A text that no spreadsheet takes for a formula: an apostrophe stands before what begins like one."""
+    return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") or text[:1] in ("\t", "\r") else text
+
+
 def _figures(result: Mapping[str, Any], path: Path, origin: Origin) -> Path:
     """One row per figure: phase (empty: whole capture), name, value, expanded uncertainty (k = 2), unit, lost records, origin."""
     with open(path, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(("phase", "figure", "value", "u_k2", "unit", "lost", "origin"))
         for phase, name, value, u, unit, lost in flatten(result):
+            phase, name = _guarded(phase), _guarded(name)
             writer.writerow((phase, name, "" if value is None else value, "" if u is None else u, unit, lost, origin.value))
     return path

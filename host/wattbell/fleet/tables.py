@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from wattbell import durable
 from wattbell.errors import CaptureError
 from wattbell.export.csvs import flatten
 from wattbell.export.parquet import write_table
@@ -122,7 +123,8 @@ def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
     """Write :func:`rows_of` as Parquet. Raises CaptureError where the disk refuses it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(rows_of(outcomes), path, {"wattbell.table": "figures"})
+        with durable.replacing(path) as made:
+            write_table(rows_of(outcomes), made, {"wattbell.table": "figures"})
     except OSError as error:
         raise CaptureError(f"{path} cannot be written ({error.strerror or error}); choose another place.") from None
     return path

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogFormatter, NullLocator
 
+from wattbell import durable
 from wattbell.present import labels
 from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, Lane, Line, Panel, Section, TimeLine, shown
 from wattbell.present.colours import GRID, INK, MUTED, SPINE
@@ -301,13 +302,14 @@ def _plain(value: Any) -> Any:
 
 def write_pictures(sections: Iterable[Section], folder: Path, stamp: str = "") -> list[Path]:
     """Write every chart as ``key.png`` (160 dpi) and ``key.svg``; ``stamp`` (model, scale, lost data) is printed on each."""
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
     written: list[Path] = []
     with rc_context(STYLE):
         for key, figure in figures(sections, stamp):
             for suffix in (".png", ".svg"):
                 path = folder / (key + suffix)
                 about = {"Description": stamp} if stamp else {}
-                figure.savefig(path, dpi=160, facecolor="white", metadata=about | {"Date": None} if suffix == ".svg" else about)
+                with durable.replacing(path) as made:
+                    figure.savefig(made, dpi=160, facecolor="white", metadata=about | {"Date": None} if suffix == ".svg" else about)
                 written.append(path)
     return written

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wattbell import durable
 from wattbell.analysis import link
 from wattbell.analysis.context import load
 from wattbell.analysis.loss import lost_parts
@@ -175,7 +176,8 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
     )
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(text, encoding="utf-8")
+        with durable.replacing(html) as made_page:
+            made_page.write_text(text, encoding="utf-8")
         if plots:
             from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wattbell import durable
 from wattbell.errors import ResultsError
 from wattbell.jsondata import JsonObject
 from wattbell.origin import Origin, warning_of
@@ -78,8 +79,8 @@ def _merged(notes: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _notes(run: Run) -> list[str]:
-    conditions: Any = run.document.get("conditions")
-    places = [run.document.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
+    conditions: Any = run.told.get("conditions")
+    places = [run.told.get("notes"), conditions.get("notes") if isinstance(conditions, dict) else None]
     return list(dict.fromkeys(str(n) for notes in places if isinstance(notes, list) for n in notes))
 
 
@@ -144,12 +145,10 @@ def _copied(runs: Sequence[Run]) -> str:
         "made with Wattbell",
     ]
     for run in runs:
-        conditions: Any = run.document.get("conditions") or {}
+        conditions: Any = run.told.get("conditions") or {}
         told = [f"{k}: {v}" for k, v in conditions.items() if isinstance(v, str | int | float)]
-        told += [f"{k} {v}" for k, v in (run.document.get("versions") or {}).items() if v]
-        lines.append(
-            f"{run.title}, {run.suite}, job files {run.suite_hash[:19]}, {run.document.get('started_utc') or ''}: {', '.join(told)}"
-        )
+        told += [f"{k} {v}" for k, v in (run.told.get("versions") or {}).items() if v]
+        lines.append(f"{run.title}, {run.suite}, job files {run.suite_hash[:19]}, {run.started}: {', '.join(told)}")
     return "\n".join([*lines, *mixtures(runs)])
 
 
@@ -228,7 +227,8 @@ def write_suite_page(
     )
     try:
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(text, encoding="utf-8")
+        with durable.replacing(html) as made_page:
+            made_page.write_text(text, encoding="utf-8")
         if not plots:
             return [html]
         from wattbell.present.pictures import write_pictures  # takes a second, for matplotlib

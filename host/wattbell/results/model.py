@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,11 +12,14 @@ from typing import Any
 
 import polars as pl
 
+from ..clock import in_utc, instant_s
 from ..errors import ResultsError
+from ..jsondata import JsonObject
 from ..measure.figure import Known
 from ..measure.point import Point, Score
 from ..origin import Origin, origin_of
 from ..suites.outcome import REVIEW_READINGS
+from ..text import in_lines
 from .document import check
 from .energies import Energies
 from .kinds import kind_by_id
@@ -84,7 +88,8 @@ ReadSeries = Callable[[str], bytes | None]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a suite on one drive. ``document`` is ``results.json`` as it was written; everything else is a view."""
+    """One run of a suite on one drive. ``document`` is ``results.json`` as it was written; everything else is a view
+    of :attr:`told`."""
 
     document: Mapping[str, Any]
     tests: tuple[TestResult, ...]
@@ -94,30 +99,36 @@ class Run:
     energy: Energies | None = None
     """What it says of energy by class of command and of power states; None of a suite's run."""
 
+    @cached_property
+    def told(self) -> JsonObject:
+        """The document to be shown: every text in it on one line, without control characters and what is invisible."""
+        found: JsonObject = in_lines(self.document)
+        return found
+
     @property
     def suite(self) -> str:
         """Name of the suite."""
-        return str(self.document["suite"])
+        return str(self.told["suite"])
 
     @property
     def suite_hash(self) -> str:
         """Hash of manifest and job files: runs with different ones measured different things."""
-        return str(self.document["suite_hash"])
+        return str(self.told["suite_hash"])
 
     @property
     def scale(self) -> float:
         """1 for the suite as written; below, time and span were shortened by this factor."""
-        return float(self.document.get("scale", 1.0))
+        return float(self.told.get("scale", 1.0))
 
     @property
     def condition(self) -> str:
         """Condition of the drive where a test states none of its own."""
-        return str(self.document.get("condition") or "")
+        return str(self.told.get("condition") or "")
 
     @property
     def drive(self) -> Mapping[str, Any]:
         """Model, serial, firmware, profile, profile_hash, capacity_bytes, and what the drive declares."""
-        found = self.document.get("drive")
+        found = self.told.get("drive")
         return found if isinstance(found, Mapping) else {}
 
     @property
@@ -137,11 +148,22 @@ class Run:
         return self.origin.marked(self.drive_name)
 
     @property
+    def started(self) -> str:
+        """When it began, as UTC; empty where the run does not say."""
+        return in_utc(str(self.told.get("started_utc") or ""))
+
+    @property
+    def started_s(self) -> float:
+        """When it began, in s since 1970; minus infinity where that is not known."""
+        found = instant_s(str(self.told.get("started_utc") or ""))
+        return -math.inf if found is None else found
+
+    @property
     def origin(self) -> Origin:
         """Whether a drive was measured. An old document that does not say is unknown."""
-        conditions = self.document.get("conditions")
+        conditions = self.told.get("conditions")
         stated = conditions.get("virtual") if isinstance(conditions, Mapping) else None
-        said = self.document.get("virtual")
+        said = self.told.get("virtual")
         return origin_of(stated if said is None else said)
 
     @property
@@ -152,13 +174,13 @@ class Run:
     @property
     def lost(self) -> dict[str, int]:
         """What was lost, by kind; kinds with nothing lost are left out."""
-        found = self.document.get("lost")
+        found = self.told.get("lost")
         return {str(k): int(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
 
     @property
     def planned(self) -> int:
         """Number of tests (in a condition) that were to run; 0 where the run does not say."""
-        found = self.document.get("planned")
+        found = self.told.get("planned")
         return len(found) if isinstance(found, list) else 0
 
     @property
@@ -169,7 +191,7 @@ class Run:
     @property
     def versions(self) -> dict[str, str]:
         """Versions of host, gateware, firmware and model."""
-        found = self.document.get("versions")
+        found = self.told.get("versions")
         return {str(k): str(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
 
     @cached_property
@@ -315,9 +337,10 @@ def parse(document: Any, where: str, read_series: ReadSeries | None = None, run_
         newer = isinstance(version, int) and version > FORMAT
         what = "was written by a newer Wattbell; update this one" if newer else "is not a results.json of Wattbell"
         raise ResultsError(f"{where} {what} (format {version!r}, this program reads {FORMAT}).")
-    checked = check(got, where)
-    reader.counts(got.get("lost"), "lost")
-    condition = str(got.get("condition") or "")
-    tests = reader.items(got.get("tests"), "tests")
+    check(got, where)
+    told = in_lines(got)
+    reader.counts(told.get("lost"), "lost")
+    condition = str(told.get("condition") or "")
+    tests = reader.items(told.get("tests"), "tests")
     parsed = tuple(reader.test(t, f"tests[{i}]", condition) for i, t in enumerate(tests))
-    return Run(got, parsed, read_series or (lambda _name: None), run_id, source or where, checked.energy)
+    return Run(got, parsed, read_series or (lambda _name: None), run_id, source or where, check(told, where).energy)

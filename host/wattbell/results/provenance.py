@@ -1,4 +1,4 @@
-"""What a run rests on, found beside its results: job files and captures."""
+"""What a run rests on, found beside its results: job files and captures. A session that was interrupted is no part of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 from .. import door
+from ..suites.results import INTERRUPTED
 
 JOB_PATTERNS = ("*.fio", "*.iolog", "manifest.toml", "plan.toml", "plan-*.toml")
 
@@ -16,7 +17,7 @@ def job_hashes(folder: Path) -> dict[str, str]:
     inside = folder.resolve()
     for pattern in JOB_PATTERNS:
         for path in sorted(folder.rglob(pattern)):
-            if path.is_file() and path.resolve().is_relative_to(inside):
+            if path.is_file() and path.resolve().is_relative_to(inside) and not _interrupted(path, folder):
                 with door.open_file(path, door.LOG) as file:
                     found[path.relative_to(folder).as_posix()] = file_digest(file, "sha256").hexdigest()
     return found
@@ -25,5 +26,11 @@ def job_hashes(folder: Path) -> dict[str, str]:
 def capture_of(folder: Path) -> Path | None:
     """The first capture directory at or below ``folder``."""
     for meta in sorted(folder.rglob("meta.json"), key=lambda p: (len(p.parts), p)):
-        return meta.parent
+        if not _interrupted(meta, folder):
+            return meta.parent
     return None
+
+
+def _interrupted(path: Path, folder: Path) -> bool:
+    """Whether a file lies in the capture of an interrupted session, whose test was run again."""
+    return any(INTERRUPTED.fullmatch(part) for part in path.relative_to(folder).parts[:-1])

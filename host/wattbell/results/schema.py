@@ -84,6 +84,14 @@ CREATE INDEX scores_by_run ON scores (run);
 CREATE INDEX points_by_run ON points (run);
 PRAGMA user_version = 2;
 """
+SUMS = """
+CREATE TABLE IF NOT EXISTS sums (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    part TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+) STRICT
+"""
+"""Made when a run is added, also in a store of an earlier program of version 2, whose runs have no sums: SQLite has no checksums."""
 _COLUMNS = (
     "id, content_sha256, imported_utc, source, suite, suite_hash, scale, condition, virtual, started_utc, model, serial, drive_firmware,"
     " profile, profile_hash, capacity_bytes, capture, uncertainty, document"

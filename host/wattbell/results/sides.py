@@ -63,7 +63,7 @@ def _together(groups: Sequence[Sequence[Run]]) -> list[list[Run]]:
 def repeats_key(run: Run) -> str:
     """The same for all runs that repeat one another: drive, firmware, work, scale and conditions are the same."""
     drive: Any = [str(run.drive.get(key) or "").strip() for key in ("model", "serial", "firmware", "profile", "profile_hash")]
-    stated = run.document.get("conditions")
+    stated = run.told.get("conditions")
     conditions = [str(stated.get(key)) for key in _CONDITIONS] if isinstance(stated, dict) else []
     return json.dumps([*drive, run.suite, run.suite_hash, run.scale, run.condition, run.origin, conditions])
 
@@ -95,7 +95,7 @@ def _check(side: DriveSide) -> None:
 
 def seed_of(run: Run) -> int | None:
     """Seed of a run on a drive model; None where it is not known."""
-    stated = run.document.get("conditions")
+    stated = run.told.get("conditions")
     found = stated.get("seed") if isinstance(stated, dict) else None
     return found if isinstance(found, int) else None
 

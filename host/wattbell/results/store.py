@@ -7,25 +7,31 @@ whole (``results.json`` and its series), so the store outlives the directories i
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from .. import door
+from .. import door, durable
+from ..clock import instant_s
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from ..origin import Origin, origin_of
+from ..text import in_lines
 from . import provenance
 from .document import decode
 from .model import Run, parse
-from .schema import FROM_1, TABLES, VERSION
+from .schema import FROM_1, SUMS, TABLES, VERSION
 
 _ID_DIGITS = 12
+_RESTS_ON = "provenance"
+"""Name of a sum of all that a run rests on. The document has a hash of its own; other sums have the names of series."""
 _PATIENCE_S = 60.0
 """How long SQLite waits for another program to finish what it writes; that is one run."""
 
@@ -58,6 +64,12 @@ class Entry:
     n_lost: int
 
     @property
+    def started_s(self) -> float:
+        """When the run began, in s since 1970; minus infinity where that is not known. Texts with offsets do not sort by time."""
+        found = instant_s(self.started_utc)
+        return -math.inf if found is None else found
+
+    @property
     def origin(self) -> Origin:
         """Whether a drive was measured."""
         return origin_of(self.virtual)
@@ -74,15 +86,21 @@ class Store:
         if not path.exists() and not create:
             text = f"There is no results store {path}; `wattbell results import DIR` makes it, --store names another."
             raise ResultsError(text)
+        self._checked = False
         try:
             if path.exists():
                 door.check(path, door.STORE)
+                if not create and not path.stat().st_size:
+                    text = (
+                        f"The results store {path} is empty: it was never written, or is cut short. Put it back from a copy, or remove it"
+                    )
+                    raise ResultsError(f"{text} and `wattbell results import DIR` makes it anew.")
         except (door.FileRefused, IsADirectoryError) as error:
             raise ResultsError(f"{path} is not a results store ({error.strerror}); give another with --store.") from None
         except OSError as error:
             raise ResultsError(f"The results store {path} cannot be opened ({error.strerror}); use --store.") from None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(path.parent)
             # transactions are begun and ended here: Python's own would begin some too late to exclude other programs
             self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
         except OSError as error:
@@ -92,6 +110,8 @@ class Store:
         try:
             self._db.execute("PRAGMA foreign_keys = ON")
             self._db.execute("PRAGMA trusted_schema = OFF")
+            # SQLite commits by removing its journal; with FULL, its default, a power cut may bring the journal back and undo the commit
+            self._db.execute("PRAGMA synchronous = EXTRA")
             self._prepare()
         except sqlite3.Error as error:
             self._db.close()
@@ -146,10 +166,23 @@ class Store:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def _check(self) -> None:
+        """Look once at every page of the file. SQLite itself may pass over damage and leave out rows. Raises ResultsError."""
+        if self._checked:
+            return
+        try:
+            found = str(self._db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        except (sqlite3.Error, OverflowError) as error:
+            raise ResultsError(_told(self.path, error)) from None
+        if found != "ok":
+            raise ResultsError(_damaged(self.path, " ".join(found.split())))
+        self._checked = True
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             with self._exclusive() as db:
+                self._check()
                 yield db
         except sqlite3.Error as error:
             raise ResultsError(f"{_told(self.path, error)} Nothing was changed.") from None
@@ -207,10 +240,15 @@ class Store:
             conditions = document.get("conditions")
             items = conditions.items() if isinstance(conditions, Mapping) else ()
             db.executemany("INSERT INTO conditions VALUES (?, ?, ?)", [(run_id, str(k), json.dumps(v)) for k, v in items])
-            self._add_figures(db, run_id, run)
+            series = self._add_figures(db, run_id, run)
+            db.execute(SUMS)
+            sums = [(run_id, _RESTS_ON, _sum_of(self._rests_on(run_id))), *((run_id, name, sum_) for name, sum_ in series.items())]
+            db.executemany("INSERT INTO sums VALUES (?, ?, ?)", sums)
         return run_id
 
-    def _add_figures(self, db: sqlite3.Connection, run_id: str, run: Run) -> None:
+    def _add_figures(self, db: sqlite3.Connection, run_id: str, run: Run) -> dict[str, str]:
+        """Returns the SHA-256 of each series."""
+        series: dict[str, str] = {}
         lost: list[tuple[str, str | None, str, int]] = [(run_id, None, kind, n) for kind, n in run.lost.items()]
         for test in run.tests:
             at = (run_id, test.test, test.condition)
@@ -229,7 +267,17 @@ class Store:
                     text = f"{run.source} names the series {test.series}, which is not there; run that test again."
                     raise ResultsError(text)
                 db.execute("INSERT OR REPLACE INTO series VALUES (?, ?, ?)", (run_id, test.series, data))
+                series[test.series] = sha256(data).hexdigest()
         db.executemany("INSERT INTO lost VALUES (?, ?, ?, ?)", lost)
+        return series
+
+    def _verify(self, run_id: str, part: str, found: str) -> None:
+        """Compare a part of a run with the sum that was kept of it; an older program kept none. Raises ResultsError."""
+        if not self._rows("SELECT 1 FROM sqlite_schema WHERE name = 'sums'"):
+            return
+        kept = self._row("SELECT sha256 FROM sums WHERE run = ? AND part = ?", (run_id, part))
+        if kept is not None and kept[0] != found:
+            raise ResultsError(_damaged(self.path, f"{part} of run {run_id} is not as it was stored"))
 
     def known(self, run: Run) -> str | None:
         """The id of a run with exactly these results; None where there is none."""
@@ -265,6 +313,7 @@ class Store:
 
     def find(self, reference: str) -> str:
         """The id that begins with ``reference``. Raises ResultsError when none or several do."""
+        self._check()
         rows = self._rows("SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY id", (len(reference), reference.lower()))
         if not reference or not rows:
             text = f"{reference or 'An empty text'} is neither a directory nor a run in {self.path}"
@@ -276,35 +325,55 @@ class Store:
     def get(self, reference: str) -> Run:
         """The run whose id begins with ``reference``. Raises ResultsError when none or several do."""
         run_id = self.find(reference)
-        row = self._row("SELECT document, source FROM runs WHERE id = ?", (run_id,))
+        row = self._row("SELECT document, source, content_sha256 FROM runs WHERE id = ?", (run_id,))
         if row is None:
             raise ResultsError(f"Run {run_id} was deleted from {self.path} by another program.")
         return self._run(run_id, *row)
 
-    def _run(self, run_id: str, document: str, source: str) -> Run:
+    def _run(self, run_id: str, document: str, source: str, content_sha256: str) -> Run:
         def series(name: str) -> bytes | None:
             row = self._row("SELECT parquet FROM series WHERE run = ? AND name = ?", (run_id, name))
-            return None if row is None else bytes(row[0])
+            if row is None:
+                return None
+            data = bytes(row[0])
+            self._verify(run_id, name, sha256(data).hexdigest())
+            return data
 
-        return parse(decode(document, f"run {run_id} of {self.path}"), f"run {run_id} of {self.path}", series, run_id, source)
+        found = parse(decode(document, f"run {run_id} of {self.path}"), f"run {run_id} of {self.path}", series, run_id, source)
+        if found.content_hash != content_sha256 or not content_sha256.startswith(run_id):
+            raise ResultsError(_damaged(self.path, f"run {run_id} is not as it was stored"))
+        return found
 
     def runs(self) -> list[Run]:
         """Every run, oldest first."""
-        rows = self._rows("SELECT id, document, source FROM runs ORDER BY started_utc, rowid")
-        return [self._run(str(row[0]), row[1], row[2]) for row in rows]
+        self._check()
+        rows = self._rows("SELECT id, document, source, content_sha256 FROM runs ORDER BY started_utc, rowid")
+        return sorted((self._run(*map(str, row)) for row in rows), key=lambda run: run.started_s)
 
     def entries(self) -> list[Entry]:
         """The list of runs, oldest first."""
+        self._check()
+        for (run_id,) in self._rows("SELECT id FROM runs"):
+            self._verify(run_id, _RESTS_ON, _sum_of(self._rests_on(run_id)))
         rows = self._rows(
             "SELECT id, suite, suite_hash, scale, condition, virtual, coalesce(started_utc, ''), model,"
             " coalesce(serial, ''), coalesce(profile, ''), imported_utc,"
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
             " FROM runs ORDER BY started_utc, rowid"
         )
-        return [Entry(row[0], row[1], row[2], row[3], row[4], _as_bool(row[5]), *row[6:12]) for row in rows]
+        entries = [Entry(*in_lines(row[:5]), _as_bool(row[5]), *in_lines(row[6:12])) for row in rows]
+        return sorted(entries, key=lambda entry: entry.started_s)
 
     def provenance(self, run_id: str) -> JsonObject:
         """Everything a run rests on, as JSON-able data."""
+        self._check()
+        row = self._rests_on(run_id)
+        self._verify(run_id, _RESTS_ON, _sum_of(row))
+        shown: JsonObject = in_lines(row)
+        return shown
+
+    def _rests_on(self, run_id: str) -> JsonObject:
+        """As :meth:`provenance`, as it was stored."""
         found = self._row("SELECT * FROM runs WHERE id = ?", (run_id,))
         if found is None:
             raise ResultsError(f"There is no run {run_id} in {self.path}; `wattbell results list` shows the runs there.")
@@ -335,6 +404,15 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in script.split(";") if statement.strip()]
 
 
+def _sum_of(rests_on: JsonObject) -> str:
+    """SHA-256 of what a run rests on."""
+    return sha256(json.dumps(rests_on, sort_keys=True).encode()).hexdigest()
+
+
+def _damaged(path: Path, what: str) -> str:
+    return f"{path} is cut or damaged ({what}); put it back from a copy, or import the runs into another with --store."
+
+
 def _told(path: Path, error: BaseException) -> str:
     """What an error of SQLite means, and what to do."""
     kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -347,5 +425,5 @@ def _told(path: Path, error: BaseException) -> str:
     if kind == sqlite3.SQLITE_IOERR:
         return f"The disk of the results store {path} fails ({error}); copy what can still be read, and use --store."
     if kind == sqlite3.SQLITE_CORRUPT:
-        return f"{path} is cut or damaged ({error}); put it back from a copy, or import the runs into another with --store."
+        return _damaged(path, str(error))
     return f"{path} is not a results store ({error}); give another with --store."

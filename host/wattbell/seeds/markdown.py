@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from ..jsondata import JsonObject
 from ..measure.figure import Known
 from ..origin import Origin, warning_of
 from ..results import Run
-from ..text import concise, digits
+from ..text import concise, digits, one_line
 from .check import VERDICTS, Outcome, counts
 from .statements import Statement
 
@@ -28,6 +29,11 @@ GROUPS = {
     "arithmetic": "the source's own sums",
 }
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"))
+
+
+def _escaped(text: str) -> str:
+    """Text of a run's document, as Markdown that shows it as it stands."""
+    return re.sub(r"([\\`*_{}\[\]<>()#|~&!$])", r"\\\1", one_line(text))
 
 
 def _cell(text: str) -> str:
@@ -70,7 +76,7 @@ def _asked(statement: Statement) -> str:
 
 def _measured(outcome: Outcome, mixed: bool) -> str:
     """``mixed``: the page has figures of several origins, and each has its own mark."""
-    found = outcome.text or "–" if outcome.value is None else _figure(outcome.value, outcome.statement.unit)
+    found = _escaped(outcome.text) or "–" if outcome.value is None else _figure(outcome.value, outcome.statement.unit)
     marks = dict.fromkeys(run.origin.mark for run in outcome.runs if run.origin.mark) if mixed else ()
     return f"{found} ({', '.join(marks)})" if marks else found
 
@@ -100,12 +106,12 @@ def _runs(outcomes: Sequence[Outcome]) -> list[str]:
         return ["No run was used: the store holds none of the drives in the seeds.", ""]
     lines = ["| run | drive | suite | suite hash | scale | started | versions |", "|---|---|---|---|---|---|---|"]
     for run in sorted(found.values(), key=lambda r: (r.title, r.suite)):
-        versions = ", ".join(f"{k} {v}" for k, v in run.versions.items())
-        kind = f"model `{run.profile}`" if run.origin is Origin.VIRTUAL and run.profile else run.title
+        versions = _escaped(", ".join(f"{k} {v}" for k, v in run.versions.items()))
+        kind = f"model {_escaped(run.profile)}" if run.origin is Origin.VIRTUAL and run.profile else _escaped(run.title)
         scale = f"×{run.scale:g}" + (" **scaled**" if run.scaled else "")
-        suite_hash = run.suite_hash.removeprefix("sha256:")[:12]
-        started = str(run.document.get("started_utc") or "")[:19]
-        lines.append(f"| {run.id or run.content_hash[:12]} | {kind} | {run.suite} | {suite_hash} | {scale} | {started} | {versions} |")
+        suite_hash, suite = _escaped(run.suite_hash.removeprefix("sha256:")[:12]), _escaped(run.suite)
+        started = _escaped(run.started)
+        lines.append(f"| {run.id or run.content_hash[:12]} | {kind} | {suite} | {suite_hash} | {scale} | {started} | {versions} |")
     return [*lines, ""]
 
 

@@ -28,11 +28,7 @@ class Measured:
 def runs_of(drive: Drive, runs: Sequence[Run]) -> list[Run]:
     """Runs of a drive: the least shortened first, and among those the latest."""
     found = [run for run in runs if drive.matches(run.profile)]
-    return sorted(found, key=lambda r: (abs(r.scale - 1.0), _older(r)))
-
-
-def _older(run: Run) -> tuple[int, ...]:
-    return tuple(-ord(c) for c in str(run.document.get("started_utc") or ""))
+    return sorted(found, key=lambda r: (abs(r.scale - 1.0), -r.started_s))
 
 
 class Lookup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from .suite import Suite, Test
 
 FORMAT = 1
 RESULTS = "results.json"
+INTERRUPTED = re.compile(r".+-interrupted(-\d+)?")
+"""Name of the folder with what an interrupted session recorded, beside the capture of the session that was run in its place."""
 
 
 class Results:
@@ -110,10 +113,15 @@ class Results:
     def write(self) -> Path:
         """Write the file atomically, safe against a power cut."""
         path = self._folder / RESULTS
-        part = path.with_suffix(".part")
+        part = part_of(path)
         part.write_text(json.dumps(self.data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         durable.replace(part, path)
         return path
+
+
+def part_of(path: Path) -> Path:
+    """The name under which a file is written until it is whole."""
+    return path.with_suffix(".part")
 
 
 def read_results(path: Path) -> JsonObject:

@@ -224,21 +224,24 @@ def test_an_older_store_is_brought_up_to_date_and_does_not_call_the_silent_real(
     db = sqlite3.connect(path)
     db.executescript(VERSION_1)
     stated = {"a1": {"virtual": True}, "b2": {"virtual": False}, "c3": {}, "d4": {"conditions": {"virtual": True}}}
-    for run, more in stated.items():
+    ids = {}
+    for name, more in stated.items():
         document = json.dumps({"format": 1, "suite": "s", "suite_hash": "h", "drive": {"model": "M"}, "tests": [], **more})
-        row = (run, run, "2026", "x", "s", "h", 1.0, "", int(more.get("virtual", False)), None, "M", *[None] * 7, document)
+        content = sha256(json.dumps(json.loads(document), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        run = ids[name] = content[:12]
+        row = (run, content, "2026", "x", "s", "h", 1.0, "", int(more.get("virtual", False)), None, "M", *[None] * 7, document)
         db.execute(f"INSERT INTO runs VALUES ({', '.join('?' * 19)})", row)
         db.execute("INSERT INTO versions VALUES (?, 'host', '0.1')", (run,))
     db.commit()
     db.close()
     with Store(path) as store:
-        assert {entry.id: entry.virtual for entry in store.entries()} == {"a1": True, "b2": False, "c3": None, "d4": True}
-        assert [entry.id for entry in store.entries()] == list(stated)
-        assert store.provenance("c3")["virtual"] is None and store.provenance("c3")["versions"] == {"host": "0.1"}
-        assert store.get("c3").title == "M (origin unknown)" and store.get("b2").title == "M" and store.get("d4").title == "M (model)"
-        store.delete("a1")
+        assert {entry.id: entry.virtual for entry in store.entries()} == dict(zip(ids.values(), [True, False, None, True], strict=True))
+        assert [entry.id for entry in store.entries()] == list(ids.values())
+        assert store.provenance(ids["c3"])["virtual"] is None and store.provenance(ids["c3"])["versions"] == {"host": "0.1"}
+        assert [store.get(ids[name]).title for name in ("c3", "b2", "d4")] == ["M (origin unknown)", "M", "M (model)"]
+        store.delete(ids["a1"])
     db = sqlite3.connect(path)
-    assert db.execute("SELECT count(*) FROM versions WHERE run = 'a1'").fetchone() == (0,), "what belongs to a run goes with it"
+    assert db.execute("SELECT count(*) FROM versions WHERE run = ?", (ids["a1"],)).fetchone() == (0,), "what belongs to a run goes with it"
     assert db.execute("PRAGMA foreign_key_check").fetchall() == [] and db.execute("PRAGMA user_version").fetchone() == (2,)
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'index') AND sql IS NOT NULL")}
     assert names == {"runs", "versions", "jobs", "conditions", "lost", "runs_by_suite"}

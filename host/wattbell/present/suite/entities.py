@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,11 +69,16 @@ def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
             title += f" (scaled ×{run.scale:g})"
         twins = [r for r in of_drive if (r.suite, r.scale, firmware(r)) == (run.suite, run.scale, firmware(run))]
         if len(twins) > 1:
-            dates = [str(r.document.get("started_utc") or "")[:16] for r in twins]
-            date = str(run.document.get("started_utc") or "")[:16]
-            title += f" · {date.replace('T', ' ')}" if date and dates.count(date) == 1 else f" #{i + 1}"
+            dates = [_minute(r) for r in twins]
+            date = _minute(run)
+            title += f" · {date}" if date and dates.count(date) == 1 else f" #{i + 1}"
         out.append((run.origin.marked(title), colour))
     return out
+
+
+def _minute(run: Run) -> str:
+    """When a run began, as UTC, to the minute where it is known to the second."""
+    return re.sub(r"(\d\d:\d\d):\d\d(?=Z| )", r"\1", run.started).replace("Z", " UTC")
 
 
 def firmware(run: Run) -> str:

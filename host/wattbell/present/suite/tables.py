@@ -114,7 +114,7 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("profile hash", [str(run.drive.get("profile_hash") or "").removeprefix("sha256:")[:16] for run in runs])
     add("serial number", [str(run.drive.get("serial") or "") for run in runs])
     add("drive firmware", [str(run.drive.get("firmware") or "") for run in runs])
-    add("started", [str(run.document.get("started_utc") or "") for run in runs])
+    add("started", [run.started for run in runs])
     for part in dict.fromkeys(part for run in runs for part in run.versions):
         add(f"{part.replace('_', ' ')} version", [run.versions.get(part, "") for run in runs])
     conditions: dict[str, None] = {}
@@ -124,8 +124,8 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
         label = name.removesuffix("_s").replace("_", " ") + (", s" if name.endswith("_s") else "")
         add(label.replace("adc", "ADC"), [_text(_conditions(run).get(name)) for run in runs])
     add("lost", [", ".join(f"{n} {kind}" for kind, n in run.lost.items()) or "nothing" for run in runs])
-    add("uncertainty", [_error_model(run.document.get("uncertainty")) for run in runs])
-    add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.document.get("capture") or "") for run in runs])
+    add("uncertainty", [_error_model(run.told.get("uncertainty")) for run in runs])
+    add("capture", [str(rests_on.get(run.content_hash, {}).get("capture") or run.told.get("capture") or "") for run in runs])
     add("job files", [_jobs(run, rests_on) for run in runs])
     broken = [[name, *(value.replace("/", f"/{BREAK}") for value in values)] for name, values in rows]
     for at in range(0, len(runs), _BESIDE):
@@ -141,13 +141,13 @@ _BESIDE = 4
 
 
 def _conditions(run: Run) -> Mapping[str, Any]:
-    found = run.document.get("conditions")
+    found = run.told.get("conditions")
     return {k: v for k, v in found.items() if k not in ("virtual", "notes")} if isinstance(found, Mapping) else {}
 
 
 def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
     """Job files and traces, each once; plans are generated from them and from the manifest, whose hash is the suite's."""
-    jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.document.get("jobs") or {}
+    jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.told.get("jobs") or {}
     names = {f"{Path(name).name} {str(h).removeprefix('sha256:')[:8]}": None for name, h in jobs.items() if not name.endswith("plan.toml")}
     return ", ".join(sorted(names))
 
