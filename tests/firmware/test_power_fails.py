@@ -162,7 +162,10 @@ def test_a_copy_that_cannot_be_read_is_not_overwritten(rig: Rig) -> None:
     assert rig.error("*SAV 1") == -320
     rig.lib.model_set_i2c(True, True)
     assert image(rig) == before
-    for busy_us in (*range(20_000, 44_000, 1000), *range(39_500, 42_500, 25)):  # it answers again while the copies are read, or when one would be written
+    for busy_us in (
+        *range(20_000, 44_000, 1000),
+        *range(39_500, 42_500, 25),
+    ):  # it answers again while the copies are read, or when one would be written
         load(rig, before)
         rig.lib.model_set_eeprom_busy(busy_us * 1000)
         rig.send(NEW + ";*SAV 1\n")
