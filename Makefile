@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -124,11 +124,11 @@ tracker: setup  ## the tracker alone on the ECP5: cells, and the clock it closes
 	@$(PY) -m tools.tracker_alone $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
-	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
+	@tools/install.sh board
 	@$(PY) -m wattbell_gateware.build --board ecp5 --seeds 1,3,5 --docs $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 kintex7: setup  ## the 8 GT/s x4 target: a Vivado project in build/kintex7, and what it takes by Yosys' mapping (half an hour): docs/target-8gt.md
-	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[board]'
+	@tools/install.sh board
 	@$(PY) -m wattbell_gateware.build --board kintex7 --resources --docs
 
 board: setup  ## the board: KiCad's files, and every check of them (KiCad in a root of its own, 2 GB, made once)
@@ -180,8 +180,12 @@ false-calls: setup sim controller  ## 100 pairs of equal models: how often does 
 soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)
 
+requirements: setup  ## requirements/*.txt: the version of every Python package, and the hash of every file of it (REQUIREMENTS=--upgrade: the newest)
+	@tools/install.sh requirements
+	@$(PY) -m tools.requirements $(REQUIREMENTS)
+
 mutants: setup  ## single faults put into the code, in a clone: which of them a test notices (many hours; MUTANTS="--sample 200 --minutes 60"): docs/testing.md
-	@.venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	@tools/install.sh mutants
 	@test -x build/cargo-tools/bin/cargo-mutants || cargo install --quiet --locked --root build/cargo-tools cargo-mutants@27.1.0
 	@$(PY) tools/mutants.py --docs $(MUTANTS)
 

@@ -1,4 +1,4 @@
-"""docs/scpi.md from commands.def: ``python firmware/docs.py`` writes it."""
+"""docs/scpi.md and the bridge's table from commands.def: ``python firmware/docs.py`` writes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "scpi.md"
+HEADERS = HERE.parent / "host" / "wattbell" / "bridge" / "headers.py"
+MARK = "`+`"
 
 INTRODUCTION = """# SCPI
 
@@ -24,9 +26,18 @@ the path alone: `TRIG:SOUR CURR;LEV 0.5;:ARM`. Answers of one message are separa
 resolution of the setting (1 ns; a millionth of a volt, ampere or watt). Settings that are numbers, and their queries, also take `MIN`,
 `MAX` and `DEF`. Booleans: `ON`, `OFF`, or a number (0 is off). Answers: integers, reals as `+3.300000000E+00`, words in short form.
 
+**Power.** `+` marks the commands that move the drive's power or its protection, the calibration, or what the EEPROM keeps; of a setting
+its query is free. `wattbell bridge` passes them only with `--allow-power`.
+
 **Errors** wait in the queue of `SYSTem:ERRor?` and set their bit in `*ESR?`. After a command error (-100 to -199) the rest of the
 message is discarded; after any other error the next unit is executed. A message of more than 512 bytes is refused as a whole (-363), as
 is one with a byte that is not ASCII text (-101). Block data is not supported (-168).
+
+**The EEPROM** keeps two copies of each record (identity, calibration, settings), with a CRC; only one is written at a time. After a power failure
+during `*SAV`, `CALibration:STORe` or `DIAGnostic:IDENtity` the record is the old one or the new one as a whole. After power-on the error
+queue tells what is missing: -311 "a copy is lost" (the other copy is in use, and may be the older one; the next save heals it), -311 "identity lost",
+-313 (the calibration is lost: `CALibration:STATe?` is 0, the QUEStionable bit 256 is set, and the stream is flagged UNCALIBRATED), -314 (the settings
+of place 0 are lost: the defaults are in use).
 
 **Waiting.** A query that waits (a measurement, `*OPC?`) blocks the commands behind it; 256 bytes are buffered, then the port stalls the
 sender. The byte 03h (Ctrl-C), anywhere, aborts the command under way, discards everything queued in both directions and opens shorted
@@ -62,6 +73,8 @@ class Command:
     pattern: str
     syntax: str
     meaning: str
+    moves: bool = False
+    """Whether it moves power, protection, calibration or the EEPROM."""
 
 
 def _strings(text: str) -> list[str]:
@@ -76,10 +89,10 @@ def read() -> list[tuple[str, str, list[Command]]]:
         strings = _strings(rest)
         if kind == "SECTION":
             sections.append((strings[0], strings[1], []))
-        elif kind == "COMMAND":
-            sections[-1][2].append(Command(strings[0], strings[1], strings[2]))
-        elif kind == "SETTING":
-            sections[-1][2].append(Command(strings[0], strings[1], strings[2]))
+        elif kind in ("COMMAND", "MOVES"):
+            sections[-1][2].append(Command(strings[0], strings[1], strings[2], kind == "MOVES"))
+        elif kind in ("SETTING", "MOVING"):
+            sections[-1][2].append(Command(strings[0], strings[1], strings[2], kind == "MOVING"))
             sections[-1][2].append(Command(strings[0] + "?", "[MIN|MAX|DEF]" if "<" in strings[1] else "", "the setting"))
     return sections
 
@@ -94,12 +107,28 @@ def page() -> str:
         lines += ["| command | meaning |", "|---|---|"]
         for command in commands:
             shown = f"{command.pattern} {command.syntax}".strip().replace("|", "\\|")
-            meaning = command.meaning.replace("|", "\\|")
+            meaning = (f"{MARK} " if command.moves else "") + command.meaning.replace("|", "\\|")
             lines.append(f"| `{shown}` | {meaning} |")
         lines.append("")
     return "\n".join([*lines, CLOSING])
 
 
+def headers() -> str:
+    """host/wattbell/bridge/headers.py."""
+    lines = [
+        '"""Headers of the firmware\'s commands. Made by `python firmware/docs.py` from firmware/src/commands.def. Do not edit."""',
+        "",
+    ]
+    for name, moves, meaning in (
+        ("MOVING", True, "Those that move the drive's power or its protection, the calibration, or what the EEPROM keeps."),
+        ("FREE", False, "The others."),
+    ):
+        patterns = [command.pattern for _, _, commands in read() for command in commands if command.moves == moves]
+        lines += [f"{name} = (", *(f'    "{pattern}",' for pattern in patterns), ")", f'"""{meaning}"""']
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page())
+    HEADERS.write_text(headers())
     print(f"{PAGE}: {sum(len(commands) for _, _, commands in read())} commands", file=sys.stderr)

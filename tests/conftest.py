@@ -42,4 +42,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("loadgroup", False):
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:
-            raise pytest.UsageError(f"this pytest does not let pytest-xdist group tests (constraints.txt has one that does): {lost[0]}")
+            raise pytest.UsageError(
+                f"this pytest does not let pytest-xdist group tests (requirements/dev.txt has one that does): {lost[0]}"
+            )

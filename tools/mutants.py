@@ -757,7 +757,7 @@ def main() -> None:
 
 def campaign(arguments: argparse.Namespace) -> None:
     if importlib.util.find_spec("cosmic_ray") is None:
-        raise Mistake("Cosmic Ray is missing: pip install -e '.[mutants]', or make mutants")
+        raise Mistake("Cosmic Ray is missing: tools/install.sh mutants, or make mutants")
     if shutil.which("git") is None:
         raise Mistake("git is missing")
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf

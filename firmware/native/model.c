@@ -26,6 +26,9 @@ static struct {
 static int64_t i2c_done, good_at, on_since, trip_at, watchdog_at, trigger_acts_at, test_end, load_end;
 static bool rail_can, overflow_armed;
 static unsigned test_breaks;
+static unsigned accesses[2], stop_at[2]; /* all of them, and commands of I2C */
+static void (*stop_by)(void);
+static bool stopped;
 static char input[1 << 16], output[1 << 16];
 static unsigned in_head, in_used, out_used, out_room;
 
@@ -240,8 +243,39 @@ void hal_wait(void)
 
 /* --- the bus --------------------------------------------------------------------------------------------------------- */
 
+static void count(bool on_i2c)
+{
+    if (++accesses[on_i2c] != stop_at[on_i2c])
+        return;
+    stopped = true;
+    if (stop_by)
+        stop_by();
+}
+
+void model_stop_at(unsigned times, bool on_i2c, void (*stop)(void))
+{
+    stop_at[0] = stop_at[1] = 0;
+    if (times)
+        stop_at[on_i2c] = accesses[on_i2c] + times;
+    stop_by = stop;
+    stopped = false;
+}
+
+bool model_take_stop(void)
+{
+    bool was = stopped;
+    stopped = false;
+    return was;
+}
+
+unsigned model_accesses(bool on_i2c)
+{
+    return accesses[on_i2c];
+}
+
 uint32_t hal_read(unsigned address)
 {
+    count(false);
     pass(now + ACCESS_NS);
     switch (address) {
     case WB_NOW_LO:
@@ -314,6 +348,9 @@ static const bool is_writable[256] = {WB_REGISTER_LIST(WRITABLE)};
 
 void hal_write(unsigned address, uint32_t value)
 {
+    count(false);
+    if ((address & 255) == WB_I2C_COMMAND)
+        count(true);
     pass(now + ACCESS_NS);
     address &= 255;
     if (!is_writable[address])

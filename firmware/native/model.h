@@ -19,11 +19,24 @@ void model_set_noise(double codes);
 void model_set_fine(bool there);
 /* Whether devices respond on I2C. */
 void model_set_i2c(bool eeprom, bool sensor);
+/* For so long the EEPROM does not respond, as while it writes a page. */
+void model_set_eeprom_busy(int64_t ns);
 void model_set_temperature(double celsius);
 void model_set_rail_good(bool possible);
 /* Makes a stage of the self-test fail: 1 no records, 2 no step, 4 the step is late by 200 ns, 8 it never ends. */
 void model_break_test(unsigned stages);
 uint8_t *model_eeprom(void);
+/* What the page is whose writing the power failure interrupted: its first `how` bytes new (0: the old page, 32: the new one), all
+ * erased, or old and new bits mixed. false: the EEPROM was not writing. */
+enum { TEAR_ERASED = 33, TEAR_WEAK = 34 };
+bool model_tear_page(int how);
+/* The core stops at the moment of its access number `count` from now; 0: never. `on_i2c`: only bytes sent on I2C are counted.
+ * `stop`, if not 0, is called then and must not return. */
+void model_stop_at(unsigned count, bool on_i2c, void (*stop)(void));
+/* Whether it has stopped; forgets it. */
+bool model_take_stop(void);
+/* How often the registers were accessed, and I2C_COMMAND written, so far. */
+unsigned model_accesses(bool on_i2c);
 uint32_t model_peek(unsigned address);
 void model_poke(unsigned address, uint32_t value);
 /* An edge or event that the trigger may watch: source number and its argument (level, or bit). */

@@ -62,25 +62,34 @@ static void apply(void)
     status_condition(&status_questionable, QUES_CALIBRATION, calibrated() ? 0 : QUES_CALIBRATION);
 }
 
-static bool load(void)
+/* Takes the EEPROM's calibration into use; if there is none, everything stays as it is. */
+static enum stored load(void)
 {
-    stored = store_load(RECORD_CALIBRATION, 0, &in_use, sizeof in_use);
+    struct calibration found;
+    enum stored result = store_load(RECORD_CALIBRATION, 0, &found, sizeof found);
+    if (result == STORE_DOUBTFUL)
+        scpi_error_text(SCPI_MEMORY_ERROR, "calibration: a copy lost");
+    if (result < STORE_DOUBTFUL)
+        return result;
+    in_use = found;
+    stored = true;
     for (unsigned k = 0; k < CHANNELS; k++) {
-        has_offset[k] = has_gain[k] = stored;
+        has_offset[k] = has_gain[k] = true;
         first_point[k].there = false;
-        if (!stored)
-            in_use.channel[k] = (struct line_fit){0, channels[k].gain_reset};
     }
-    if (!stored) {
-        in_use.delay[0] = in_use.delay[1] = (struct path_delay){0, 0};
-        in_use.count = 0;
-    }
-    return stored;
+    return result;
 }
 
 void calibrate_init(void)
 {
-    load();
+    in_use = (struct calibration){0};
+    stored = false;
+    for (unsigned k = 0; k < CHANNELS; k++) {
+        in_use.channel[k].gain = channels[k].gain_reset;
+        has_offset[k] = has_gain[k] = first_point[k].there = false;
+    }
+    if (load() == STORE_LOST)
+        scpi_error_text(SCPI_CALIBRATION_LOST, "not calibrated");
     apply();
 }
 
@@ -259,17 +268,21 @@ enum progress calibrate_store(struct call *call)
         return DONE;
     }
     temperature_read(&sixteenths);
-    in_use.temperature = sixteenths;
-    in_use.count++;
-    stored = store_save(RECORD_CALIBRATION, 0, &in_use, sizeof in_use);
-    if (!stored)
+    struct calibration next = in_use;
+    next.temperature = sixteenths;
+    next.count++;
+    if (store_save(RECORD_CALIBRATION, 0, &next, sizeof next)) {
+        in_use = next;
+        stored = true;
+    } else {
         call_fail(call, SCPI_STORAGE_FAULT);
+    }
     return DONE;
 }
 
 enum progress calibrate_load(struct call *call)
 {
-    if (load())
+    if (load() >= STORE_DOUBTFUL)
         apply();
     else
         call_fail(call, SCPI_MEMORY_LOST);

@@ -20,14 +20,31 @@
 #define KICK_EVERY (500 * TICKS_MS)
 #define DEVICE_CLEAR 0x03
 #define INTAKE 256
+#define INPUT_AT_MOST 4096 /* more than the hardware buffers */
 
 /* Input received while a message is being executed. It is read early so that 03h is seen whatever a command is waiting for. */
 static char intake[INTAKE];
 static unsigned intake_head, intake_used;
+static bool in_cut_line;
+
+/* Drops what was sent before a restart of the core: its beginning may be lost, and the rest of a message means something else. */
+static void drop_input(void)
+{
+    in_cut_line = false;
+    if (!(hal_read(WB_RESET_CAUSE) & (WB_RESET_CAUSE_WATCHDOG | WB_RESET_CAUSE_RESTART)))
+        return;
+    for (unsigned k = 0; k < INPUT_AT_MOST; k++) {
+        uint32_t word = hal_read(WB_CONSOLE_IN);
+        if (!(word & WB_CONSOLE_IN_VALID))
+            break;
+        in_cut_line = (char)(word & WB_CONSOLE_IN_DATA) != '\n';
+    }
+}
 
 void firmware_init(void)
 {
     intake_used = 0;
+    drop_input();
     ticks_init();
     hal_write(WB_IRQ_ENABLE, 0);
     hal_write(WB_ACTIVE, 1);
@@ -66,7 +83,10 @@ static bool take_input(void)
         char c = (char)(word & WB_CONSOLE_IN_DATA);
         any = true;
         if (c == DEVICE_CLEAR) {
+            in_cut_line = false;
             device_clear();
+        } else if (in_cut_line) {
+            in_cut_line = c != '\n';
         } else {
             intake[(intake_head + intake_used++) % INTAKE] = c;
         }

@@ -9,6 +9,7 @@
 #define SENSOR 0x48
 #define EEPROM_PAGE 32
 #define EEPROM_WRITES_WITHIN (20 * TICKS_MS) /* data sheets say 5 ms */
+#define READ_ATTEMPTS 3
 #define BYTE_WITHIN (5 * TICKS_MS)           /* the engine gives up after 1 ms of a low SCL */
 
 static bool byte(uint32_t command, uint8_t *received)
@@ -54,17 +55,21 @@ static bool address_eeprom(unsigned address)
     return send(EEPROM << 1, WB_I2C_COMMAND_START) && send((uint8_t)(address >> 8), 0) && send((uint8_t)address, 0);
 }
 
-bool eeprom_read(unsigned address, void *bytes, size_t count)
-{
-    return address_eeprom(address) ? receive(EEPROM, bytes, count) : stop_after_failure();
-}
-
 /* The chip does not acknowledge its address while it writes a page. */
 static bool eeprom_ready(void)
 {
     int64_t deadline = ticks_now() + EEPROM_WRITES_WITHIN;
     while (ticks_now() < deadline)
         if (send(EEPROM << 1, WB_I2C_COMMAND_START | WB_I2C_COMMAND_STOP))
+            return true;
+    return false;
+}
+
+/* A restart of the core may have left the chip writing a page, or in the middle of a byte. */
+bool eeprom_read(unsigned address, void *bytes, size_t count)
+{
+    for (unsigned k = 0; k < READ_ATTEMPTS && eeprom_ready(); k++)
+        if (address_eeprom(address) ? receive(EEPROM, bytes, count) : stop_after_failure())
             return true;
     return false;
 }

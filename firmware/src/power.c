@@ -56,7 +56,7 @@ static void go(enum state to)
 void power_init(void)
 {
     go(REST);
-    trip_told = false;
+    trip_told = cycling = false;
     hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) | WB_IRQ_ENABLE_POWER);
 }
 
@@ -253,7 +253,10 @@ enum progress power_trip_details(struct call *call)
 enum progress power_trip_clear(struct call *call)
 {
     (void)call;
-    hal_write(WB_POWER_TRIP, WB_POWER_TRIP_OVER_CURRENT | WB_POWER_TRIP_INRUSH);
+    uint32_t trip = hal_read(WB_POWER_TRIP);
+    if (trip && !trip_told)
+        tripped(); /* it has tripped since power_poll(): without this, clearing would close the switch again */
+    hal_write(WB_POWER_TRIP, trip);
     trip_told = false;
     status_condition(&status_questionable, QUES_CURRENT, 0);
     hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) | WB_IRQ_ENABLE_POWER);

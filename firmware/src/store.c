@@ -38,31 +38,51 @@ static uint32_t crc_of(const struct head *head, const void *bytes)
     return crc32(crc32(0, &head->sequence, sizeof head->sequence), bytes, head->count);
 }
 
-/* Reads a slot; if it is not valid, the contents of `bytes` are undefined. */
-static bool load(unsigned place, struct head *head, void *bytes, size_t count)
+enum copy { COPY_ERASED, COPY_UNREAD, COPY_DAMAGED, COPY_GOOD };
+
+/* Reads one copy. `bytes` is undefined unless the copy is good. */
+static enum copy load(unsigned place, struct head *head, void *bytes, size_t count)
 {
-    return eeprom_read(place, head, sizeof *head) && head->magic == MAGIC && head->version == VERSION && head->count == count &&
-           eeprom_read(place + sizeof *head, bytes, count) && crc_of(head, bytes) == head->crc;
+    if (!eeprom_read(place, head, sizeof *head))
+        return COPY_UNREAD;
+    if (head->magic == 0xFF && head->version == 0xFF && head->count == 0xFFFF)
+        return COPY_ERASED;
+    if (head->magic != MAGIC || head->version != VERSION || head->count != count)
+        return COPY_DAMAGED;
+    if (!eeprom_read(place + sizeof *head, bytes, count))
+        return COPY_UNREAD;
+    return crc_of(head, bytes) == head->crc ? COPY_GOOD : COPY_DAMAGED;
 }
 
-/* Which copy is in use: 0, 1, or -1 for none. `bytes` receives it. */
-static int newest(enum record record, unsigned slot, void *bytes, size_t count, uint32_t *sequence)
-{
-    struct head first, second;
-    bool have_second = load(place_of(record, slot, 1), &second, bytes, count);
-    bool have_first = load(place_of(record, slot, 0), &first, bytes, count);
-    *sequence = have_first ? first.sequence : have_second ? second.sequence : 0;
-    if (have_second && (!have_first || (int32_t)(second.sequence - first.sequence) > 0)) {
-        *sequence = second.sequence;
-        return load(place_of(record, slot, 1), &second, bytes, count) ? 1 : -1;
-    }
-    return have_first ? 0 : -1;
-}
-
-bool store_load(enum record record, unsigned slot, void *bytes, size_t count)
-{
+static struct newest {
+    enum stored stored;
+    unsigned copy; /* the one in use, or 1 if there is none */
     uint32_t sequence;
-    return newest(record, slot, bytes, count, &sequence) >= 0;
+    bool unread; /* a copy could not be read, and may be good */
+} newest(enum record record, unsigned slot, void *bytes, size_t count)
+{
+    struct head heads[2];
+    enum copy second = load(place_of(record, slot, 1), &heads[1], bytes, count);
+    enum copy first = load(place_of(record, slot, 0), &heads[0], bytes, count);
+    struct newest found = {STORE_GOOD, first != COPY_GOOD, 0, first == COPY_UNREAD || second == COPY_UNREAD};
+    if (second == COPY_GOOD && (first != COPY_GOOD || (int32_t)(heads[1].sequence - heads[0].sequence) > 0)) {
+        found.copy = 1;
+        second = load(place_of(record, slot, 1), &heads[1], bytes, count);
+        found.unread |= second == COPY_UNREAD;
+    }
+    bool usable = (found.copy ? second : first) == COPY_GOOD;
+    if (usable)
+        found.sequence = heads[found.copy].sequence;
+    if (first == COPY_UNREAD || first == COPY_DAMAGED || second == COPY_UNREAD || second == COPY_DAMAGED)
+        found.stored = usable ? STORE_DOUBTFUL : STORE_LOST;
+    else if (!usable)
+        found.stored = STORE_NEVER;
+    return found;
+}
+
+enum stored store_load(enum record record, unsigned slot, void *bytes, size_t count)
+{
+    return newest(record, slot, bytes, count).stored;
 }
 
 bool store_save(enum record record, unsigned slot, const void *bytes, size_t count)
@@ -71,11 +91,13 @@ bool store_save(enum record record, unsigned slot, const void *bytes, size_t cou
     struct head head = {.magic = MAGIC, .version = VERSION, .count = (uint16_t)count};
     if (count + sizeof head > PLACE)
         return false;
-    int used = newest(record, slot, scratch, count, &head.sequence);
-    unsigned place = place_of(record, slot, used == 0 ? 1 : 0);
-    head.sequence++;
+    struct newest found = newest(record, slot, scratch, count);
+    if (found.unread) /* what would be overwritten may be the only good copy */
+        return false;
+    unsigned place = place_of(record, slot, !found.copy);
+    head.sequence = found.sequence + 1;
     head.crc = crc_of(&head, bytes);
-    /* the head last: without it the slot counts as empty */
+    /* the head last: without it the slot counts as damaged */
     memset(scratch, 0, sizeof head);
     return eeprom_write(place, scratch, sizeof head) && eeprom_write(place + sizeof head, bytes, count) &&
            eeprom_write(place, &head, sizeof head);

@@ -30,8 +30,17 @@ struct calibration {
 
 enum record { RECORD_IDENTITY, RECORD_CALIBRATION, RECORD_STATE };
 
-/* false: there is none, or it is damaged. `slot` of RECORD_STATE: 0..4; else 0. */
-bool store_load(enum record record, unsigned slot, void *bytes, size_t count);
+/* What became of a record. A copy may be damaged because the power failed while it was written, or later. */
+enum stored {
+    STORE_NEVER,    /* it was never saved */
+    STORE_LOST,     /* no copy can be used */
+    STORE_DOUBTFUL, /* one copy can be used; the other is damaged, and may have been newer */
+    STORE_GOOD,
+};
+
+/* `slot` of RECORD_STATE: 0..4; else 0. `bytes` is undefined unless the result is DOUBTFUL or GOOD. */
+enum stored store_load(enum record record, unsigned slot, void *bytes, size_t count);
+/* false: the EEPROM does not answer or keeps other bytes. The record is then as before, or as given if only the check failed. */
 bool store_save(enum record record, unsigned slot, const void *bytes, size_t count);
 
 #endif

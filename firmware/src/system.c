@@ -21,18 +21,23 @@ static bool complete_asked;
 
 void system_load_identity(void)
 {
-    if (!store_load(RECORD_IDENTITY, 0, &identity, sizeof identity))
+    enum stored stored = store_load(RECORD_IDENTITY, 0, &identity, sizeof identity);
+    if (stored < STORE_DOUBTFUL)
         identity = (struct identity){"rig", "0"};
+    if (stored == STORE_LOST || stored == STORE_DOUBTFUL)
+        scpi_error_text(SCPI_MEMORY_ERROR, stored == STORE_LOST ? "identity lost" : "identity: a copy is lost");
     identity.model[sizeof identity.model - 1] = identity.serial[sizeof identity.serial - 1] = 0;
 }
 
-static bool recall(unsigned slot)
+static enum stored recall(unsigned slot)
 {
     int64_t values[SETTINGS];
-    if (!store_load(RECORD_STATE, slot, values, sizeof values))
-        return false;
-    settings_load(values);
-    return true;
+    enum stored stored = store_load(RECORD_STATE, slot, values, sizeof values);
+    if (stored >= STORE_DOUBTFUL)
+        settings_load(values);
+    if (stored == STORE_DOUBTFUL)
+        scpi_error_text(SCPI_MEMORY_ERROR, "settings: a copy is lost");
+    return stored;
 }
 
 void system_init(void)
@@ -41,8 +46,11 @@ void system_init(void)
     complete_asked = false;
     system_load_identity();
     settings[SETTING_LANGUAGE] = 0;
-    if (!recall(0))
+    enum stored stored = recall(0);
+    if (stored < STORE_DOUBTFUL)
         settings_reset();
+    if (stored == STORE_LOST)
+        scpi_error_text(SCPI_MEMORY_LOST, "defaults are in use");
     hal_write(WB_RESET_CAUSE, cause);
     if (cause & WB_RESET_CAUSE_WATCHDOG)
         scpi_error_text(SCPI_SYSTEM_ERROR, "restarted by the watchdog");
@@ -179,7 +187,7 @@ enum progress system_sav(struct call *call)
 enum progress system_rcl(struct call *call)
 {
     unsigned slot = (unsigned)call_unsigned(call, 0, 4);
-    if (!call->failed && !recall(slot))
+    if (!call->failed && recall(slot) < STORE_DOUBTFUL)
         call_fail(call, SCPI_MEMORY_LOST);
     return DONE;
 }

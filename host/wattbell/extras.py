@@ -19,23 +19,34 @@ _PACKAGE = "wattbell"
 
 
 def install_command(extra: str) -> str:
-    """Shell command that installs the libraries of an extra, such as ``pip install -e '/home/me/wattbell[ppk2]'``.
+    """Shell command that installs the libraries of an extra, such as ``pip install -r /home/me/wattbell/requirements/ppk2.txt``.
 
-    It names the checkout or the wheel that this package was installed from; where that is not there any more, the libraries themselves
-    with their version ranges. For ``pip`` in front, see :func:`_pip`.
+    In a checkout that has a list of the extra's packages with their hashes, the command installs this list. Otherwise the command names
+    the checkout or the wheel that this package was installed from; where that is not there any more, the libraries themselves with
+    their version ranges. For ``pip`` in front, see :func:`_pip`.
     """
     records = list(distributions(name=_PACKAGE))
     for record in records:  # in a checkout its egg-info stands before the record of the installation
         if (source := _source(record)) is not None:
-            return " ".join([_pip(), "install", *source[:-1], shlex.quote(f"{source[-1]}[{extra}]")])
+            path, options = source
+            return _of_checkout(path, options, extra)
     if not records:  # run from its sources, as by PYTHONPATH
-        return f"{_pip()} install -e {shlex.quote(f'{Path(__file__).resolve().parents[2]}[{extra}]')}"
+        return _of_checkout(Path(__file__).resolve().parents[2], ["-e"], extra)
     return " ".join([_pip(), "install", *map(shlex.quote, _libraries(records[0], extra))])
 
 
-def _source(record: Distribution) -> list[str] | None:
-    """What pip was given: a checkout's folder, behind ``-e`` if it is editable, or a wheel's file; None where it came over a network or
-    is not there any more. Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed distributions").
+def _of_checkout(path: Path, options: list[str], extra: str) -> str:
+    """Command for a checkout's folder, or for a wheel's file, which has no lists."""
+    hashed = path / "requirements" / f"{extra}.txt"
+    if hashed.is_file():
+        return f"{_pip()} install -r {shlex.quote(str(hashed))}"  # the list itself asks for hashes
+    return " ".join([_pip(), "install", *options, shlex.quote(f"{path}[{extra}]")])
+
+
+def _source(record: Distribution) -> tuple[Path, list[str]] | None:
+    """What pip was given: a checkout's folder or a wheel's file, and pip's options for it (``-e`` of an editable one). None where it came
+    over a network or is not there any more. Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed
+    distributions").
     """
     try:
         origin = json.loads(record.read_text("direct_url.json") or "{}")
@@ -46,7 +57,7 @@ def _source(record: Distribution) -> list[str] | None:
     path = Path(unquote(url.path))
     if url.scheme != "file" or not (path.is_file() or (path / "pyproject.toml").is_file()):
         return None
-    return ["-e", str(path)] if editable else [str(path)]
+    return path, ["-e"] if editable else []
 
 
 def _libraries(record: Distribution, extra: str) -> list[str]:

@@ -32,7 +32,7 @@ __all__ = ["FILES", "LAYERS", "OUT", "committed", "content", "digests", "keep", 
 OUT = CHECKOUT / "build" / "board-files"
 FILES = MANUFACTURE / "files.tsv"
 LAYERS = (*COPPER, "F.Mask", "B.Mask", "F.Paste", "B.Paste", "F.SilkS", "B.SilkS", "Edge.Cuts")
-IBOM = "InteractiveHtmlBom==2.12.0"
+IBOM = CHECKOUT / "requirements" / "ibom.txt"
 COMPARED = (".gbr", ".gbrjob", ".drl", ".ipc", ".csv")
 """Kinds whose content is the same each time; drawings, STEP and pages carry dates, and a renderer its rounding."""
 _CHANGES = re.compile(r"CreationDate|GenerationSoftware|\"(Vendor|Application|Version)\"|DRILL file \{|^G04 Created by KiCad")
@@ -77,8 +77,8 @@ def _interactive_bom(board: Path, folder: Path, build: str) -> None:
     """A page that shows where each line of the bill of materials goes; by another's program, in KiCad's own Python."""
     where = CHECKOUT / "build" / "kicad" / "ibom"
     if not where.is_dir():
-        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", str(where), IBOM]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "--no-deps"]
+        done = subprocess.run([*command, "--target", str(where), "-r", str(IBOM)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise KicadError(f"pip could not install {IBOM}: {done.stderr.strip().splitlines()[-1:]}")
     command = ["python3", "-m", "InteractiveHtmlBom.generate_interactive_bom", "--no-browser", "--dest-dir", str(folder)]

@@ -59,6 +59,10 @@ class Rig:
         lib.model_set_temperature.argtypes = [ctypes.c_double]
         lib.model_set_fine.argtypes = lib.model_set_rail_good.argtypes = [ctypes.c_bool]
         lib.model_set_i2c.argtypes = [ctypes.c_bool, ctypes.c_bool]
+        lib.console_stop_at.argtypes = [ctypes.c_uint, ctypes.c_bool]
+        lib.model_set_eeprom_busy.argtypes = [ctypes.c_int64]
+        lib.model_accesses.argtypes = [ctypes.c_bool]
+        lib.model_tear_page.restype = ctypes.c_bool
         lib.console_settle.argtypes = lib.console_advance.argtypes = [ctypes.c_int64]
         self.eeprom = (ctypes.c_uint8 * 8192).from_address(ctypes.addressof(lib.model_eeprom().contents))
         self.erase()
@@ -100,6 +104,27 @@ class Rig:
     def advance(self, seconds: float) -> None:
         """Advances time."""
         self.lib.console_advance(int(seconds * SECOND))
+
+    def stop_at(self, count: int, i2c: bool = False) -> None:
+        """Has the core stop at its access number ``count`` to the registers from now on, or to those that send a byte on I2C; 0: never."""
+        self.lib.console_stop_at(count, i2c)
+
+    def count(self, i2c: bool = False) -> int:
+        """How many of these accesses there were so far."""
+        return self.lib.model_accesses(i2c)
+
+    def stops(self, text: str, seconds: float = 1000.0) -> bool:
+        """Sends a line; whether the core has stopped before it was done."""
+        self.send(text + "\n")
+        return self.lib.console_settle(int(seconds * SECOND)) == 2
+
+    def restart(self, cause: int = 2) -> bool:
+        """Restarts the core alone, as the watchdog does; False if the core has stopped again meanwhile."""
+        return self.lib.console_restart(cause) == 0
+
+    def tear(self, how: int) -> bool:
+        """What the power failure has left of the page that the EEPROM was writing (firmware/native/model.h); False: it was not writing."""
+        return self.lib.model_tear_page(how)
 
     def ask(self, text: str) -> str:
         """Sends a line and returns the answer without its line end."""

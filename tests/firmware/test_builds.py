@@ -14,6 +14,7 @@ from tests.firmware.rig import BUILD, ROOT, Rig, make
 
 def test_the_page_is_the_generated_one() -> None:
     assert docs.PAGE.read_text() == docs.page(), "run python firmware/docs.py"
+    assert docs.HEADERS.read_text() == docs.headers(), "run python firmware/docs.py"
 
 
 def test_the_page_has_every_command_of_the_firmware(rig: Rig) -> None:

@@ -72,7 +72,7 @@ def test_a_damaged_record_is_refused_and_the_one_before_it_kept(rig: Rig) -> Non
     places = [k * 512 for k in range(16) if rig.eeprom[k * 512] == 0x57]
     assert len(places) == 2
     rig.eeprom[places[1] + 12] ^= 1
-    rig.do("*RCL 1")
+    assert rig.error("*RCL 1") == -311
     assert rig.ask("SWE:DEC?") == "5"
     rig.eeprom[places[0] + 12] ^= 1
     assert rig.error("*RCL 1") == -314
@@ -83,7 +83,7 @@ def test_a_damaged_sequence_number_makes_no_record_the_newest(rig: Rig) -> None:
     rig.do("SWE:DEC 5;*SAV 1;:SWE:DEC 6;*SAV 1;:SWE:DEC 7")
     (older,) = (k * 512 for k in range(16) if rig.eeprom[k * 512] == 0x57 and rig.eeprom[k * 512 + 4] == 1)
     rig.eeprom[older + 5] ^= 1  # of the four bytes behind the count
-    rig.do("*RCL 1")
+    assert rig.error("*RCL 1") == -311
     assert rig.ask("SWE:DEC?") == "6"
 
 

@@ -57,6 +57,16 @@ def test_a_checkout(site: Path, tmp_path: Path) -> None:
     assert arguments() == [f"{checkout}[far]"]
 
 
+def test_a_checkout_with_a_list_of_the_extra(site: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "my checkout"
+    (checkout / "requirements").mkdir(parents=True)
+    (checkout / "pyproject.toml").touch()
+    (checkout / "requirements" / "far.txt").touch()
+    came_from(site, url=checkout.as_uri(), dir_info={"editable": True})
+    assert arguments() == ["-r", f"{checkout}/requirements/far.txt"]
+    assert arguments("farther") == ["-e", f"{checkout}[farther]"]
+
+
 def test_a_wheel_as_long_as_it_is_there(site: Path, tmp_path: Path) -> None:
     wheel = tmp_path / "wattbell-9.9-py3-none-any.whl"
     wheel.touch()
@@ -91,6 +101,7 @@ def test_a_record_that_says_where_it_is_from_goes_before_one_that_does_not(
 def test_from_sources_alone_their_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert arguments() == ["-e", f"{ROOT}[far]"]
+    assert arguments("ppk2") == ["-r", f"{ROOT}/requirements/ppk2.txt"]
 
 
 def test_this_pip_or_by_its_path(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

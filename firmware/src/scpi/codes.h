@@ -34,6 +34,8 @@
     X(SCPI_HARDWARE_ERROR, -240, "Hardware error")                \
     X(SCPI_HARDWARE_MISSING, -241, "Hardware missing")            \
     X(SCPI_SYSTEM_ERROR, -310, "System error")                    \
+    X(SCPI_MEMORY_ERROR, -311, "Memory error")                    \
+    X(SCPI_CALIBRATION_LOST, -313, "Calibration memory lost")     \
     X(SCPI_MEMORY_LOST, -314, "Save/recall memory lost")          \
     X(SCPI_STORAGE_FAULT, -320, "Storage fault")                  \
     X(SCPI_SELF_TEST_FAILED, -330, "Self-test failed")            \

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 import re
 
-_SUBSYSTEMS = ("OUTPUT", "OUTP", "CALIBRATION", "CAL", "DIAGNOSTIC", "DIAG")
-"""Long and short forms. Their commands switch the drive's power and sidebands, set its protection, calibrate, and write registers."""
-_COMMON = ("*RCL", "*CAL")
-"""``*RCL`` brings back settings of the protection."""
+from .headers import FREE, MOVING
+
 _HEADER = re.compile(r"[ \t\r]*([*:]?)([A-Za-z0-9_:]*)(\??)")
 
 
+def _expression(pattern: str) -> str:
+    """Regular expression for all forms of a header such as ``OUTPut[:STATe]?``: short or long words, optional parts there or not."""
+    escaped = re.sub(r"[*?#]", lambda found: {"#": r"\d*"}.get(found[0], rf"\{found[0]}"), pattern)
+    words = re.sub(r"([A-Z]+)([a-z]+)", lambda found: f"{found[1]}(?:{found[2].upper()})?", escaped)
+    return words.replace("[", "(?:").replace("]", ")?")
+
+
+_MOVING = re.compile("|".join(map(_expression, MOVING)))
+_FREE = re.compile("|".join(map(_expression, FREE)))
+_ROOTS = {root for root in (one.partition(":")[0].partition("[")[0] for one in MOVING) if root and root[0] != "*"}
+_ALL_MOVE = re.compile(
+    "|".join(_expression(root) for root in sorted(_ROOTS) if not any(one.startswith(root) and not one.endswith("?") for one in FREE))
+)
+"""Subsystems of which all commands but queries move something: an unknown command of one, of a newer rig, is taken for such a command."""
+
+
 def is_protected(message: bytes) -> bool:
-    """Whether a message without its newline moves the drive's power or the calibration. Queries of these subsystems do not, but ``*CAL?``
-    does."""
+    """Whether a message without its newline moves the drive's power or its protection, the calibration, or what the EEPROM keeps."""
     path = ""
     for unit in _units(message.decode("latin-1")):
         match = _HEADER.match(unit)
         assert match
         sign, header, query = match[1], match[2].upper(), match[3]
         if sign == "*":
-            if sign + header in _COMMON:
+            if _moves(sign + header + query):
                 return True
             continue
         full = header if sign else path + header
-        if not query and any(name.partition(":")[0] in _SUBSYSTEMS for name in (full, header)):
+        if any(_moves(name + query) for name in (full, header)):
             return True
         path = full[: full.rfind(":") + 1]
     return False
+
+
+def _moves(header: str) -> bool:
+    if _MOVING.fullmatch(header):
+        return True
+    known_or_query = _FREE.fullmatch(header) or header.endswith("?")
+    return not known_or_query and _ALL_MOVE.fullmatch(header.partition(":")[0]) is not None
 
 
 def _units(message: str) -> list[str]:

@@ -29,7 +29,7 @@ def bridge(
     [bold]wattbell record[/] can take the rig between two of them. Only this machine is listened to, unless --listen says otherwise.
 
     The first line that a client sends must be the token, which is printed and new each time. For programs that cannot send it (sigrok),
-    --no-token lets in whoever reaches the socket. OUTPut, CALibration and DIAGnostic commands, *CAL? and *RCL need --allow-power.
+    --no-token lets in whoever reaches the socket. Commands that move power, protection, calibration or the EEPROM need --allow-power (docs/scpi.md marks them).
 
       wattbell bridge
 
@@ -52,7 +52,7 @@ def bridge(
         sys.stdout.flush()
     output.say(f"Rig {serial} answers SCPI on {host}:{port} until Ctrl-C.")
     here = ipaddress.ip_address(host).is_loopback
-    may = "move the drive's power and the calibration" if allow_power else "change the rig's settings"
+    may = "move the drive's power and the calibration" if allow_power else "change the rig's measurements"
     if secret is None:
         output.say(f"Without a token, {'every user of this machine' if here else 'everyone who reaches this address'} can {may}.")
     else:
