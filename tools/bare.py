@@ -156,6 +156,18 @@ def run_inside(root: Path, command: str) -> int:
     return subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 
+def remove(place: Path) -> None:
+    """Remove a root, once nothing is mounted in it: an mmdebstrap that was ended early leaves /proc and /dev of this machine there."""
+    for _ in range(100):
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+        mounted = sorted(name for name in (line.split()[1] for line in lines) if name.startswith(f"{place}/"))
+        if not mounted:
+            shutil.rmtree(place, ignore_errors=True)
+            return
+        subprocess.run(["umount", "--lazy", mounted[-1]], check=False)
+    say(f"{place} stays: something is mounted in it")
+
+
 @contextmanager
 def load(processes: int) -> Iterator[None]:
     """Keep ``processes`` processes busy meanwhile."""
@@ -219,7 +231,7 @@ def main() -> int:
         if options.keep or options.again:
             say(f"the root is in {root}; remove it with: rm -rf {root.parent}")
         else:
-            shutil.rmtree(root.parent, ignore_errors=True)
+            remove(root.parent)
     say(f"{'; '.join(taken)}; in all {minutes(time.monotonic() - began)}")
     return code
 
