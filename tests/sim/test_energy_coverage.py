@@ -11,7 +11,7 @@ WORKLOADS = (1, 39, 563, 1027, 1058)
 """Seeds, not drawn anew: a run gives the same intervals until the model, the rig or the method changes. They are of those that were
 looked at, with many classes told apart; in 39 the controller is on for longer after writes than with them; in the last three some intervals
 miss, so that ones that are too wide are noticed, too. What these hold says nothing of how often
-intervals hold: docs/energy.md does."""
+intervals hold: docs/energy-coverage.md does."""
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
