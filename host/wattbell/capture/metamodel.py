@@ -234,7 +234,7 @@ class WorkloadAbout(Struct):
 class JournalAbout(Struct):
     """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed.
     ``pauses``: sequence numbers of blocks behind a long silence of the rig that the host's clock confirmed. ``rail_only``: what the rig's
-    tap saw is left out. ``senders``: serial number of the rig that answered in each epoch behind the first; null: none did.
+    tap saw is left out. ``senders``: serial number of the rig that answered in each epoch; null: none did.
     ``fast``: epochs in which the rig's clock ran ahead of the host's."""
 
     cuts: list[Count]

@@ -137,6 +137,7 @@ class CaptureWriter:
         self._ask_sender: Callable[[], str | None] | None = None
         self._stranger, self._strangers = False, 0
         """Whether another rig sends now, and in how many epochs one has."""
+        self._first_of_all = True
         self._in_doubt_from: int | None = None
         """Tick from which on it is not known which rig sends."""
         self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], self._serial, missing, origin_of_capture(self.meta))
@@ -227,6 +228,11 @@ class CaptureWriter:
         """Append the output of a decoder."""
         if batch.epoch != self._epoch:
             self._begin_epoch(batch, arrival_utc_ns)
+        elif self._first_of_all and "senders" in self.meta["journal"]:  # the first data may be another rig's already
+            self._is_stranger(batch.epoch, self._sender(batch.epoch))
+            if self.journal:
+                self.save_meta()
+        self._first_of_all = False
         if self._stranger:
             return
         offset = self._offset
@@ -261,12 +267,7 @@ class CaptureWriter:
         before = self.last_tick
         self._end_run()
         sender = self._sender(batch.epoch)
-        self._stranger = sender not in (None, self._serial)
-        if self._stranger:
-            self._epoch, self.account, self._strangers = batch.epoch, RunAccount(), self._strangers + 1
-            self._in_doubt_from = None
-            reason = f"another rig ({sender}) sends on this line, and is left out"
-            self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), before, -1, reason)], 0)
+        if self._is_stranger(batch.epoch, sender):
             return
         self.account = RunAccount()
         elapsed = 0
@@ -305,15 +306,26 @@ class CaptureWriter:
         if first_ns - lag_ns > _AHEAD_NS + (arrival_utc_ns - since_ns) // 1000 and self._epoch not in fast:
             fast.append(self._epoch)
 
+    def _is_stranger(self, epoch: int, sender: str | None) -> bool:
+        """Whether another rig sends in an epoch, which is then left out."""
+        self._stranger = sender not in (None, self._serial)
+        if self._stranger:
+            self._epoch, self.account, self._strangers = epoch, RunAccount(), self._strangers + 1
+            self._in_doubt_from = None
+            before = self.last_tick
+            reason = f"another rig ({sender}) sends on this line, and is left out"
+            self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), before, -1, reason)], 0)
+        return self._stranger
+
     def _sender(self, epoch: int) -> str | None:
-        """Serial number of the rig that sends in an epoch; None where it is not known."""
+        """Serial number of the rig that sends in an epoch; None where it is not known. The first epoch's rig had answered just before."""
         senders: list[str | None] | None = self.meta["journal"].get("senders")
         if senders is None or not self._serial:  # nobody is asked
             return self._serial
-        if epoch > len(senders):
-            senders += [None] * (epoch - 1 - len(senders))
+        if epoch >= len(senders):
+            senders += [None] * (epoch - len(senders))
             senders.append(self._ask_sender() if self._ask_sender else None)
-        return senders[epoch - 1]
+        return senders[epoch] if epoch else senders[0] or self._serial
 
     def _end_run(self) -> None:
         """Add what is missing of the present run, unless it is already known."""
