@@ -361,7 +361,7 @@ class Store:
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
             " FROM runs ORDER BY started_utc, rowid"
         )
-        entries = [Entry(*in_lines(row[:5]), _as_bool(row[5]), *in_lines(row[6:12])) for row in rows]
+        entries = [Entry(*in_lines([*row[:5], _as_bool(row[5]), *row[6:12]])) for row in rows]
         return sorted(entries, key=lambda entry: entry.started_s)
 
     def provenance(self, run_id: str) -> JsonObject:
