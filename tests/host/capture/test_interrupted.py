@@ -81,5 +81,4 @@ def test_an_interrupt_at_any_step_of_the_end(tmp_path: Path) -> None:
         capture = open_capture(path)
         assert capture.commands.select(pl.len()).collect().item() == rows, where
         assert capture.meta["rail"]["samples"] == samples, where
-    print(found)
     assert found.keys() == {"complete", "to be rebuilt"}
