@@ -33,11 +33,11 @@ its query is free. `wattbell bridge` passes them only with `--allow-power`.
 message is discarded; after any other error the next unit is executed. A message of more than 512 bytes is refused as a whole (-363), as
 is one with a byte that is not ASCII text (-101). Block data is not supported (-168).
 
-**The EEPROM** keeps two copies of each record (identity, calibration, settings), with a CRC; only one is written at a time. After a power failure
-during `*SAV`, `CALibration:STORe` or `DIAGnostic:IDENtity` the record is the old one or the new one as a whole. After power-on the error
-queue tells what is missing: -311 "a copy is lost" (the other copy is in use, and may be the older one; the next save heals it), -311 "identity lost",
--313 (the calibration is lost: `CALibration:STATe?` is 0, the QUEStionable bit 256 is set, and the stream is flagged UNCALIBRATED), -314 (the settings
-of place 0 are lost: the defaults are in use).
+**The EEPROM** keeps two copies of each record (identity, calibration, settings), with a CRC; only one is written at a time. After a power
+failure during `*SAV`, `CALibration:STORe` or `DIAGnostic:IDENtity` the record is the old one or the new one as a whole. After power-on the
+error queue tells what is missing: -311 "a copy is lost" (the other copy is in use, and may be the older one; the next save heals it), -311
+"identity lost", -313 (the calibration is lost: `CALibration:STATe?` is 0, the QUEStionable bit 256 is set, and the stream is flagged
+UNCALIBRATED), -314 (the settings of place 0 are lost: the defaults are in use).
 
 **Waiting.** A query that waits (a measurement, `*OPC?`) blocks the commands behind it; 256 bytes are buffered, then the port stalls the
 sender. The byte 03h (Ctrl-C), anywhere, aborts the command under way, discards everything queued in both directions and opens shorted

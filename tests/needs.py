@@ -35,7 +35,7 @@ _STAMP = ROOT / "build" / "setup" / "venv"
 
 def set_up() -> bool:
     """Whether everything must be here: in CI, and in a tree that ``tools/setup.sh dev`` set up."""
-    return bool(os.environ.get("CI")) or (_STAMP.is_file() and _STAMP.read_text().endswith(",dev"))
+    return bool(os.environ.get("CI")) or (_STAMP.is_file() and _STAMP.read_text().endswith(" dev"))
 
 
 def find(name: str) -> str | None:

@@ -246,10 +246,10 @@ def test_power_and_calibration_only_where_they_are_allowed(terminal: Terminal, b
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--no-token"], "every user of this machine can change the rig's settings"),
+        (["--no-token"], "every user of this machine can change the rig's measurements"),
         (["--no-token", "--allow-power"], "every user of this machine can move the drive's power and the calibration"),
         (["--no-token", "--listen", "0.0.0.0:0"], "everyone who reaches this address can change"),
-        (["--listen", "0.0.0.0:0"], "as plain text; who reads it can change the rig's settings"),
+        (["--listen", "0.0.0.0:0"], "as plain text; who reads it can change the rig's measurements"),
     ],
 )
 def test_what_it_opens_is_said(terminal: Terminal, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ PIECES = st.sampled_from(
      "CURR 1", "DEL 0.5", "OUTP:PROT:INR?", "INR 1", "TIME 1", "CAL:VOLT:DATA?", "CAL:VOLT:DATA 5,5", "DATA 7,7", "CAL:DEL 1E-6,1E-7",
      "DEL 1E-6,1E-7", "CAL:DEL?",
      "DIAG:IDEN \"a\",\"b\"", "DIAG:REG? 16", "IDEN \"a\",\"b\"", "*ESE 1", "APER 1", "SENS:APER 1",
-     "SENS:FUNC", "SYST:LANG", "*RCL 1", "*RST", "*SAV 0", "SYST:REST", "SWE:TINT 1E-3", "TINT 1E-3", "SWE:DEC 2", "\"", "'", "\"POW\"", "'x;", ":", ";", ";", ";", ";:", " ", "\t", "\r",
+     "SENS:FUNC", "SYST:LANG", "*RCL 1", "*RST", "*SAV 0", "SYST:REST", "SWE:TINT 1E-3", "TINT 1E-3", "SWE:DEC 2",
+     "\"", "'", "\"POW\"", "'x;", ":", ";", ";", ";", ";:", " ", "\t", "\r",
      "(", ")", ",", "?", "\x00", "é"]
 )  # fmt: skip
 
@@ -49,8 +50,8 @@ def test_nothing_that_passes_moves_them(rig: Rig, message: str) -> None:
     assert state(rig) == before
 
 
-REGISTERS = ("POWER_CONTROL", "POWER_TRIP", "OCP_LEVEL", "OCP_COUNT", "INRUSH_LEVEL", "INRUSH_TICKS", "V_OFFSET", "V_GAIN", "I_OFFSET", "I_GAIN",
-             "F_OFFSET", "F_GAIN")  # fmt: skip
+REGISTERS = ("POWER_CONTROL", "POWER_TRIP", "OCP_LEVEL", "OCP_COUNT", "INRUSH_LEVEL", "INRUSH_TICKS", "V_OFFSET", "V_GAIN",
+             "I_OFFSET", "I_GAIN", "F_OFFSET", "F_GAIN")  # fmt: skip
 PARAMETERS = (
     "",
     " 1",

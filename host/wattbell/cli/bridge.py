@@ -29,7 +29,8 @@ def bridge(
     [bold]wattbell record[/] can take the rig between two of them. Only this machine is listened to, unless --listen says otherwise.
 
     The first line that a client sends must be the token, which is printed and new each time. For programs that cannot send it (sigrok),
-    --no-token lets in whoever reaches the socket. Commands that move power, protection, calibration or the EEPROM need --allow-power (docs/scpi.md marks them).
+    --no-token lets in whoever reaches the socket. Commands that move power, protection, calibration or the EEPROM need --allow-power
+    (docs/scpi.md marks them).
 
       wattbell bridge
 

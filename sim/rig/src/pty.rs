@@ -8,10 +8,10 @@ use nix::fcntl::OFlag;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt, PtyMaster};
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 mod ioctl {
     #![allow(missing_docs)] // the macro makes a public function
@@ -42,6 +42,8 @@ impl Pty {
         unlockpt(&master)?;
         let path = ptsname_r(&master)?;
         let slave = OpenOptions::new().read(true).write(true).custom_flags(nix::libc::O_NOCTTY).open(&path)?;
+        // Where devpts gives terminals to a group (`mode=620,gid=tty`), that group could write SCPI to the rig.
+        slave.set_permissions(Permissions::from_mode(0o600))?;
         let mut settings = tcgetattr(&slave)?;
         cfmakeraw(&mut settings);
         tcsetattr(&slave, SetArg::TCSANOW, &settings)?;

@@ -25,6 +25,19 @@ def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path:
     assert not list(links.iterdir())
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a devpts")
+def test_only_its_user_may_open_its_terminals(quiet_trace: Path, tmp_path: Path) -> None:
+    """Where devpts gives a terminal to its group, as most distributions do."""
+    devpts = "mount -t devpts -o newinstance,mode=620,gid=5,ptmxmode=666 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
+    command = ["unshare", "--mount", "--", "sh", "-c", f'{devpts} && exec "$@"', "sh", find("wattbell-rig"), "play", quiet_trace]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}) as process:
+        assert process.stdout is not None
+        entry = json.loads(process.stdout.readline())
+        modes = {os.stat(f"/proc/{process.pid}/root{entry[port]}").st_mode & 0o777 for port in ("data", "control")}
+        process.terminate()
+    assert modes == {0o600}
+
+
 def test_a_whole_capture(quiet_trace: Path, rig: type[Rig]) -> None:
     one = rig(quiet_trace)
     assert one.ask("*IDN?") == "Wattbell,virtual-rig,VR0001,0.3.0"
