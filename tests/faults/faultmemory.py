@@ -64,49 +64,45 @@ class Group:
 
 
 @contextmanager
-def control_group(folder: Path) -> Iterator[Group | None]:
-    """A group below that of this process, so that what limits this one limits it, too; None where this kernel or its host lets none be."""
-    mount = folder / "cgroup"
-    mount.mkdir()
-    made: Group | None = None
-    mounted = False
+def control_group() -> Iterator[Group | None]:
+    """A group below that of this process, so that what limits this one limits it, too; None where this kernel or its host lets none be.
+
+    Only a hierarchy that is mounted already is used: one mounted in a folder of a test would be in the way of whoever removes that folder.
+    """
+    made = next(filter(None, map(_below, Path("/proc/self/cgroup").read_text().splitlines())), None)
     try:
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            first = controllers == ""
-            if not first and "memory" not in controllers.split(","):
-                continue
-            options = ["-t", "cgroup2"] if first else ["-t", "cgroup", "-o", "memory"]
-            if subprocess.run(["mount", *options, "none", mount], capture_output=True, check=False).returncode:
-                continue
-            mounted = True
-            place = mount / path.lstrip("/") / f"wattbell-{os.getpid()}-{random.getrandbits(32):x}"
-            names = ("memory.max", "memory.current") if first else ("memory.limit_in_bytes", "memory.usage_in_bytes")
-            with suppress(OSError):
-                place.mkdir()
-                if (place / names[0]).exists():
-                    made = Group(place, *names)
-                    break
-                place.rmdir()
-            subprocess.run(["umount", mount], check=True)
-            mounted = False
         yield made
     finally:
-        if made is not None:
-            for _ in range(100):
-                with suppress(OSError):
-                    made.folder.rmdir()
-                    break
-                time.sleep(0.1)
-        if mounted:
-            subprocess.run(["umount", "-l", mount], check=False)
+        for _ in range(100):
+            if made is None:
+                break
+            with suppress(OSError):
+                made.folder.rmdir()
+                break
+            time.sleep(0.1)
+
+
+def _below(line: str) -> Group | None:
+    """A new group below the one of a line of /proc/self/cgroup; None where that is not of memory, or may not be made."""
+    _, controllers, path = line.split(":", 2)
+    if controllers and "memory" not in controllers.split(","):
+        return None
+    names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if controllers else ("memory.max", "memory.current")
+    root = Path("/sys/fs/cgroup/memory" if controllers else "/sys/fs/cgroup")
+    place = root / path.lstrip("/") / f"wattbell-{os.getpid()}-{random.getrandbits(32):x}"
+    with suppress(OSError):
+        place.mkdir()
+        if (place / names[0]).exists():
+            return Group(place, *names)
+        place.rmdir()
+    return None
 
 
 def group_killed(rng: np.random.Generator, folder: Path) -> Verdict:
     """The memory of a control group runs out, and the kernel kills the recorder in it."""
     blocks = parse(make(rng, scale=30.0))
     hogs: list[subprocess.Popen[bytes]] = []
-    with control_group(folder) as group:
+    with control_group() as group:
         assert group is not None, "this kernel has no control groups for memory, or lets none be made"
 
         def limit(recorder: subprocess.Popen[str]) -> None:
