@@ -111,8 +111,9 @@ def test_a_page_is_on_the_disk(folder: Path) -> None:
     run(record(folder / "capture", 6))
     orderly([WATTBELL, "report", folder / "capture", "--out", folder / "report.html"], folder)
     results, other = samples.write_results(folder / "run"), samples.write_results(folder / "other", "crucial-p1-1tb")
-    run([WATTBELL, "results", "import", results, "--store", folder / "results.sqlite"])
-    orderly([WATTBELL, "compare", results, other, "--out", folder / "compared", "--no-plots", "--store", folder / "results.sqlite"], folder)
+    store = folder.with_name("results.sqlite")
+    run([WATTBELL, "results", "import", results, "--store", store])
+    orderly([WATTBELL, "compare", results, other, "--out", folder / "compared", "--no-plots", "--store", store], folder)
 
 
 @pytest.mark.needs("strace")

@@ -175,7 +175,7 @@ def write_report(capture: Capture, result: Analysis, out: str | Path, plots: boo
         conditions=_conditions(result),
     )
     try:
-        html.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(html.parent)
         with durable.replacing(html) as made_page:
             made_page.write_text(text, encoding="utf-8")
         if plots:

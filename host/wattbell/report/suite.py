@@ -226,7 +226,7 @@ def write_suite_page(
         **_banners(runs),
     )
     try:
-        html.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(html.parent)
         with durable.replacing(html) as made_page:
             made_page.write_text(text, encoding="utf-8")
         if not plots:
