@@ -54,7 +54,7 @@ TOP = "wattbell"
 """Area of the modules that lie in the host package itself."""
 NOT_MADE = ("host/wattbell/sigrok/",)
 """Decoders that sigrok runs in a Python of its own: no coverage is to be had, and kept faults stand for them."""
-TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/guest/|e2e/|clients/)test_\w+\.py"
+TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/((guest|rig)/)?|e2e/|clients/)test_\w+\.py"
 """Tests that made faults get."""
 SLOW = r"tests/(e2e/test_(real_\w+|nvme_cli|plan_steps|record_disk|late_attach|power_on|wheel)|clients/.*rig|hw/.*_load)\.py"
 """Tests left out of the map: they boot a guest or build a wheel, which takes longer than any fault's budget."""

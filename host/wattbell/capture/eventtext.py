@@ -17,6 +17,7 @@ _OF_ARG8: dict[EventType, tuple[str, type[IntEnum]]] = {
     EventType.GUESSING: ("queue positions inferred:", GuessReason),
 }
 _QUEUES = ("submission", "completion")
+_DIRECTIONS = ("host to drive", "drive to host")
 LINK_STATES = {int(state): state.name.replace("_", ".").replace("L0S", "L0s") for state in LinkState} | {0: "unknown"}
 """LinkState as an engineer writes it."""
 
@@ -31,6 +32,8 @@ def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
         return _NAMES[event][1 if arg8 else 0]
     if event is EventType.LINK:
         return f"link {LINK_STATES.get(arg8, arg8)}"
+    if event is EventType.LINK_STATE:
+        return f"link {LINK_STATES.get(arg16, arg16)}, {_DIRECTIONS[arg8 & 1]}"
     if event is EventType.MARKER:
         return f"marker {arg32:08X}h" + ("" if arg8 == MarkerSource.IN_BAND else " of the control port")
     if event is EventType.LOSS:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from starlette.exceptions import HTTPException
-from wattbell_spec.wire import EventType, LinkState
+from wattbell_spec.wire import EventType
 
 from ..analysis.link import states
 from ..analysis.loss import lost_parts
 from ..analysis.names import admin_name, io_name
+from ..capture.eventtext import LINK_STATES, event_text
 from ..jsondata import JsonObject
 from ..measure.loss import LossBook
 from ..origin import origin_of_capture
@@ -169,33 +170,12 @@ def events(asked: Asked) -> JsonObject:
 
 
 def _event(row: dict[str, Any], origin: int) -> JsonObject:
-    return {"t": row["tick"] - origin, "name": row["name"], "text": event_text(row)}
+    return {"t": row["tick"] - origin, "name": row["name"], "text": text_of(row)}
 
 
-def event_text(row: dict[str, Any]) -> str:
-    """An event in words."""
-    kind, arg8, arg16, arg32 = row["type"], row["arg8"], row["arg16"], row["arg32"]
-    if kind == EventType.LINK:
-        return f"link {_state_name(arg8)}"
-    if kind == EventType.LINK_STATE:
-        return f"link {_state_name(arg16)}, {('host to drive', 'drive to host')[arg8 & 1]}"
-    if kind == EventType.CLKREQ:
-        return f"CLKREQ# {'released' if arg8 & 1 else 'asserted'}"
-    if kind == EventType.PERST:
-        return f"PERST# {'released' if arg8 & 1 else 'asserted'}"
-    if kind == EventType.MARKER:
-        return f"marker {arg32:#x}"
-    if kind == EventType.RUN:
-        return "capture started" if arg8 else "capture stopped"
-    if kind == EventType.POWER_STATE:
-        return f"power state {arg8 & 31} set"
-    if kind in (EventType.QUEUE_CREATED, EventType.QUEUE_DELETED):
-        return f"{'CQ' if arg8 else 'SQ'} {arg16} {'created' if kind == EventType.QUEUE_CREATED else 'deleted'}"
-    return f"{str(row['name']).replace('_', ' ')} {arg8:#x} {arg16:#x} {arg32:#x}"
-
-
-def _state_name(value: int) -> str:
-    return LinkState(value).name.replace("_", ".") if value in set(LinkState) else str(value)
+def text_of(row: dict[str, Any]) -> str:
+    """A row of events in words."""
+    return event_text(row["type"], row["arg8"], row["arg16"], row["arg32"])
 
 
 def _link(zoom: Zoom) -> tuple[Any, Any]:
@@ -209,7 +189,7 @@ def levels(asked: Asked) -> JsonObject:
     made: JsonObject = {}
     ticks, values = _link(asked.zoom)
     before: Any = None
-    made["link_state"] = _steps(ticks, [_state_name(value) for value in range(16)], values, before, begin, end, asked)
+    made["link_state"] = _steps(ticks, [LINK_STATES.get(value, str(value)) for value in range(16)], values, before, begin, end, asked)
     for name, kind in (("clkreq", EventType.CLKREQ), ("perst", EventType.PERST)):
         rows = asked.zoom.events_of(kind)
         pin = (rows["arg8"].to_numpy() & 1).astype(np.int64)

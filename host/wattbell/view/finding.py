@@ -12,7 +12,7 @@ from ..analysis.names import size_text, status_name
 from ..jsondata import JsonObject
 from ..text import count, duration
 from ..zoom.find import find_command, find_wake_up
-from .answers import command_rows, event_text
+from .answers import command_rows, text_of
 from .asked import Asked
 
 Found = JsonObject | None
@@ -85,7 +85,7 @@ def _event(asked: Asked, at: int, forward: bool) -> Found:
         return None
     row = rows.row(0, named=True)
     place = row["tick"] - asked.origin
-    return {"begin": place, "end": place, "text": event_text(row)}
+    return {"begin": place, "end": place, "text": text_of(row)}
 
 
 def _nearest(frame: pl.DataFrame, column: str, at: int, forward: bool) -> JsonObject | None:

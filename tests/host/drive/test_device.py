@@ -250,6 +250,18 @@ def test_a_loop_device_before_the_drive_is_refused(machine: Machine, backing: st
         machine.refuse()
 
 
+@pytest.mark.parametrize("why", [errno.ENXIO, errno.EACCES])
+def test_a_loop_device_that_cannot_be_asked_is_nothing_and_no_error(why: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ENXIO: nothing is attached. EACCES: another user's."""
+    monkeypatch.setattr(subject, "node_of", lambda _: Node(True, "7:9"))
+
+    def no(*_: object) -> int:
+        raise OSError(why, os.strerror(why))
+
+    monkeypatch.setattr(subject.os, "open", no)
+    assert subject._behind(tmp_path / "loop9") is None
+
+
 @pytest.mark.parametrize(
     ("node", "flags", "refused"),
     [

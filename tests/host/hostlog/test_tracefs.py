@@ -81,6 +81,15 @@ def test_what_overran_is_a_gap_and_no_event_is_lost_twice(tracefs: FakeTracefs) 
     assert any("NO_SQE" in note for note in made.about["notes"])  # type: ignore[attr-defined]
 
 
+def test_pages_that_cannot_be_understood_are_one_error(tracefs: FakeTracefs) -> None:
+    with (
+        pytest.raises(DriveError, match=r"^The kernel's trace of NVMe commands cannot be understood: CPU 1: 4196 bytes"),
+        log(tracefs) as made,
+    ):
+        tracefs.write(1, recorded("whole-cpu1")[:4196])
+        made.stop()
+
+
 def test_a_command_in_flight_at_the_end_is_told(tracefs: FakeTracefs) -> None:
     page = recorded("whole-cpu1")[:4096]
     events, _ = page_reader().read(1, page)

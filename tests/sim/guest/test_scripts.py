@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import io
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import fetch
 import pytest
+import run
 
 GUEST = Path(__file__).resolve().parents[3] / "sim/guest"
 
@@ -82,6 +85,44 @@ def test_cpio_itself_reads_the_archive(tmp_path: Path) -> None:
     assert (tmp_path / "bin/a").read_bytes() == b"#!/bin/sh\necho odd\n"
     assert os.access(tmp_path / "bin/a", os.X_OK)
     assert (tmp_path / "bin/b").readlink() == Path("a")
+
+
+def test_the_guests_archive_has_its_programs_and_its_console(tmp_path: Path) -> None:
+    """The archive of the fetched stack, as cpio lists it: mode, owner and number of each entry."""
+    fetched = fetch.Stack(fetch.stack_dir())
+    made = fetch.Stack(tmp_path)
+    made.tree, made.libraries, made.loader = fetched.tree, fetched.libraries, fetched.loader
+    fetch.build_initramfs(made)
+    listed = subprocess.run(["cpio", "-itv", "--quiet", "-I", made.initramfs], capture_output=True, text=True, check=True).stdout
+    rows = {line.split(" -> ")[0].split()[-1]: line.split() for line in listed.splitlines()}
+    assert rows["dev/console"][0].startswith("c") and "".join(rows["dev/console"][4:6]) == "5,1"
+    for program in ("init", "box-init", "bin/busybox", "bin/fio", "bin/nvme", "lib/libc.so.6", "lib/ld-linux-x86-64.so.2"):
+        assert rows[program][0] == "-rwxr-xr-x", program
+    assert rows["lib/virtio_blk.ko"][0] == "-rw-r--r--"
+
+
+@pytest.mark.parametrize(("answer", "options"), [("P='http://proxy.example:3142/'", ['{} "http://proxy.example:3142/"']), ("", [])])
+def test_apts_proxy_is_handed_on(answer: str, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "apt-config").write_text(f'#!/bin/sh\n[ "$3" = Acquire::http::Proxy ] && echo "{answer}"\n')
+    (tmp_path / "apt-config").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert fetch.proxy_options() == [f"--aptopt={option.format('Acquire::http::Proxy')}" for option in options]
+
+
+def test_the_drives_server_tells_qemu_its_bus_and_a_failed_one_is_an_error(tmp_path: Path) -> None:
+    """The model's own server, without QEMU."""
+    options = argparse.Namespace(profile="intel-660p-1tb")
+    for bus, words in (("", None), ("port1", "port1")):
+        server, qemu = run.start_vfio(options, tmp_path, tmp_path, bus)
+        server.kill()
+        server.wait()
+        device = json.loads(qemu[qemu.index("-device") + 1])
+        assert device["driver"] == "vfio-user-pci" and device["socket"] == {"type": "unix", "path": str(tmp_path / "drive.sock")}
+        assert device.get("bus") == words
+        (tmp_path / "drive.sock").unlink()
+    (tmp_path / "drive.txt").write_text("what it said last\n")
+    with subprocess.Popen(["false"]) as failed, pytest.raises(run.GuestError, match=r"failed \(exit 1\):\nwhat it said last"):
+        run.stop_server(failed, tmp_path)
 
 
 def script(name: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

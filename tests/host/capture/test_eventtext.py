@@ -1,0 +1,42 @@
+"""Events in words, each against the meaning that docs/wire-format.md gives its numbers."""
+
+from __future__ import annotations
+
+import pytest
+from wattbell.capture.eventtext import event_text
+from wattbell_spec.wire import EventType
+
+
+@pytest.mark.parametrize(
+    ("event", "numbers", "text"),
+    [
+        (EventType.LINK, (5, 0, 0), "link L1.2"),
+        (EventType.LINK, (2, 0, 0), "link L0s"),
+        (EventType.LINK, (0, 0, 0), "link unknown"),
+        (EventType.LINK, (77, 0, 0), "link 77"),
+        (EventType.LINK_STATE, (0, 2, 0), "link L0s, host to drive"),
+        (EventType.LINK_STATE, (1, 1, 0), "link L0, drive to host"),
+        (EventType.CLKREQ, (0, 0, 0), "CLKREQ# asserted"),
+        (EventType.CLKREQ, (1, 0, 0), "CLKREQ# released"),
+        (EventType.PERST, (0, 0, 0), "PERST# asserted"),
+        (EventType.PERST, (1, 0, 0), "PERST# released"),
+        (EventType.RUN, (1, 0, 0), "capture started"),
+        (EventType.RUN, (0, 0, 0), "capture stopped"),
+        (EventType.CC_EN, (1, 0, 0), "controller enabled"),
+        (EventType.POWER_STATE, (3, 0, 0), "power state 3 set"),
+        (EventType.POWER_STATE, (0x64, 0, 0), "power state 4 set"),
+        (EventType.QUEUE_CREATED, (0, 7, 0), "submission queue 7 created"),
+        (EventType.QUEUE_DELETED, (1, 2, 0), "completion queue 2 deleted"),
+        (EventType.MARKER, (1, 0, 0xBEEF), "marker 0000BEEFh of the control port"),
+        (EventType.MARKER, (0, 0, 0x102), "marker 00000102h"),
+        (EventType.TRACKER_RESET, (99, 0, 0), "tracker reset by 99"),
+        (200, (1, 2, 3), "event 200 (1, 2, 3)"),
+    ],
+)
+def test_words(event: int, numbers: tuple[int, int, int], text: str) -> None:
+    assert event_text(int(event), *numbers) == text
+
+
+def test_every_type_has_words_with_its_own_numbers() -> None:
+    for event in EventType:
+        assert event_text(int(event), 1, 2, 3).strip()
