@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Is a meter's true clock within the bound that load patterns and phases give? Table for docs/methodology.md (Clocks and alignment).
+"""Is a meter's true clock within the bound that load patterns and phases give? Table for docs/clocks.md.
 
     clock_bench.py plan FOLDER
     wattbell run FOLDER/plan.toml --virtual intel-660p-1tb --fidelity fast --interval 1e-6 --out CAPTURE

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Do the intervals of energies of single events hold the truth? Commands that stand alone, wake-ups, and what is owed after a burst of
 writes, on models of all drives, through virtual rigs whose boards are drawn from the designed front end, warm or cold; table for
-docs/energy.md.
+docs/energy-coverage.md.
 
     energy_alone.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
-boards are drawn from the designed front end, warm or cold; table for docs/energy.md.
+boards are drawn from the designed front end, warm or cold; table for docs/energy-coverage.md.
 
     energy_coverage.py [--workloads 200] [--first 701] [--others 24] [--processes 2] [--json FILE] [--check]
     energy_coverage.py --kinds 4 [--first 3001] [--json FILE] [--check]

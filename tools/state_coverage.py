@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Are power states found right, and are their probabilities? Random sequences of idle times, power states, APST, ASPM and loads on models
 of all drives, seen at three rates, with the tap, without the link's states, with commands of a host's log, and with the rail alone; tables
-for docs/energy.md.
+for docs/energy-coverage.md.
 
     state_coverage.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The picture of `wattbell view` in docs/users-guide.md: `make demo` first, then
+"""The picture of `wattbell view` in docs/view.md: `make demo` first, then
 
     tools/view_picture.py build/demo/capture [--fragment t=...] [--dark]      writes docs/img/view.png; needs Debian's chromium
 """  # fmt: skip

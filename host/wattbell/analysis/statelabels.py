@@ -3,7 +3,7 @@
 Levels are told apart from what is known of them: their power, the link's state under them, what the host asked for, whether APST is on,
 and which follows which within an idle time. The joint assignment of states to levels is what is judged (a deeper state draws no more than
 a shallower one), over all assignments that matter (a beam). Every number below is a prior, with where it comes from; none is of the
-capture under test. docs/energy.md, "Power states", has how often the probabilities hold.
+capture under test. docs/power-states.md has how often the probabilities hold.
 """
 
 from __future__ import annotations

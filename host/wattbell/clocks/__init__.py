@@ -1,5 +1,5 @@
 """Which instant of one clock is which of another, and by how much that may be off.
 
 Pure functions of numbers: nothing here reads a clock of its own, a capture or a drive. :mod:`.map` is the result that all ways have in
-common. ``docs/methodology.md`` (Clocks and alignment) has every decision.
+common. ``docs/clocks.md`` has every decision.
 """

@@ -1,4 +1,4 @@
-"""``results.json``: what a run of a suite leaves, with everything needed to know how it was made (docs/users-guide.md)."""
+"""``results.json``: what a run of a suite leaves, with everything needed to know how it was made (docs/suites.md)."""
 
 from __future__ import annotations
 
