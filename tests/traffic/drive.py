@@ -19,7 +19,7 @@ from tests.traffic.memory import PAGE
 from tests.traffic.namespaces import Namespace, active_list, identify_controller
 from tests.traffic.packets import UP
 from tests.traffic.root import Request, Root
-from tests.traffic.walkers import BIT_BUCKET, OneBlock, PrpWalk, SglWalk, Walk
+from tests.traffic.walkers import OneBlock, PrpWalk, SglWalk, Walk
 
 if TYPE_CHECKING:
     from tests.traffic.orders import Order
@@ -287,7 +287,15 @@ class Drive:
         self._tag_free.fire()
 
     def read(
-        self, address: int, length: int, what: str, burst: int = 0, at: int = packets.UNTRANSLATED, attr: int = 0
+        self,
+        address: int,
+        length: int,
+        what: str,
+        burst: int = 0,
+        at: int = packets.UNTRANSLATED,
+        attr: int = 0,
+        starts: list[int] | None = None,
+        passed: Callable[[Request, int, int, int], None] | None = None,
     ) -> Generator[Any, Any, list[Request]]:
         """Read host memory in requests of at most MRRS that stay within 4 KiB (PCIe 2.2.7). Returns when all have been answered."""
         kernel, setup, link = self.kernel, self.setup, self.link
@@ -308,7 +316,7 @@ class Drive:
             tag = yield from self._tag()
             header = packets.memory(True, address, size >> 2, self.device, tag, attr=attr, at=at)
             start, delay = link.send(UP, header)
-            request = Request(address, size, self.device, tag, attr, at, start, what, done, [])
+            request = Request(address, size, self.device, tag, attr, at, start, what, done, [] if starts is None else starts, passed=passed)
             requests.append(request)
             pending[0] += 1
             self.root.asked(request, delay)
@@ -362,11 +370,25 @@ class Drive:
     def _entries(self, sq: SubmissionQueue, address: int, count: int) -> Generator[Any, Any, list[tuple[int | None, bytes]]]:
         """SQEs and the times of the reads that brought them."""
         setup, size = self.setup, sq.entry
+        memory = self.root.memory
+
+        def passed(request: Request, at: int, length: int, start: int) -> None:
+            """Note which commands have been read."""
+            for k in range(count):
+                last = address + size * (k + 1)
+                if at < last <= at + length:
+                    entry = memory.read(last - size, 4)
+                    assert entry is not None
+                    order = self.orders.get((sq.qid, struct.unpack_from("<H", entry, 2)[0]))
+                    if order is not None:
+                        order.deed.named = start
+                        order.deed.fetch = request.start
+
         if setup.sqe_halves:
             found: list[tuple[int | None, bytes]] = []
             for k in range(count):
                 first = (yield from self.read(address + size * k, size // 2, "sqe"))[0]
-                second = (yield from self.read(address + size * k + size // 2, size // 2, "sqe"))[0]
+                second = (yield from self.read(address + size * k + size // 2, size // 2, "sqe", passed=passed))[0]
                 found.append((first.start, (first.data or b"") + (second.data or b"")))
             return found
         ahead = count
@@ -374,7 +396,7 @@ class Drive:
             room = (PAGE - address % PAGE) // size
             ahead = max(count, min(8, room, sq.size - sq.head))
         while True:
-            requests = yield from self.read(address, size * ahead, "sqe")
+            requests = yield from self.read(address, size * ahead, "sqe", passed=passed)
             if not any(request.failed for request in requests):
                 break
             yield US
@@ -448,11 +470,10 @@ class Drive:
                     address = yield from self._translate(address)
                     at = packets.TRANSLATED
                 if to_drive:
-                    requests = yield from self.read(address, length, "data", self.setup.burst, at, self.setup.attr)
+                    requests = yield from self.read(address, length, "data", self.setup.burst, at, self.setup.attr, order.deed.pieces)
                     for request in requests:
-                        order.deed.pieces += request.starts
                         if request.failed:
-                            failed = "poisoned" if request.starts else "aborted"
+                            failed = "aborted" if request.status else "poisoned"
                     if failed == "aborted":
                         return failed
                 else:
@@ -521,9 +542,7 @@ class Drive:
             count = min(count, (PAGE - address % PAGE) // 16)
             batch = [cq.ready.popleft() for _ in range(count)]
             body = b"".join(
-                struct.pack(
-                    "<LLHHHH", order.dword0, 0, sq.head, sq.qid, order.deed.cid, order.deed.status << 1 | cq.phase
-                )
+                struct.pack("<LLHHHH", order.dword0, 0, sq.head, sq.qid, order.deed.cid, order.deed.status << 1 | cq.phase)
                 for sq, order in batch
             )
             if setup.cqe_halves:
@@ -605,7 +624,7 @@ class Drive:
 
     def _administer(self, sq: SubmissionQueue, order: Order, sqe: bytes) -> Process:
         opcode = sqe[0]
-        nsid, (d10, d11, d12, d13, d14, d15) = struct.unpack_from("<L", sqe, 4)[0], struct.unpack_from("<6L", sqe, 40)
+        nsid, (d10, d11, _d12, d13, d14, d15) = struct.unpack_from("<L", sqe, 4)[0], struct.unpack_from("<6L", sqe, 40)
         if opcode == admin("create_io_cq"):
             self.make_cq(d10 & 0xFFFF, struct.unpack_from("<Q", sqe, 24)[0], (d10 >> 16) + 1, d11 >> 16 if d11 & 2 else None)
         elif opcode == admin("create_io_sq"):

@@ -46,12 +46,13 @@ class HostCq:
 class HostSq:
     """An SQ as the host has it."""
 
-    def __init__(self, kernel: Kernel, qid: int, base: int, size: int, cq: HostCq, entry: int) -> None:
+    def __init__(self, kernel: Kernel, qid: int, base: int, size: int, cq: HostCq, entry: int, in_cmb: bool = False) -> None:
         self.qid = qid
         self.base = base
         self.size = size
         self.cq = cq
         self.entry = entry
+        self.in_cmb = in_cmb
         self.tail = 0
         self.head = 0
         self.flying: dict[int, Order] = {}
@@ -370,8 +371,8 @@ class Host:
         self.drive.orders[sq.qid, deed.cid] = order
         order.seen = self._seen
         sqe = order.sqe if sq.entry == 64 else order.sqe + self.rng.randbytes(sq.entry - 64)
-        if self.drive.sqs[sq.qid].in_cmb:
-            self.write(sq.base - self.bar + sq.entry * sq.tail, sqe)
+        if sq.in_cmb:
+            deed.named = self.write(sq.base - self.bar + sq.entry * sq.tail, sqe)
         else:
             self.memory.write(sq.base + sq.entry * sq.tail, sqe)
         sq.tail = (sq.tail + 1) % sq.size
@@ -536,12 +537,13 @@ class Host:
         """Create I/O Submission Queue (NVMe 5.5)."""
         setup = self.setup
         entries = entries or setup.entries
-        if setup.cmb and qid % 2 == 0:
+        in_cmb = setup.cmb and qid % 2 == 0
+        if in_cmb:
             base = self.bar + CMB + qid * 0x1_0000
         else:
             base = self.memory.contiguous(-(-setup.sqe_bytes * entries // PAGE))
         yield from self.admin(admin("create_io_sq"), 0, (qid | (entries - 1) << 16, cq.qid << 16 | 1), prp1=base)
-        self.sqs[qid] = HostSq(self.kernel, qid, base, entries, cq, setup.sqe_bytes)
+        self.sqs[qid] = HostSq(self.kernel, qid, base, entries, cq, setup.sqe_bytes, in_cmb)
 
     def _lend_buffer(self) -> Process:
         """Lend a host memory buffer in several ranges (NVMe 5.27.1.10)."""

@@ -59,6 +59,8 @@ KINDS = {
     "cqe_merged": "several CQEs in one write",
     "cqe_halves": "a CQE in two writes of 8 bytes",
     "sqe_halves": "an SQE read as two reads of 32 bytes",
+    "decoys": "user data that looks like CQEs and pointers to pages",
+    "coalescing": "the drive holds messages back for up to 20 us (Set Features 08h, NVMe 5.27.1.6)",
     "same_buffer": "several commands in flight on one host buffer",
 }
 """Name and meaning."""
@@ -241,11 +243,11 @@ def _draw_host(rng: random.Random, setup: Setup) -> None:
 def _draw_drive(rng: random.Random, setup: Setup) -> None:
     setup.fetch_burst = rng.choice((1, 1, 2, 4, 8, 16))
     setup.media = int(10 ** rng.uniform(5.5, 8))
-    setup.coalescing = rng.choice((NS, 300 * NS, 300 * NS, 20 * US))
+    setup.coalescing = rng.choice((NS, 100 * NS, 300 * NS))
     setup.chunk = rng.choice((1, 2, 4, 16))
     setup.burst = rng.choice((1, 2, 8, 16))
     setup.parallel = rng.choice((1, 4, 16, 64))
-    setup.payload = rng.choice(("none", "none", "none", "random", "decoys"))
+    setup.payload = rng.choice(("none", "none", "none", "random"))
     setup.aers = rng.choice((0, 1, 1, 4))
 
 
@@ -325,6 +327,10 @@ def _apply(rng: random.Random, setup: Setup, name: str) -> None:
         setup.cqe_halves = True
     elif name == "sqe_halves":
         setup.sqe_halves = True
+    elif name == "decoys":
+        setup.payload = "decoys"
+    elif name == "coalescing":
+        setup.coalescing, setup.queues = 20 * US, max(2, setup.queues)
     elif name == "same_buffer":
         setup.same_buffer = True
         setup.depth = min(setup.entries - 1, max(4, setup.depth))

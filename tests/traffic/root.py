@@ -21,7 +21,7 @@ _NOISE = 1 << 16
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A read of the drive that is outstanding. ``starts``: times of its completions with data; ``failed``: the status was not SC."""
+    """A read of the drive that is outstanding. ``failed``: poisoned, or the status was not SC."""
 
     address: int
     length: int
@@ -35,8 +35,12 @@ class Request:
     done: Any
     """Called with the request when the last completion has arrived."""
     starts: list[int]
+    """Where the times of its completions with data are noted."""
     data: bytes | None = None
     failed: bool = False
+    status: int = packets.SUCCESS
+    passed: Any = None
+    """Called with the request, and address, bytes and time of each completion with data."""
 
 
 class Payload:
@@ -120,12 +124,14 @@ class Root:
                 0, DEVICE, request.requester, request.tag, request.length, request.address, status, attr=request.attr
             )
             _, delay = link.send(DOWN, header)
-            request.failed = True
+            request.failed, request.status = True, status
             kernel.call(delay, self.group, request.done, request)
             return
         data = self._content(request)
         if request.what == "flush":
-            _, delay = link.send(DOWN, packets.completion(1, DEVICE, request.requester, request.tag, 1, request.address, attr=request.attr) + bytes(4))
+            _, delay = link.send(
+                DOWN, packets.completion(1, DEVICE, request.requester, request.tag, 1, request.address, attr=request.attr) + bytes(4)
+            )
             kernel.call(delay, self.group, request.done, request)
             return
         at, left, delay = request.address, request.length, 0
@@ -141,6 +147,8 @@ class Root:
             else:
                 start, delay = link.send(DOWN, header + part)
             request.starts.append(start)
+            if request.passed is not None:
+                request.passed(request, at, size, start)
             at += size
             left -= size
             if left and setup.interleaved:

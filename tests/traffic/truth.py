@@ -47,6 +47,14 @@ class Deed:
 
     pieces: list[int] = field(default_factory=list)
     """Starts of the TLPs with data."""
+    strays: list[int] = field(default_factory=list)
+    """Starts of TLPs with its data behind the reset that ended it, as completions of reads that were outstanding."""
+    named: int | None = None
+    """When the SQE had passed the tap. Before that the trace does not show which command it is."""
+
+    def unnamed(self) -> bool:
+        """Whether the command ended, or the trace, before its SQE had passed: no record can name it."""
+        return self.named is None and self.cqe is None
 
     def begun(self) -> bool:
         """Whether the trace shows that the command exists."""
@@ -57,9 +65,12 @@ class Deed:
         pieces = self.pieces
         if self.reset is not None:
             limit = self.reset if self.reset_until is None else self.reset_until
+            self.strays = [start for start in pieces if start > limit]
             pieces = [start for start in pieces if start <= limit]
         self.first_data, self.last_data = (min(pieces), max(pieces)) if pieces else (None, None)
         self.pieces = []
+        if self.named is not None and self.reset is not None and self.named > (self.reset_until or self.reset):
+            self.named = self.fetch = None
 
     def lacks_after(self, down: int) -> None:
         """Forget what was due on a link that went down at `down`."""
@@ -68,8 +79,10 @@ class Deed:
             if value is not None and value > down:
                 setattr(self, name, None)
         self.pieces = [start for start in self.pieces if start <= down]
+        if self.named is not None and self.named > down:
+            self.named = self.fetch = None
 
 
 def to_json(deed: Deed) -> dict[str, Any]:
     """Plain data, for the file beside a trace."""
-    return {name: getattr(deed, name) for name in Deed.__slots__ if name != "pieces"}
+    return {name: getattr(deed, name) for name in Deed.__slots__ if name not in ("pieces", "strays")}
