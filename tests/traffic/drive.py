@@ -667,6 +667,7 @@ class Drive:
         """End the queue's commands: some with a CQE of status 08h, the others without one (NVMe 5.6)."""
         sq = self.sqs.pop(qid)
         sq.group.alive = False
+        yield self.link.backlog(packets.DOWN) + 5 * US  # until what was asked for has come
         for order in list(sq.running):
             if order not in {other for _, other in sq.cq.ready} and self.rng.random() < 0.5:
                 order.deed.status = _SQ_DELETION

@@ -259,4 +259,6 @@ class _Play:
                 value = getattr(deed, name)
                 if value is not None and value < self.cut:
                     setattr(deed, name, None)
-        return kept, [deed for deed in deeds if not deed.unseen]
+            if deed.named is not None and deed.named < self.cut:
+                deed.named = None
+        return kept, [deed for deed in deeds if not deed.unseen and (deed.begun() or deed.cqe is not None)]
