@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.traffic", description=__doc__)
     parser.add_argument("--commands", type=int, default=20_000, metavar="N", help="commands to draw at least [%(default)s]")
     parser.add_argument("--seed", type=int, metavar="S", help="first seed [by chance; printed]")
-    parser.add_argument("--kinds", default="", metavar="A,B", help="kinds to draw from [all]; `--list` names them")
+    parser.add_argument("--kinds", default="", metavar="A,B", help="kinds to draw from [all]; a+b: both at once; `--list` names them")
     parser.add_argument("--size", type=int, default=0, metavar="N", help="I/O commands of a trace [100 to 1000, drawn]")
     parser.add_argument("--fidelity", choices=FIDELITIES, default="fast", help="the fast twin or the RTL [%(default)s]")
     parser.add_argument("--smallest", type=Path, metavar="FILE", help="write the smallest failing trace found, with its truth beside it")
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"{name:16} {what}" for name, what in KINDS.items()))
         return 0
     kinds = tuple(name for name in options.kinds.split(",") if name)
-    unknown = [name for name in kinds if name not in KINDS]
+    unknown = [name for unit in kinds for name in unit.split("+") if name not in KINDS]
     if unknown:
         parser.error(f"no such kind: {', '.join(unknown)}; --list names them")
     seed = random.SystemRandom().randrange(1 << 40) if options.seed is None else options.seed

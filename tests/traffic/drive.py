@@ -130,6 +130,7 @@ class Drive:
         self._buffer_group = Group()
         self._free: list[int] = []
         self._tag_free = Signal(kernel)
+        self._asked: set[Request] = set()
         self._restore_tags()
         self._translated: dict[int, int] = {}
         self._aligned_writes = rng.random() < 0.7
@@ -138,6 +139,7 @@ class Drive:
     # resets
 
     def _restore_tags(self) -> None:
+        self._asked = set()
         self._free = list(range(self.setup.tag_count))
         if self.setup.tags == "random":
             self.rng.shuffle(self._free)
@@ -280,6 +282,7 @@ class Drive:
         return self._free.pop(0) if order == "next" else self._free.pop()
 
     def _arrived(self, request: Request) -> None:
+        self._asked.discard(request)
         if self.setup.tags == "random" and self._free:
             self._free.insert(self.rng.randrange(len(self._free)), request.tag)
         else:
@@ -318,6 +321,7 @@ class Drive:
             start, delay = link.send(UP, header)
             request = Request(address, size, self.device, tag, attr, at, start, what, done, [] if starts is None else starts, passed=passed)
             requests.append(request)
+            self._asked.add(request)
             pending[0] += 1
             self.root.asked(request, delay)
             address += size
@@ -667,7 +671,9 @@ class Drive:
         """End the queue's commands: some with a CQE of status 08h, the others without one (NVMe 5.6)."""
         sq = self.sqs.pop(qid)
         sq.group.alive = False
-        yield self.link.backlog(packets.DOWN) + 5 * US  # until what was asked for has come
+        waiting = set(self._asked)
+        while not waiting.isdisjoint(self._asked):  # until what was asked for has come
+            yield US
         for order in list(sq.running):
             if order not in {other for _, other in sq.cq.ready} and self.rng.random() < 0.5:
                 order.deed.status = _SQ_DELETION

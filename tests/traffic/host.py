@@ -319,8 +319,6 @@ class Host:
     def _acknowledged(self, cq: HostCq, start: int) -> None:
         for deed in cq.taken:
             deed.head = start
-            if deed.interrupt is not None and deed.interrupt > start:
-                deed.may_lack.append("interrupt")
         cq.taken = []
 
     def _acknowledge(self, cq: HostCq) -> None:

@@ -211,6 +211,7 @@ def judge(deeds: list[Deed], stream: Stream, known: Iterable[str] = EVERYTHING) 
     verdict = Verdict()
     compared = tuple(name for name in EVERYTHING if name in set(known))
     pairs, missing, invented = match(deeds, stream.accounts)
+    missing, invented = _nameless(verdict, missing, invented)
     for deed, account in pairs:
         _compare(verdict, deed, account, compared)
     for account in invented:
@@ -221,6 +222,27 @@ def judge(deeds: list[Deed], stream: Stream, known: Iterable[str] = EVERYTHING) 
             verdict.faults.append(Fault("invented", None, account))
     _losses(verdict, stream, missing)
     return verdict
+
+
+def _nameless(verdict: Verdict, missing: list[Deed], invented: list[Account]) -> tuple[list[Deed], list[Account]]:
+    """Records of a reset's commands whose SQEs had not passed: flagged, and with the doorbell of one that the trace cannot name."""
+    waiting: Counter[tuple[int, int | None]] = Counter((deed.qid, tick(deed.doorbell)) for deed in missing if deed.unnamed())
+    left, found = [], Counter[tuple[int, int | None]]()
+    for account in invented:
+        key = (account.qid, account.values["doorbell"])
+        if account.flags & ABORTED and account.flags & NO_SQE and found[key] < waiting[key]:
+            found[key] += 1
+        else:
+            left.append(account)
+    verdict.flagged += found.total()
+    remaining = []
+    for deed in missing:
+        key = (deed.qid, tick(deed.doorbell))
+        if deed.unnamed() and found[key]:
+            found[key] -= 1
+        else:
+            remaining.append(deed)
+    return remaining, left
 
 
 def _losses(verdict: Verdict, stream: Stream, missing: list[Deed]) -> None:

@@ -11,6 +11,7 @@ GIB = 1 << 30
 
 KINDS = {
     "base": "Linux-like host: MSI-X, PRP, 512-byte blocks",
+    "one_queue": "the same with one I/O queue: each message is the only one of its time",
     "stornvme": "StorNVMe-like host: MSI-X, SQs that share a CQ, CQs before SQs",
     "msi": "messages of the MSI capability, one or several",
     "remapped": "VT-d: messages with data 0 and the handle in address bits 19:5 (VT-d 5.1.2.2)",
@@ -65,8 +66,10 @@ KINDS = {
 }
 """Name and meaning."""
 
-UNDERSTOOD = ("base", "stornvme", "msi", "list_overread", "unaligned", "cqe_merged")
-"""Kinds without a silently wrong record today. The program fails when one of them has any."""
+UNDERSTOOD = ("one_queue", "one_queue+msi", "one_queue+unaligned", "one_queue+list_overread", "one_queue+cqe_merged")
+"""Kinds, and kinds together, without a silently wrong record today. The program fails when one of them has any."""
+SEVERAL = "several"
+"""Row of the traces of more than one kind that were drawn one by one."""
 
 
 @dataclass
@@ -75,6 +78,8 @@ class Setup:
 
     seed: int
     kinds: tuple[str, ...]
+    row: str
+    """Where a table counts the trace."""
     commands: int
     generation: int = 3
     lanes: int = 4
@@ -165,23 +170,26 @@ class Setup:
 
 
 def draw(seed: int, kinds: tuple[str, ...] = (), commands: int = 0) -> Setup:
-    """The set-up of `seed`. ``kinds``: those to draw from (all by default). ``commands``: I/O commands of the trace (drawn by default).
+    """The set-up of `seed`. ``kinds``: those to draw from (all by default); ``a+b`` stands for both at once. ``commands``: I/O commands of
+    the trace (drawn by default).
 
-    Three traces in four have one kind, the others two or three.
+    Three traces in four have one kind, the others two or three that agree.
     """
     rng = random.Random(seed)
-    names = kinds or tuple(KINDS)
-    chosen = [rng.choice(names)]
+    units = kinds or tuple(KINDS)
+    chosen = [rng.choice(units)]
     while len(chosen) < 3 and rng.random() < (0.25 if len(chosen) == 1 else 0.4):
-        extra = rng.choice(names)
-        if extra not in chosen and _agree({*chosen, extra}):
+        extra = rng.choice(units)
+        if extra not in chosen and _agree({name for unit in (*chosen, extra) for name in unit.split("+")}):
             chosen.append(extra)
+    row = chosen[0] if len(chosen) == 1 else SEVERAL
+    names = [name for name in KINDS if any(name in unit.split("+") for unit in chosen)]
     count = commands or rng.choice((100, 300, 600, 1000))
-    setup = Setup(seed, tuple(chosen), count)
+    setup = Setup(seed, tuple(names), row, count)
     _draw_link(rng, setup)
     _draw_host(rng, setup)
     _draw_drive(rng, setup)
-    for name in chosen:
+    for name in names:
         _apply(rng, setup, name)
     return setup
 
@@ -202,6 +210,12 @@ _EXCLUSIVE = (
     {"fetch_ur", "prefetch", "sqe_halves", "cmb_sq"},
     {"stornvme", "queues"},
     {"late", "format_nvm"},
+    {"one_queue", "polled"},
+    {"one_queue", "stornvme"},
+    {"one_queue", "remapped"},
+    {"one_queue", "deep"},
+    {"one_queue", "cmb_sq"},
+    {"one_queue", "coalescing"},
 )
 """Sets of which a trace has at most one kind."""
 
@@ -329,6 +343,8 @@ def _apply(rng: random.Random, setup: Setup, name: str) -> None:
         setup.sqe_halves = True
     elif name == "decoys":
         setup.payload = "decoys"
+    elif name == "one_queue":
+        setup.queues = 1
     elif name == "coalescing":
         setup.coalescing, setup.queues = 20 * US, max(2, setup.queues)
     elif name == "same_buffer":

@@ -90,7 +90,7 @@ class Buffers:
         return pages[0] + offset, self._list(order, pages[1:])
 
     def _list(self, order: Order, pages: list[int]) -> int:
-        """Write a PRP list, and the lists it goes on in (NVMe 4.1.1)."""
+        """Write a PRP list, and the lists it goes on in. Only the first may begin within a page (NVMe 4.1.1)."""
         memory, setup = self._memory, self._setup
         if setup.small_lists and len(pages) * 8 <= _BLOCK:
             at = memory.block()
@@ -111,8 +111,6 @@ class Buffers:
                 break
             there = memory.structure()
             order.structures.append(there)
-            if setup.chained and self._rng.random() < 0.3:
-                there += 8 * self._rng.randrange(0, 256)
             memory.write(at, struct.pack(f"<{room}Q", *rest[: room - 1], there))
             at, rest = there, rest[room - 1 :]
         return first

@@ -10,11 +10,20 @@ from pathlib import Path
 
 from tests.traffic.generate import Traffic, generate
 from tests.traffic.judge import Verdict, judge, read
-from tests.traffic.kinds import KINDS, UNDERSTOOD, Setup, draw
+from tests.traffic.kinds import KINDS, SEVERAL, UNDERSTOOD, Setup, draw
 from tests.traffic.rig import Playing
 
-SEVERAL = "several"
-"""Row of the traces of more than one kind."""
+COLUMNS = {
+    "pending": "pending",
+    "lost_counted": "lost, counted",
+    "overcounted": "counted too often",
+    "lost_silent": "lost in silence",
+    "invented": "invented",
+    "invented_flagged": "invented, flagged",
+    "unsaid": "unsaid",
+    "wrong": "wrong",
+}
+"""Counts of a verdict and their heads in the table; the last four but the flagged ones are silent."""
 
 
 @dataclass
@@ -30,7 +39,7 @@ class Table:
 
     def add(self, setup: Setup, verdict: Verdict) -> None:
         """Count a trace."""
-        name = setup.kinds[0] if len(setup.kinds) == 1 else SEVERAL
+        name = setup.row
         self.rows.setdefault(name, Verdict()).add(verdict)
         self.traces += 1
         self.commands += verdict.commands
@@ -43,20 +52,20 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """The table as Markdown."""
-        yield "| kind | commands | right | flagged | pending | lost, counted | lost in silence | invented | unsaid | wrong | most |"
-        yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+        heads = ("kind", "commands", "right", "flagged", *COLUMNS.values(), "most")
+        yield f"| {' | '.join(heads)} |"
+        yield f"|---|{'--:|' * (len(heads) - 2)}---|"
         total = Verdict()
-        for name in (*KINDS, SEVERAL):
-            if name in self.rows:
-                total.add(self.rows[name])
-                yield _line(name, self.rows[name])
+        for name in sorted(self.rows, key=lambda name: ([*KINDS, SEVERAL].index(name.split("+")[0]), name)):
+            total.add(self.rows[name])
+            yield _line(name, self.rows[name])
         yield _line("all", total)
 
 
 def _line(name: str, one: Verdict) -> str:
-    what = ", ".join(f"{key} {count}" for key, count in one.names.most_common(4)) if name != "all" else ""
-    counts = (one.commands, one.right, one.flagged, one.pending, one.lost_counted, one.lost_silent, one.invented, one.unsaid, one.wrong)
-    return f"| {name} | {' | '.join(map(str, counts))} | {what} |"
+    most = ", ".join(f"{key} {count}" for key, count in one.names.most_common(4)) if name != "all" else ""
+    counts = (one.commands, one.right, one.flagged, *(getattr(one, column) for column in COLUMNS))
+    return f"| {name} | {' | '.join(map(str, counts))} | {most} |"
 
 
 def verdict_of(traffic: Traffic, folder: Path, fidelity: str = "fast") -> Verdict:

@@ -122,7 +122,7 @@ def blocks(stream: bytes) -> list[tuple[int, int]]:
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Deed], bytes]:
     """A drawn trace through the fast twin."""
     trace = tmp_path_factory.mktemp("judge") / "one.wbt"
-    traffic = generate(replace(draw(11, ("base",), 120), kinds=("base",)))
+    traffic = generate(draw(11, ("one_queue",), 120))
     trace.write_bytes(traffic.trace())
     return traffic.deeds, Playing(trace, []).stream()[0]
 

@@ -54,7 +54,8 @@ class Deed:
 
     def unnamed(self) -> bool:
         """Whether the command ended, or the trace, before its SQE had passed: no record can name it."""
-        return self.named is None and self.cqe is None
+        late = self.reset is not None and self.named is not None and self.named > (self.reset_until or self.reset)
+        return self.cqe is None and (self.named is None or late)
 
     def begun(self) -> bool:
         """Whether the trace shows that the command exists."""
@@ -69,8 +70,10 @@ class Deed:
             pieces = [start for start in pieces if start <= limit]
         self.first_data, self.last_data = (min(pieces), max(pieces)) if pieces else (None, None)
         self.pieces = []
-        if self.named is not None and self.reset is not None and self.named > (self.reset_until or self.reset):
-            self.named = self.fetch = None
+        if self.interrupt is not None and self.head is not None and self.interrupt > self.head:
+            self.may_lack.append("interrupt")
+        if self.reset is not None and self.unnamed():
+            self.may_lack.append("fetch")
 
     def lacks_after(self, down: int) -> None:
         """Forget what was due on a link that went down at `down`."""
