@@ -108,6 +108,8 @@ class Drive:
         self.config = Configuration(rng, setup, function)
         self.orders: dict[tuple[int, int], Order] = {}
         """Commands that the host has submitted and not seen completed, by SQ and CID."""
+        self.submitted: dict[tuple[int, int], Order] = {}
+        """The last command of each SQ and CID; a reset leaves it."""
         self.level_reset: Callable[[], None] | None = None
         """Called when the drive takes its link down (NSSR)."""
         self.group = Group()
@@ -383,7 +385,7 @@ class Drive:
                 if at < last <= at + length:
                     entry = memory.read(last - size, 4)
                     assert entry is not None
-                    order = self.orders.get((sq.qid, struct.unpack_from("<H", entry, 2)[0]))
+                    order = self.submitted.get((sq.qid, struct.unpack_from("<H", entry, 2)[0]))
                     if order is not None:
                         order.deed.named = start
                         order.deed.fetch = request.start

@@ -24,6 +24,8 @@ from tests.traffic.truth import INSTANTS, Deed, to_json
 
 _TAIL = 300 * US
 """Pause between the last TLP and the end of the trace."""
+_ATTACH = 5_000 * US
+"""First TLP of a trace that begins late: each fact of an attach takes a rig 33 us (docs/gateware.md)."""
 
 
 @dataclass
@@ -248,17 +250,18 @@ class _Play:
                 deeds.append(deed)
         if self.cut:
             records, deeds = self._late(records, deeds)
+            end += _ATTACH - self.cut
         return Traffic(self.setup, records, deeds, end + _TAIL, self.queues)
 
     def _late(self, records: list[tuple[int, int, int, bytes]], deeds: list[Deed]) -> tuple[list[tuple[int, int, int, bytes]], list[Deed]]:
-        """The trace from the cut on, and what it shows of the truth."""
-        kept = [(0, 5, 0, bytes((PERST, 1))), *(record for record in records if record[0] >= self.cut)]
+        """The trace from the cut on, and what it shows of the truth. It begins late enough for a rig to take the facts of its attach."""
+        later = _ATTACH - self.cut
+        kept = [(0, 5, 0, bytes((PERST, 1)))]
+        kept += [(time_ps + later, kind, flags, body) for time_ps, kind, flags, body in records if time_ps >= self.cut]
         for deed in deeds:
             deed.unseen = (deed.cqe or deed.reset or self.cut) < self.cut
-            for name in INSTANTS:
+            for name in (*INSTANTS, "named"):
                 value = getattr(deed, name)
-                if value is not None and value < self.cut:
-                    setattr(deed, name, None)
-            if deed.named is not None and deed.named < self.cut:
-                deed.named = None
+                if value is not None:
+                    setattr(deed, name, value + later if value >= self.cut else None)
         return kept, [deed for deed in deeds if not deed.unseen and (deed.begun() or deed.cqe is not None)]

@@ -366,7 +366,7 @@ class Host:
         deed.sequence = len(self.deeds)
         self.deeds.append(deed)
         sq.flying[deed.cid] = order
-        self.drive.orders[sq.qid, deed.cid] = order
+        self.drive.orders[sq.qid, deed.cid] = self.drive.submitted[sq.qid, deed.cid] = order
         order.seen = self._seen
         sqe = order.sqe if sq.entry == 64 else order.sqe + self.rng.randbytes(sq.entry - 64)
         if sq.in_cmb:
