@@ -33,6 +33,8 @@ class Follower:
         self.sqes: dict[tuple[int, int], int] = {}
         self.counts = {"tlps": 0, "reads": 0, "cqes": 0, "messages": 0}
         self.ready = 0
+        self.due: list[tuple[int, int, int]] = []
+        """I/O CQs by the time at which they exist: identifier and entries. The base is that of the CQ's first CQE."""
 
     def follow(self, records: list[tuple[int, int, int, bytes]]) -> None:
         """Check a trace."""
@@ -127,11 +129,10 @@ class Follower:
             self.cqs = {0: [self.registers[0x30] | self.registers.get(0x34, 0) << 32, size, 0, 1, 0]}
         self.ready = value & 1
 
-    def learn(self, qid: int, base: int, size: int) -> None:
-        """A CQ that the host has created."""
-        self.cqs[qid] = [base, size, 0, 1, 0]
-
     def _cqe(self, now: int, tlp: Tlp) -> None:
+        if self.due and now > self.due[0][0] and tlp.length == 4 and tlp.address % _PAGE == 0 and tlp.data[10:12] != b"\0\0":
+            _, qid, size = self.due.pop(0)
+            self.cqs[qid] = [tlp.address, size, 0, 1, 0]
         for qid, cq in list(self.cqs.items()):
             base, size = cq[:2]
             if not base <= tlp.address < base + 16 * size or int(tlp.requester_id) & 7:

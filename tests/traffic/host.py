@@ -523,7 +523,7 @@ class Host:
     def create_cq(self, qid: int, entries: int = 0) -> Process:
         """Create I/O Completion Queue (NVMe 5.4)."""
         setup = self.setup
-        entries = entries or max(setup.entries, setup.depth * (setup.queues if setup.share_cq else 1) + 1)
+        entries = entries or setup.cq_entries or max(setup.entries, setup.depth * (setup.queues if setup.share_cq else 1) + 1)
         polled = self.style == "spdk" or self.rng.random() < setup.polled
         base = self.memory.contiguous(-(-16 * entries // PAGE))
         vector = None if polled else qid % max(1, len(self._messages)) if setup.interrupts != "intx" else 0

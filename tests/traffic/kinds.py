@@ -108,6 +108,8 @@ class Setup:
     share_cq: bool = False
     entries: int = 64
     """Entries of an I/O SQ."""
+    cq_entries: int = 0
+    """Entries of an I/O CQ; 0: enough for all commands in flight."""
     depth: int = 8
     """Commands in flight that a queue aims for."""
     batch: int = 4
@@ -335,7 +337,7 @@ def _apply(rng: random.Random, setup: Setup, name: str) -> None:
     elif name == "cmb_sq":
         setup.cmb, setup.queues = True, max(2, setup.queues)
     elif name == "cqe_merged":
-        setup.cqe_merge = 4
+        setup.cqe_merge, setup.cq_entries = 4, rng.choice((0, 6))
         setup.depth = min(setup.entries - 1, max(8, setup.depth))
     elif name == "cqe_halves":
         setup.cqe_halves = True

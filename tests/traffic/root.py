@@ -177,8 +177,7 @@ class Root:
             most = rcb * (1 + int(self._rng.random() * (most // rcb)))
         if left <= most:
             return left
-        size = most - at % rcb
-        return size - (at + size) % rcb if (at + size) % rcb else size
+        return most - at % rcb
 
 
 __all__ = ["DEVICE", "Payload", "Request", "Root"]

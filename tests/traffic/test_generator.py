@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from wattbell_spec.nvme import admin
 
 from tests.sim.guest.tap import Tap
 from tests.traffic.follower import Follower
@@ -34,6 +37,38 @@ def test_every_tlp_is_legal(kind: str) -> None:
     follower.follow(traffic.records)
     assert follower.counts["cqes"] >= 5 or kind in ODD_CQES
     assert follower.counts["tlps"] > 400 and follower.counts["reads"] > 80
+
+
+CORNERS: dict[str, dict[str, Any]] = {
+    "completions cut at RCB": {"unaligned": True, "rcb": 128, "mps": 256, "mrrs": 4096, "completions": "most", "lengths": (16384,)},
+    "addresses around 4 GiB": {"zones": ((3 << 30, 4 << 30), (4 << 30, 5 << 30))},
+    "SQ read over a page's end": {
+        "fetch_burst": 16,
+        "mrrs": 4096,
+        "batch": 16,
+        "depth": 60,
+        "entries": 128,
+        "think": 1,
+        "parallel": 64,
+        "commands": 500,
+    },
+    "CQ full": {"cq_entries": 3, "depth": 16, "batch": 8, "parallel": 64, "media": 1, "think": 1, "irq_delay": 100_000_000},
+    "few tags": {"tag_count": 2, "burst": 8, "depth": 16, "mrrs": 128},
+}
+"""Set-ups in which a rule decides that others seldom need."""
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners_are_legal(corner: str) -> None:
+    """The same, where the rules bind."""
+    setup = replace(draw(SEED, ("one_queue",), 80), aers=0, **{"entries": 64, "commands": 80, **CORNERS[corner]})
+    traffic = generate(setup)
+    follower = Follower(setup)
+    for deed in traffic.deeds:
+        if deed.qid == 0 and deed.opcode == admin("create_io_cq"):
+            follower.due.append((deed.cqe or 0, deed.slba & 0xFFFF, (deed.slba >> 16) + 1))
+    follower.follow(traffic.records)
+    assert follower.counts["cqes"] > 80
 
 
 @pytest.mark.parametrize("kind", KINDS)
