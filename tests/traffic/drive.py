@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CAP, VS, INTMS, INTMC, CC, CSTS, NSSR, AQA, ASQ, ACQ, CMBLOC, CMBSZ, CMBMSC = (
     0x00, 0x08, 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x24, 0x28, 0x30, 0x38, 0x3C, 0x50,
 )  # fmt: skip
-"""Registers (NVMe figure 33 and following)."""
+"""Registers (NVMe, Property Definition)."""
 DOORBELLS = 0x1000
 MSIX_TABLE = 0x8000
 MSIX_PENDING = 0x9000
@@ -59,7 +59,7 @@ class CompletionQueue:
         self.acknowledged = 0
 
     def room(self) -> int:
-        """CQEs that may be posted: one less than the entries that are free (NVMe 3.3.1.5)."""
+        """CQEs that may be posted: one less than the entries that are free (NVMe, Full Queue)."""
         return (self.head - self.tail - 1) % self.size
 
 
@@ -147,16 +147,16 @@ class Drive:
             self.rng.shuffle(self._free)
 
     def reset_registers(self) -> None:
-        """Controller registers as after a reset (NVMe 3.1.3)."""
+        """Controller registers as after a reset (NVMe, Controller Level Reset)."""
         self.registers = bytearray(0x1000)
         cap = 0x3FF | 1 << 16 | 20 << 24 | self.setup.dstrd << 32 | 1 << 36 | 1 << 37
         if self.setup.cmb:
-            # BIR 0, offset in units of 64 KiB; 16 of these; SQs only (NVMe figures 44 and 45)
+            # BIR 0, offset in units of 64 KiB; 16 of these; SQs only (NVMe, CMBLOC and CMBSZ)
             struct.pack_into("<LL", self.registers, CMBLOC, CMB >> 16 << 12, 16 << 12 | 2 << 8 | 1)
         struct.pack_into("<QL", self.registers, CAP, cap, 0x00020000)
 
     def stop(self) -> None:
-        """End all that the controller does, as at CC.EN = 0: queues are gone (NVMe 3.7.2)."""
+        """End all that the controller does, as at CC.EN = 0: queues are gone (NVMe, Controller Level Reset)."""
         for group in (self.group, self._buffer_group, *(one.group for one in self.sqs.values()), *(one.group for one in self.cqs.values())):
             group.alive = False
         self.group = Group()
@@ -169,7 +169,7 @@ class Drive:
                 self.link.send(UP, packets.message(packets.DEASSERT_INTA, self.device))
 
     def controller_reset(self) -> None:
-        """CC.EN 1 to 0: admin queue registers stay (NVMe 3.7.2)."""
+        """CC.EN 1 to 0: admin queue registers stay (NVMe, Controller Level Reset)."""
         self.stop()
         self._set(CSTS, 0)
 
@@ -256,7 +256,7 @@ class Drive:
         self._set(CSTS, self.get(CSTS) & ~0xC | 2 << 2)
 
     def _ready(self) -> None:
-        """Take up work: the admin queues are there (NVMe 3.5.1)."""
+        """Take up work: the admin queues are there (NVMe, Controller Initialization)."""
         aqa, (asq, acq) = self.get(AQA), struct.unpack_from("<QQ", self.registers, ASQ)
         cq = self.make_cq(0, acq, (aqa >> 16 & 0xFFF) + 1, 0)
         self.make_sq(0, asq, (aqa & 0xFFF) + 1, cq)
@@ -590,7 +590,7 @@ class Drive:
             self.kernel.call(int(self.rng.random() * self.setup.coalescing) + NS, self.group, self._interrupt, cq.vector)
 
     def _interrupt(self, number: int) -> None:
-        """Send the message of a vector, unless the host has seen all that it would announce (NVMe 7.5 of 1.4, 3.1.3 of MSI-X)."""
+        """Send the message of a vector, unless the host has seen all that it would announce (NVMe, Interrupts)."""
         vector = self.vectors[number]
         vector.armed = False
         waiting, vector.waiting = vector.waiting, []
@@ -670,7 +670,7 @@ class Drive:
         return bytes(4096)
 
     def _delete_sq(self, qid: int) -> Process:
-        """End the queue's commands: some with a CQE of status 08h, the others without one (NVMe 5.6)."""
+        """End the queue's commands: some with a CQE of status 08h, the others without one (NVMe, Delete I/O Submission Queue)."""
         sq = self.sqs.pop(qid)
         sq.group.alive = False
         waiting = set(self._asked)
@@ -684,7 +684,7 @@ class Drive:
             yield int(self.rng.uniform(0.3, 1) * US)
 
     def raise_event(self) -> None:
-        """Complete an Asynchronous Event Request: temperature above threshold (NVMe figure 148)."""
+        """Complete an Asynchronous Event Request: temperature above threshold (NVMe, Asynchronous Event Request)."""
         if self.events:
             sq, order = self.events.popleft()
             order.dword0 = 1 | 1 << 8 | 2 << 16

@@ -118,7 +118,7 @@ class Follower:
                 if self._cqes and number & 1 and number >> 1 in self.cqs:
                     cq = self.cqs[number >> 1]
                     moved, posted = (value - cq[4]) % cq[1], (cq[2] - cq[4]) % cq[1]
-                    assert moved <= posted, f"{now}: CQ head of {number >> 1} beyond its tail (NVMe 3.3.1.2)"
+                    assert moved <= posted, f"{now}: CQ head of {number >> 1} beyond its tail (NVMe, Queue Usage)"
                     cq[4] = value
 
     def _control(self, value: int) -> None:
@@ -138,11 +138,11 @@ class Follower:
             if not base <= tlp.address < base + 16 * size or int(tlp.requester_id) & 7:
                 continue
             for at in range(0, 4 * tlp.length, 16):
-                assert tlp.address + at == base + 16 * cq[2], f"{now}: CQ {qid} is not written in order (NVMe 3.3.1.3)"
+                assert tlp.address + at == base + 16 * cq[2], f"{now}: CQ {qid} is not written in order (NVMe, Queue Usage)"
                 status = struct.unpack_from("<H", tlp.data, at + 14)[0]
-                assert status & 1 == cq[3], f"{now}: phase tag of CQ {qid} (NVMe 4.5.2.1)"
+                assert status & 1 == cq[3], f"{now}: phase tag of CQ {qid} (NVMe, Phase Tag)"
                 cq[2] = (cq[2] + 1) % size
                 cq[3] ^= cq[2] == 0
-                assert cq[2] != cq[4], f"{now}: CQ {qid} overflows (NVMe 3.3.1.5)"
+                assert cq[2] != cq[4], f"{now}: CQ {qid} overflows (NVMe, Full Queue)"
                 self.counts["cqes"] += 1
             return

@@ -206,7 +206,7 @@ class _Play:
         yield from host.admin(admin("identify"), space.nsid, (0,), PAGE)
 
     def _renew_queues(self, host: Host) -> Process:
-        """Delete queues with commands in flight and create them with another size, elsewhere (NVMe 5.4 to 5.7)."""
+        """Delete queues with commands in flight and create them with another size, elsewhere (NVMe, Create and Delete I/O Queue)."""
         rng = self.rng
         for _ in range(rng.randrange(1, 5)):
             yield int(rng.uniform(20, 400) * US)

@@ -65,7 +65,7 @@ class HostSq:
         self.next_cid = 0
 
     def free(self) -> int:
-        """Entries that may be written (NVMe 3.3.1.4)."""
+        """Entries that may be written (NVMe, Full Queue)."""
         return (self.head - self.tail - 1) % self.size
 
 
@@ -521,7 +521,7 @@ class Host:
                 yield from self.create_sq(qid, self.cqs[qid])
 
     def create_cq(self, qid: int, entries: int = 0) -> Process:
-        """Create I/O Completion Queue (NVMe 5.4)."""
+        """Create I/O Completion Queue (NVMe, Create I/O Completion Queue)."""
         setup = self.setup
         entries = entries or setup.cq_entries or max(setup.entries, setup.depth * (setup.queues if setup.share_cq else 1) + 1)
         polled = self.style == "spdk" or self.rng.random() < setup.polled
@@ -532,7 +532,7 @@ class Host:
         self._make_cq(qid, base, entries, vector)
 
     def create_sq(self, qid: int, cq: HostCq, entries: int = 0) -> Process:
-        """Create I/O Submission Queue (NVMe 5.5)."""
+        """Create I/O Submission Queue (NVMe, Create I/O Submission Queue)."""
         setup = self.setup
         entries = entries or setup.entries
         in_cmb = setup.cmb and qid % 2 == 0
@@ -544,7 +544,7 @@ class Host:
         self.sqs[qid] = HostSq(self.kernel, qid, base, entries, cq, setup.sqe_bytes, in_cmb)
 
     def _lend_buffer(self) -> Process:
-        """Lend a host memory buffer in several ranges (NVMe 5.27.1.10)."""
+        """Lend a host memory buffer in several ranges (NVMe, Host Memory Buffer)."""
         if not self.setup.hmb:
             return
         rng = self.rng

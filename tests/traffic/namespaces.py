@@ -1,4 +1,4 @@
-"""Namespaces, and the Identify data that says what they are (NVM Command Set 4.1.5.1, NVMe 5.17)."""
+"""Namespaces, and the Identify data that says what they are (NVMe, Identify)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Namespace:
         return count << shift, count * meta
 
     def flbas(self) -> int:
-        """Formatted LBA Size: index of the format, bit 4: metadata at the block's end (figure 97)."""
+        """Formatted LBA Size: index of the format, bit 4: metadata at the block's end (Formatted LBA Size)."""
         shift, meta, extended = FORMATS[self.format]
         return _TABLE.index((shift, meta)) | (0x10 if extended else 0)
 

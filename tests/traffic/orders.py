@@ -90,7 +90,7 @@ class Buffers:
         return pages[0] + offset, self._list(order, pages[1:])
 
     def _list(self, order: Order, pages: list[int]) -> int:
-        """Write a PRP list, and the lists it goes on in. Only the first may begin within a page (NVMe 4.1.1)."""
+        """Write a PRP list, and the lists it goes on in. Only the first may begin within a page (NVMe, Physical Region Page)."""
         memory, setup = self._memory, self._setup
         if setup.small_lists and len(pages) * 8 <= _BLOCK:
             at = memory.block()
@@ -161,7 +161,7 @@ class Buffers:
         return page
 
     def metadata(self, order: Order, length: int) -> int:
-        """Address of a metadata buffer within a page: dword aligned (NVMe figure 87)."""
+        """Address of a metadata buffer within a page: dword aligned (NVMe, Metadata Pointer)."""
         page = self._memory.page()
         order.pages.append(page)
         return page + 4 * self._rng.randrange(0, (PAGE - length) // 4 + 1)

@@ -33,7 +33,7 @@ def _until(ended: list[Deed], until: int) -> None:
 
 
 def _shut_down(host: Host) -> Process:
-    """CC.SHN = 01b, and wait for CSTS.SHST = 10b (NVMe 3.6.1). The time of the write."""
+    """CC.SHN = 01b, and wait for CSTS.SHST = 10b (NVMe, Shutdown). The time of the write."""
     yield from _drain(host)
     at = _control(host, 1 << 14 | 1)
     yield 100_000
@@ -137,7 +137,7 @@ def link(host: Host) -> Process:
 
 
 def nssr(host: Host) -> Process:
-    """NSSR.NSSRC = 4E564D65h ("NVMe"); the drive takes its link down a little later (NVMe 3.7.1)."""
+    """NSSR.NSSRC = 4E564D65h ("NVMe"); the drive takes its link down a little later (NVMe, NVM Subsystem Reset)."""
     done: list[int] = []
     host.drive.level_reset = lambda: done.append(1)
     host.write(registers.NSSR, b"eMVN")

@@ -73,7 +73,7 @@ def test_corners_are_legal(corner: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_instants_of_a_command_are_in_order(kind: str) -> None:
-    """Doorbell, fetch, data, CQE, message, CQ head doorbell: no later one comes first (NVMe 3.3.1)."""
+    """Doorbell, fetch, data, CQE, message, CQ head doorbell: no later one comes first (NVMe, Queue Usage)."""
     traffic = made(kind)
     assert traffic.deeds
     for deed in traffic.deeds:

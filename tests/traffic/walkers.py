@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 PAGE = 4096
 DATA_BLOCK, BIT_BUCKET, SEGMENT, LAST_SEGMENT = 0, 1, 2, 3
-"""Types of SGL descriptors (NVMe figure 99)."""
+"""Types of SGL descriptors (NVMe, SGL Descriptor Type)."""
 Step = Generator[Any, Any, tuple[int, int] | None]
 
 
@@ -20,7 +20,7 @@ class Reader(Protocol):
 
 
 class PrpWalk:
-    """Pieces of a buffer that PRPs describe (NVMe 4.1.1).
+    """Pieces of a buffer that PRPs describe (NVMe, Physical Region Page).
 
     ``list_step``: the drive reads a list up to the next multiple of so many bytes, within the list's page; 0: just what the buffer needs.
     """
@@ -75,7 +75,7 @@ class PrpWalk:
 
 
 class SglWalk:
-    """Pieces of a buffer that SGL descriptors describe (NVMe 4.1.2). What a bit bucket discards is no piece."""
+    """Pieces of a buffer that SGL descriptors describe (NVMe, Scatter Gather List). What a bit bucket discards is no piece."""
 
     def __init__(self, reader: Reader, descriptor: bytes) -> None:
         self._reader = reader
