@@ -20,7 +20,8 @@ BUILDS = f"cd sim && cargo test --release --quiet --no-run -p {PACKAGE}"
 """Fails on a fault that is no Rust."""
 TESTS = (
     f"cd sim && cargo test --release --quiet -p {PACKAGE}",
-    f"cd sim && cargo build --release --quiet -p {PACKAGE} --bins && cd .. && python -m pytest -qx -p no:cacheprovider tests/sim/ssd",
+    f"cd sim && cargo build --release --quiet -p {PACKAGE} -p wattbell-bus --bins"
+    " && cd .. && python -m pytest -qx -p no:cacheprovider tests/sim/ssd",
 )
 """Quickest first: the tests of the crate, then those that run its programs."""
 VERSION = "27.1.0"

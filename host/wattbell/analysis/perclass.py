@@ -55,7 +55,7 @@ TOO_SMALL = "no interval: a small part of what this phase drew, so that the phas
 HELD = "how often such intervals held the truth on models of drives is in docs/energy-coverage.md"
 FLUSHED = "no interval: what a flush has programmed before its page is full is not told apart from what the writes cost"
 BY_HOST = "no interval: by the host's instants commands are in flight for longer than on the wire, by an amount that is not known"
-MERGED = "no interval: of some classes of a phase together, such intervals held the truth too seldom on models of drives (docs/energy-coverage.md)"
+MERGED = "no interval: for merged classes, such intervals held the truth too seldom on models of drives (docs/energy-coverage.md)"
 NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: one figure for all of them"
 
 
