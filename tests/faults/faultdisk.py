@@ -84,6 +84,16 @@ def quota(rng: np.random.Generator, folder: Path) -> Verdict:
     return verdict
 
 
+def _trip(device: str, place: Path) -> None:
+    """Make the kernel find an error of ext4 on a device. A sysfs of its own is mounted at `place`: the one in a container is read-only."""
+    place.mkdir()
+    run_program("mount", "-t", "sysfs", "sysfs", place)
+    try:
+        (place / "fs/ext4" / device / "trigger_fs_error").write_text("1")
+    finally:
+        run_program("umount", "--lazy", place)
+
+
 def read_only(rng: np.random.Generator, folder: Path) -> Verdict:
     """A file system turns read-only while recording, as ext4 does when it meets an error; later it is checked and writable again."""
     blocks = _stream(rng)
@@ -101,7 +111,7 @@ def read_only(rng: np.random.Generator, folder: Path) -> Verdict:
                 time.sleep(float(rng.uniform(0, lasts_s)))
                 at = time.monotonic()
                 device = Path(subprocess.run(["findmnt", "-no", "SOURCE", disk], capture_output=True, text=True, check=True).stdout.strip())
-                (Path("/sys/fs/ext4") / device.name / "trigger_fs_error").write_text("1")
+                _trip(device.name, folder / "sys")
             code, said = bench.finish(recorder)
             refused = ""
             try:

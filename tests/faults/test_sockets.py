@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from tests.e2e import stream_maker as maker
 from tests.e2e import virtual
 from tests.e2e.test_record import Bench
 from tests.host.conftest import MS, Builder
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_trace import encode, end, rail
 
 pytestmark = pytest.mark.needs("strace")
@@ -133,6 +135,15 @@ def bound(log: str) -> set[str]:
     return found
 
 
+def answered(said: str) -> None:
+    """Wait until the view answers: its loop runs then, and an interrupt is handled there."""
+    address = re.search(r"http://(127\.0\.0\.1):(\d+)/", said)
+    assert address
+    with socket.create_connection((address[1], int(address[2])), timeout=PATIENCE_S) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert client.recv(1)
+
+
 def run(bench: Bench, words: list[str]) -> tuple[int, str, str]:
     """Exit code, what it said, and the log of strace."""
     log = bench.folder / "strace.txt"
@@ -158,6 +169,8 @@ def run(bench: Bench, words: list[str]) -> tuple[int, str, str]:
     for line in process.stdout:
         said += line
         if UNTIL in line:
+            if words[0] == "view":
+                answered(said)
             (child,) = (int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
             os.kill(child, signal.SIGINT)
     return process.wait(), said, log.read_text()
@@ -188,8 +201,8 @@ def test_no_socket_that_the_threats_do_not_name(bench: Bench, line: str) -> None
     if words[0] in WORKS and "--scheduler" not in words:
         assert code == 0 or UNTIL in said, said
     command = " ".join(words[:2]) if words[0] in ("sim", "results", "export", "trace") else words[0]
-    for socket in bound(log):
-        assert f"`{socket}`" in allowed(command), f"{socket} is not in docs/threats.md for this command"
+    for bound_to in bound(log):
+        assert f"`{bound_to}`" in allowed(command), f"{bound_to} is not in docs/threats.md for this command"
     if words[0] in ("bridge", "view"):
         assert bound(log) == {"TCP 127.0.0.1"}, "or this test sees nothing"
 

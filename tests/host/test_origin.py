@@ -323,4 +323,4 @@ def test_the_page_of_the_seeds_says_it(made: Made) -> None:
     runs = [read_run(made.folder / "run"), read_run(made.folder / "other")]
     if made.origin == "virtual":
         page = markdown(check(load_statements(), runs, profiles_dir()))
-        assert "**models** of the drives" in page and "| model `intel-660p-1tb` |" in page
+        assert "**models** of the drives" in page and "| model intel-660p-1tb |" in page

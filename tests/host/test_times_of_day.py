@@ -67,7 +67,7 @@ def test_runs_are_listed_in_the_order_of_their_instants_in_any_zone(zone: str, t
     listed = json.loads(CliRunner().invoke(app, ["results", "list", "--json", "--store", str(store)]).output)
     found = [instant_s(entry["started_utc"]) for entry in listed]
     assert found == [seconds for _, seconds, _ in IN_ORDER]
-    said = CliRunner().invoke(app, ["results", "list", "--store", str(store)], env={"COLUMNS": "300"}).output
+    said = CliRunner().invoke(app, ["results", "list", "--wide", "--store", str(store)]).output
     assert sorted(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", said)) == sorted(shown for *_, shown in IN_ORDER)
     assert read_run(tmp_path / "run6").started == "2026-10-25 00:30:00Z"
 

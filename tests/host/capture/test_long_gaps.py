@@ -121,13 +121,14 @@ def test_a_step_of_the_hosts_clock_while_the_rig_restarts(tmp_path: Path) -> Non
 def test_the_hosts_clock_is_not_asked_for_what_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wattbell.capture import writer as module
 
-    steps = iter([10**18])
-    monkeypatch.setattr(module, "now_ns", lambda: next(steps))  # a second query gets no answer
+    asked: list[int] = []
+    monkeypatch.setattr(module, "now_ns", lambda: (asked.append(10**18), 10**18)[1])
     first, second = b"".join(maker.stream(20, stop=False)), b"".join(maker.stream(20))
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(first)
         writer.reconnected()
         writer.feed(second)
+        assert len(asked) == 1
     capture = open_capture(tmp_path / "c")
     assert capture.rail is not None
     assert capture.rail.samples < 60_000_000

@@ -114,8 +114,9 @@ def test_a_limit_of_file_sizes_is_kept(file: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("number", "words"), [
     (errno.ENOSPC, "No space left on device); free some space. What was recorded so far is kept and is rebuilt"),
-    (errno.EDQUOT, "exceeded); free some space"), (errno.EFBIG, "too large); this disk takes no larger file.*copy the capture"),
-    (errno.EROFS, "Read-only file system); see that the disk is well"), (None, "Input/output error); see that"),
+    (errno.EDQUOT, "exceeded); your quota of this disk is used up: free some space"),
+    (errno.EFBIG, "too large); this disk takes no larger file.*copy the capture"),
+    (errno.EROFS, "Read-only file system); the file system is read-only now"), (None, "Input/output error); see that"),
 ])  # fmt: skip
 def test_what_a_failed_write_is_told_as(tmp_path: Path, number: int | None, words: str) -> None:
     with pytest.raises(CaptureError, match=f"^{tmp_path} cannot be written .*{words.replace(')', '[)]')}"), room.writing(tmp_path):
@@ -123,9 +124,12 @@ def test_what_a_failed_write_is_told_as(tmp_path: Path, number: int | None, word
 
 
 def test_a_file_that_did_not_grow_is_full_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for free, number in ((MB - 1, errno.ENOSPC), (MB, errno.EFBIG)):
+    (tmp_path / "f").touch()
+    for free, size, number in ((MB - 1, 0, errno.ENOSPC), (MB, (1 << 32) - MB, errno.EFBIG), (MB, 0, errno.EIO)):
         monkeypatch.setattr(room, "free_bytes", lambda _place, free=free: free)
+        os.truncate(tmp_path / "f", size)
         assert room.refused_growth(tmp_path / "f").errno == number
+        assert (tmp_path / "f").stat().st_size == size
     monkeypatch.undo()
     found = os.statvfs(tmp_path)
     assert room.free_bytes(tmp_path) == pytest.approx(found.f_bavail * found.f_frsize, rel=0.05)
@@ -406,9 +410,10 @@ def test_the_gap_of_a_lost_table_spans_what_is_left(tmp_path: Path) -> None:
     assert sorted(capture.gaps.collect().rows()) == [
         ("COMMANDS", 2000, 32_000, 2, "commands.parquet was damaged after the recording"),
         ("EVENTS", 2000, 32_000, -1, "events.parquet was damaged after the recording"),
+        ("RAIL", 2000, 29_000, -1, "samples came at another rate than the rig states"),
     ]
-    assert capture.meta["counts"]["commands"] == capture.meta["counts"]["events"] == 0 and capture.meta["counts"]["gaps"] == 2
-    assert capture.meta["loss"]["gaps"] == {"COMMANDS": 1, "EVENTS": 1} and capture.meta["loss"]["lossless"] is False
+    assert capture.meta["counts"]["commands"] == capture.meta["counts"]["events"] == 0 and capture.meta["counts"]["gaps"] == 3
+    assert capture.meta["loss"]["gaps"] == {"COMMANDS": 1, "EVENTS": 1, "RAIL": 1} and capture.meta["loss"]["lossless"] is False
     assert "damaged after the recording, and lost: commands.parquet, events.parquet" in capture.meta["conditions"]["notes"]
 
 

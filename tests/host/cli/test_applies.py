@@ -180,7 +180,6 @@ class World:
         put(Results, "describe", lambda *_: None)
         put(runner, "keep", self.keep)
         put(runner, "begin", lambda _results, _out, resume, force: self.see("begin", resume, force) or set())
-        put(runner, "flush_tree", lambda _: None)
         put(play, "refuse_existing", lambda _out, force: self.see("room", force))
         put(captures, "show_analysis", lambda out, json: self.see("analysis", out, json))
         put(ahead, "agree", lambda _outlook, _device, yes, times: self.see("agree", yes, times))

@@ -60,8 +60,10 @@ def test_a_whole_capture(quiet_trace: Path, rig: type[Rig]) -> None:
     assert one.status()["tick"] - tick < 1_000_000
 
 
-def test_time_stands_still_before_and_after_a_capture(quiet_trace: Path, rig: type[Rig]) -> None:
-    one = rig(quiet_trace, "--realtime")
+def test_time_stands_still_before_and_after_a_capture(tmp_path: Path, rig: type[Rig]) -> None:
+    trace = tmp_path / "longer.wbt"  # than a busy machine takes to answer
+    trace.write_bytes(encode([rail(0, 3.3, 1.0), sideband(10, 1, 1), end(3_000_000)]))
+    one = rig(trace, "--realtime")
     before = one.status()["trace_tick"]
     assert before < 0
     assert one.ask("*IDN?;SYST:ERR:COUN?").endswith(";0")
@@ -72,7 +74,7 @@ def test_time_stands_still_before_and_after_a_capture(quiet_trace: Path, rig: ty
     wait_until(lambda: one.status()["state"] == "READY", "the stop")
     stopped = one.status()["trace_tick"]
     assert one.ask("SENS:SWE:DEC 1;DEC?;:SYST:TICK?").startswith("1;") and one.status()["trace_tick"] - stopped < 1000
-    assert stopped < 40_000_000
+    assert stopped < 3_000_000_000
     one.send("INIT")
     batches, decoder = decode(one.read_all())
     assert decoder.counters.missing_blocks == 0
