@@ -1,4 +1,4 @@
-"""The traces of ``/work/shared/cases/traffic``, by another author: their truth in the terms of :mod:`.truth`."""
+"""The traces of ``../shared/cases/traffic``, by another author: their truth in the terms of :mod:`.truth`."""
 
 from __future__ import annotations
 
