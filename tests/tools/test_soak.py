@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,7 @@ def test_a_try_that_was_not_flagged_makes_the_soak_fail(tmp_path: Path) -> None:
     store.add("disk full", lost=True, flagged=True, silent=["try 3: a figure without a mark"])
     store.save()
     assert soak._faults(tmp_path, "aaaaaaa") == 1
+    assert soak._faults(tmp_path, "bbbbbbb") == 0, "of another tree"
     assert "| disk full | 1 | 1 | 0 | 1 |" in soak.page(tmp_path, "aaaaaaa")
 
 
@@ -86,3 +88,11 @@ def test_every_test_of_the_threats_page_is_an_attack() -> None:
     files = soak.attack_files()
     assert {"tests/faults/test_odd_streams.py", "tests/faults/test_sockets.py", "tests/host/rig/test_registration.py"} <= set(files)
     assert all(soak._about(file) for file in files)
+
+
+def test_ci_soaks_as_the_page_on_tests_says() -> None:
+    page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
+    commands = re.search(r"^COMMANDS = \((.*)\)$", (ROOT / "tools/bare.py").read_text(encoding="utf-8"), re.MULTILINE)
+    assert commands
+    named = re.findall(r'"([^"]+)"', commands[1])
+    assert [name for name in named if f"`{name}`" not in page] == [] and "make soak SOAK=--short" in named
