@@ -43,7 +43,14 @@ def scored(lab: Lab, tmp_path: Path) -> Outcome:
 
 
 def test_an_idle_time_begins_when_the_rail_is_at_rest(lab: Lab, tmp_path: Path) -> None:
-    lab.power = lambda t: 1.5 if t < 20 and int(t) % 3 == 0 else 0.5  # erasing for 20 s, in bursts
+    rests: list[int] = []  # markers seen when the drive rested; a later marker begins no other burst
+
+    def power(t: float) -> float:  # erasing for 20 s, in bursts
+        if t >= 20 and lab.markers_seen > 1:
+            rests.append(lab.markers_seen)
+        return 1.5 if not rests and int(t) % 3 == 0 else 0.5
+
+    lab.power = power
     settle, idle = lab.run(SETTLE, IDLE)
     seen = settle["settling"]
     assert seen["settled"] and 28 <= seen["after_s"] <= 45
