@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -71,6 +71,9 @@ test:  ## everything CI runs
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
 	@$(MAKE) --no-print-directory test-python
 
+long: setup sim rtl-tests guest  ## the tests marked `long`, which `make test` leaves out for time: a drive's bench in a guest, slow builds (20 minutes)
+	@$(PY) -m pytest -n 2 -m long --dist loadgroup --no-loadscope-reorder
+
 bare:  ## demo, test, a short soak and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (40 minutes; root; BARE="--load 2")
 	@python3 tools/bare.py $(BARE)
 
@@ -78,7 +81,7 @@ test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
 test-python: setup sim rtl-tests guest
-	@$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
+	@$(PY) -m pytest -n 2 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
 lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .

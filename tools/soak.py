@@ -35,7 +35,7 @@ os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
 
 PARTS = ("trials", "matrix", "attacks", "bulk", "fuzz")
-SHORT = {"parts": "trials,matrix,bulk", "trials": 2_000, "tries": 1, "gb": 1.0}
+SHORT = {"parts": "trials,matrix,bulk", "trials": 1_000, "tries": 1, "gb": 1.0}
 """Options of the short form."""
 UNDER_TEST = ("host", "spec", "sim", "firmware", "tests", "tools", "docs/threats.md")
 """What a result depends on."""

@@ -88,7 +88,7 @@ aspm = "l1.2"
 READS = [(1 << 20, 4096), (5 << 20, 131_072), (1 << 20, 4096), (9 << 20, 16_384), (3 << 20, 65_536)]
 """Of a trace: byte, bytes."""
 
-pytestmark = [pytest.mark.xdist_group("real-drive")]
+pytestmark = [pytest.mark.xdist_group("real-drive"), pytest.mark.long]
 assert wattbell.cli
 
 

@@ -44,7 +44,7 @@ def arguments(suite: Path, out: Path, *more: str) -> list[str]:
 
 def start(folder: Path, command: list[str]) -> subprocess.Popen[str]:
     environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
-    return subprocess.Popen([sys.executable, "-m", "wattbell", *command], env=environment, text=True, stdout=-1, stderr=-1)
+    return subprocess.Popen(["nice", sys.executable, "-m", "wattbell", *command], env=environment, text=True, stdout=-1, stderr=-1)
 
 
 def finished(process: subprocess.Popen[str], code: int = 0) -> str:

@@ -71,7 +71,7 @@ def check(bench: Bench, seen: InTerminal, out: Path) -> None:
 
 
 @pytest.mark.needs("bash")
-@pytest.mark.parametrize("how", ["terminal closed", "shell killed", "hung up twice"])
+@pytest.mark.parametrize("how", ["terminal closed", "shell killed", pytest.param("hung up twice", marks=pytest.mark.long)])
 def test_a_closed_terminal_ends_view_and_recorder(bench: Bench, tmp_path: Path, how: str) -> None:
     seen = InTerminal(bench, tmp_path / "cap")
     if how == "shell killed":

@@ -45,11 +45,18 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     return out, err
 
 
+def recorded(capture: Path) -> int:
+    """Bytes in the journal of a capture that is being recorded."""
+    try:
+        return (capture / "stream.wbs").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) -> None:
-    """Send a signal while `capture` is recorded."""
-    deadline = time.monotonic() + 60
-    while not (capture / "meta.json").exists():
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+    """Send a signal while `capture` is recorded: with something in its journal, for a capture of nothing is removed."""
+    while not recorded(capture):
+        assert process.poll() is None, process.communicate()[1]
         time.sleep(0.002)
     process.send_signal(how)
 

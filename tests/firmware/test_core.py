@@ -40,7 +40,7 @@ def patch(rig: Rig, function: str, *halfwords: int) -> None:
 @pytest.mark.parametrize(("halfwords", "cause", "answer"), [
     ((0x0000, 0x0000), {2}, "crash"),  # an illegal instruction
     ((0x557D, 0x4108), {4, 5}, "crash"),  # c.li a0,-1; c.lw a0,0(a0): a misaligned load from an unmapped address
-    ((0xA001,), set(), "watchdog"),  # c.j 0: an endless loop
+    pytest.param((0xA001,), set(), "watchdog", marks=pytest.mark.long),  # c.j 0: an endless loop
 ])  # fmt: skip
 def test_a_crash_restarts_and_the_drive_does_not_notice(rig: Rig, halfwords: tuple[int, ...], cause: set[int], answer: str) -> None:
     rig.do("OUTP:CLKR ON;:INIT")

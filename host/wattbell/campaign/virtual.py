@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from ..capture import Capture
-from ..capture.record import RIG_STOPPED, USER_STOPPED
+from ..capture.record import RIG_STOPPED
 from ..errors import SimError
 from ..jsondata import JsonObject
 from ..suites.drive import Drive, from_profile
@@ -81,6 +82,7 @@ class VirtualBench:
         else:
             notes.append(f"the model's drive was set to the condition {session.start}, not written")
         decimation = self._decimation or max(1, min(4096, round(session.rail_interval_s / self._interval_s)))
+        stop = threading.Event()
         reason = run_model(
             ModelRun(
                 plan,
@@ -97,10 +99,11 @@ class VirtualBench:
                 truth=False,
                 extra_files=tuple(sorted(plans.glob("*.fio"))),
                 notes=tuple(notes),
+                stop=stop,
             ),
             self._voice,
         )
-        if reason == USER_STOPPED:
+        if stop.is_set():  # also by a signal that came when the rig had just stopped: the sessions behind this one must not begin
             raise KeyboardInterrupt
         if reason != RIG_STOPPED:
             raise SimError(f"The recording of {session.name} ended early: {reason}.")

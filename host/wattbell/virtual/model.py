@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import threading
 import tomllib
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import door
@@ -46,6 +47,8 @@ class ModelRun:
     notes: tuple[str, ...] = ()
     rig_options: tuple[str, ...] = ()
     """More options of the virtual rig: another board, its temperature."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """As in :class:`.play.VirtualRun`."""
 
 
 def _voltage_range(profile: Path) -> list[str]:
@@ -96,6 +99,7 @@ def run_model(run: ModelRun, voice: Voice) -> str:
             },
             overwrite=run.overwrite,
             keep_stream=run.keep_stream,
+            stop=run.stop,
             interval_s=run.interval_s,
             decimation=run.decimation,
             rig_options=rig_options,

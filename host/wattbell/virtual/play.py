@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ class VirtualRun:
     """What is known of the workload from the beginning: kept in the capture when the run is cut short."""
     late: Path | None = None
     """SCPI lines of a late attach."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Ends the recording. SIGINT and SIGTERM set it, also when the trace has just ended."""
 
 
 def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish: Callable[[], Workload], voice: Voice) -> str:
@@ -84,7 +87,7 @@ def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish
                 pass_on()
                 progress(progressed)
 
-            reason = record(rig, writer, Limits(), progress=show, watch=watch)
+            reason = record(rig, writer, Limits(), progress=show, watch=watch, stop=run.stop)
         pass_on()
         # The rig stops where its trace ends, and where the trace cannot be read on: it says which as it goes.
         broken = (producer.failed() if producer else None) or (child.ended_badly(_FAREWELL_S) if reason == RIG_STOPPED else None)

@@ -81,7 +81,7 @@ def scripted(folder: Path, variant: str, *pace: str) -> tuple[Path, Path]:
     return script, expected
 
 
-@pytest.fixture(scope="module", params=["instrument_x4_word", "instrument_slow"])
+@pytest.fixture(scope="module", params=["instrument_x4_word", pytest.param("instrument_slow", marks=pytest.mark.long)])
 def played(request, tmp_path_factory):
     """(variant, expectations, {mode: Run})."""
     variant = request.param
@@ -113,6 +113,7 @@ def test_skipping_changes_no_byte(played):
     assert runs["skip"].clocks < every.clocks / 3
 
 
+@pytest.mark.long
 def test_a_tracker_that_is_late_changes_no_byte(tmp_path):
     """The stream is a function of ticks: with another latency for almost every TLP, the same words in the same cycles. At a quarter of the
     link's rate: at the full one, the queues before a tracker that rests so often overflow."""

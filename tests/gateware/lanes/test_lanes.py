@@ -20,7 +20,7 @@ def linux(tmp_path_factory):
     return bus_trace.linux("fio-10.0", tmp_path_factory.mktemp("trace"))
 
 
-@pytest.mark.parametrize(("speed", "lanes", "tlps"), [("8", 4, 1800), ("5", 2, 900)])
+@pytest.mark.parametrize(("speed", "lanes", "tlps"), [pytest.param("8", 4, 1800, marks=pytest.mark.long), ("8", 4, 900), ("5", 2, 900)])
 def test_linux_traffic_gives_the_same_records_as_without_lanes(player, linux, tmp_path, speed, lanes, tlps):
     """Every byte of every COMMANDS block is equal, ticks included."""
     trace = bus_trace.tlps(linux, limit=tlps)

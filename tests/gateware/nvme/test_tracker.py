@@ -29,6 +29,7 @@ def test_tracker(module, seed):
     harness.run(NvmeTracker(128, 4), name="tracker", test_module=module, here=__file__, env=env, seed=seed)
 
 
+@pytest.mark.long
 def test_tracker_of_the_ecp5():
     """Small except for the queues, with four times the cycles for the same traffic. The page map is the scarcest resource."""
     sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_up", "sizes", "tags")}

@@ -140,6 +140,15 @@ def test_a_run_says_whether_its_drive_was_written(
     assert len(notes) == 1 and says in notes[0] and ("not written" in notes[0]) == ("not written" in says)
 
 
+@pytest.mark.parametrize("reason", ["the rig stopped", "stopped by the user"])
+def test_a_signal_ends_a_suite_also_when_the_rig_has_just_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    monkeypatch.setattr(virtual, "run_model", lambda run, _: run.stop.set() or reason)
+    (session,) = plans("snia-pts", "iops")
+    bench = virtual.VirtualBench(profiles_dir() / "intel-660p-1tb.toml", Choice(), output)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(session, tmp_path / "plans", tmp_path / "capture", {}, lambda *_: None)
+
+
 @pytest.mark.parametrize(
     ("suite", "test", "settled"),
     [
