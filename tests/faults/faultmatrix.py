@@ -321,8 +321,8 @@ ROWS: dict[str, tuple[Row, float]] = {
     "results store: disk full": (faultstore.store_full, 1),
     "results store: power cut (ext4)": (_store_power_cut("ext4"), 1),
     "results store: power cut (btrfs)": (_store_power_cut("btrfs"), 1),
-    "suite: power cut, then --resume (ext4)": (_suite_power_cut("ext4"), 1),
-    "suite: power cut, then --resume (btrfs)": (_suite_power_cut("btrfs"), 1),
+    "suite: power cut, then --resume (ext4)": (_suite_power_cut("ext4"), 0.5),
+    "suite: power cut, then --resume (btrfs)": (_suite_power_cut("btrfs"), 0.5),
 }
 """What the row says, one try of it, and how many tries it gets for one of a row that takes seconds."""
 
