@@ -22,6 +22,7 @@ WATTBELL = Path(sys.executable).with_name("wattbell")
 
 @pytest.mark.needs("mkfs.btrfs")
 @pytest.mark.skipif(not faultpower.possible(), reason="needs root and loop devices: run in the bare root of CI, or as root")
+@pytest.mark.long  # the short soak, which CI runs too, has each of these as a row
 @pytest.mark.parametrize("kind, replace", [("ext4", True), ("btrfs", False)], ids=["ext4, replacing another", "btrfs, a new capture"])
 def test_a_power_cut_takes_no_more_than_the_last_second(kind: str, replace: bool, tmp_path: Path) -> None:
     """``tools/soak.py`` cuts at more instants, on both file systems with and without another capture."""

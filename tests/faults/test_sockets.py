@@ -60,7 +60,7 @@ bridge --rig FEED1 --listen 127.0.0.1:0 --no-token
 sump --rig FEED1
 sim profiles
 sim start --trace trace.wbt
-sim replay --bus-trace trace.wbt --out new
+sim replay --bus-trace trace.wbt --fidelity fast --out new
 export csv capture --out new
 export sigrok capture --out new.sr
 export parquet capture --out new

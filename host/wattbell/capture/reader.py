@@ -299,7 +299,7 @@ def _kind(dtype: pl.DataType) -> str:
 
 
 def _dtypes(table: pa.Schema) -> dict[str, pl.DataType]:
-    empty = pl.from_arrow(table.empty_table())
+    empty = pl.from_arrow(pa.Table.from_batches([], table))  # empty_table() imports pandas where it is installed
     assert isinstance(empty, pl.DataFrame)
     return dict(empty.schema)
 
