@@ -48,6 +48,8 @@ VAGUE = re.compile(
 )
 OPENING = re.compile(r"\W*(?:What|Of|Where|As|That|By|Behind)\b")
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)]|@\w+)\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z(*_`\"])|(?<=[\w)][.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[a-z])")
+"""A sentence may begin with a small letter, as the names of programs do."""
 FIELD = re.compile(r"\s*`?[\w.\[\]*]+`?(?:, `?[\w.\[\]*]+`?)*: ")
 """A line of a docstring that explains one parameter or field."""
 COMMENT = re.compile(r"/\*\*?(?P<block>.*?)\*/", re.S)
@@ -111,7 +113,7 @@ def sentences(text: str, fields: bool = False) -> Iterator[tuple[int, str]]:
     for line, block in blocks(text, fields):
         for pattern, put in ((r"!?\[([^\]]*)\]\([^)]*\)", r"\1"), (r"<[^>]+>", ""), (r"``?[^`]*``?", "X")):
             block = re.sub(pattern, put, block)
-        for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z(*_`\"])", block):
+        for sentence in SENTENCE_END.split(block):
             if len(sentence.split()) >= 4:
                 yield line, sentence
 
