@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 UNKNOWN_OPCODE = "unknown"
-"""Group of the completions whose SQE was never seen (flag NO_SQE): they have no opcode."""
+"""Group of completions without a captured SQE (flag NO_SQE): their opcode is unknown."""
 _INT32 = np.iinfo(np.int32)
 MAX_SIZES = 64
 """Most sizes listed by group; the rest, by falling count, is under ``other``."""
@@ -76,8 +76,10 @@ def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool 
 
 
 def splits_of(commands: Commands, tick_s: float, model: ErrorModel, groups: Iterable[Bool]) -> list[dict[str, Distribution]]:
-    """Where the time goes in each of ``groups`` (masks): each split over the commands that have both of its instants, without saturated
-    ones."""
+    """Return the distribution of each split of the latency in each of ``groups`` (masks).
+
+    A split takes the commands with both of its instants. Saturated instants are left out.
+    """
     masks = list(groups)
     out: list[dict[str, Distribution]] = [{} for _ in masks]
     for name, first, last, bits in SPLITS:

@@ -1,4 +1,4 @@
-"""Classes of commands for energy: opcode, size, and sequential or random where both occur; the depth they met is told beside."""
+"""Classes of commands for energy: opcode and size, and sequential or random if both occur. Their queue depth is reported beside them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SIZES = 4
 _STREAMS = 16
 """Commands back in which a sequential one has its predecessor: what several jobs at once leave between two of one."""
 _SMALLEST_SHARE = 0.02
-"""Of an opcode and size: a pattern rarer than that is the beginning of streams, or chance, and no class."""
+"""Share of an opcode and size. A rarer pattern is the beginning of streams, or chance, and no class."""
 _SIZE_BITS = 48
 
 

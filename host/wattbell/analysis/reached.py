@@ -1,4 +1,4 @@
-"""The power states that a drive reached in one idle time of a suite: which, when, how long, and what it drew in each."""
+"""The power states that a drive reached in one idle time of a suite: which, when, how long, and the power in each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wattbell.measure.source import Source
 AWAKE = "operational idle"
 UNKNOWN = "unknown"
 LEVEL = "level"
-"""Name of a level, with its number, where there is nothing that states are told by."""
+"""Name of a level, with its number, if nothing identifies its state."""
 
 
 @dataclass(frozen=True)
