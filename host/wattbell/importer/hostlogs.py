@@ -220,8 +220,7 @@ def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
     """Return fio's logs with gaps for the I/Os that fio counts and the logs lack, phase by phase.
 
     I/Os are missing if a job has no log, and ``fio --client`` drops the last lines of a log with offsets. If a log has another clock than
-    the
-    JSON, one gap covers the whole time of the logs.
+    the JSON, one gap covers the whole time of the logs.
     """
     mine = [log for log in logs if log.commands.clock == run.clock]
     if len(mine) < len(logs) or not mine:
@@ -264,8 +263,7 @@ def _must_be_latencies_of(log: HostLog, job: Job) -> None:
     """Raise CaptureError if a log's values are not the latencies that fio's JSON sums up.
 
     fio's logs of bandwidth look like logs of latency and differ only in their name, which can be changed. Nearly all values must lie
-    between
-    the least and the largest value that fio states. If the log has every I/O, the means must agree too.
+    between the least and the largest value that fio states. If the log has every I/O, the means must agree too.
     """
     if job.failure or job.is_unified or any(job.option(name, "0").strip() not in ("0", "") for name in ("ramp_time", "verify")):
         return  # fio's figures are of other I/Os than the log

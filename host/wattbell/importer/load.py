@@ -51,8 +51,7 @@ class Load:
         """Return the windows that steps of a fraction of ``least_s`` can separate.
 
         Windows that lie nearer to each other are joined, and shorter windows are dropped. If too many remain for the search, the shortest
-        pauses
-        are closed. If none would remain, all windows are returned.
+        pauses are closed. If none would remain, all windows are returned.
         """
         pauses = np.sort(self.windows[1:, 0] - self.windows[:-1, 1])
         least_ns = max(round(least_s * 1e9), int(pauses[-_MOST]) if len(pauses) >= _MOST else 0)
