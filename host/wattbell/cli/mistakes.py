@@ -1,6 +1,6 @@
-"""What is wrong with a command line, in one line that says what to do: in place of the boxes that Typer draws.
+"""Report mistakes in a command line in one line of advice, in place of the boxes that Typer draws.
 
-Typer checks values with Pydantic. The words of Pydantic and the names of Python's types are for programmers, so none of them is shown.
+Typer checks values with Pydantic. The words of Pydantic and the names of Python's types are for programmers, so neither is shown.
 """
 
 from __future__ import annotations

@@ -30,16 +30,17 @@ _SIZE = {
 
 @dataclass(frozen=True)
 class Unread:
-    """What was given and is no such quantity, and what would be one."""
+    """The user's text, which is no such quantity, and an example of one."""
 
     text: str
     example: str
 
 
 class Quantity:
-    """Reads a number with a unit of ``units`` (each in terms of the value's own), or without one; ``parser`` of an option of
-    Typer's that has a callback of :mod:`.numbers`.
-    ``example``: what the message of an error shows."""
+    """Reads a number with a unit of ``units`` (each in terms of the value's own), or without one.
+
+    It is the ``parser`` of an option of Typer's that has a callback of :mod:`.numbers`. ``example``: shown in an error.
+    """
 
     def __init__(self, name: str, units: Mapping[str, float], example: str, *, integer: bool = False) -> None:
         self.__name__ = name  # shown in the help
