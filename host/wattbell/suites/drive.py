@@ -1,4 +1,4 @@
-"""What a plan must know about the drive before it runs: capacity and power states."""
+"""Facts about the drive that a plan needs before it runs: capacity and power states."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class _State(msgspec.Struct):
 
 
 class _Profile(msgspec.Struct):
-    """As far as a plan needs it; the model itself reads the rest."""
+    """The part of a profile that a plan needs; the model itself reads the rest."""
 
     namespace: _Namespace
     power_state: Annotated[list[_State], msgspec.Meta(min_length=1, max_length=32)]

@@ -82,7 +82,7 @@ def parse_manifest(raw: Mapping[str, Any], folder: Path) -> Suite:
 
 
 def _check_jobs(test: Test, folder: Path, name: str) -> None:
-    """The job file lies in the suite's folder, and holds nothing but what a suite may set."""
+    """Raise UsageError unless the job file lies in the suite's folder, and holds only options that a suite may set."""
     if not _NAME.fullmatch(test.jobs) or not test.jobs.endswith(".fio"):
         raise UsageError(f"{name}: jobs = {_shown(test.jobs)} is not the name of a .fio file beside the manifest.")
     path = folder / test.jobs

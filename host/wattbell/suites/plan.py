@@ -58,7 +58,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
 
 
 def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
-    """How the drive comes to its condition: set in the model at once, or purged and written."""
+    """Plan how the drive reaches its condition: set in the model at once, or purged and written."""
     test = session.members[0]
     data = max(t.test_data for t in session.members)
     fill = test.fill

@@ -23,9 +23,9 @@ from .outcome import Outcome
 from .suite import Test
 
 LEAST_SHARE = 0.05
-"""Of an idle time, that its last level must have been held for."""
+"""Least share of an idle time for which its last level must have been held."""
 STAYED_SHARE = 0.5
-"""Of the time since its last level was first reached, that a drive must have stayed in it at the end."""
+"""Least share of the time since a drive first reached its last level that it must have stayed there at the end."""
 _ALIKE = 0.1
 STILL_CHANGING = "the power still changed at the end of the idle time"
 
@@ -47,10 +47,10 @@ class Ended:
 
 
 def ended(source: Source, phase: Phase) -> Ended:
-    """The levels of an idle time, and the power that it settled at.
+    """Return the levels of an idle time, and the power that it settled at.
 
-    The marker at its end wakes the drive. Where that edge is known by another clock than the rail's, the time ends twice ``edge_u_s``
-    and two samples before it (but keeps half of its length), so that nothing of the waking is in it, nor in what may be off.
+    The marker at its end wakes the drive. If another clock than the rail's gives that edge, the time ends twice ``edge_u_s`` and two
+    samples earlier, but keeps half of its length. So neither the power nor its possible error includes the waking.
     """
     sample_s = source.rail.interval_s if source.rail else 0.0
     length = phase.last_tick - phase.first_tick
@@ -111,7 +111,7 @@ def settling(source: Source, first_tick: int, last_tick: int) -> Reached | None:
 
 
 def note_power_management(out: Outcome, source: Source, test: Test) -> None:
-    """Note what of the power management that a test asks for was not in force (looked at on real drives only)."""
+    """Note the power management that a test asked for and did not get (checked on real drives only)."""
     wanted = {"aspm": (test.aspm, f"ASPM {test.aspm.upper()}"), "apst": (test.apst, "APST")}
     for phase in [*(p for _, p in source.named(test.id)), *(p for _, _, p in source.numbered(test.id))]:
         found: Mapping[str, Any] = phase.described.get("conditions") or {}

@@ -54,7 +54,7 @@ class Wake(Kind):
         states = out.series["state"].unique(maintain_order=True).to_list()
         out.notes.append(f"woken from {' and '.join(_words(state) for state in states)}")
         if len(states) > 1:
-            # A mean over waking from several states is that of none.
+            # A mean over waking from several states describes no state.
             out.notes.append("NO SCORE over all of them: the drive was not in one state; each state has its own")
         for state in states:
             mine = out.series.filter(pl.col("state").eq_missing(state))

@@ -1,5 +1,4 @@
-"""blkparse's text as entries of an iolog. The action D (issued to the driver) is what a drive sees; where a trace has none, Q (queued) is
-taken."""
+"""blkparse's text as entries of an iolog. A drive sees the action D (issued to the driver). In a trace without D, Q (queued) is used."""
 
 from __future__ import annotations
 
