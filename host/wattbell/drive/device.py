@@ -1,4 +1,4 @@
-"""Which drive a path means: its device number tells, whatever the node is called. :mod:`.inuse` finds who else works with it.
+"""Find the drive that a path means by its device number, whatever the node is called. :mod:`.inuse` finds its other users.
 
 Everything is read from sysfs (Documentation/ABI/testing/sysfs-block, sysfs-class-nvme, sysfs-dev of the Linux kernel).
 """
@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Node:
-    """What a device node opens. ``block``: a block device, else a character device. ``number``: ``major:minor``."""
+    """The device behind a node. ``block``: a block device, else a character device. ``number``: ``major:minor``."""
 
     block: bool
     number: str
@@ -89,7 +89,7 @@ def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
 
 
 def node_of(path: Path) -> Node | None:
-    """The device that a node is, through links of procfs too; None for anything else, and for what cannot be looked at."""
+    """Return the device of a node, through links of procfs too; None for any other file, or an inaccessible one."""
     try:
         found = path.stat()
     except OSError:
@@ -155,7 +155,7 @@ def refuse_wrong_serial(device: Device, serial: str | None) -> None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What a folder has, sorted; empty where it cannot be read."""
+    """Return the entries of a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

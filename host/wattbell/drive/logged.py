@@ -20,13 +20,17 @@ from ..jsondata import JsonObject
 from ..meters.meter import ClockPair
 
 _PERIOD_S = 0.5
-"""How often what a log has is put into its journal: a session that is killed loses no more of it."""
+"""Period in s of writing the log to its journal; a killed session loses at most this much."""
 
 
 @dataclass(frozen=True)
 class Besides:
-    """What is journalled beside the commands, so that they can be placed without the session: all of it so far. ``pairs``, ``late_ns``: of
-    a meter's clock; ``patterns`` of load; ``workload``: of ``meta.json``."""
+    """All data so far that is journalled beside the commands, so that they can be placed without the session.
+
+    pairs, late_ns: of a meter's clock
+    patterns: of load
+    workload: of ``meta.json``
+    """
 
     pairs: Sequence[ClockPair] = ()
     late_ns: int | None = None
@@ -35,8 +39,10 @@ class Besides:
 
 
 class LogKeeper:
-    """Puts what a log has into the journal of a capture (:mod:`..capture.logbook`), from :meth:`begin` until :meth:`end`. ``tap``: whether
-    the capture has the commands of a tap."""
+    """Puts the parts of a log into the journal of a capture (:mod:`..capture.logbook`), from :meth:`begin` until :meth:`end`.
+
+    tap: whether the capture has the commands of a tap
+    """
 
     def __init__(self, log: CommandLog, writer: CaptureWriter, marking: Marking, tap: bool) -> None:
         self.log = log
@@ -67,7 +73,7 @@ class LogKeeper:
             self.poll()
 
     def poll(self) -> None:
-        """Take what has come."""
+        """Take the new part of the log."""
         with self._guard:
             if self._ended or self.error is not None:
                 return
@@ -124,7 +130,7 @@ class LogKeeper:
             except WattbellError as error:
                 self.error = self.error or error
             finally:
-                self.log.__exit__(None, None, None)  # what it changed of the system is put back, whatever happened
+                self.log.__exit__(None, None, None)  # its changes to the system are undone, whatever happened
 
 
 __all__ = ["Besides", "LogKeeper"]

@@ -1,4 +1,4 @@
-"""What records while a session's steps run: a rig, which has commands and rail in one stream, or a meter, which has the rail."""
+"""Recorders during a session's steps: a rig, with commands and rail in one stream, or a meter, with the rail."""
 
 from __future__ import annotations
 
@@ -88,7 +88,10 @@ class Recording(ABC):
         """Tick of a marker that was seen and behind which the rail is there."""
 
     def await_rest(self, begin: int, rest: Rest) -> Seen:
-        """What the rail does behind the marker ``begin`` until it is at rest, or for the longest time. DriveError when the stream stops."""
+        """Watch the rail behind the marker ``begin`` until it is at rest, or for the longest time; return the observation.
+
+        Raises DriveError when the stream stops.
+        """
         tick = self.await_marker(begin)
         self.check()
         if tick is None:
@@ -107,7 +110,7 @@ class Recording(ABC):
     @property
     @abstractmethod
     def unseen(self) -> str:
-        """What it means that a marker is not seen."""
+        """Meaning of an unseen marker, in words."""
 
     def end(self) -> None:
         """Stop, if it has not stopped by itself."""
@@ -152,7 +155,7 @@ class MeterRecording(Recording):
         self._answers_by_s: float | None = None
         self.waveform = Waveform(self._tick_ps)
         self.watched = False
-        """Whether what comes goes into :attr:`waveform`, too."""
+        """Whether new samples also go into :attr:`waveform`."""
 
     def _record(self) -> str:
         self.meter.start()
@@ -183,18 +186,19 @@ class MeterRecording(Recording):
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a virtual rig, whose counter is that of a simulation: it may be behind the drive that it follows, and first catches
-        up with what came before the session."""
+        """Whether the meter is a virtual rig with a simulated counter.
+
+        It may be behind the drive that it follows, and first catches up with the time before the session.
+        """
         return bool(self.meter.about.conditions.get("virtual"))
 
     @property
     def asked(self) -> bool:
-        """Whether the meter tells its counter between two instants of the host's clock."""
+        """Whether the meter reports its counter between two instants of the host's clock."""
         return not self.virtual and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
     def await_data(self) -> None:
-        """Wait for the first samples, and a while for what the meter then tells of its clock; for a virtual rig until it catches up no
-        more."""
+        """Wait for the first samples, and then for readings of the meter's clock; for a virtual rig, until it has caught up."""
         progress = _Progress(lambda: self.recorder.last_tick)
         before: int | None = None
         while self._thread.is_alive() and progress.goes_on():
@@ -236,13 +240,16 @@ class MeterRecording(Recording):
 
     @property
     def late_ns(self) -> int:
-        """Host's clock less the meter's, about: by the earliest arrival, so at least what it is. ClockError before the first."""
+        """Approximate difference of the host's clock and the meter's in ns, by the earliest arrival, so at least the true value.
+
+        Raises ClockError before the first arrival.
+        """
         if self._late_ns is None:
             raise ClockError(f"{self.what} has sent nothing.")
         return self._late_ns
 
     def await_marker(self, value: int, within_s: float = math.inf) -> int | None:
-        """As above. The host's log is there within a moment, however late the rail is."""
+        """Wait as the base class does. The host's log shows a marker within a moment, however late the rail is."""
         since = time.monotonic()
         while self._marked_ns(value) is None and self._thread.is_alive():
             if time.monotonic() - since > _STALLED_S:
