@@ -31,7 +31,7 @@ _FORMS = {
     r"(?P<half>X)?(?P<zone>Z|[+-]\d{2}:?\d{2})?$",
     "time alone": rf"^{_CLOCK}$",
 }
-"""By form: (year, month, day,) hour, minute, second, fraction, AM or PM, zone."""
+"""Forms with (year, month, day,) hour, minute, second, fraction, AM or PM, zone."""
 
 
 def form_of(text: str) -> str | None:
@@ -51,7 +51,7 @@ class TextTimes:
         self._days = 0
         self._date: set[int] = set()
         self._day_first: bool | None = None
-        """Of dates with slashes; None where the first one can be read in both ways."""
+        """Order of dates with slashes; None while the first date fits both orders."""
         base, zoned = self._ns(pa.array([self.first]))
         self._base = int(base[0])
         self.utc_ns: int | None = self._base if zoned and self._form != "time alone" else None

@@ -1,4 +1,4 @@
-"""ZIP files of samples: what is inside, and one error for one that is cut or damaged."""
+"""ZIP files of samples: their members, and one error for a cut or damaged file."""
 
 from __future__ import annotations
 
