@@ -1,7 +1,7 @@
-"""Pages of the kernel's trace ring buffer, as ``per_cpu/cpuN/trace_pipe_raw`` gives them, to events of the NVMe driver.
+"""Decode pages of the kernel's trace ring buffer, as ``per_cpu/cpuN/trace_pipe_raw`` gives them, to events of the NVMe driver.
 
-How a page and an event are laid out is read from the kernel's own ``events/header_page`` and ``events/nvme/*/format``; how records follow
-one another in a page (``events/header_event``, include/linux/ring_buffer.h) has been the same since 2009:
+The layout of a page and of an event is read from the kernel's own ``events/header_page`` and ``events/nvme/*/format``. The sequence of
+records in a page (``events/header_event``, include/linux/ring_buffer.h) has been the same since 2009:
 
     32 bits   type_len 5, time_delta 27
     1..28     data of type_len x 4 bytes                    0   data, its length in the next 32 bits, themselves included
@@ -58,7 +58,7 @@ class Layout:
 
 
 def layout(text: str) -> Layout:
-    """Of a ``format`` file, or of ``header_page``."""
+    """Return the layout in a ``format`` file, or in ``header_page``."""
     fields = {}
     for found in _FIELD.finditer(text):
         name = _NAME.search(found["what"].strip())
@@ -105,7 +105,7 @@ class PageReader:
             self._complete.needs(name, *sizes)
 
     def read(self, cpu: int, raw: bytes) -> tuple[Events, list[Missing]]:
-        """Events of consecutive pages of one CPU, in order, and what is missing among them."""
+        """Return events of consecutive pages of one CPU, in order, and the losses among them."""
         if len(raw) % self.page_bytes:
             raise CaptureError(f"CPU {cpu}: {len(raw)} bytes of trace are not whole pages of {self.page_bytes}.")
         pages = np.frombuffer(raw, np.uint8).reshape(-1, self.page_bytes)
