@@ -73,8 +73,8 @@ class CaptureWriter:
     """A capture being written. Use :meth:`feed` for a stream, or :meth:`add_rows` and :meth:`add_rail` to build one.
 
     >>> with CaptureWriter(path, conditions={"virtual": True, "profile": "test"}) as writer:
-    ...     writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]}) ...
-    writer.add_rail(0, 1000, voltage_v, current_a)
+    ...     writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]})
+    ...     writer.add_rail(0, 1000, voltage_v, current_a)
 
     Leaving the ``with`` block normally completes the capture. An exception leaves it unfinished, to be rebuilt from its journal: an
     interrupt may have struck in the middle of a batch.
