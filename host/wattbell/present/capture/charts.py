@@ -173,7 +173,7 @@ def energy_bars(result: Analysis) -> dict[str, Bars]:
 
 
 def _cut(title: str, which: str, shown: int, there: int) -> str:
-    """The title, which says so where a chart shows only some of what there is."""
+    """Return the title, with a remark if a chart shows only some of the data."""
     return title if shown == there else f"{title}: the {which} {shown} of {there}"
 
 
@@ -242,7 +242,7 @@ class _Point:
 
     @property
     def step(self) -> str:
-        """The step of the plan whose section it is."""
+        """The step of the plan that the section belongs to."""
         return self.name.partition("/")[0]
 
     @property
