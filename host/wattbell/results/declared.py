@@ -1,6 +1,6 @@
-"""What a drive declares of itself, as a run recorded it: power states and features.
+"""A drive's own declarations, as a run recorded them: power states and features.
 
-``drive`` of ``results.json`` holds what :mod:`wattbell.capture.identify` read from Identify Controller on the wire;
+``drive`` of ``results.json`` holds the data that :mod:`wattbell.capture.identify` read from Identify Controller on the wire.
 ``drive.features`` may add to it.
 """
 

@@ -84,6 +84,6 @@ def matched(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> list[
 
 
 def _in_order(rows: dict[Key, Measure]) -> list[tuple[Key, Measure]]:
-    """Those of one test together, as the tests came."""
+    """Return the rows with each test's rows together, in the order of the tests."""
     tests = list(dict.fromkeys(key[:3] for key in rows))
     return sorted(rows.items(), key=lambda item: tests.index(item[0][:3]))
