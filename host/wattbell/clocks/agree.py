@@ -17,7 +17,7 @@ def apart_s(one: ClockMap, other: ClockMap) -> float:
 
 
 def contradiction(one: ClockMap, other: ClockMap) -> str | None:
-    """What is wrong with two maps whose bounds do not meet; None when they do."""
+    """Return why two maps with separate bounds contradict each other; None if their bounds meet."""
     apart = apart_s(one, other)
     if apart <= one.bound_s + other.bound_s:
         return None
