@@ -1,4 +1,4 @@
-"""What part of a capture is meant: seconds from its begin, or a phase."""
+"""A part of a capture: seconds from its begin, or a phase."""
 
 from __future__ import annotations
 
