@@ -114,11 +114,12 @@ def _around(ticks: npt.NDArray[np.int64], current: npt.NDArray[np.int32], marks:
 
 
 def calibrate_delays(rig: Rig, empty: Callable[[], None], store: bool, pulses: int = PULSES) -> dict[str, PathDelay]:
-    """Measure the delay of each current path of a rig with an empty connector, write it to the rig, and to its EEPROM if ``store``. Returns
-    the results for ``current`` and, for a rig with two current paths, ``fine``.
+    """Measure the delay of each current path of a rig with an empty connector, write it to the rig, and to its EEPROM if ``store``.
 
-    ``empty`` is called if PERST# is high, as it is while a drive works: it returns once the connector is empty; the rig holds PERST# low
-    meanwhile. Raises CalibrationError where no delay is found (the rig keeps what it had) and RigError where the rig does not obey.
+    empty: called if PERST# is high, as it is while a drive works; returns once the connector is empty. The rig holds PERST# low meanwhile.
+
+    Returns the results for ``current`` and, for a rig with two current paths, ``fine``. Raises CalibrationError if no delay is found; the
+    rig keeps its old values. Raises RigError if the rig does not obey.
     """
     control = rig.control
     if control.query("OUTP:GOOD?") != "1":
