@@ -80,7 +80,7 @@ class Profiles:
         return found if isinstance(found, Mapping) else None
 
     def fitted(self, name: str, key: str) -> bool:
-        """Whether a profile's figure is marked as fitted, or was taken from a seed (or the extract of them)."""
+        """Return whether a profile's figure is marked as fitted, or was taken from a seed (or the extract of the seeds)."""
         entry = self.entry(name, key)
         if entry is None:
             return False
