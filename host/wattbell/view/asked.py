@@ -16,7 +16,7 @@ _FURTHEST = 1 << 62
 
 
 class Asked:
-    """One question about one capture. What is not as it should be raises HTTPException with a line that says so."""
+    """One question about one capture. A wrong parameter raises HTTPException with a line that says so."""
 
     def __init__(self, request: Request, shown: Sequence[Shown]) -> None:
         place = request.path_params["k"]
