@@ -16,7 +16,7 @@ _LIMIT = 64 << 20
 
 
 class _Header(msgspec.Struct):
-    """What the host takes from a header."""
+    """The part of a header that the host uses."""
 
     profile: str | None = None
     timing: str | None = None

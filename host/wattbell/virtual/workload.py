@@ -1,4 +1,4 @@
-"""What a capture keeps about the workload that a virtual rig showed: its phases and its files."""
+"""The workload of a virtual rig in a capture: its phases and its files."""
 
 from __future__ import annotations
 
