@@ -74,7 +74,10 @@ def instant_s(text: str) -> float | None:
 
 
 def in_utc(text: str) -> str:
-    """A time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``. One without an offset says so; what is no time stays."""
+    """Return a time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``.
+
+    A time without an offset is marked; text that is no time stays unchanged.
+    """
     seconds = instant_s(text)
     if seconds is None:
         return text

@@ -42,9 +42,9 @@ def owner_of(path: Path) -> str:
 
 
 def inherit(made: Path, before: Path) -> None:
-    """Give the new file ``made`` no more readers than the file ``before`` has, whose place or contents it takes, and for root its owner.
+    """Give the new file ``made`` no more readers than the file ``before`` that it replaces, and for root the same owner.
 
-    Nothing happens where ``before`` is no plain file, or the file system has no modes.
+    Nothing happens if ``before`` is no plain file, or the file system has no modes.
     """
     with suppress(OSError):
         about = before.lstat()
