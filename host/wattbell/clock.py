@@ -18,8 +18,10 @@ def now_ns() -> int:
 
 
 def host_ns() -> int:
-    """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, no matter what NTP does; it stands still while the host is
-    suspended."""
+    """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, whatever NTP does.
+
+    It stands still while the host is suspended.
+    """
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
@@ -49,7 +51,7 @@ class Wakefulness:
 
     @property
     def slept_s(self) -> float:
-        """For how long; 0 where it was not."""
+        """Return the time of suspension in s; 0 without one."""
         more = asleep_ns() - self._before_ns
         return more * 1e-9 if more > _MORE_NS else 0.0
 

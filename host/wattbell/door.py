@@ -32,7 +32,7 @@ _MOST_GROUP_ROWS = 1 << 27
 _MOST_FOOTER_BYTES = 1 << 28
 _MOST_ENTRIES = 100_000
 _FEW_BYTES, _MOST_PACKED = 1 << 26, 2000
-"""Deflate packs 1032 to 1 at best; what claims more was not made by it."""
+"""Deflate packs 1032 to 1 at best; a file that claims more was not made by it."""
 
 
 @dataclass(frozen=True)

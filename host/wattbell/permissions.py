@@ -25,7 +25,7 @@ def umask() -> int:
 
 
 def shuts_out_owner() -> str | None:
-    """Why this process could not use files and folders that it makes, and what to do; None where it can."""
+    """Return why this process could not use its own new files and folders, with advice; None if it can."""
     mask = umask()
     if not mask & _OWNER:
         return None

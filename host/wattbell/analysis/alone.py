@@ -1,4 +1,4 @@
-"""Energy of one command where it stands alone: the rail above its baseline, from the doorbell until it is back (``docs/energy.md``)."""
+"""Energy of a command that stands alone: the rail above its baseline, from the doorbell until the rail is back (``docs/energy.md``)."""
 
 from __future__ import annotations
 

@@ -35,8 +35,10 @@ class ApstTables:
         return cls([tick for tick, _ in named], [table_of(table) for _, table in named])
 
     def expected(self, tick: int, state: int, first_s: float, last_s: float) -> int | None:
-        """The state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``; None where it is in
-        more than one, or no table is known."""
+        """Return the state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``.
+
+        None if it was in more than one state, or no table is known.
+        """
         at = bisect.bisect_right(self.ticks, tick) - 1
         if at < 0 or last_s <= first_s:
             return None

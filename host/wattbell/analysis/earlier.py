@@ -49,7 +49,7 @@ _SLOWEST = 0.8
 _GAPS = 0.2
 """Share of the time at work with nothing in flight from which on work shows there."""
 _BEHIND_S = 50e-6
-"""After a command, what its own data path and the front end's pole still draw."""
+"""Time in s after a command in which its own data path and the front end's pole still draw energy."""
 _BACK_S = 50e-3
 """How far before a phase its rest is looked for."""
 _LEAD_S = 0.5e-3

@@ -96,7 +96,7 @@ def idle_power(context: Context, found: Found | None) -> Idle:
 
 
 def _named(segment: Stretch, found: Found) -> tuple[str, int | None]:
-    """Label of a stretch, and the state's number. Without Identify what draws most is taken for operational idle."""
+    """Return the label of a stretch, and the state's number. Without Identify, the highest level counts as operational idle."""
     if found.declared is None:
         if segment.asked:
             return f"PS{segment.asked}", segment.asked

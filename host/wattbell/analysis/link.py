@@ -1,4 +1,4 @@
-"""The link under a capture, by direction: what came, what came damaged or again, how long Acks took."""
+"""The link under a capture, by direction: symbols received, damaged and repeated TLPs, delay of Acks."""
 
 from __future__ import annotations
 

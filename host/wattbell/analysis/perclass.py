@@ -38,7 +38,7 @@ OWED_S = 0.05
 Later power is work put off.
 """
 BEHIND_S = 1e-3
-"""The same where nothing is put off: reading ahead for the next sequential read ends within that."""
+"""The same for commands that put nothing off: reading ahead for the next sequential read ends within this time."""
 _BUFFERED = (opcode_of("write"),)
 """Opcodes that fill a write buffer."""
 _FLUSH = "flush"

@@ -57,7 +57,7 @@ class _Piece:
 
 
 def name_of(label: Label, asked: int | None, watched: bool, declared_operational: Sequence[int]) -> tuple[str, int | None]:
-    """A label as text, and the state's number where it is one."""
+    """Return a label as text, and the state's number if the label is a state."""
     names: list[str] = []
     state: int | None = None
     for one in label.states:
@@ -120,7 +120,7 @@ def _shares(time_s: Mapping[str, float], whole_s: float) -> dict[str, float]:
 
 
 def _between(context: Context, found: Found) -> list[_Piece]:
-    """The stretches, and what no stretch covers."""
+    """Return the stretches, and the times that no stretch covers."""
     parts: list[_Piece] = []
     operational = found.declared.operational if found.declared else ()
     for s in found.stretches:

@@ -41,8 +41,10 @@ class Reached:
 
 
 def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0.0) -> list[Reached]:
-    """The levels between two ticks while no command was in flight, in order of time; empty without a rail or a level that lasts.
-    ``edge_u_s``: by how much either tick may be off against the rail."""
+    """Return the levels between two ticks while no command was in flight, in order of time; empty without a rail or a lasting level.
+
+    edge_u_s: error of either tick against the rail, in s
+    """
     if source.rail is None:
         return []
     context = load_window(source, first_tick, last_tick, STEADY_BINS * BIN_S)
@@ -82,7 +84,7 @@ def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0
 
 
 def _inside(source: Source, stretch: Stretch, edge_u_s: float) -> tuple[int, int]:
-    """The ticks of a level, far enough from its ends that what two clocks may be off by is not in its mean."""
+    """Return the ticks of a level, far enough from its ends that the error between two clocks does not affect its mean."""
     first, last = stretch.settled
     off_s = max(edge_u_s, source.model.alignment_u_s)
     margin = round(min(2 * (off_s + source.rail.interval_s) / source.tick_s, (last - first) / 4)) if off_s and source.rail else 0

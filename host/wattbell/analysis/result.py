@@ -553,8 +553,10 @@ class FioComparison(TypedDict):
 
 
 class FioAccount(TypedDict):
-    """A phase by fio's own account, where nobody saw its commands: rates over the phase, and with the rail's mean power over it.
-    ``void``: why they count for nothing and are absent, where they are."""
+    """A phase by fio's own account, if nobody saw its commands: rates over the phase, and with the rail's mean power over it.
+
+    void: why the figures do not count and are absent, if so
+    """
 
     phase: int
     name: str

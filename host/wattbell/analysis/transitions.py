@@ -270,7 +270,7 @@ def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure,
 
 
 def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> TransitionPart | None:
-    """Time and energy of one part of the wake-ups, of the rail as it is, nothing subtracted."""
+    """Return time and energy of one part of the wake-ups, of the unchanged rail, nothing subtracted."""
     tick_s, spans = context.tick_s, []
     for one in members:
         order = [part for part in PARTS if part in one.instants]

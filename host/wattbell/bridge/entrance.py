@@ -16,7 +16,7 @@ WRONG_TOKEN = '-203,"Command protected;the first line must be the token that wat
 
 
 class Refused(Exception):
-    """``reason``: for the user of the bridge; ``answer``: one line for the client, empty where it gets none."""
+    """A refusal. ``reason``: for the user of the bridge; ``answer``: one line for the client, empty for none."""
 
     def __init__(self, reason: str, answer: str = "") -> None:
         super().__init__(reason)

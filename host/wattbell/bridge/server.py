@@ -82,7 +82,7 @@ class Bridge:
                 ours.close()
 
     def _step(self) -> bool:
-        """Wait once and handle what came; returns whether to go on."""
+        """Wait once and handle the events; return whether to go on."""
         session = self._session
         refused = {client.fileno(): client for client in self._refused}
         entering = {one.fileno(): one for one in self._entering}

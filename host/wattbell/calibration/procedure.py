@@ -44,7 +44,7 @@ class Channel:
 
 
 class Bench(Protocol):
-    """Whoever applies the points."""
+    """The person or source that applies the points."""
 
     def ready(self, number: int, of: int, target: Applied) -> None:
         """Return once point ``number`` (from 1) is applied."""
@@ -145,7 +145,7 @@ def _registers(rig: Rig, name: str) -> ChannelRegisters:
 
 
 def _point(applied: float, mean: Mean, used: ChannelRegisters, was_clipped: bool, more_units: float) -> Point:
-    """A point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty besides noise."""
+    """Return a point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty in addition to noise."""
     if not mean.count:
         raise CalibrationError(f"Nothing was read at {applied:g}.")
     units_a_code = used.gain / (1 << GAIN_FRACTION_BITS)

@@ -92,7 +92,7 @@ class PulseStream:
             self.last_s = float(ticks[-1]) * _TICK_S
 
     def delay(self) -> PathDelay:
-        """Delay from the edges. Raises CalibrationError where they do not yield one."""
+        """Return the delay from the edges. Raises CalibrationError if they do not yield a delay."""
         if clipped(self._flags)[1]:
             raise CalibrationError("The current went beyond the path's scale: only the rig's test load may draw current.")
         ticks, current = np.concatenate(self._ticks), np.concatenate(self._current)

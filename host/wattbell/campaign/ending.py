@@ -75,7 +75,7 @@ def keep(out: Path, data: Mapping[str, Any], ending: Ending, voice: Voice) -> Ke
 
 
 def _store(out: Path, ending: Ending) -> str | None:
-    """Put the run into the store; its id there. A run that is there already stays as it is."""
+    """Put the run into the store; return its id there. A run that is there already is left unchanged."""
     if ending.store is None:
         return None
     run = read_run(out)

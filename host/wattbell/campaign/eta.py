@@ -87,7 +87,7 @@ class Eta:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the rest takes; None where nothing can be said."""
+        """Return the seconds that the rest takes; None without an estimate."""
         later = self._sessions[self._number + 1 :]
         if not self._real_time:
             now = self._sessions[self._number : self._number + 1]

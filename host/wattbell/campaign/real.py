@@ -40,8 +40,10 @@ from .work import Work
 
 JOURNAL = "restore.json"
 CONVERSION_S = 1e-6
-"""Time between two conversions of a rig's ADC, as it is made (docs/scpi.md, TINTerval): with longer ones the rail in between is not seen.
-Rail samples are averages of several."""
+"""Conversion time of a rig's ADC as designed (docs/scpi.md, TINTerval). A longer one would miss the rail in between.
+
+Rail samples are averages of several conversions.
+"""
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,7 @@ class RealBench:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Hold what records, and find out how this drive takes markers. DriveError when the tap would not see this drive's link, and
-        nothing is to be done about it."""
+        """Hold the recorders, and find out how this drive takes markers. Raises DriveError when the tap cannot see this drive's link."""
         with equipped(self._setup.how, self._setup.rig, self.device, self._voice.say) as self._equipment:
             if self._restarts:
                 refuse_without_switch(self._equipment.rig)
@@ -232,7 +233,7 @@ class RealBench:
 
 
 def _settings(phases: Sequence[Phase]) -> JsonObject:
-    """How the drive was set in the measured phases; several values where they differ, in the order in which they were."""
+    """Return the drive's settings in the measured phases; several values, in their order, if they differ."""
     found: dict[str, dict[Any, None]] = {}
     for phase in (phase for phase in phases if phase.measured):
         for name, value in phase.conditions.items():

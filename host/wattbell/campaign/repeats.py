@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 def run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: Audience) -> list[Kept]:
-    """Run a suite so many times, into ``1``, ``2``, ... of ``order.out``. With ``resume``, run only the rest.
+    """Run a suite ``times`` times, into ``1``, ``2``, ... of ``order.out``. With ``resume``, run only the rest.
 
     bench: makes the bench of a run from its number (0 first) and its folder
 

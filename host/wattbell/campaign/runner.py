@@ -154,7 +154,7 @@ class _Campaign:
                 text = f"not filled anew: on the drive as {session.goes_on_after} left it"
                 outcomes[test.id].notes.append(f"{text}, which was filled alike and only read since")
             self.audience.scored(results.add(test, session.condition, outcomes[test.id], folder, seconds), results.data)
-        # what results.json calls done must be there after a power cut
+        # results.json lists only work that is there after a power cut
         for place in (plans,) if discard else (plans, folder):
             durable.flush_tree(place)
             durable.flush(place.parent)

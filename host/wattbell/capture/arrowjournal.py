@@ -71,7 +71,7 @@ class ArrowJournal:
         self.path = directory / self.path.name
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept; idempotent."""
+        """Unlock, and remove if asked to; idempotent."""
         if self._fd < 0:
             return
         self._syncer.close()
@@ -93,7 +93,7 @@ def about(path: Path) -> dict[str, str]:
 
 
 def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, JsonObject]]:
-    """The records of a journal up to where it was cut or damaged, also while it is written. CaptureError when there is none."""
+    """Yield the records of a journal up to its first cut or damage, also during recording. Raises CaptureError when there is no journal."""
     try:
         file = door.open_file(path, door.RECORDING)
     except OSError as error:

@@ -192,7 +192,7 @@ def _text(data: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """A text of Identify without what pads it; unprintable characters (a terminal would obey them) become U+FFFD."""
+    """Return a text of Identify without padding; unprintable characters (a terminal would obey them) become U+FFFD."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text.strip(" \0"))
 
 

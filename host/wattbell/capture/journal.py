@@ -66,7 +66,7 @@ class Journal:
         self.path = directory / NAME
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept; idempotent."""
+        """Unlock, and remove if asked to; idempotent."""
         if self._fd < 0:
             return
         self._syncer.close()

@@ -243,7 +243,7 @@ class LiveReader:
 
     @property
     def recording(self) -> bool:
-        """Whether the recorder is still there; afterwards the capture is to be opened (or rebuilt, where it was killed)."""
+        """Whether the recorder is still there; afterwards, open the capture (or rebuild it, if the recorder was killed)."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

@@ -298,7 +298,7 @@ class LiveSummary:
             first += [int(seen.min())] if len(seen) else []
         if first:
             self._first_tick = min(first)
-            # the first bin is the rail's first sample's, where there is a rail: what began before lies in bins of its own
+            # the first bin is the rail's first sample's, if there is a rail: commands that began before lie in earlier bins
             at = self._rail[0][0] if self._rail and self._rail[0][0] - min(first) < _OLD_BINS * self.width else min(first)
             behind = max(0, at - min(first))
             self.origin = at - -(-behind // self.width) * self.width
@@ -505,7 +505,7 @@ class LiveSummary:
         os.pwrite(fd, live.START.pack(live.MAGIC, self._sequence, len(data)), 0)
 
     def finish(self) -> None:
-        """The last figures. The file stays until :meth:`remove`: whoever looks waits there until the capture can be opened."""
+        """Write the last figures. The file stays until :meth:`remove`, so that viewers wait there until the capture can be opened."""
         self.flush()
         for tell in self.on_flush:
             tell(True)

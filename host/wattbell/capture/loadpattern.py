@@ -108,8 +108,11 @@ class Waveform:
     def align(
         self, played: Sequence[Pattern], about_ns: int, limit_s: float = OFFSET_LIMIT_S, covers_ns: tuple[int, int] | None = None
     ) -> ClockMap:
-        """The map of the meter's clock onto the host's. ``about_ns``: host less meter, to ``limit_s``; ``covers_ns``: between which
-        instants of the host's clock its bound is to hold, None for all of the waveform. ClockError where it does not show the patterns."""
+        """Return the map of the meter's clock onto the host's. Raises ClockError if the waveform does not show the patterns.
+
+        about_ns: host less meter, to ``limit_s``
+        covers_ns: instants of the host's clock between which the bound must hold, None for the whole waveform
+        """
         parts = list(self._parts)
         if not parts or not played:
             raise ClockError("the meter sent nothing while the pattern of load ran.")

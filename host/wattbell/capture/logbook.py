@@ -32,7 +32,7 @@ from .tables import TableSink
 from .writer import COMMAND_JOURNAL, CaptureWriter
 
 BESIDE = "host_commands"
-"""Name of the table that a log is kept in where it is not the capture's commands."""
+"""Name of the table of a log that is not the capture's commands."""
 FILE = f"{BESIDE}.parquet"
 
 
@@ -182,7 +182,7 @@ class Logbook:
         self._lost.append(gap)
 
     def logged(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """The patterns of load by the commands of the log, where it has them."""
+        """Return the patterns of load by the commands of the log, if it has them."""
         return as_logged(patterns, (table for table, _ in _records(self.path)))
 
     def settle(self, writer: CaptureWriter, clock: ClockMap | None, failed: ClockError | None = None) -> float | None:
@@ -246,7 +246,7 @@ def _records(path: Path) -> Iterator[tuple[pa.Table, JsonObject]]:
 
 
 def edges(phases: Iterable[JsonObject], book: Logbook, apart_s: float) -> None:
-    """Put into phases of ``workload`` by how much their edges may be off."""
+    """Add to the phases of ``workload`` the errors of their edges."""
     for phase in phases:
         phase["edge_u_s"] = apart_s + book.marked_within_s(int(phase["phase"]))
 

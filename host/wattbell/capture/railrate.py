@@ -21,7 +21,7 @@ _LEAST_INTERVALS, _LEAST_SHARE = 2, 0.01
 
 
 def contradicts(conversions: Int64, period_ticks: float, ticks: Int64, interval_ticks: Int64) -> npt.NDArray[np.bool_]:
-    """Whether so many conversions of a period do not last as long as so many ticks, element by element."""
+    """Return, element by element, whether conversions of a period contradict a length in ticks."""
     least = np.maximum(_LEAST_INTERVALS * np.maximum(interval_ticks, period_ticks), _LEAST_SHARE * np.abs(ticks))
     counts: npt.NDArray[np.bool_] = np.abs(conversions * period_ticks - ticks) > least
     return counts

@@ -33,7 +33,7 @@ class Table(pl.LazyFrame):
 
     @staticmethod
     def scan(path: Path) -> Table:
-        """The table of a file. Raises what Polars raises."""
+        """Return the table of a file. Raises Polars' errors."""
         frame = pl.scan_parquet(path, glob=False)
         # Polars gives derived frames this frame's class, so they all know the path
         at_path: type[Table] = type("Table", (Table,), {"path": path})

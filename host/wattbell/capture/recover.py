@@ -185,7 +185,7 @@ class _Log:
             self._waveform.add(source)
 
     def settle(self, died: str | None) -> None:
-        """Put its commands into the capture, once all else is there. ``died``: how its session ended, None where it was whole."""
+        """Put the log's commands into the capture, once all else is there. ``died``: how its session ended, None if it was whole."""
         writer, book = self._writer, self.book
         if self._failed:
             writer.note(self._failed)
@@ -211,7 +211,7 @@ class _Log:
                 logbook.edges(book.workload["phases"], book, apart_s)
 
     def _clock(self, book: Logbook) -> ClockMap:
-        """From the host's clock to the capture's. ClockError where nothing can be said."""
+        """Return the map from the host's clock to the capture's. Raises ClockError if none can be made."""
         writer = self._writer
         tick_ps = int(writer.meta["clock"]["tick_ps"])
         if book.tap:

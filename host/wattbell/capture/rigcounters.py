@@ -51,7 +51,7 @@ class _Account:
 
 
 class RigCounters:
-    """Follows the STATUS blocks and LOSS events of one run. ``dropped``: what blocks had said to be dropped before it, by kind."""
+    """Follows the STATUS blocks and LOSS events of one run. ``dropped``: drops that blocks reported before the run, by kind."""
 
     def __init__(self, dropped: Mapping[str, int]) -> None:
         self.before: dict[str, int] = {}

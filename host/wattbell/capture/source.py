@@ -35,8 +35,10 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Ranges:
-    """In which range a meter measured: the one with ``number`` from the sample at ``tick`` on, in order of time. ``settling_nj``: by how
-    much the energy of the samples behind that change may be off besides (nJ, limit read as k = 2)."""
+    """The range in which a meter measured: ``number`` from the sample at ``tick`` on, in order of time.
+
+    settling_nj: additional error of the energy of the samples behind that change (nJ, limit read as k = 2)
+    """
 
     tick: I64
     number: npt.NDArray[np.uint8]
@@ -60,7 +62,7 @@ class RailSource(Protocol):
 
     @property
     def flags(self) -> npt.NDArray[np.uint16]:
-        """:class:`~wattbell_spec.wire.RailFlag`: what makes its values doubtful."""
+        """:class:`~wattbell_spec.wire.RailFlag`: reasons to doubt the values."""
 
     @property
     def dropped(self) -> npt.NDArray[np.uint32]:

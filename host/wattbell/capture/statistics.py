@@ -100,7 +100,7 @@ class Statistics:
             self._tell(min(width, last - self._next * width))
 
     def _tell(self, ticks: int) -> None:
-        """Report the next period, which has so many ticks of data."""
+        """Report the next period, with data for ``ticks``."""
         summary, number = self._summary, self._next
         assert summary.origin is not None
         self._next += 1

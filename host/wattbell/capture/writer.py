@@ -40,9 +40,9 @@ COMMAND_JOURNAL = "commands.arrow"
 """The host's log of commands (:mod:`.logbook`)."""
 _META_PERIOD_S = 1.0
 _UPTIME_TICKS = 1_000_000_000
-"""A counter that shows so much more than the host's clock has counted since the last data did not begin at 0 in that time."""
+"""Ticks by which a counter may exceed the host's clock since the last data. With more, it did not begin at 0 in that time."""
 _AHEAD_NS = 5_000_000_000
-"""The first block may come late by so much, on a busy host."""
+"""Largest delay in ns of the first block, on a busy host."""
 
 
 LEAST_STEP_S = 0.5
@@ -185,8 +185,10 @@ class CaptureWriter:
         return self.journal.read(offset, size)
 
     def ask_sender(self, ask: Callable[[], str | None]) -> None:
-        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew. What another rig sends is left out, and
-        what came without an answer is in doubt."""
+        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew.
+
+        Data of another rig is left out, and data without an answer is in doubt.
+        """
         self._ask_sender = ask
         self.meta["journal"].setdefault("senders", [])
 
@@ -321,7 +323,7 @@ class CaptureWriter:
         return self._stranger
 
     def _sender(self, epoch: int) -> str | None:
-        """Serial number of the rig that sends in an epoch; None where it is not known. The first epoch's rig had answered just before."""
+        """Return the serial number of the rig that sends in an epoch; None if unknown. The first epoch's rig had answered just before."""
         senders: list[str | None] | None = self.meta["journal"].get("senders")
         if senders is None or not self._serial:  # nobody is asked
             return self._serial

@@ -193,7 +193,7 @@ def _place(box: Box, kinds: Kinds | None = None) -> str:
 
 
 def _merged(boxes: Iterable[Box]) -> list[Box]:
-    """One box for all that are of the same benches, whatever the work must have besides."""
+    """Return one box for all that share their benches, whatever further trait the work must have."""
     works: dict[Benches, Works] = {}
     for box in boxes:
         works[box.benches] = works.get(box.benches, frozenset()) | box.works
@@ -206,8 +206,11 @@ def fits(option: str, kinds: Kinds) -> bool:
 
 
 def why_not(option: str, kinds: Kinds, shown: Sequence[str], given: Iterable[str] = ()) -> str:
-    """Why an option does not apply, and what to do. ``shown``: how it was spelled, with those that apply to the same and so do not, either;
-    ``given``: all options that are."""
+    """Return why an option does not apply, with advice.
+
+    shown: its spelling, and other options that do not apply for the same reason
+    given: all given options
+    """
     boxes = _merged(RUN[option])
     what = "this" if kinds.work is WorkKind.command else kinds.name
     if len(boxes) > 1:
@@ -345,7 +348,7 @@ def _plain(spelled: str) -> str:
 
 
 def shown_as(context: Any, param: Any) -> str:
-    """The name of a parameter as it stands on the command line: of a flag of two names, the one that is meant."""
+    """Return the name of a parameter on the command line; for a flag of two names, the name that was meant."""
     off = context.params.get(param.name) is False and param.secondary_opts
     return str(param.secondary_opts[0]) if off else label(param)
 
@@ -383,7 +386,7 @@ def _rules(context: Any, rules: Iterable[Any]) -> Iterable[Any]:
 
 
 def _keep_apart(context: Any, among: Callable[[Apart], bool] = lambda _: True) -> None:
-    """Refuse what excludes each other on the command line, which wins against the user's own defaults. ``among``: which rules to go by."""
+    """Refuse options that exclude each other. The command line wins against the user's own defaults. ``among``: the rules to apply."""
     for rule in filter(among, _rules(context, APART)):
         sources = {spelled: _source(context, spelled) for spelled in (rule.one, rule.other)}
         if not all(sources.values()):

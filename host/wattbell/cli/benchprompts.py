@@ -50,7 +50,7 @@ class PromptedBench:
         self._wait_s = settle_s + seconds
 
     def ready(self, number: int, of: int, target: Applied) -> None:
-        """Says what to set, the wiring first, and waits for Enter."""
+        """Say how to set the source, the wiring first, and wait for Enter."""
         if number == 1:
             wiring = _WIRING.format(volts=LIMIT.voltage, amps=LIMIT.current)
             output.err.print(Panel(output.marked(wiring), title="Wiring", title_align="left"))

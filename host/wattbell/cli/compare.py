@@ -27,7 +27,7 @@ class CompareCommand(applies.Checked):
     """Takes the references behind ``--with`` as another side, however many runs it has."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Click's own, with each ``--with`` among the references too, where it stands."""
+        """Parse as Click does, with each ``--with`` kept at its place among the references."""
         end = args.index("--") if "--" in args else len(args)
         made: list[str] = []
         for arg in args[:end]:

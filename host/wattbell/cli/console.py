@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PlainConsole(Console):
-    """A console that shows text as it stands: no markup, no emoji codes, no control characters in it."""
+    """A console that shows text unchanged: no markup, no emoji codes, no control characters in it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)

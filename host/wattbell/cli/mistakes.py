@@ -22,7 +22,7 @@ def nothing_given(error: typer.TyperException) -> bool:
 
 
 def sentence(error: typer.TyperException) -> str:
-    """The mistake, and what to do about it."""
+    """Return the mistake, with advice."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = "wattbell" if context is None else context.command_path
     kind = type(error).__name__

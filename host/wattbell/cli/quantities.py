@@ -47,7 +47,7 @@ class Quantity:
         self.units, self.example, self.integer = units, example, integer
 
     def read(self, text: str) -> float | None:
-        """The value in the option's unit; None where it is none."""
+        """Return the value in the option's unit; None if the text is no value."""
         match = _NUMBER.fullmatch(text.strip())
         if match is None:
             return None
@@ -59,7 +59,9 @@ class Quantity:
         return float(f"{value * self.units[unit]:.15g}") if unit else value
 
     def __call__(self, value: str | float) -> Any:
-        """The value; :class:`Unread` where it is none, which the option's callback (:mod:`.numbers`) refuses by the option's name."""
+        """Return the value; :class:`Unread` if the text is no value, which the option's callback (:mod:`.numbers`) refuses by the option's
+        name.
+        """
         if not isinstance(value, str):
             return value
         found = self.read(value)

@@ -387,7 +387,7 @@ def run(
 
 
 def _named_after(what: str, drive: str) -> Path:
-    """Folder for the results where none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
+    """Return the folder for the results if none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
     return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
@@ -494,7 +494,7 @@ def _stamp(out: Path) -> tuple[int, int] | None:
 
 
 def _asked(question: str) -> bool:
-    """Put to whoever sits at the terminal."""
+    """Ask the person at the terminal."""
     from rich.text import Text
 
     output.err.print(Text(f"{question} [y/N] "), end="")
@@ -548,7 +548,7 @@ class _Audience:
 
 
 def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: _Audience) -> None:
-    """The suite so many times; the spread between the runs at the end."""
+    """Run the suite ``times`` times; print the spread between the runs at the end."""
     from ..campaign.repeats import run_repeated
     from ..present.suite.sidebyside import spread
     from ..present.terminal import drawn

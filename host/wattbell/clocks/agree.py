@@ -8,7 +8,7 @@ from .map import ClockMap
 
 
 def apart_s(one: ClockMap, other: ClockMap) -> float:
-    """The largest difference of two maps within their common span, in s. ValueError where they have none."""
+    """Return the largest difference of two maps within their common span, in s. Raises ValueError without a common span."""
     first, last = max(one.first_ns, other.first_ns), min(one.last_ns, other.last_ns)
     if last < first:
         raise ValueError(f"{one.method} and {other.method} have no instant in common")

@@ -37,7 +37,7 @@ power."""
 LEAST_EXPLAINED = 0.3
 """Least share of the waveform's variance that the levels of the segments must explain."""
 RIVAL = 1.5
-"""The next best place leaves at least so many times as much unexplained ..."""
+"""Ratio by which the next best place must leave more unexplained ..."""
 RIVAL_OF_ALL = 0.02
 """... and more by at least this share of all."""
 _MOST_PLACES = 60_000
@@ -260,7 +260,7 @@ def places(left: F64, apart: int) -> list[int]:
 
 
 def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, Steps]:
-    """The one place that the edges confirm. Raises ClockError where they confirm none, or another one as well."""
+    """Return the one place that the edges confirm. Raises ClockError if they confirm none, or another one as well."""
     best = max(candidates, key=lambda candidate: (candidate.confirmed, -candidate.left))
     if best.clock is None:
         assert candidates[0].error is not None
@@ -361,7 +361,7 @@ def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
 
 
 def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
-    """(first, last) instant at which power steps up (down) in a window; None where it does not."""
+    """Return the (first, last) instant at which power steps up (down) in a window; None without a step."""
     good = ~np.isnan(power)
     time, power = time[good], power[good]
     n = len(power)

@@ -110,8 +110,7 @@ def pair_limits(host: CommandLog, wire: CommandLog, host_index: Int64, wire_inde
 
 
 def pair(host: CommandLog, wire: CommandLog, *, drift_limit: float = DRIFT_LIMIT) -> Pairs:
-    """Pairs the two logs of one drive. Raises ClockError where they have too little in common, or their clocks parted
-    (:func:`.hull.fit`)."""
+    """Pair the two logs of one drive. Raises ClockError if they have too little in common, or their clocks parted (:func:`.hull.fit`)."""
     here = np.flatnonzero((host.start_ns != UNKNOWN) & (host.end_ns != UNKNOWN))
     there = np.flatnonzero((wire.start_ns != UNKNOWN) & (wire.end_ns != UNKNOWN))
     if not len(here) or not len(there):
@@ -228,7 +227,7 @@ def _coarse(host: CommandLog, wire: CommandLog, span: tuple[int, int], drift_lim
         slack = round(reach.bound_s * 1e9)
         start, stop = (reach.to_reference(ns[b[part]]) for ns in (wire.start_ns, wire.end_ns))
         chosen = part[(host.start_ns[a[part]] <= start + slack) & (stop - slack <= host.end_ns[a[part]])]
-    # Where others agree among themselves, and none there with the rest, it is the clocks that parted; what only looks alike is anywhere.
+    # If others agree among themselves, and none there with the rest, the clocks parted; pairs that only look alike are anywhere.
     others = np.setdiff1d(every, chosen)
     if len(others) >= _LEAST:
         parted, share = _consensus(low, high, at, others, drift_limit)

@@ -42,9 +42,9 @@ _BINS = 20
 _LEAST_COVERED = 0.9
 """Least share of a pattern that must have samples."""
 SEVERAL = 4
-"""Number of commands that a waveform shows.
+"""Number of commands after which a waveform shows a change.
 
-Power has risen by the completion of so many, and has not finally fallen before so many last ones were sent.
+Power has risen once this many commands are complete, and has not finally fallen before this many last commands were sent.
 """
 _REST_S = 0.04
 """Time in s of the rest that is examined before and behind a burst."""
@@ -73,7 +73,7 @@ class Burst:
         """Return the burst of commands that the host sent and saw completed (ns, in any order).
 
         Power rises no earlier than the first was sent, and no later than :data:`SEVERAL` were complete, or ``settle_s`` behind the first.
-        It falls no earlier than the last but so many were sent.
+        It falls no earlier than the sending of the first of the last :data:`SEVERAL` commands.
         """
         start, end = np.sort(np.asarray(start_ns, np.int64)), np.sort(np.asarray(end_ns, np.int64))
         several = min(SEVERAL, len(start))

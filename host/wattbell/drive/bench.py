@@ -162,7 +162,7 @@ def run_session(
 
 
 def last_of_filling(steps: Sequence[Step]) -> int | None:
-    """Which step is the last that prepares the drive by writing before anything is measured; None where nothing does."""
+    """Return the last step that prepares the drive by writing before the first measured step; None without one."""
     first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
     return max((number for number, step in enumerate(steps[:first]) if step.fill is not None or step.fio is not None), default=None)
 
@@ -206,7 +206,7 @@ def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keep
 
 
 def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str], None]) -> None:
-    """Put the settings back. DriveError with both, when that fails besides."""
+    """Put the settings back. Raises DriveError with both messages when that fails, too."""
     try:
         settings.restore()
     except DriveError as other:
@@ -217,8 +217,10 @@ def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str]
 
 @contextmanager
 def _completed(writer: CaptureWriter, keeper: LogKeeper | None) -> Iterator[None]:
-    """The capture is complete at the end of the block, and after an error ends where it is. Where not all could be put into it, as on a
-    full disk, it is left to be rebuilt from its journals."""
+    """Complete the capture at the end of the block, or at an error.
+
+    If a part cannot be put into it, as on a full disk, the capture is left to be rebuilt from its journals.
+    """
     try:
         yield
     except BaseException as error:
@@ -275,7 +277,7 @@ class _Account:
         recording.watched = recording.virtual  # nobody knows how far behind a virtual meter is
 
     def look_at(self, device: Device) -> None:
-        """Note link and computer as they are now."""
+        """Note the present state of link and computer."""
         link = read_link(device)
         self.around = {"link": None if link is None else link.to_json(), "computer": about_host()}
 

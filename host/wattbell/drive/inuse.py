@@ -251,7 +251,7 @@ def _looped(used: _Used, at: _Places) -> _Found:
 
 
 def _behind(loop: Path) -> Node | None:
-    """The block device behind a loop device as the kernel has it, though its node be removed; None where it is a file."""
+    """Return the block device behind a loop device as the kernel has it, even if its node is removed; None for a file."""
     node = node_of(loop)
     if node is None or not node.block:
         return None

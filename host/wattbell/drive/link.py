@@ -126,7 +126,7 @@ def upstream_port(device: Device, sys: Path = Path("/sys")) -> str | None:
 
 
 def read_link(device: Device, sys: Path = Path("/sys")) -> Link | None:
-    """Both ends of the drive's link as they are now; None for a drive that is not on PCIe."""
+    """Return both ends of the drive's link at present; None for a drive that is not on PCIe."""
     if not device.pci:
         return None
     port = upstream_port(device, sys)

@@ -61,7 +61,7 @@ class LogKeeper:
         self._ended = False
 
     def begin(self) -> None:
-        """Start the log. DriveError where it cannot be, CaptureError where the disk refuses its journal."""
+        """Start the log. Raises DriveError if it cannot start, CaptureError if the disk refuses its journal."""
         self._writer.command_journal = self.book.begin()
         begun_ns = host_ns()
         self.log.start()
@@ -83,7 +83,7 @@ class LogKeeper:
                 self.error = error
 
     def check(self) -> None:
-        """Raise what ended the log, if something did."""
+        """Raise the error that ended the log, if any."""
         if self.error is not None:
             raise self.error
 
@@ -116,7 +116,7 @@ class LogKeeper:
         return self.book.marked_ns(value)
 
     def end(self) -> None:
-        """Stop the log. What ended it is in :attr:`error`."""
+        """Stop the log. The error that ended it, if any, is in :attr:`error`."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()

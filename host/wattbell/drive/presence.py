@@ -48,7 +48,7 @@ class Presence:
             raise DriveError(f"{about} {what}; dmesg may tell why. What was recorded is kept.")
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass. DriveError as :meth:`check`."""
+        """Wait for ``seconds``. Raises DriveError as :meth:`check`."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, PERIOD_S))

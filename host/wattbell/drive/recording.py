@@ -27,7 +27,7 @@ _POLL_S = 0.2
 _READ_S, _LOOK_S = 0.1, 5.0
 _BEHIND_A_PATTERN_S = 0.5
 _ANSWERED_S = 3.0
-"""A busy computer may read a meter's first answer so much later than its first samples: it then needs no pattern of load."""
+"""Largest delay in s of a meter's first answer behind its first samples. A meter that answers needs no pattern of load."""
 _CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
 """A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
@@ -64,7 +64,7 @@ class Recording(ABC):
         self.rail.add(source)
 
     def check(self) -> None:
-        """Raise what ended the recording, if something did."""
+        """Raise the error that ended the recording, if any."""
         if self.error is not None:
             raise self.error
         if not self._thread.is_alive():
@@ -172,7 +172,7 @@ class MeterRecording(Recording):
         return tick * self._tick_ps // 1000
 
     def tick_at(self, ns: int) -> int | None:
-        """About which tick it was at an instant of the host's clock: not earlier than it really was. None before the first sample."""
+        """Return the approximate tick at an instant of the host's clock, never too early. None before the first sample."""
         return None if self._late_ns is None else (ns - self._late_ns) * 1000 // self._tick_ps
 
     def _take(self, source: RailSource) -> None:

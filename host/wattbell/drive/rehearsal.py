@@ -36,7 +36,7 @@ class Rehearsal(Settings):
                 self.write_cache(step.write_cache)
 
     def feature(self, number: int, value: int) -> None:
-        """Asks for the feature and leaves it as it is."""
+        """Note the feature's value and leave the feature unchanged."""
         try:
             now = str(get_feature(self.tools, self.device, number))
         except DriveError:
@@ -44,7 +44,7 @@ class Rehearsal(Settings):
         self._note(f"feature {number:02x}h", now, str(value))
 
     def link_speed(self, gt_s: float) -> None:
-        """Asks for the speed and leaves the link as it is."""
+        """Note the link's speed and leave the link unchanged."""
         port, _, before = self.check_link_speed(gt_s)
         self._note(f"Target Link Speed of {port}", rate(SPEEDS_GT_S[before]), rate(gt_s))
 

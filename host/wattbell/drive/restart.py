@@ -63,7 +63,7 @@ class Restarter:
             self._tell(self._devices / str(self._port) / "rescan")
 
     def _command(self, text: str) -> None:
-        """A command that is over when this returns: a power sequence goes on after the rig took it."""
+        """Send a command and wait for its end: a power sequence goes on after the rig took the command."""
         self._control.command(text)
         self._control.query("*OPC?")
         self._control.check(text)

@@ -229,7 +229,7 @@ class Runner:
             time.sleep(phase.idle_after_s)
 
     def _worked(self, phase: Phase) -> float:
-        """Seconds for which the jobs of a phase, which run together, had I/O to do, by fio's JSON; 0 where it does not say."""
+        """Return the seconds for which the jobs of a phase, which run together, had I/O, by fio's JSON; 0 if it does not say."""
         if phase.fio is None:
             return 0.0
         longest_ms = max((job.runtime_ms for job in load_jobs(self.results / phase.fio)), default=0)

@@ -118,8 +118,10 @@ class Settings:
         self.conditions["write_cache"] = on
 
     def link_speed(self, gt_s: float) -> None:
-        """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which bounds what both ends agree on. DriveError when
-        the slot cannot, or the link does not come back at that speed."""
+        """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which limits both ends.
+
+        Raises DriveError when the slot cannot, or the link does not come back at that speed.
+        """
         port, code, before = self.check_link_speed(gt_s)
         if not any(s.kind == "link_speed" for s in self.saved):
             self._save(Saved("link_speed", port, str(before)))
@@ -130,7 +132,10 @@ class Settings:
         self.conditions["link_speed"] = f"set to {rate(gt_s)}"
 
     def check_link_speed(self, gt_s: float) -> tuple[str, int, int]:
-        """The slot's end, the speed's code, and the code that is set; nothing is changed. DriveError where it cannot be set."""
+        """Return the slot's end, the speed's code, and the code that is set; change nothing.
+
+        Raises DriveError if the speed cannot be set.
+        """
         port = upstream_port(self.device, self.sys)
         code = next((code for code, speed in SPEEDS_GT_S.items() if speed == gt_s), None)
         if code is None:

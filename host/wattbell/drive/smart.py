@@ -69,7 +69,7 @@ def _first(log: dict[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    """A count, as far as it is one: below 2^63, which no drive lives to see."""
+    """Return a count, if the value is one: below 2^63, which no drive lives to see."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 40:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:

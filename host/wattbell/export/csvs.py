@@ -222,7 +222,7 @@ def _walk(path: str, node: Any) -> Iterator[_Row]:
 
 
 def _guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe stands before what begins like one."""
+    """Return a text that no spreadsheet takes for a formula: an apostrophe goes before the begin of a formula."""
     return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") or text[:1] in ("\t", "\r") else text
 
 

@@ -49,7 +49,7 @@ def jls_file(capture: Capture, window: Window, path: Path) -> Path:
 
 
 def _write(selection: Selection, rail: RailReader, anchor: Anchor | None, folder: Path) -> None:
-    """Write ``rail.jls`` to a folder. OSError where it cannot be written."""
+    """Write ``rail.jls`` to a folder. Raises OSError if it cannot be written."""
     capture = selection.capture
     serial = str(capture.meta["rig"].get("serial") or "")
     track = RailTrack(folder, capture.tick_ps, serial, origin=origin_of_capture(capture.meta))

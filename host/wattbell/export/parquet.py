@@ -53,6 +53,6 @@ def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
 
 
 def write_table(frame: pl.DataFrame, path: Path, about: Mapping[str, str]) -> None:
-    """Write a table with key-value metadata. OSError where it cannot be: Polars' writer hides a full disk in errors of its own."""
+    """Write a table with key-value metadata. Raises OSError on failure: Polars' writer hides a full disk in errors of its own."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     pq.write_table(table.replace_schema_metadata(dict(about)), path, compression="zstd")

@@ -71,7 +71,7 @@ def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
 
 
 def _origin(trace: _Trace, selection: Selection) -> None:
-    """A slice over all of the window, on top, where it was not measured."""
+    """Add a slice over the whole window, on top, if the drive was not measured."""
     if warning := origin_of_capture(selection.capture.meta).warning:
         track = trace.track("origin", rank=-1)
         trace.slice(track, selection.window.first_tick, selection.window.last_tick, warning, {})

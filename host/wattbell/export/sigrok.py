@@ -237,7 +237,7 @@ class _Logic:
 
 
 def _known(table: Commands, name: str) -> Int64:
-    """The ticks of an instant; ``NONE`` also where it is only known to lie at or before a tick."""
+    """Return the ticks of an instant; ``NONE`` also if it is only known to lie at or before a tick."""
     ticks: Int64 = np.where(table.saturated & np.uint8(1 << _AGES.index(name)), NONE, getattr(table, f"{name}_tick"))
     return ticks
 

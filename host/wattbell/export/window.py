@@ -70,7 +70,7 @@ def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> Wi
 
 
 def of_ticks(capture: Capture, begin_tick: int, end_tick: int) -> Window:
-    """The window ``[begin_tick, end_tick)``, clipped to the capture. Raises UsageError where it does not overlap the capture."""
+    """Return the window ``[begin_tick, end_tick)``, clipped to the capture. Raises UsageError if it does not overlap the capture."""
     zero, end = extent(capture)
     first, last = max(begin_tick, zero), min(end_tick, end)
     if last <= first:
@@ -87,7 +87,7 @@ class Selection:
 
     @cached_property
     def rail(self) -> RailReader | None:
-        """The waveform of the whole capture; None where it has none, or a dead one."""
+        """The waveform of the whole capture; None without one, or if it is dead."""
         return self.capture.rail if no_rail_reason(self.capture) is None else None
 
     def samples(self) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tup
 
 
 LEVELS = {"CLKREQ#": (EventType.CLKREQ, 1, 0), "PERST#": (EventType.PERST, 1, 1), "LINK": (EventType.LINK, 7, 0)}
-"""For :func:`track`. Where nothing was recorded: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown."""
+"""For :func:`track`. Without a record: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown."""
 
 
 def command_name() -> pl.Expr:

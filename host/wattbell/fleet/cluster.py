@@ -1,7 +1,7 @@
 """A task a capture on the workers of a dask scheduler: :func:`outcomes`.
 
-dask is imported only here, and only when it is used: it is the extra ``cluster``. Whoever reaches a scheduler or a worker without TLS runs
-code on it, because dask sends pickled Python. So an address without TLS has to be asked for.
+dask is imported only here, and only when it is used: it is the extra ``cluster``. Anybody who reaches a scheduler or a worker without TLS
+can run code on it, because dask sends pickled Python. So an address without TLS has to be asked for.
 """
 
 from __future__ import annotations

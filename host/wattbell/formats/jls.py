@@ -64,7 +64,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
 
 def _time_map(reader: Any, signal_id: int) -> npt.NDArray[Any] | None:
-    """Times of day of a signal; None where they cannot be read."""
+    """Return the times of day of a signal; None if they cannot be read."""
     try:
         return np.asarray(reader.time_map_get(signal_id))
     except (RuntimeError, OSError, ValueError):

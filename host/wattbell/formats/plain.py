@@ -168,8 +168,8 @@ class _Columns:
         """Return the column of a quantity; None if no column is named so. Raises CaptureError for an unknown or missing unit, and for
         several columns.
 
-        others_known: the current is known. Then a power column counts only if its name alone says so and it does not go with another
-            current.
+        others_known: the current is known. Then power counts only if exactly one column's name says so, and the user did not name the
+            current's column.
         """
         place = self.named(role)
         guessed = False

@@ -1,8 +1,7 @@
-"""Times of day as text in a column: ISO 8601 and what programs write in its place.
+"""Times of day as text in a column: ISO 8601 and its variants.
 
-``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``,
-``11/14/2023 10:13:20 PM``, or the time alone, ``22:13:20.123``. Only differences between rows count; the time of day itself is known
-where a zone is stated.
+``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``, ``11/14/2023 10:13:20 PM``,
+or the time alone, ``22:13:20.123``. Only differences between rows count. The time of day itself is known only with a stated zone.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _FORMS = {
 
 
 def form_of(text: str) -> str | None:
-    """Which of the forms a text has; None where it is no time."""
+    """Return the form of a text; None if it is no time."""
     return next((form for form, pattern in _FORMS.items() if re.match(pattern, text.strip())), None)
 
 

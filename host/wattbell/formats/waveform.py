@@ -134,8 +134,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Growing:
-    """A file that another program appends to. ``read``: goes through it once, in pieces, on the grid of the waveform; None whenever there
-    is no more yet, and so never ends. ``remarks``: what befell it that no sample shows, such as lines of text behind the rows."""
+    """A file that another program appends to.
+
+    read: yields its pieces once, on the grid of the waveform; None whenever there is no more yet, and so never ends
+    remarks: events that no sample shows, such as lines of text behind the rows
+    """
 
     read: Iterator[Piece | None]
     remarks: Callable[[], list[str]]
@@ -184,7 +187,7 @@ class Waveform:
 
 
 def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
-    """A piece without what its instrument cannot have measured, which is counted."""
+    """Return a piece without values that its instrument cannot have measured, and count these."""
     inside = left_out.add(piece.voltage_v, piece.current_a, stated_volts=stated_volts)
     if inside.all():
         return piece

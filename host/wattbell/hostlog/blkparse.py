@@ -27,7 +27,7 @@ OWN_ZERO = "blkparse"
 """``clock`` of a blkparse text: its times count from its own first event."""
 _EVENT = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s")
 _CUT = re.compile(r"\s*\d{1,5},\d{1,8}\s+\d")
-"""The begin of an event: what does not go on as one is cut."""
+"""The begin of an event: a line that does not continue as an event is cut."""
 _DROPPED = re.compile(r"^\s*You have (\d{1,18}) dropped events|^Skips: \d{1,18} forward \((?!0 )(\d{1,18}) ")
 _SUMMARY = re.compile(r"\s*(CPU\d+|Total) \(")
 _ERROR = re.compile(r"\[(-?\d{1,6})\]\s*$")

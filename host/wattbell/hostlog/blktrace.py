@@ -42,7 +42,7 @@ _ACTIONS = {6: REQUEUE, 7: ISSUE, 8: COMPLETE}
 _READ, _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = 1 << 0, 1 << 1, 1 << 2, 1 << 9, 1 << 10, 1 << 13
 _CLOCK_S = 0.1
 _SETTLE_NS = 500_000_000
-"""blktrace hands over what each CPU has in turn, within this."""
+"""Time within which blktrace hands over the events of each CPU in turn."""
 _LOST = re.compile(r"(\d+) (?:dropped|lost) events|You have (\d+) dropped")
 
 

@@ -32,8 +32,14 @@ _MOST_QID = 255
 
 @dataclass
 class Events:
-    """Events in any order; arrays of one length. ``lba``: CDW10 and CDW11; ``cdw12`` as it is. ``disk``: name of the block device, empty
-    for admin commands. A completion has ``cid``, ``status`` and where it belongs; the rest is 0."""
+    """Events in any order; arrays of one length.
+
+    lba: CDW10 and CDW11
+    cdw12: unchanged
+    disk: name of the block device, empty for admin commands
+
+    A completion has ``cid``, ``status`` and its place (controller, queue, disk); the rest is 0.
+    """
 
     ns: npt.NDArray[np.int64]
     kind: npt.NDArray[np.uint8]

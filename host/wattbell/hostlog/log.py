@@ -1,7 +1,7 @@
 """A log of commands that runs while a drive works.
 
 Three kinds, best first: ``trace`` (the NVMe driver's tracepoints, :mod:`.tracefs`), ``blktrace`` (the block layer, :mod:`.blktrace`),
-``fio`` (fio's logs of every I/O, :mod:`.fiolog`). What each sees, and how good its instants are: docs/host-commands.md.
+``fio`` (fio's logs of every I/O, :mod:`.fiolog`). docs/host-commands.md says which commands each sees, and how good its instants are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class CommandLog(Protocol):
 
     @property
     def about(self) -> Mapping[str, object]:
-        """For ``conditions.commands`` of the capture: what logs, its clock, and what its instants are. Notes are complete after the end."""
+        """Return ``conditions.commands`` of the capture: the logger, its clock, and the meaning of its instants.
+
+        Notes are complete after the end.
+        """
 
     def fio_options(self) -> tuple[str, ...]:
         """Return options that the next run of fio needs in each of its jobs, ``name=value`` each, new for each run. Mostly none."""

@@ -48,7 +48,7 @@ class Layout:
     """The event's, in the first field of each of its records."""
 
     def needs(self, name: str, *sizes: int) -> tuple[int, int]:
-        """Offset and size of a field. CaptureError where it is missing, or of none of `sizes`."""
+        """Return offset and size of a field. Raises CaptureError if it is missing, or has none of `sizes`."""
         if name not in self.fields or (sizes and self.fields[name][1] not in sizes):
             raise CaptureError(
                 f"this kernel's trace events have no field {name} of {' or '.join(map(str, sizes)) or 'any'} bytes: its NVMe driver is "
@@ -70,7 +70,7 @@ def layout(text: str) -> Layout:
 
 @dataclass(frozen=True)
 class Missing:
-    """Events that the kernel overwrote before they were read: between two instants of one CPU; count -1 where it does not say."""
+    """Events that the kernel overwrote before they were read: between two instants of one CPU; count -1 if unknown."""
 
     after_ns: int | None
     before_ns: int

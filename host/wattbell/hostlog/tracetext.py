@@ -253,7 +253,7 @@ def _ends_with_a_line(path: Path) -> bool:
 
 
 def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | None:
-    """Take the last line of the file; the line itself where it is cut. ``ended``: whether the line has its end."""
+    """Take the last line of the file; return the line itself if it is cut. ``ended``: whether the line has its end."""
     line = line_of(text)
     unreadable = line.is_foreign or mentions_command(line)
     unreadable |= line.event in (SETUP_EVENT, COMPLETE_EVENT) and said_of(line.event, line.rest) is None
@@ -344,7 +344,7 @@ def _notes(trace: _Trace, cut: _Place | None) -> list[str]:
 
 
 def _nothing(path: Path, trace: _Trace, cut: _Place | None) -> str:
-    """Why there is no command in a file, and what to do."""
+    """Return why a file has no command, with advice."""
     events = trace.skipped.events
     if trace.timeless:
         return (

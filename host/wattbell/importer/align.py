@@ -22,7 +22,7 @@ from .profile import profile
 MOST_DRIFT = 200e-6
 """Largest relative drift between two clocks with crystals of 100 ppm each."""
 NEAR_S = 15.0
-"""A waveform with times of day is looked for so near to them first: by how much two clocks that nobody keeps may differ."""
+"""Distance in s within which a waveform with times of day is sought first: two clocks that nobody keeps may differ so much."""
 _PLACES = 60_000
 """In how many steps a range of offsets is gone through at most (:func:`~..clocks.edges.match_edges`)."""
 _LEAST_STEPS = 4
@@ -44,7 +44,11 @@ class Align:
 
 @dataclass(frozen=True)
 class Aligned:
-    """``clock``: from the host's ns to the waveform's. ``details``: what else must be said, for ``conditions``, as words and numbers."""
+    """An alignment.
+
+    clock: from the host's ns to the waveform's
+    details: further facts for ``conditions``, as words and numbers
+    """
 
     clock: ClockMap
     load: Load

@@ -75,8 +75,13 @@ class _Work:
 
 
 def read_fio(paths: Sequence[Path], names: Sequence[str], *, logs: bool = False) -> FioRun:
-    """The phases of fio's JSON files, in order of time. ``names``: what each file is called in the capture. ``logs``: whether logs of
-    commands are given besides. Raises CaptureError for a file that is none, or does not say when its jobs ran."""
+    """Return the phases of fio's JSON files, in order of time.
+
+    names: each file's name in the capture
+    logs: whether logs of commands are given, too
+
+    Raises CaptureError for another file, or one that does not say when its jobs ran.
+    """
     work: list[_Work] = []
     clocks: dict[str, Path] = {}
     notes: list[str] = []
@@ -128,7 +133,7 @@ def _phases(merged: Sequence[_Work], *, one_file: bool) -> list[HostPhase]:
 
 
 def _told(path: Path, process: FioProcess) -> list[str]:
-    """Return remarks on a process that the user needs besides its phases."""
+    """Return remarks on a process that the user needs in addition to its phases."""
     found = [f"{path.name}: {job.failure}: fio's figures of its phase are void" for job in process.jobs if job.failure]
     if process.interim:
         found.append(f"{path.name}: of {process.interim + 1} reports of one run (--status-interval) the last one counts")
@@ -188,7 +193,10 @@ def _work(path: Path, file: str, place: int, job: Job, notes: list[str], *, logs
 
 
 def _apart(all_work: Sequence[_Work]) -> list[_Work]:
-    """In order of time, without overlaps: what overlaps by more than the roundings is one, by less is cut in the middle."""
+    """Return the work in order of time, without overlaps.
+
+    Work that overlaps by more than the roundings becomes one; a smaller overlap is cut in the middle.
+    """
     out: list[_Work] = []
     for work in sorted(all_work, key=lambda work: (work.first_ns, work.last_ns)):
         before = out[-1] if out else None

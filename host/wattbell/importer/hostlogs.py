@@ -90,7 +90,7 @@ def settled(logs: Sequence[HostLog], run: FioRun | None) -> tuple[list[HostLog],
         if job is not None:
             _must_be_latencies_of(log, job.job)
     of_fio = [log for log, _ in placed]
-    if run is not None and len(fio) == len(logs):  # else another log may have what these lack
+    if run is not None and len(fio) == len(logs):  # else another log may have the commands that these lack
         of_fio = _with_losses(of_fio, run)
     found = {log.path: log for log in of_fio}
     return [found.get(log.path, log) for log in logs if log.name is None or log.path in found], notes
@@ -298,7 +298,7 @@ def _is_of_several(job: Job) -> bool:
 
 
 def _epoch(job: Job) -> str | None:
-    """The clock of a job's log, other than the job's own begin and the time of day; None where it has none."""
+    """Return the clock of a job's log, other than the job's own begin and the time of day; None without one."""
     if not (job.is_set("log_alternate_epoch") or job.is_set("log_unix_epoch")):
         return None
     return CLOCKS.get(job.option("log_alternate_epoch_clock_id", "0"))

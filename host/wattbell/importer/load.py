@@ -96,7 +96,7 @@ def _joined(windows: Int64) -> Int64:
 
 
 def load_of_log(log: HostCommands, name: str) -> Load | None:
-    """The bursts of a log's commands, admin commands included; None where it has none."""
+    """Return the bursts of a log's commands, admin commands included; None without commands."""
     if not len(log):
         return None
     end = log.table["cqe_tick"].to_numpy()

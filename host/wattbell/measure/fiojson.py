@@ -206,7 +206,7 @@ def _moved(job: Job) -> int:
 
 
 def _began(process: FioProcess) -> int:
-    """When the process began, ms, as well as it says; 0 where it does not."""
+    """Return the process's own statement of its begin, in ms; 0 without one."""
     elapsed = max((job.elapsed for job in process.jobs), default=0)
     return process.ended_ms - 1000 * elapsed if process.ended_ms and elapsed > 0 else 0
 

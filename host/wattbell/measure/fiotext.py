@@ -20,7 +20,7 @@ _OBJECT = re.compile(r'\{(?=\s*["}])')
 _FIO = re.compile(r'\{\s*"fio version"|"(?:jobs|client_stats)"\s*:')
 _NOT_FINITE = re.compile(r'("\s*:\s*)-?(?:nan|inf)(?=\s*[,}\n])')
 _MOST_BROKEN = 64
-"""Places that look like the begin of an object and are none: behind so many the search ends."""
+"""Most places that look like the begin of an object and are none; after these the search ends."""
 _LOG = re.compile(r"\s*\d+\s*,\s*-?\d+\s*,\s*\d+\s*,\s*\d+")
 _NORMAL = re.compile(r"\(g(?:roupid)?=\d+[,)]|^Run status group ", re.MULTILINE)
 _TERSE = re.compile(r"^[2-5];fio-", re.MULTILINE)
@@ -60,7 +60,7 @@ def documents(path: Path) -> FioDocuments:
             found.append(value)
         else:
             others += list(value)[:3]
-    # what breaks off behind the last whole document, and begins as one of fio's
+    # a document that breaks off behind the last whole one, and begins as one of fio's
     cut = [reason for start, reason in broken if _FIO.match(text, start) or (not found and start == broken[0][0])]
     if not found:
         raise CaptureError(f"{path} is not fio JSON{_instead(text, cut, others)}")

@@ -34,7 +34,7 @@ MOST_BURSTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Instruments:
-    """``rail`` is None where none was recorded; ``no_rail`` then says why."""
+    """The instruments of a capture. ``rail`` is None if no rail was recorded; ``no_rail`` then says why."""
 
     capture: Capture
     model: ErrorModel

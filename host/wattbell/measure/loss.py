@@ -106,7 +106,7 @@ class LossBook:
         others: dict[str, int] = {}
         for kind, begin, records in touching.select("kind", "first_tick", "count").iter_rows():
             known = max(int(records), 0)
-            if begin >= high:  # only what began in the window can be missing here
+            if begin >= high:  # only commands that began in the window can be missing here
                 hidden_commands += max(known, 1) if kind in ("ANY", "COMMANDS") else 0
                 continue
             blocks += known if kind == "ANY" else 0

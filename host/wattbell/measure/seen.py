@@ -1,4 +1,4 @@
-"""Who saw the commands of a capture, and what that does to its figures: docs/methodology.md, Commands that the host saw."""
+"""Observers of a capture's commands, and the effect on its figures: docs/methodology.md, Commands that the host saw."""
 
 from __future__ import annotations
 

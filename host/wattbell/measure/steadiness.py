@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 Float = npt.NDArray[np.float64]
 
 BLOCKS = 64
-"""Into which a window is cut; fewer where it has not as many samples."""
+"""Number of blocks of a window; fewer if it has fewer samples."""
 QUARTERS = 4
 LEAST_PER_QUARTER = 4
 """Blocks that a quarter needs to distinguish change from chance; with fewer, all differences between quarters count as change."""
 CHANGES = 16
-"""One difference of neighbours in so many may be a change of level; two at least."""
+"""One of this many differences of neighbours may be a change of level; two at least."""
 BY_CHANCE = 5.0
 """Standard errors of a quarter's mean, by the scatter of neighbours, that chance does not reach."""
 MOST = 0.05
@@ -45,8 +45,12 @@ UNSTEADY = "unsteady"
 
 @dataclass(frozen=True)
 class Steadiness:
-    """``mean``: of the window. ``low``, ``high``: least and largest mean of a quarter. ``spread``: by how much the quarter farthest from
-    the mean differs from it, in the quantity's unit; 0 where chance explains it."""
+    """The steadiness of a window.
+
+    mean: of the window
+    low, high: least and largest mean of a quarter
+    spread: largest difference between a quarter and the mean, in the quantity's unit; 0 if chance explains it
+    """
 
     mean: float
     low: float
@@ -63,8 +67,7 @@ class Steadiness:
         return f"not steady: quarters of the window from {si(self.low, unit, 3)} to {si(self.high, unit, 3)}"
 
     def of(self, figure: Figure) -> Figure:
-        """The mean of this window with the spread in its uncertainty, and the mark where it was not steady. ``u`` stays None where it
-        is."""
+        """Return the mean of this window with the spread in its uncertainty, and a mark if it was not steady. A ``u`` of None stays None."""
         if figure.value is None or not self.spread:
             return figure
         u = None if figure.u is None else math.hypot(figure.u, self.spread)

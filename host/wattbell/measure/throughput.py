@@ -48,7 +48,7 @@ class Span:
 
     @property
     def least_ticks(self) -> int | None:
-        """The least that the active time may be; None where it is :attr:`active_ticks`."""
+        """Least possible active time in ticks; None if it is :attr:`active_ticks`."""
         return None if self.least is None else int(np.maximum(self.least[:, 1] - self.least[:, 0], 0).sum())
 
     @property

@@ -138,7 +138,11 @@ class StreamMeter(Meter, Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of meter. ``usage``: what ``--meter`` takes; ``extra``: of pyproject.toml, which installs ``needs`` (names to import)."""
+    """A kind of meter.
+
+    usage: value of ``--meter``
+    extra: of pyproject.toml, which installs ``needs`` (names to import)
+    """
 
     usage: str
     what: str

@@ -124,7 +124,7 @@ class Numbered:
         return [run]
 
     def unseen(self) -> int:
-        """Samples that were probably lost besides, in whole turns of the number: from some second on all arrived later by that much."""
+        """Samples that were probably lost in addition, in whole turns of the number: after some second, all arrived later by that much."""
         late = [least for _, least in self._each]
         turn_ns = self._modulus * self._interval_ns
         whole = range(1, len(late) - _SECONDS + 1)

@@ -45,7 +45,7 @@ _INTERVAL_NS = {"F411": 50_000.0, "F401": 1200e3 / 21, "F407": 616e3 / 21}
 - F407: two ADCs, 4 x 154 ADC clocks at 21 MHz, without averaging
 """
 _TIMEBASE = 50e-6
-"""The crystal's; no figure is published for the boards: what such crystals commonly have."""
+"""The crystal's limit. No figure is published for the boards; this one is common for such crystals."""
 _GAIN = 0.02
 _JITTER_US = 4.0
 """Jitter in us of a set's time stamp, a whole number of us taken in an interrupt."""

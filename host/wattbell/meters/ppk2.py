@@ -56,7 +56,7 @@ _TRIES = 3
 _TOGETHER = 1024
 """Bytes that are looked at together."""
 _SLOW_NS = 2_000_000_000
-"""Later by so much than at the beginning: it takes fewer samples than it should, though their numbers follow each other."""
+"""Delay in ns, compared with the beginning, above which the meter takes too few samples, though their numbers are consecutive."""
 _MOST_GARBAGE = 400_000
 """Bytes: a second's."""
 

@@ -13,11 +13,14 @@ WORD = 4
 _LOOK = 32
 """Words checked behind an unexpected number, to see whether words still begin at the same byte."""
 _STILL = 0.5
-"""They do if of so many of these the number follows: samples were lost, or a word was spoilt."""
+"""Share of these words that must have the next number. Words then still begin there, and samples were lost or a word was damaged."""
 _SURE = 16
-"""Else words begin where so many numbers follow each other: by chance they do not in an age."""
+"""Else words begin where so many numbers follow each other, which hardly ever happens by chance."""
 _BESIDE = 2
-"""Words left out at the beginning. A word that lost its first bytes still has the right number; the one before it may have it by chance."""
+"""Words left out where words begin again.
+
+A word that lost its first bytes still has the right number; the word before may have the right number by chance.
+"""
 
 
 class Words:

@@ -20,7 +20,7 @@ from wattbell.text import printable
 
 
 def _breaks(text: str) -> Markup:
-    """``text`` as HTML, with its line breaks and with the places where it may be broken."""
+    """Return ``text`` as HTML, with its line breaks and with the places that allow a break."""
     return escape(text).replace("\n", Markup("<br>")).replace(BREAK, Markup("<wbr>"))
 
 

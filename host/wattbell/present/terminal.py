@@ -35,10 +35,10 @@ _ENDS_NUMBER = tuple("0123456789)")
 
 
 class WholeTable(Table):
-    """A table that leaves out columns where the terminal is too narrow, and says which, and where they are to be seen.
+    """A table that leaves out columns if the terminal is too narrow, names them, and says where to see them.
 
-    Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order
-    in which they go; then the last goes first, figures before text. The first column always stays, and wraps where it alone is too wide.
+    Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order in
+    which they go. Then the last goes first, figures before text. The first column always stays, and wraps if it alone is too wide.
     """
 
     def __init__(self, *arguments: Any, expendable: Sequence[str] = (), **options: Any) -> None:

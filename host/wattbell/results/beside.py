@@ -90,8 +90,11 @@ def numbered(phases: Sequence[PhaseEnergy]) -> dict[str, PhaseEnergy]:
 
 
 def _matched(group: str, name: str, a: Figure, b: Figure, besides: float = 0.0, refused: str = "", remark: str = "") -> Matched:
-    """One run of each. ``refused``: why the two cannot be compared; ``remark``: why one has no uncertainty, or what both must be read
-    with."""
+    """Match one run of each side.
+
+    refused: why the two cannot be compared
+    remark: why one has no uncertainty, or a remark that a reader of both needs
+    """
     return Matched(group, name, a.unit or b.unit, [a], [b], besides, refused, remark)
 
 

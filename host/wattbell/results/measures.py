@@ -1,4 +1,4 @@
-"""The figures by which drives are compared: of each test its rate, its power, its bytes per joule, and what else its summary names."""
+"""The figures by which drives are compared: for each test its rate, power and bytes per joule, and further figures of its summary."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _of_one_side(a: Sequence[float], b: Sequence[float], level: float) -> float 
 
 
 def spread_u(values: Sequence[float]) -> float | None:
-    """Half the 95 % interval of the mean of repeated runs; None where they are too few."""
+    """Return half the 95 % interval of the mean of repeated runs; None for too few."""
     n = len(values)
     if n < LEAST_RUNS:
         return None

@@ -45,8 +45,9 @@ class Outcome:
 
 
 class Profiles:
-    """The drives' profiles, which tell what figures were fitted. ``folder`` holds ``NAME.toml``, and the defaults of every profile in
-    ``common.toml``."""
+    """The drives' profiles, with marks on fitted figures. ``folder`` holds ``NAME.toml``, and the defaults of every profile in
+    ``common.toml``.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -71,8 +71,11 @@ def owner(name: str, tests: Sequence[str]) -> str | None:
 
 
 def of_test(record: Record, phases: Sequence[str], test: str, tests: Sequence[str]) -> JsonObject | None:
-    """``health`` of a test in results.json (docs/real-drive.md). ``phases``: names of all phases, in order; ``tests``: ids of the session's
-    tests. None where nothing was read for it."""
+    """Return ``health`` of a test in results.json (docs/real-drive.md); None if nothing was read for it.
+
+    phases: names of all phases, in order
+    tests: ids of the session's tests
+    """
     mine = [k for k, name in enumerate(phases) if owner(name, tests) == test]
     if not mine or not record.readings:
         return None

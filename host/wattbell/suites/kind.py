@@ -78,7 +78,7 @@ class Kind(ABC):
         return unit != "1" and not name.startswith(AT_BEST)
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
-        """The scores that the summary shows besides rate, power and efficiency: the first in each other unit."""
+        """Return the scores that the summary shows in addition to rate, power and efficiency: the first in each other unit."""
         return [score for unit in ("GB", "s", "J", "1") if (score := first_of(scores, (unit,)))]
 
 

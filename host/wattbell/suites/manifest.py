@@ -102,7 +102,7 @@ def _check_jobs(test: Test, folder: Path, name: str) -> None:
 
 
 def _told(error: msgspec.ValidationError) -> str:
-    """``key: what is wrong`` of msgspec's ``What is wrong - at `$.key```."""
+    """Return ``key: message`` for msgspec's ``Message - at `$.key```."""
     what, _, key = str(error).partition(" - at `$")
     key = key.strip("`.")
     return f"{key}: {what}" if key else what

@@ -30,7 +30,7 @@ class _Chain:
 
 
 def order_sessions(sessions: Sequence[Session]) -> list[Session]:
-    """The sessions as they are to run: those on full drives last, and ``goes_on_after`` set where one goes on with another's drive."""
+    """Return the sessions in running order: those on full drives last, and ``goes_on_after`` set if one goes on with another's drive."""
     chains: list[_Chain] = []
     placed = sorted(enumerate(sessions), key=lambda each: (_turn(each[1]), each[0]))
     for place, session in placed:

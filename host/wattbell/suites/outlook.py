@@ -77,7 +77,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Everything that is to be run on a drive of ``capacity_bytes``."""
+    """All sessions planned on a drive of ``capacity_bytes``."""
 
     capacity_bytes: int
     parts: tuple[Part, ...]

@@ -32,9 +32,12 @@ STILL_CHANGING = "the power still changed at the end of the idle time"
 
 @dataclass(frozen=True)
 class Ended:
-    """How an idle time ended. ``levels``: those that the drive reached, in order. ``power``: of the last one, in W; absent, with the
-    reason,
-    where the drive did not settle. ``due``: the state that APST's table leads to, and after how many seconds; None where none is known."""
+    """The end of an idle time.
+
+    levels: levels that the drive reached, in order
+    power: of the last level, in W; absent, with the reason, if the drive did not settle
+    due: the state that APST's table leads to, and after how many seconds; None if unknown
+    """
 
     levels: Sequence[Reached]
     power: Figure
@@ -42,7 +45,7 @@ class Ended:
 
     @property
     def why(self) -> str:
-        """Why the drive did not settle; empty where it did."""
+        """Why the drive did not settle; empty if it did."""
         return str(self.power.conditions.get("absent", ""))
 
 
@@ -102,7 +105,7 @@ def settled_power(source: Source, phase: Phase) -> Figure:
 
 
 def settling(source: Source, first_tick: int, last_tick: int) -> Reached | None:
-    """The level that a drive, left alone between two ticks, came to and stayed in; None where it did not."""
+    """Return the level that a drive, left alone between two ticks, reached and kept; None without one."""
     levels = reached(source, first_tick, last_tick)
     last = levels[-1] if levels and levels[-1].to_end else None
     if last is None or UNSTEADY in last.power.conditions or last.held_s < LEAST_SHARE * source.seconds(last_tick - first_tick):
@@ -157,7 +160,7 @@ class Wake:
 
 
 def find_wake(source: Source, phase: Phase) -> Wake | None:
-    """The first I/O command of a phase of kind wake, and what came before it; None when its doorbell was not seen."""
+    """Return the first I/O command of a phase of kind wake, and the events before it; None when its doorbell was not seen."""
     commands = source.commands(phase)
     io = commands.take((commands.qid > 0) & (commands.doorbell_tick != NONE))
     if not len(io):

@@ -135,7 +135,7 @@ def _rail_on(source: Source, low: int, high: int) -> tuple[RailOn | None, str | 
 
 
 def _inrush(source: Source, current: npt.NDArray[np.float64], ticks: list[int]) -> tuple[Figure, Figure]:
-    """(peak in A, charge in C) of the samples of a rise. Each edge may lie a sample off, and what flows before and behind is not in it."""
+    """Return (peak in A, charge in C) of the samples of a rise, without the current before and behind. Each edge may be a sample off."""
     assert source.rail is not None  # a rise was found on it
     interval_s, model = source.rail.interval_s, source.model
     doubtful = sum(source.doubtful_blocks(*ticks).values())

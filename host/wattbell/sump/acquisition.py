@@ -116,7 +116,7 @@ class Acquisition(threading.Thread):
 
 
 def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
-    """State and tick of the rig; a rig still sending what another host did not wait for is drained first."""
+    """Return state and tick of the rig. A rig that still sends to an earlier host is drained first."""
     deadline = time.monotonic() + _DRAIN_S
     while True:
         status = rig.status()

@@ -81,7 +81,7 @@ def _gaps(context: Context) -> list[list[int]]:
 
 
 def _states(context: Context, result: Analysis) -> Chart | None:
-    """The drive's states over time, a row each: what draws most on top."""
+    """Return the drive's states over time, a row each, the highest power on top."""
     spans = result["power_states"]["spans"]
     names = {span["label"] for span in spans}
     if len(names) < 2:
@@ -178,7 +178,7 @@ def _cut(title: str, which: str, shown: int, there: int) -> str:
 
 
 def _height(looks: Mapping[int, Look]) -> int:
-    """Height of a chart, with room for a legend of so many lines."""
+    """Return the height of a chart with room for its legend."""
     return 350 + 12 * max(0, len(looks) - 4)
 
 

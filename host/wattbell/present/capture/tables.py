@@ -368,7 +368,7 @@ def shares(phases: Phases) -> Table:
 
 
 def _given(fig: Figure | None, scale: float, unit: str) -> Cell:
-    """A figure with its unit; nothing where it has no value."""
+    """Return a cell with a figure and its unit; an empty one without a value."""
     return cell(NOTHING) if fig is None or fig.value is None else figure(fig, scale, unit)
 
 

@@ -77,12 +77,12 @@ def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _minute(run: Run) -> str:
-    """When a run began, as UTC, to the minute where it is known to the second."""
+    """Return when a run began, as UTC; to the minute if it is known to the second."""
     return re.sub(r"(\d\d:\d\d):\d\d(?=Z| )", r"\1", run.started).replace("Z", " UTC")
 
 
 def firmware(run: Run) -> str:
-    """Revision of the drive's firmware; empty where it is not known."""
+    """Return the revision of the drive's firmware; empty if unknown."""
     return str(run.drive.get("firmware") or "").strip()
 
 

@@ -88,7 +88,7 @@ def _latency(seconds: float | None) -> str:
 
 
 def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
-    """A drive's declared power states, and what ``runs`` of the same drive measured."""
+    """Return a drive's declared power states beside measurements of ``runs`` of the same drive."""
     states = power_states(run)
     rows = [
         [f"PS {s.number}", si(s.max_w, "W", 3), "active" if s.operational else "idle", _latency(s.entry_s), _latency(s.exit_s)]

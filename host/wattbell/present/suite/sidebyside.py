@@ -1,4 +1,4 @@
-"""Figures of several sides, side by side: what each is, the ratio to the first, how large a difference would have to be, and verdicts."""
+"""Figures of several sides, side by side: values, ratios to the first side, visible differences, and verdicts."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _spread(values: list[float], unit: str) -> Figure:
 
 
 def _less(found: Figure, base: Figure) -> Figure:
-    """A latency from which ``base`` was taken off: what that may be off by is in it."""
+    """Return a latency less ``base``, with the error of both."""
     return found if found.u is None or base.u is None else replace(found, u=math.hypot(found.u, base.u))
 
 

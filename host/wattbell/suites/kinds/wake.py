@@ -78,7 +78,7 @@ def _scores(out: Outcome, source: Source, rows: pl.DataFrame, which: str) -> Non
 
 
 def _before(source: Source, found: Waking) -> str | None:
-    """The state that a waking read woke the drive from; None where it is not known."""
+    """Return the state that a waking read woke the drive from; None if unknown."""
     level = settling(source, found.quiet_from, found.begin)
     return level.name if level is not None and level.name != UNKNOWN and not level.name.startswith(LEVEL) else None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 KIB = 1024
 
 BELOW_4K = {512: 0.5, 1 * KIB: 0.25, 2 * KIB: 0.25}
-"""Assumed: what "< 4 KB" is made of."""
+"""Assumed: the composition of "< 4 KB"."""
 OTHER_SIZES = tuple(k * KIB for k in (5, 6, 7, 10, 12, 20, 24, 40, 48, 56, 80, 96, 112))
 """Assumed: sizes for the I/Os that the published mix leaves out of 100 %; their weights give the published GB."""
 
