@@ -67,7 +67,7 @@ class Steadiness:
         return f"not steady: quarters of the window from {si(self.low, unit, 3)} to {si(self.high, unit, 3)}"
 
     def of(self, figure: Figure) -> Figure:
-        """Return the mean of this window with the spread in its uncertainty, and a mark if it was not steady. A ``u`` of None stays None."""
+        """Return the mean of this window with the spread in its uncertainty, and a mark if not steady. A ``u`` of None stays None."""
         if figure.value is None or not self.spread:
             return figure
         u = None if figure.u is None else math.hypot(figure.u, self.spread)
