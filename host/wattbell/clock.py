@@ -66,7 +66,7 @@ _LEAP = re.compile(r"(?<=:59:)60(?=\D|$)")
 
 
 def instant_s(text: str) -> float | None:
-    """Seconds since 1970, UTC, of a time in ISO 8601; None where it is none. A time without an offset is taken for UTC."""
+    """Seconds since 1970, UTC, of a time in ISO 8601; None if it is none. A time without an offset is taken for UTC."""
     leaps = bool(_LEAP.search(text))
     try:
         found = datetime.fromisoformat(_LEAP.sub("59", text))

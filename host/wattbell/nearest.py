@@ -24,7 +24,7 @@ def _letters(name: str) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """`` Did you mean NAME?``, to stand behind a sentence; empty where no known name is near."""
+    """`` Did you mean NAME?``, to stand behind a sentence; empty if no known name is near."""
     name = nearest(given, known)
     return "" if name is None else f" Did you mean {name}?"
 

@@ -62,7 +62,7 @@ def origin_of_capture(meta: Mapping[str, Any]) -> Origin:
 
 
 def warning_of(origins: Iterable[Origin]) -> str:
-    """One caption for figures of several origins; empty where all were measured."""
+    """One caption for figures of several origins; empty if all were measured."""
     found = set(origins)
     if len(found) < 2:
         return "".join(origin.warning for origin in found)

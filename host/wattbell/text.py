@@ -18,11 +18,11 @@ class Uncertain(Protocol):
 
     @property
     def value(self) -> float | None:
-        """The value; None where there is none."""
+        """The value; None if there is none."""
 
     @property
     def u(self) -> float | None:
-        """The expanded uncertainty; None where none can be given."""
+        """The expanded uncertainty; None if none can be given."""
 
 
 _UNPRINTABLE = re.compile(

@@ -173,7 +173,7 @@ def _asserted(context: Context) -> Int64:
 
 
 def measure_one(context: Context, index: int, starts: Int64, ends: Int64, asserted: Int64) -> Lone | str | None:
-    """One command; a reason why it has no energy of its own; None where it does not stand alone after all. ``starts``, ``ends``: see
+    """One command; a reason why it has no energy of its own; None if it does not stand alone after all. ``starts``, ``ends``: see
     :func:`limits`; ``asserted``: ticks at which CLKREQ# was asserted."""
     rail, table, tick_s = context.rail, context.commands, context.tick_s
     assert rail is not None

@@ -30,7 +30,7 @@ RUNTIME_U_S = 1e-3
 
 
 class FioLatency(TypedDict, total=False):
-    """In ns; None where fio timed nothing."""
+    """In ns; None if fio timed nothing."""
 
     min: float | None
     mean: float | None
@@ -258,7 +258,7 @@ def warnings(found: FioComparison | None, accounts: Sequence[FioAccount]) -> lis
 
 
 def account(context: Context, result: Analysis, workload: Path) -> list[FioAccount]:
-    """The phases by fio's own account where nobody saw commands; empty where somebody did, or there is no fio JSON."""
+    """The phases by fio's own account where nobody saw commands; empty if somebody did, or there is no fio JSON."""
     if context.saw_commands:
         return []
     return [_account(phase, mine) for phase, mine in _jobs_by_phase(result, workload)[1] if mine]

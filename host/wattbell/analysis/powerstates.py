@@ -75,7 +75,7 @@ def name_of(label: Label, asked: int | None, watched: bool, declared_operational
 
 
 def look(context: Context) -> Found | None:
-    """The stretches in the idle times, or, where nobody saw commands, of the whole rail; None where there is neither."""
+    """The stretches in the idle times, or, where nobody saw commands, of the whole rail; None if there is neither."""
     if context.rail is None:
         return None
     windows = context.gaps if context.saw_commands else np.array([[context.rail.first_tick, context.rail.last_tick]])

@@ -24,7 +24,7 @@ LEVEL = "level"
 class Reached:
     """One level of the rail in an idle time. ``name``: the power state's, ``operational idle (PS0)`` of one that keeps the drive awake,
     ``unknown`` where
-    the evidence is thin (``why``). ``state``: its number, where there is one. ``link``: the link's state under it, None where nobody saw
+    the evidence is thin (``why``). ``state``: its number, where there is one. ``link``: the link's state under it, None if nobody saw
     it. ``power``: over the time that the level was held. ``after``: from the last command until it was reached, in s. ``held_s``: how long.
     ``to_end``: whether it was held until the idle time ended.
     ``first_tick``: when it was reached."""

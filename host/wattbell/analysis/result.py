@@ -259,7 +259,7 @@ class IdleSegment(TypedDict):
 
 
 class IdleLevel(TypedDict):
-    """A level of idle power. ``link``, ``clkreq``: share of its time by state; None where it was never seen."""
+    """A level of idle power. ``link``, ``clkreq``: share of its time by state; None if it was never seen."""
 
     label: str
     state: int | None
@@ -356,7 +356,7 @@ class PowerStates(TypedDict, total=False):
 
 
 class LinkPart(TypedDict):
-    """None where not seen."""
+    """None if not seen."""
 
     link_exit_s: float | None
     from_clkreq_s: float | None
@@ -517,8 +517,8 @@ class Truth(_Pass, total=False):
 class FioRow(TypedDict):
     """One opcode on the wire and in fio's account; ``mixed`` for all data if fio gives only the sum.
 
-    equal, bytes_equal: None where a job had an error
-    latency_ok: None where it cannot be judged
+    equal, bytes_equal: None if a job had an error
+    latency_ok: None if it cannot be judged
     """
 
     opcode: str

@@ -186,7 +186,7 @@ class Sidebands:
 
     def link_part(self, idle_from: int, cqe: int, tick_s: float) -> LinkPart:
         """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;
-        ``from_clkreq_s``: CLKREQ# asserted until the CQE. None where not seen."""
+        ``from_clkreq_s``: CLKREQ# asserted until the CQE. None if not seen."""
         out: LinkPart = {"link_exit_s": None, "from_clkreq_s": None}
         seen = self.instants(idle_from, cqe)
         asserted, awake = seen.get("clkreq"), seen.get("l0")

@@ -30,7 +30,7 @@ _LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
 
 @dataclass(frozen=True)
 class How:
-    """How it is recorded. ``meter``: in the place of a rig (``--meter``); ``ask``: puts a question to somebody at a terminal, None where
+    """How it is recorded. ``meter``: in the place of a rig (``--meter``); ``ask``: puts a question to somebody at a terminal, None if
     there is nobody."""
 
     meter: str | None = None
@@ -62,7 +62,7 @@ class Equipment:
     virtual: bool
 
     def open_meter(self, sample: Callable[[Rig], None]) -> AbstractContextManager[Meter | None]:
-        """The meter, anew for each session; None where a rig records. ``sample``: sets the sampling of a rig that serves as one."""
+        """The meter, anew for each session; None if a rig records. ``sample``: sets the sampling of a rig that serves as one."""
         if self.meter is None:
             return nullcontext()
         name, _, rest = self.meter.partition(":")
@@ -145,7 +145,7 @@ def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
 
 
 def _log(commands: Commands, device: Device, say: Say) -> str:
-    """The kind of the host's log, tried out. DriveError when there is none."""
+    """The kind of the host's log, tried out. Raises DriveError when there is none."""
     refused: list[str] = []
     for kind in _LOGS if commands is Commands.auto else (commands,):
         if kind is Commands.fio:  # nothing to try

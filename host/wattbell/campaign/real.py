@@ -91,11 +91,11 @@ class RealBench:
 
     @cached_property
     def device(self) -> Device:
-        """The drive, as its path says. DriveError when that is something else."""
+        """The drive, as its path says. Raises DriveError when that is something else."""
         return inspect(self._setup.drive)
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
-        """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
+        """Identify the drive. Raises UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
         refuse_jobs_without_drive(suite, pairs)
         self._restarts = restarts([test for test, _ in pairs])
         self._begin({"source": "fio", "suite": suite.name}, True, ("fio", "nvme"))
@@ -174,7 +174,7 @@ class RealBench:
         return {}
 
     def prepare(self, session: Session) -> None:
-        """Set the rig's sampling. DriveError when the drive has come into use meanwhile."""
+        """Set the rig's sampling. Raises DriveError when the drive has come into use meanwhile."""
         if self._writes:
             refuse_in_use(self.device)
         if self._equipment.rig is not None:
@@ -217,7 +217,7 @@ class RealBench:
         (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 
     def accept(self, capture: Capture) -> JsonObject:
-        """The drive's settings. DriveError when the rig is at another drive."""
+        """The drive's settings. Raises DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
             if self._equipment.rig is None:
                 raise DriveError(f"The host's log has no command of {self.device.path}.")

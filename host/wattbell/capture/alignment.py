@@ -15,7 +15,7 @@ from ..clocks.ticks import ns_of
 
 
 def by_tap(sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps: int, last_tick: int) -> ClockMap:
-    """The host's clock on the rig's. ``seen``: (tick, value). ClockError when nothing can be said."""
+    """The host's clock on the rig's. ``seen``: (tick, value). Raises ClockError when nothing can be said."""
     return by_markers(sent, seen, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 
 

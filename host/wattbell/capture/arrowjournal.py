@@ -117,7 +117,7 @@ def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Jso
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Nobody else rebuilds from a journal in this block. CaptureError where its recorder is alive, or there is none."""
+    """Nobody else rebuilds from a journal in this block. Raises CaptureError if its recorder is alive, or there is none."""
     try:
         file = door.open_file(path, door.RECORDING)
     except OSError as error:

@@ -138,7 +138,7 @@ def command_table(columns: Mapping[str, Any], source: SeenBy, instant_u_ns: int)
 
 
 def joined(parts: Sequence[HostCommands]) -> HostCommands:
-    """Several logs of one clock and source as one. ValueError for none."""
+    """Several logs of one clock and source as one. Raises ValueError for none."""
     if not parts:
         raise ValueError("no host log to join")
     table = pa.concat_tables([part.table for part in parts]).sort_by("cqe_tick")

@@ -128,7 +128,7 @@ def looks_like_namespace(data: bytes) -> bool:
 
 def lba_format(flbas: int, nlbaf: int, nulbaf: int) -> int | None:
     """Number of the LBA format in use, by FLBAS, NLBAF (0's based) and NULBAF of Identify Namespace. Bits 6:5 of FLBAS count where there
-    are more than 16 formats. None where the drive has no such format, or more than the 64 that there may be."""
+    are more than 16 formats. None if the drive has no such format, or more than the 64 that there may be."""
     formats = nlbaf + 1 + nulbaf
     form = flbas & 0xF | ((flbas >> 5 & 3) << 4 if formats > 16 else 0)
     return form if form < formats <= 64 else None
@@ -211,7 +211,7 @@ _POWER_SCALE = {1: 1e-4, 2: 1e-2}
 
 
 def power_of(value: int, scale: int) -> float | None:
-    """IDLP or ACTP in W, by its scale; None where the drive reports none."""
+    """IDLP or ACTP in W, by its scale; None if the drive reports none."""
     factor = _POWER_SCALE.get(scale)
     return round(value * factor, 6) if factor else None
 
@@ -262,7 +262,7 @@ class Drive(TypedDict, total=False):
 
 
 def parse_power_state(number: int, psd: bytes) -> PowerState:
-    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. Raises CaptureError for another length."""
+    """One 32-byte power state descriptor, in W and s; None if the drive reports nothing. Raises CaptureError for another length."""
     _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
     entry_us, exit_us = struct.unpack_from("<II", psd, 4)

@@ -90,7 +90,7 @@ class Logbook:
         return self._folder / COMMAND_JOURNAL if self.journal is None else self.journal.path
 
     def begin(self) -> ArrowJournal:
-        """Make the journal. CaptureError when the disk refuses it."""
+        """Make the journal. Raises CaptureError when the disk refuses it."""
         about = {"source": str(int(self.source)), "tap": "yes" if self.tap else "no"}
         self.journal = ArrowJournal(self.path, COMMANDS, about, compression="lz4")
         return self.journal

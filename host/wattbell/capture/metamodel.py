@@ -119,7 +119,7 @@ class Loss(Struct):
 
 
 class Namespace(Struct):
-    """One namespace of the drive; ``lba_size_bytes`` is None where Identify held nonsense."""
+    """One namespace of the drive; ``lba_size_bytes`` is None if Identify held nonsense."""
 
     nsid: U32
     lba_size_bytes: Annotated[int, Meta(ge=1, le=1 << 31)] | None
@@ -209,7 +209,7 @@ class FioPart(Struct):
 
 class PhaseAbout(Struct):
     """One phase of the workload; it lies between two markers of the stream. ``edge_u_s``: by how much each of its edges may be off against
-    the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
+    the rail, all reasons together; 0 if the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
     ``apst_table``: of a phase with APST on, as the host programmed it: rows of (from which state, into which, after ms of idle time)."""
 
     phase: Annotated[int, Meta(ge=0, lt=1 << 24)]

@@ -48,7 +48,7 @@ class RailJournal(ArrowJournal):
 
 
 def journalled(directory: Path) -> Iterator[RailSource]:
-    """The blocks of a journal, up to where it was cut. CaptureError when there is none."""
+    """The blocks of a journal, up to where it was cut. Raises CaptureError when there is none."""
     for batch, told in records(directory / NAME, _SCHEMA):
         single: dict[str, Any] = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in _OF_A_BLOCK}
         # copies: pyjls takes no memory that is for reading only

@@ -141,7 +141,7 @@ class Capture:
 
     @cached_property
     def _command_bounds(self) -> list[tuple[int | None, int | None, int]]:
-        """(lowest CQE tick, highest, rows) of each row group; None where the file has no statistics."""
+        """(lowest CQE tick, highest, rows) of each row group; None if the file has no statistics."""
         path = self.path / "commands.parquet"
         self._verify(path.name)
         try:

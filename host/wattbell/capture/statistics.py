@@ -20,7 +20,7 @@ LONGEST_S = 86400.0
 
 @dataclass(frozen=True)
 class Line:
-    """One period of a recording. Rail: None where no sample came. A command belongs to the period in which it ended."""
+    """One period of a recording. Rail: None if no sample came. A command belongs to the period in which it ended."""
 
     time_s: float
     """At which the period ends, since the beginning of the recording, by the instrument's clock."""

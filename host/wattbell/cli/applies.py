@@ -333,7 +333,7 @@ def is_given(context: Any, name: str) -> bool:
 
 
 def _param(context: Any, spelled: str) -> Any:
-    """The parameter that ``--name``, ``--no-name``, ``--name/--no-name``, ``--name VALUE`` or an argument's name means; None where the
+    """The parameter that ``--name``, ``--no-name``, ``--name/--no-name``, ``--name VALUE`` or an argument's name means; None if the
     command has none such."""
     name = _plain(spelled)
     for param in context.command.params:

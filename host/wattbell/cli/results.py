@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 def open_store(path: Path | None, create: bool = False) -> Store:
-    """The store the user means. ResultsError when there is none, unless ``create``."""
+    """The store the user means. Raises ResultsError when there is none, unless ``create``."""
     from ..results import Store, default_path
 
     if path is not None and not create and not path.exists():

@@ -75,7 +75,7 @@ class RunCommand(applies.Checked):
         return super().parse_args(ctx, args)
 
     def kinds_of(self, context: Any) -> applies.Kinds:
-        """Kept in the context's ``meta``. UsageError when there is nothing to run, or nothing to run it on."""
+        """Kept in the context's ``meta``. Raises UsageError when there is nothing to run, or nothing to run it on."""
         what, meter, model = context.params["what"], context.params["meter"], context.params["virtual"]
         command = context.meta.get(_COMMAND)
         if model is None and context.params["drive"] is None:

@@ -293,7 +293,7 @@ def moved(edges: HostEdges, offset_s: float, drift: float) -> F64:
 
 
 def samples(time_s: npt.ArrayLike, power_w: npt.ArrayLike) -> tuple[F64, F64]:
-    """A waveform as float64. Raises ClockError where there is nothing to look at."""
+    """A waveform as float64. Raises ClockError if there is nothing to look at."""
     time, power = np.asarray(time_s, np.float64), np.asarray(power_w, np.float64)
     if len(time) != len(power):
         raise ValueError("a time for every sample")

@@ -32,7 +32,7 @@ class Node:
 @dataclass(frozen=True)
 class Device:
     """A namespace of an NVMe drive. ``controller``: name of its character device (``nvme0``). ``pci``: address of the
-    controller, such as ``0000:01:00.0``; empty where it is not on PCIe. ``nsid``: the namespace's identifier, which its name need not
+    controller, such as ``0000:01:00.0``; empty if it is not on PCIe. ``nsid``: the namespace's identifier, which its name need not
     end with."""
 
     path: str
@@ -53,7 +53,7 @@ class Device:
 
 
 def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
-    """The namespace that ``path`` is. DriveError when it is something else."""
+    """The namespace that ``path`` is. Raises DriveError when it is something else."""
     given = Path(path)
     try:
         mode = given.stat().st_mode
@@ -100,7 +100,7 @@ def node_of(path: Path) -> Node | None:
 
 
 def _name(node: Node, sys: Path) -> str:
-    """The kernel's name of a block device; empty where it has none of that number."""
+    """The kernel's name of a block device; empty if it has none of that number."""
     found = sys / "dev/block" / node.number
     return found.resolve().name if found.exists() else ""
 
@@ -133,7 +133,7 @@ def _pci_address(node: Path) -> str:
 
 
 def read(path: Path) -> str:
-    """Text of a file of sysfs or procfs, without white space around it; empty where it cannot be read."""
+    """Text of a file of sysfs or procfs, without white space around it; empty if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:

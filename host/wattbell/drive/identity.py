@@ -41,7 +41,7 @@ class _Controller(msgspec.Struct):
 
 
 def identify(device: Device, tools: Tools) -> Drive:
-    """The drive as plans want it. DriveError when nvme-cli gives no Identify Controller data."""
+    """The drive as plans want it. Raises DriveError when nvme-cli gives no Identify Controller data."""
     command = f"nvme id-ctrl {device.character_device}"
     states = power_states(tools.run("nvme", "id-ctrl", device.character_device, "--output-format=json"), command)
     return Drive(

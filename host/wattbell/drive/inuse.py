@@ -35,7 +35,7 @@ _TARGETS = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A device of the drive. ``name``: the kernel's. ``node``: None where sysfs gives no number."""
+    """A device of the drive. ``name``: the kernel's. ``node``: None if sysfs gives no number."""
 
     name: str
     node: Node | None

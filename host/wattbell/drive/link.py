@@ -36,7 +36,7 @@ _SUBSTATES = ("PCI-PM L1.2", "PCI-PM L1.1", "ASPM L1.2", "ASPM L1.1")
 
 @dataclass(frozen=True)
 class End:
-    """One end of a link; None where it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
+    """One end of a link; None if it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
     ``aspm_offered``: what this end can. ``mps_bytes``, ``mrrs_bytes``: Max_Payload_Size
     and Max_Read_Request_Size as set; ``mps_most_bytes``: the largest payload that it takes. ``l1_substates``: those enabled;
     ``l1_substates_offered``: those there are."""
@@ -118,7 +118,7 @@ def most(end: End) -> str:
 
 
 def upstream_port(device: Device, sys: Path = Path("/sys")) -> str | None:
-    """PCI address of the port above the drive; None where there is none (not PCIe, integrated, passed through to a guest)."""
+    """PCI address of the port above the drive; None if there is none (not PCIe, integrated, passed through to a guest)."""
     if not device.pci:
         return None
     above = (sys / "bus/pci/devices" / device.pci).resolve().parent.name

@@ -31,7 +31,7 @@ REST_S = 0.5
 
 
 def play(device: Device, *, backwards: bool = False) -> Pattern:
-    """Run it once, some eight seconds. DriveError when the drive cannot be read."""
+    """Run it once, some eight seconds. Raises DriveError when the drive cannot be read."""
     try:
         descriptor = os.open(device.path, os.O_RDONLY | os.O_DIRECT)
     except OSError as error:

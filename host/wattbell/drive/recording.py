@@ -140,7 +140,7 @@ class RigRecording(Recording):
 
 
 class MeterRecording(Recording):
-    """A meter's rail. ``marked_ns``: when, by the host's clock, the host's log of commands saw a marker; None where it has not.
+    """A meter's rail. ``marked_ns``: when, by the host's clock, the host's log of commands saw a marker; None if it has not.
 
     The meter's clock is placed by its earliest arrivals until the session is over: late by no more than the quickest of its data took.
     """
@@ -214,8 +214,9 @@ class MeterRecording(Recording):
             self._thread.join(_READ_S)
 
     def aligned(self, played: Sequence[Pattern], covers_ns: tuple[int, int] | None = None) -> ClockMap:
-        """The meter's clock on the host's, by patterns of load. ClockError when the waveform does not show them (yet, of a virtual rig:
-        :meth:`await_pattern`)."""
+        """The meter's clock on the host's, by patterns of load. Raises ClockError when the waveform does not show them (yet, of a virtual
+        rig: :meth:`await_pattern`).
+        """
         return self.waveform.align(played, self.late_ns, BEHIND_LIMIT_S if self.virtual else OFFSET_LIMIT_S, covers_ns)
 
     def await_pattern(self, played: Sequence[Pattern]) -> None:

@@ -42,7 +42,7 @@ class Rounds:
 
 
 def value(jobs: Sequence[Job], quantity: str) -> float:
-    """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 where they moved nothing."""
+    """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 if they moved nothing."""
     sides: list[Direction] = [side for job in jobs for side in job.data]
     if quantity == "iops":
         return sum(side.iops for side in sides)

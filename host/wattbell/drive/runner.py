@@ -96,7 +96,7 @@ class Runner:
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Every step, in order. DriveError when one cannot be run, or the drive has gone; KeyboardInterrupt ends fio first."""
+        """Every step, in order. Raises DriveError when one cannot be run, or the drive has gone; KeyboardInterrupt ends fio first."""
         for step in steps:
             with self._present():
                 if step.idle_s is None and step.wake is None:  # there it would wake the drive

@@ -156,7 +156,7 @@ class Settings:
         return said
 
     def governor(self, name: str) -> None:
-        """The frequency governor of every policy. DriveError when there is none, or no such one."""
+        """The frequency governor of every policy. Raises DriveError when there is none, or no such one."""
         for folder in self.check_governor(name):
             self._sysfs(folder / "scaling_governor", name)
         self.conditions["governor"] = name
@@ -276,8 +276,9 @@ def _link_ends(device: Device, sys: Path) -> list[str]:
 
 
 def _retrain(tools: Tools, port: str, code: int) -> int:
-    """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. DriveError when it does not come
-    back."""
+    """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. Raises DriveError when it does not
+    come back.
+    """
     tools.run("setpci", "-s", port, f"{_LINK_CONTROL_2}={code:x}:f")
     tools.run("setpci", "-s", port, f"{LINK_CONTROL}={_RETRAIN:x}:{_RETRAIN:x}")
     began = time.monotonic()

@@ -46,7 +46,7 @@ below the device's name.
 
 
 def parse(said: str, at_ns: int, phases: int, during: bool = False) -> Reading:
-    """A reading from the JSON of ``nvme smart-log``. DriveError when it makes no sense."""
+    """A reading from the JSON of ``nvme smart-log``. Raises DriveError when it makes no sense."""
     try:
         tree = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

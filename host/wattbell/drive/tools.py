@@ -27,7 +27,7 @@ class Tools:
         self._commands = dict(commands or {})
 
     def find(self, name: str) -> str:
-        """Path of a program. DriveError when it is not installed."""
+        """Path of a program. Raises DriveError when it is not installed."""
         if name not in self._commands:
             found = shutil.which(name)
             if found is None:
@@ -57,7 +57,7 @@ class Tools:
         return done.stdout.decode(errors="replace")
 
     def attempt(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Runs the program, whatever its exit code. DriveError when it hangs or cannot be started."""
+        """Runs the program, whatever its exit code. Raises DriveError when it hangs or cannot be started."""
         command = [self.find(name), *map(str, arguments)]
         _LOG.info("%s", shlex.join(command))
         # A session of its own: Ctrl-C is for us, and must not kill the program that puts settings back. A signal to our group may come

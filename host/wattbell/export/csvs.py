@@ -127,7 +127,7 @@ def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.fl
 
 
 def _rail(selection: Selection, path: Path, every: int) -> Path:
-    """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
+    """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty if samples are missing. A long gap has no rows."""
     rail, window = selection.rail, selection.window
     assert rail is not None
     low, high = selection.samples()

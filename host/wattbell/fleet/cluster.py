@@ -112,7 +112,7 @@ def _check(client: Client, scheduler: str) -> None:
 
 
 def different(here: Mapping[str, str], everywhere: Mapping[str, Mapping[str, str]]) -> str:
-    """Which worker (by its address) has another version of a package that figures are computed with; empty where all are the same."""
+    """Which worker (by its address) has another version of a package that figures are computed with; empty if all are the same."""
     for address, there in everywhere.items():
         for name in _SAME:
             if there.get(name) != here[name]:

@@ -120,7 +120,7 @@ def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
 
 
 def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
-    """Write :func:`rows_of` as Parquet. Raises CaptureError where the disk refuses it."""
+    """Write :func:`rows_of` as Parquet. Raises CaptureError if the disk refuses it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with durable.replacing(path) as made:

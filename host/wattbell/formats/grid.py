@@ -99,7 +99,7 @@ class Placer:
 
 
 def fit(path: Path, pieces: Iterable[Stamps]) -> Grid:
-    """The grid of a file. Raises CaptureError where there are fewer than two rows, or no grid fits."""
+    """The grid of a file. Raises CaptureError if there are fewer than two rows, or no grid fits."""
     step, held, rest = _first_step(path, iter(pieces))
     placer = Placer(path, step)
     first: float | None = None

@@ -137,7 +137,7 @@ class _Columns:
         return found
 
     def named(self, role: str) -> int | None:
-        """The place of the column that the user says. Raises CaptureError where there is none of that name."""
+        """The place of the column that the user says. Raises CaptureError if there is none of that name."""
         column = self._options.columns.get(role)
         if column is None:
             return None
@@ -213,7 +213,7 @@ class _Columns:
         return self._layout.first[place] if place < len(self._layout.first) else ""
 
     def time(self) -> tuple[int, float | None] | None:
-        """(place, factor to s) of the times, or (place, None) of times as text; None where no column has times."""
+        """(place, factor to s) of the times, or (place, None) of times as text; None if no column has times."""
         place = self.named("time")
         if place is not None:
             if form_of(self.first_value(place)) is not None:
@@ -252,7 +252,7 @@ class _Columns:
         return known and (wanted or self.names[place].strip().lower() in _COUNTERS)
 
     def counter(self) -> int | None:
-        """The place of a column that numbers the rows; None where there is none."""
+        """The place of a column that numbers the rows; None if there is none."""
         place = self.named("time")
         if place is not None:
             return place
@@ -411,7 +411,7 @@ def _waveform(
 
 
 def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list[str]]:
-    """(s between two rows, notes). Raises UsageError where the user says another than the file."""
+    """(s between two rows, notes). Raises UsageError if the user says another than the file."""
     said = layout.interval
     if options.interval_s is None:
         assert said is not None

@@ -1,6 +1,6 @@
 """Quarch: CSV as Quarch Power Studio exports it and QIS streams it.
 
-``Time uS,<rail> voltage mV,<rail> current uA[,<rail> power uW][,Tot uW]`` (time may be nS), one row a stripe, empty where a channel had no
+``Time uS,<rail> voltage mV,<rail> current uA[,<rail> power uW][,Tot uW]`` (time may be nS), one row a stripe, empty if a channel had no
 value. There are two older forms:
 
 - ``Time,5V mV,5V uA,...,Tot uW,`` without a unit of the time and with an empty line behind the names (AN-022)
@@ -103,7 +103,7 @@ def _filled_by(row: str, wanted: Iterable[tuple[int, float]]) -> bool:
 
 
 def _unit_of_time(path: Path, stated: str | None, options: Options) -> float:
-    """s of the file's unit. Raises CaptureError where neither the file nor the user says it."""
+    """s of the file's unit. Raises CaptureError if neither the file nor the user says it."""
     column = options.columns.get("time")
     others = [role for role in options.columns if role != "time"]
     if others or (column is not None and stated is not None):

@@ -112,7 +112,7 @@ def _metadata(path: Path, text: str, options: Options) -> tuple[float, dict[int,
 
 
 def _chunks(path: Path, entries: Mapping[str, zipfile.ZipInfo]) -> dict[int, list[zipfile.ZipInfo]]:
-    """Chunks of each analog channel in order. Raises CaptureError where one is missing or cut."""
+    """Chunks of each analog channel in order. Raises CaptureError if one is missing or cut."""
     found: dict[int, dict[int, zipfile.ZipInfo]] = {}
     for name, entry in entries.items():
         match = _CHUNK.match(name)

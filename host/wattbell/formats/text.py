@@ -252,7 +252,7 @@ class Table:
             yield Rows(line if numbers is None else int(numbers[0]), columns, numbers)
 
     def _try(self, block: bytes) -> list[F64] | None:
-        """The columns; None where a line is none of numbers."""
+        """The columns; None if a line is none of numbers."""
         try:
             return self._read(block)
         except (pa.ArrowInvalid, UnicodeDecodeError):

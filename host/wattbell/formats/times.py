@@ -61,8 +61,9 @@ class TextTimes:
         return TextTimes(self.first)
 
     def seconds(self, texts: pa.Array) -> F64:
-        """Since the first one; NaN where there is none. ValueError with the text that is no time of this form; CaptureError for dates that
-        can be read in two ways."""
+        """Since the first one; NaN where there is none. Raises ValueError with the text that is no time of this form; CaptureError for
+        dates that can be read in two ways.
+        """
         ns, _ = self._ns(texts)
         assert self._base is not None
         found: F64 = np.where(ns == _NO_TIME, np.nan, (ns - self._base) * 1e-9)
@@ -106,7 +107,7 @@ class TextTimes:
         return np.where(there, ns, _NO_TIME), zoned
 
     def _dates(self, year: I64, month: I64, day: I64, there: npt.NDArray[np.bool_]) -> I64:
-        """Ns since 1970 of the dates. ValueError for a month or day that there is not."""
+        """Ns since 1970 of the dates. Raises ValueError for a month or day that there is not."""
         if self._form == "slashes" and there.any():
             if (month[there] > 12).any():
                 now: bool | None = True

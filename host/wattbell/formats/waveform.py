@@ -195,7 +195,7 @@ def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
 
 
 def samples(piece: Piece, interval: int) -> Samples | None:
-    """A block for each run of consecutive samples; None where all are missing."""
+    """A block for each run of consecutive samples; None if all are missing."""
     there = np.isfinite(piece.voltage_v) & np.isfinite(piece.current_a)
     index, voltage, current = piece.index[there], piece.voltage_v[there], piece.current_a[there]
     if not len(index):

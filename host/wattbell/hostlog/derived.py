@@ -38,8 +38,9 @@ def command_log(capture: Capture) -> CommandLog:
 
 
 def paired(capture: Capture) -> ClockMap:
-    """The host's clock on the capture's, by the commands in both logs. CaptureError where there is no log of the host's, ClockError where
-    the two have too little in common."""
+    """The host's clock on the capture's, by the commands in both logs. Raises CaptureError if there is no log of the host's, ClockError
+    where the two have too little in common.
+    """
     file = capture.path / _LOG
     if not file.is_file():
         raise CaptureError(f"{capture.path} has no log of the host's beside its tap's: record it with --commands trace.")

@@ -57,7 +57,9 @@ def detect(path: Path) -> LogFormat:
 
 def read_log(path: Path, lba_bytes: int = 512) -> HostCommands:
     """The commands of a log, whatever its format (:data:`LOG_FORMATS`). ``lba_bytes``: of a logical block of the drive; logs of bytes and
-    sectors need it. Ticks are ns of the log's own clock (``clock`` says which), which none of a capture is. CaptureError with the line."""
+    sectors need it. Ticks are ns of the log's own clock (``clock`` says which), which none of a capture is. Raises CaptureError with the
+    line.
+    """
     return detect(path).read(path, lba_bytes)
 
 

@@ -57,7 +57,7 @@ def write_iolog(path: Path, entries: pl.DataFrame) -> None:
 def read_iolog(path: Path) -> pl.DataFrame:
     """Entries of an iolog, columns of ``SCHEMA``; time in microseconds from its first entry.
 
-    UsageError with file and line when a line makes no sense, as a file with no I/O in it.
+    Raises UsageError with file and line when a line makes no sense, as a file with no I/O in it.
     """
     try:
         with TextIOWrapper(door.open_file(path, door.LOG), encoding="utf-8", errors="replace") as stream:

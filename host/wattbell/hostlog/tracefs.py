@@ -202,7 +202,7 @@ class TraceLog:
         _write(instance / "tracing_on", "1")
 
     def _take_over(self, instance: Path) -> None:
-        """Remove an instance that a killed run left. DriveError where another run has it."""
+        """Remove an instance that a killed run left. Raises DriveError if another run has it."""
         lock = os.open(instance, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

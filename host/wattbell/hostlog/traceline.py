@@ -46,7 +46,7 @@ class Stamp(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Events that are missing. ``cpu``: None where the line does not tell. ``events``: how many; -1 where the line does not tell."""
+    """Events that are missing. ``cpu``: None if the line does not tell. ``events``: how many; -1 where the line does not tell."""
 
     cpu: int | None
     events: int

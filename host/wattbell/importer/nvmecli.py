@@ -157,7 +157,7 @@ def _power_state(number: int, psd: Keys) -> PowerState:
 
 
 def _active(psd: Keys, where: str) -> tuple[float | None, int | None]:
-    """(ACTP in W, its workload), each None where it is not known."""
+    """(ACTP in W, its workload), each None if it is not known."""
     power = _number(psd, "active_power", _U16, where) or 0
     scale, workload = (_number(psd, name, _U8, where) for name in ("active_scale", "active_power_work"))
     if scale is None and (both := _number(psd, "active_work_scale", _U8, where) or 0) >= _RAW_SCALE:
@@ -171,7 +171,7 @@ def _code(scale: int) -> int:
 
 
 def _power_w(psd: Keys, where: str, unit_w: float) -> float | None:
-    """MP in W; None where the drive states none."""
+    """MP in W; None if the drive states none."""
     told = psd.get("max_power")
     if isinstance(told, str) and (words := _QUANTITY.fullmatch(told)) and words[2] in _WATTS:
         return round(float(words[1]) * _WATTS[words[2]], 6) or None
@@ -182,7 +182,7 @@ def _power_w(psd: Keys, where: str, unit_w: float) -> float | None:
 
 
 def _latency_s(keys: Keys, name: str, where: str) -> float | None:
-    """A latency: a number of us, or a text with its unit. None where it is absent."""
+    """A latency: a number of us, or a text with its unit. None if it is absent."""
     told = keys.get(name)
     if isinstance(told, str) and (words := _QUANTITY.fullmatch(told)):
         if words[2] not in _SECONDS:
@@ -199,7 +199,7 @@ def _latency_s(keys: Keys, name: str, where: str) -> float | None:
 
 
 def _number(keys: Keys, name: str, most: int, where: str = "") -> int | None:
-    """A whole number from 0 to ``most``, as such or as text; None where it is absent."""
+    """A whole number from 0 to ``most``, as such or as text; None if it is absent."""
     if name not in keys:
         return None
     told = keys[name]

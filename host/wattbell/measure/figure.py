@@ -37,7 +37,7 @@ class Figure:
 
     @property
     def known(self) -> float:
-        """The value of a figure that has one. ValueError when it has none."""
+        """The value of a figure that has one. Raises ValueError when it has none."""
         if self.value is None:
             raise ValueError(f"a figure without a value: {self.conditions.get('absent', 'no reason given')}")
         return self.value
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Known(Figure):
-    """A figure that has a value, as all have that are read from results. ValueError when it has none."""
+    """A figure that has a value, as all have that are read from results. Raises ValueError when it has none."""
 
     value: float = math.nan
 

@@ -109,7 +109,7 @@ class Job(msgspec.Struct):
 
     @property
     def failure(self) -> str:
-        """Why its figures are void, as a clause; empty where the job ended without an error."""
+        """Why its figures are void, as a clause; empty if the job ended without an error."""
         if not self.error:
             return ""
         meaning = os.strerror(self.error) if 0 < self.error < 1 << 15 else "no errno"

@@ -93,7 +93,7 @@ class Instruments:
         )
 
     def steadiness(self, windows: Iterable[tuple[float, float]]) -> Steadiness | None:
-        """Whether the rail's power held its level over windows taken together; None where that cannot be seen."""
+        """Whether the rail's power held its level over windows taken together; None if that cannot be seen."""
         return of_rail(self.rail, windows) if self.rail else None
 
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:

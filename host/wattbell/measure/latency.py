@@ -61,7 +61,7 @@ def _binomial_ranks(n: int, q: float) -> tuple[int | None, int | None]:
 def quantile_ranks(n: int, p: float) -> tuple[int, int | None, int | None]:
     """1-based ranks (value, lower limit, upper limit) of quantile ``p`` in a sorted sample of ``n``.
 
-    The value is the nearest rank, ceil(p n). A limit is None where the sample does not bound it.
+    The value is the nearest rank, ceil(p n). A limit is None if the sample does not bound it.
     """
     exact = p * n
     rank = max(1, math.ceil(round(exact, 6)))

@@ -96,7 +96,7 @@ class PhaseMeasurement(ABC):
 
     @cached_property
     def flow(self) -> Steadiness | None:
-        """Whether the data rate held its level over the span; None where there is too little to see."""
+        """Whether the data rate held its level over the span; None if there is too little to see."""
         ticks = self.span.whole_ticks // BLOCKS if self.span and len(self.span.bursts) == 1 else 0
         return steadiness(self.per_bin(ticks)[1] / (self.instruments.seconds(ticks) * 1e6)) if ticks else None
 

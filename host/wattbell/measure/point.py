@@ -31,7 +31,7 @@ class Point(Generic[F]):
 
 @dataclass(frozen=True)
 class Score(Generic[F]):
-    """One score of a test. ``reading`` says which of several readings of an average this is; None where there is one."""
+    """One score of a test. ``reading`` says which of several readings of an average this is; None if there is one."""
 
     name: str
     unit: str

@@ -263,7 +263,7 @@ class Rail:
         return replace(found, edge_u_j=math.hypot(found.edge_u_j, self.model.front_end_delay_u_s * change))
 
     def _power_at(self, tick: float) -> float:
-        """Mean of the samples next to an instant; 0 where there are none."""
+        """Mean of the samples next to an instant; 0 if there are none."""
         _, power = self.power_between(round(tick - self.interval_ticks), round(tick + self.interval_ticks))
         known = power[~np.isnan(power)]
         return float(known.mean()) if len(known) else 0.0
@@ -353,7 +353,7 @@ class Rail:
         return {window_text(length): self._moving(scan.moving.get(length), i, length, volts, scan, lost) for length in OCP_WINDOWS_S}
 
     def largest_mean(self, first_tick: int, last_tick: int, length_s: float) -> Figure:
-        """The largest moving average over ``length_s`` within a window, in W; absent where the window is shorter than that."""
+        """The largest moving average over ``length_s`` within a window, in W; absent if the window is shorter than that."""
         low, high = self.indices(first_tick, last_tick)
         moving = MovingMax(max(1, round(length_s / self.interval_s)), [(0, high - low)])
         stat, noise = WindowStats(), math.inf

@@ -106,7 +106,7 @@ class Source(Instruments):
         return self.losses.between(phase.first_tick, phase.last_tick)
 
     def disagreement(self, phase: Phase, nbytes: int) -> int:
-        """Bytes that fio says it moved in a phase less those on the wire; 0 where fio's figures are not there."""
+        """Bytes that fio says it moved in a phase less those on the wire; 0 if fio's figures are not there."""
         group = phase.described.get("fio_group")
         return self._told[group] - nbytes if group in self._told else 0
 

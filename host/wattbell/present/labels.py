@@ -136,7 +136,7 @@ def _candidates(text: Wanted) -> Iterator[tuple[float, Box]]:
 def place(
     texts: Sequence[Wanted], points: Sequence[Box], lines: Sequence[tuple[Spot, Spot]], room: Box, before: Sequence[tuple[Spot, Box]] = ()
 ) -> list[Box | None]:
-    """A place for each text, those first in ``texts`` served first; None where there is no room left.
+    """A place for each text, those first in ``texts`` served first; None if there is no room left.
 
     No place meets another, one of ``points`` (the markers) or the edge of ``room``. ``lines`` are avoided where that costs little. The way
     from a text's middle to its point crosses no other text. ``before``: points and places of texts that are there already.

@@ -33,7 +33,7 @@ _MOST = 1e9
 
 @dataclass(frozen=True)
 class PowerState:
-    """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None where the
+    """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None if the
     drive reports nothing."""
 
     number: int
@@ -55,7 +55,7 @@ def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
 
 
 def power_states(run: Run) -> list[PowerState]:
-    """The declared power states, in the order of their numbers; empty where the run recorded none."""
+    """The declared power states, in the order of their numbers; empty if the run recorded none."""
     found = run.drive.get("power_states")
     out = []
     for i, state in enumerate(found if isinstance(found, list) else []):

@@ -51,7 +51,7 @@ class Document(msgspec.Struct):
 
 
 def decode(text: bytes | str, where: str) -> Any:
-    """Decode untrusted JSON. ResultsError when it is not JSON, is nested too deeply, or holds invalid text."""
+    """Decode untrusted JSON. Raises ResultsError when it is not JSON, is nested too deeply, or holds invalid text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

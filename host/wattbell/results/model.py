@@ -149,7 +149,7 @@ class Run:
 
     @property
     def started(self) -> str:
-        """When it began, as UTC; empty where the run does not say."""
+        """When it began, as UTC; empty if the run does not say."""
         return in_utc(str(self.told.get("started_utc") or ""))
 
     @property
@@ -179,7 +179,7 @@ class Run:
 
     @property
     def planned(self) -> int:
-        """Number of tests (in a condition) that were to run; 0 where the run does not say."""
+        """Number of tests (in a condition) that were to run; 0 if the run does not say."""
         found = self.told.get("planned")
         return len(found) if isinstance(found, list) else 0
 
@@ -207,7 +207,7 @@ class Run:
         return None
 
     def series(self, test: TestResult) -> pl.DataFrame | None:
-        """The time series of a test; None where it has none. Raises ResultsError when it cannot be read."""
+        """The time series of a test; None if it has none. Raises ResultsError when it cannot be read."""
         if test.series is None:
             return None
         data = self.read_series(test.series)
@@ -252,7 +252,7 @@ class _Reader:
         return float(value)
 
     def quantity(self, value: Any, path: str) -> Known | None:
-        """None where the value is null: the figure could not be given."""
+        """None if the value is null: the figure could not be given."""
         if value is None:
             return None
         if isinstance(value, (int, float)):

@@ -95,7 +95,7 @@ def _check(side: DriveSide) -> None:
 
 
 def seed_of(run: Run) -> int | None:
-    """Seed of a run on a drive model; None where it is not known."""
+    """Seed of a run on a drive model; None if it is not known."""
     stated = run.told.get("conditions")
     found = stated.get("seed") if isinstance(stated, dict) else None
     return found if isinstance(found, int) else None

@@ -29,8 +29,8 @@ _SURE = 0.95
 @dataclass(frozen=True)
 class MeansApart:
     """Between the means of two sides. ``difference``: the second less the first; ``u``: half the width of the interval that holds it in
-    95 % of cases, None where a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
-    by the number of rows, None where neither side has repeats; ``p``: of Welch's test, before any correction."""
+    95 % of cases, None if a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
+    by the number of rows, None if neither side has repeats; ``p``: of Welch's test, before any correction."""
 
     difference: float
     u: float | None = None
@@ -39,7 +39,7 @@ class MeansApart:
 
 
 def means_apart(a: Sequence[float], b: Sequence[float], rows: int) -> MeansApart:
-    """The two sides' runs of one figure; ``rows``: how many figures are judged together. ValueError for a side without a run."""
+    """The two sides' runs of one figure; ``rows``: how many figures are judged together. Raises ValueError for a side without a run."""
     if not a or not b:
         raise ValueError("a side without a run")
     apart = float(np.mean(b) - np.mean(a))

@@ -195,7 +195,7 @@ class Store:
             raise ResultsError(_told(self.path, error)) from None
 
     def _row(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
-        """The first row of an answer; None where there is none. Raises ResultsError."""
+        """The first row of an answer; None if there is none. Raises ResultsError."""
         return next(iter(self._rows(query, values)), None)
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Store:
             raise ResultsError(_damaged(self.path, f"{part} of run {run_id} is not as it was stored"))
 
     def known(self, run: Run) -> str | None:
-        """The id of a run with exactly these results; None where there is none."""
+        """The id of a run with exactly these results; None if there is none."""
         same = self._row("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,))
         return None if same is None else str(same[0])
 

@@ -98,7 +98,7 @@ class StreamReader:
             self._free.put(buffer)
 
     def _buffer(self) -> memoryview | None:
-        """An empty buffer; None where all are full."""
+        """An empty buffer; None if all are full."""
         try:
             return memoryview(self._free.get_nowait())
         except queue.Empty:

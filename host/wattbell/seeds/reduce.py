@@ -34,7 +34,7 @@ def _largest_step(points: Points) -> Known:
 
 
 def _linear_rise(points: Points) -> Known:
-    """Coefficient of determination of the least-squares line; 0 where the line does not rise."""
+    """Coefficient of determination of the least-squares line; 0 if the line does not rise."""
     x = np.array([at for at, _ in points])
     y = np.array([q.value for _, q in points])
     slope, offset = np.polyfit(x, y, 1)

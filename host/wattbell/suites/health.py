@@ -46,14 +46,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The file. ``absent``: why there are no (further) readings; empty where there is nothing to say."""
+    """The file. ``absent``: why there are no (further) readings; empty if there is nothing to say."""
 
     readings: tuple[Reading, ...] = ()
     absent: str = ""
 
 
 def load(workload: Path) -> Record | None:
-    """The readings of a capture; None where nobody wrote any (a virtual drive, an older capture), or they cannot be read."""
+    """The readings of a capture; None if nobody wrote any (a virtual drive, an older capture), or they cannot be read."""
     try:
         return msgspec.json.decode(door.read_bytes(workload / FILE, door.DOCUMENT), type=Record)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):

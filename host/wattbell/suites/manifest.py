@@ -34,7 +34,7 @@ class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_suite(name: str | Path) -> Suite:
-    """A suite by name, or from a folder with a ``manifest.toml``. UsageError when it is not there or makes no sense."""
+    """A suite by name, or from a folder with a ``manifest.toml``. Raises UsageError when it is not there or makes no sense."""
     try:
         folder = suite_folder(name)
         path = folder / MANIFEST

@@ -19,7 +19,7 @@ MIN_SPAN_BLOCKS = 256
 
 def choose_tests(suite: Suite, only: Sequence[str], condition: str | None) -> list[tuple[Test, str]]:
     """(test, condition) pairs to run. ``only``: ids of tests (empty: all that run by default). ``condition``:
-    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all. UsageError when none runs in that
+    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all. Raises UsageError when none runs in that
     condition, or one that is asked for by name does not."""
     wanted = [suite.test(test_id) for test_id in only] or [t for t in suite.tests if t.default]
     pairs: list[tuple[Test, str]] = []

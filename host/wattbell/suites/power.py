@@ -146,7 +146,7 @@ def note_settling(out: Outcome, source: Source, test: Test) -> None:
 
 @dataclass(frozen=True)
 class Wake:
-    """One waking read. Ticks; ``clkreq`` is None where it was not seen asserted."""
+    """One waking read. Ticks; ``clkreq`` is None if it was not seen asserted."""
 
     quiet_from: int
     doorbell: int

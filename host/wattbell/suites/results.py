@@ -126,7 +126,7 @@ def part_of(path: Path) -> Path:
 
 
 def read_results(path: Path) -> JsonObject:
-    """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
+    """``results.json`` of a folder (or the file itself). Raises UsageError when it is missing or none."""
     file = path / RESULTS if path.is_dir() else path
     try:
         data = json.loads(door.read_text(file, door.DOCUMENT))

@@ -115,7 +115,7 @@ class Suite:
         raise UsageError(f"{self.name} has no test {test_id}; its tests: {', '.join(known)}.{did_you_mean(test_id, known)}")
 
     def job_text(self, test: Test) -> str:
-        """The test's job file. UsageError when it cannot be read."""
+        """The test's job file. Raises UsageError when it cannot be read."""
         path = self.folder / test.jobs
         try:
             return door.read_text(path, door.SETTINGS)

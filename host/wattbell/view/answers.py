@@ -183,7 +183,7 @@ def _link(zoom: Zoom) -> tuple[Any, Any]:
 
 
 def levels(asked: Asked) -> JsonObject:
-    """Link state, CLKREQ#, PERST#: [tick, value] from each change on, the first at or before the span; ``null`` where nothing is known yet,
+    """Link state, CLKREQ#, PERST#: [tick, value] from each change on, the first at or before the span; ``null`` if nothing is known yet,
     ``"*"`` where it changes more often than ``points`` can show."""
     begin, end = asked.span
     made: JsonObject = {}

@@ -54,7 +54,7 @@ class Shown:
 
 
 def align(shown: list[Shown], at: str) -> None:
-    """Lay all captures over the first one at a phase (name or number) or at the first event of a name. Raises UsageError where one has none
+    """Lay all captures over the first one at a phase (name or number) or at the first event of a name. Raises UsageError if one has none
     such."""
     places = [_place(one, at) for one in shown]
     for one, (place_s, tick_s) in zip(shown, places, strict=True):

@@ -26,7 +26,7 @@ class _Header(msgspec.Struct):
 
 
 def read_header(path: Path) -> JsonObject:
-    """The header's JSON. SimError when `path` is not a bus trace."""
+    """The header's JSON. Raises SimError when `path` is not a bus trace."""
     try:
         with door.open_file(path, door.RECORDING) as file:
             head = file.read(12)

@@ -43,8 +43,8 @@ class VirtualRun:
 def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish: Callable[[], Workload], voice: Voice) -> str:
     """Play `trace` through the virtual rig into ``run.out``; `finish` gives the workload when the trace is over.
 
-    Returns why the recording ended; the capture is marked unless that is the end of the trace (:func:`check_whole`). SimError when the
-    trace cannot be played to its end; what came before is in the capture.
+    Returns why the recording ended; the capture is marked unless that is the end of the trace (:func:`check_whole`). Raises SimError when
+    the trace cannot be played to its end; what came before is in the capture.
     """
     serial = f"RUN{os.getpid()}"
     with ExitStack() as stack:

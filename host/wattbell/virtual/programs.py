@@ -138,7 +138,7 @@ def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program 
 
 
 def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:
-    """The rig's ports once it has registered. SimError when it, or its producer, ends before that."""
+    """The rig's ports once it has registered. Raises SimError when it, or its producer, ends before that."""
     from ..rig import discovery
 
     deadline = time.monotonic() + _START_TIMEOUT_S

@@ -78,7 +78,7 @@ def replay(order: Replay, voice: Voice) -> str:
 
 
 def playable_header(trace: Path, fidelity: Fidelity) -> JsonObject:
-    """The header of a bus trace. UsageError when a rig of this fidelity cannot play it."""
+    """The header of a bus trace. Raises UsageError when a rig of this fidelity cannot play it."""
     header = read_header(trace)
     if header.get("summaries") and fidelity is Fidelity.rtl:
         text = "holds command summaries (it was made with --fidelity fast), and the gateware can only be shown TLPs"

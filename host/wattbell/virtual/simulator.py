@@ -87,7 +87,7 @@ def _in_checkout() -> bool:
 
 @cache
 def _wheel() -> Path | None:
-    """Folder of the installed package ``wattbell_sim``; None without one. SimError where it is of another version than this package."""
+    """Folder of the installed package ``wattbell_sim``; None without one. Raises SimError if it is of another version than this package."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:  # a folder of that name in the working directory is no package
         return None

@@ -56,7 +56,9 @@ def read_phases(path: Path | None) -> list[JsonObject] | None:
 
 
 def checked_phases(found: Any, path: Path) -> list[JsonObject]:
-    """Phases that a capture may hold: one that could not be opened again must not be recorded. UsageError for others, found in ``path``."""
+    """Phases that a capture may hold: one that could not be opened again must not be recorded. Raises UsageError for others, found in
+    ``path``.
+    """
     try:
         msgspec.convert(found, list[PhaseAbout])
     except (ValueError, RecursionError) as error:

@@ -56,7 +56,7 @@ _PIECE = 1 << 19
 class Gap:
     """An interval in which something is missing.
 
-    ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of missing records (rail: samples), or
+    ``kind`` is None if blocks of unknown kind are missing. ``count`` is the number of missing records (rail: samples), or
     of blocks where `kind` is None; -1 if unknown. The interval is conservative: an open block may have begun
     ``FLUSH_TICKS`` before it would have been sent.
     """

@@ -94,7 +94,7 @@ class Pyramid:
         return _coarsest(self.load_levels, self.finest_width, width, 0)
 
     def load_parts(self, level: int, low: int, high: int) -> Iterator[tuple[int, int, Bins | None]]:
-        """Yield ticks ``[low, high)`` as consecutive parts (first, last, bins): tiles that the level has, and None where rows must be read.
+        """Yield ticks ``[low, high)`` as consecutive parts (first, last, bins): tiles that the level has, and None if rows must be read.
 
         Bins belong to the part's tiles, from the tile's first on.
         """

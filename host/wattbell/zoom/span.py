@@ -38,7 +38,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class RailSpan:
-    """``signals`` is empty where no sample lies in the span. ``samples``: that do; ``missing``: that should, and were not received."""
+    """``signals`` is empty if no sample lies in the span. ``samples``: that do; ``missing``: that should, and were not received."""
 
     signals: dict[str, Signal]
     samples: int

@@ -127,7 +127,7 @@ class Zoom:
 
     def rows(self, begin: int, end: int, limit: int, wanted: Wanted | None = None) -> tuple[int, pl.DataFrame | None]:
         """(number of commands that overlap ticks ``[begin, end]``, the commands in order of their CQE, with ``start_tick``, ``bytes`` and
-        ``index``; None where there are more than ``limit``)."""
+        ``index``; None if there are more than ``limit``)."""
         wanted = self.commands.narrowed(wanted)
         count = self.commands.count(begin, end, wanted)
         if count > limit:

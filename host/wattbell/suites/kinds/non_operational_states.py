@@ -89,7 +89,7 @@ class NonOperationalStates(Kind):
 
 @dataclass(frozen=True)
 class Transition:
-    """Figures of one way into and out of a state; None where not seen."""
+    """Figures of one way into and out of a state; None if not seen."""
 
     settled: Figure
     entry_s: float | None

@@ -17,7 +17,7 @@ from ...hostlog.iolog import SCHEMA
 def read_blkparse(path: Path, device: str | None = None) -> pl.DataFrame:
     """Entries of a blkparse text, columns of ``iolog.SCHEMA``, in order of time from 0.
 
-    ``device``: ``major,minor``; needed when the text has several. UsageError when it is no such text.
+    ``device``: ``major,minor``; needed when the text has several. Raises UsageError when it is no such text.
     """
     try:
         content = door.read_bytes(path, door.TRACE)

@@ -43,7 +43,7 @@ def footprint_bytes(name: str, scale: float) -> int:
 def make_trace(name: str, path: Path, scale: float = 1.0, seed: int = 1) -> int:
     """Write a stand-in of the trace ``name`` as fio iolog v3; returns the number of I/Os.
 
-    ``scale`` scales counts, bytes and footprint alike. UsageError when fewer than 1000 I/Os are left.
+    ``scale`` scales counts, bytes and footprint alike. Raises UsageError when fewer than 1000 I/Os are left.
     """
     composition = _composition(name)
     reads, writes = round(composition.reads * scale), round(composition.writes * scale)
