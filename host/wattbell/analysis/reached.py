@@ -22,12 +22,17 @@ LEVEL = "level"
 
 @dataclass(frozen=True)
 class Reached:
-    """One level of the rail in an idle time. ``name``: the power state's, ``operational idle (PS0)`` of one that keeps the drive awake,
-    ``unknown`` where
-    the evidence is thin (``why``). ``state``: its number, where there is one. ``link``: the link's state under it, None if nobody saw
-    it. ``power``: over the time that the level was held. ``after``: from the last command until it was reached, in s. ``held_s``: how long.
-    ``to_end``: whether it was held until the idle time ended.
-    ``first_tick``: when it was reached."""
+    """One level of the rail in an idle time.
+
+    name: the power state's; ``operational idle (PS0)`` if it keeps the drive awake, ``unknown`` if the evidence is thin (``why``)
+    state: its number, if the level is a state
+    link: the link's state at the time, None if nobody saw it
+    power: over the time that the level was held
+    after: time in s from the last command until it was reached
+    held_s: time that it was held
+    to_end: whether it was held until the idle time ended
+    first_tick: when it was reached
+    """
 
     name: str
     state: int | None
