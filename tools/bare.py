@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run the README's commands as a newcomer does: in a bare Debian 12 root that is made for this run (``make bare``; CI runs the same).
+"""Run the README's commands as a newcomer does, in a bare Debian 12 root made for this run (``make bare``; CI runs the same).
 
     tools/bare.py                             make demo, make test, a short soak, and the wheels without the checkout
     tools/bare.py --load 2                    the same beside two busy processes
@@ -181,7 +181,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 def check_machine() -> None:
-    """End with what this machine lacks, in one line."""
+    """End with one line on the programs or rights that this machine lacks."""
     if os.geteuid() != 0:
         die("a root can be made by root only: use sudo")
     missing = [name for name in ("mmdebstrap", "git", "unshare") if shutil.which(name) is None]

@@ -5,8 +5,9 @@
     wattbell run FOLDER/plan.toml --virtual intel-660p-1tb --fidelity fast --interval 1e-6 --out CAPTURE
     clock_bench.py cases CAPTURE... [--cases 200]
 
-The plan has a load pattern before some work and one behind it. The rail of the capture is shown to another meter: from 1 kS/s to as many
-as there are, with noise, a clock that is off by up to 10 s and drifts by up to 100 ppm; the host knows its instants within some us.
+The plan has a load pattern before some work and one behind it. The rail of the capture is shown to another meter with noise. The meter's
+rate is from 1 kS/s up to the rail's own, and its clock is off by up to 10 s and drifts by up to 100 ppm. The host knows its instants
+within some us.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ NOISE_W = 0.02
 
 @dataclass(frozen=True)
 class Recording:
-    """The rail of a capture (ns by the rig's clock, the mean over 1 us each) and when its phases had I/O; bursts begin with the
-    markers before them, which are the first that the drive has to work on."""
+    """The rail of a capture, and when its phases had I/O.
+
+    first_ns, step_ns: ns by the rig's clock
+    power_w: mean over 1 us each
+    patterns: bursts; each begins with the markers before it, which are the first work for the drive
+    """
 
     first_ns: int
     step_ns: int
@@ -108,7 +113,7 @@ def by_pattern(recording: Recording, case: Case, rng: np.random.Generator, settl
 
 
 def by_phases(recording: Recording, case: Case, rng: np.random.Generator, settle_s: float) -> ClockMap:
-    """From all phases with I/O, to the millisecond, as fio tells them."""
+    """Return the map from all phases with I/O, to the millisecond, as fio reports them."""
     spans = sorted([*recording.work, *(span for pattern in recording.patterns for span in pattern)])
     given = [((a // 1_000_000) * 1e-3 + 5e-4, (b // 1_000_000) * 1e-3 + 5e-4, 5e-4) for a, b in spans]
     return match_edges(case.time_s, case.power_w, given, offset_limit_s=10.5, settle_s=settle_s)

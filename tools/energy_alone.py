@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Do the intervals of energies of single events hold the truth? Commands that stand alone, wake-ups, and what is owed after a burst of
-writes, on models of all drives, through virtual rigs whose boards are drawn from the designed front end, warm or cold; table for
-docs/energy-coverage.md.
+"""Do the intervals of energies of single events hold the truth? Table for docs/energy-coverage.md.
+
+The events are lone commands, wake-ups, and energy owed after a burst of writes, on models of all drives. The boards of the virtual rigs
+are drawn from the designed front end, warm or cold.
 
     energy_alone.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 
@@ -44,19 +45,24 @@ Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 WANTED = (0.90, 0.99)
 SPREAD = (0.35, 0.65)
-"""Of the errors, RMS, in units of the half-width: 0.5 where that is twice the standard uncertainty. It tells intervals that are too wide
-with fewer of them than the share that holds."""
+"""Allowed RMS of the errors, in units of the half-width: 0.5 if that is twice the standard uncertainty.
+
+With few intervals, this detects too wide ones better than the share that holds.
+"""
 _RAIL = 4
 _LEFT = 0.015
-"""Of the power awake: by how much a rail that leaves it differs, with noise."""
+"""Relative difference of power, beyond noise, that shows that a rail has left the awake level."""
 INTERVALS_S = (1.3e-6, 3.7e-6, 1.13e-5, 4.7e-5)
-"""Between conversions of the rig, by workload in turn. The fast model's rail has steps of 20 us: of intervals that divide these, each step
-would lie between two samples, and what a sample does not show of a real drive's rail would never be missing."""
+"""Intervals in s between conversions of the rig, by workload in turn.
+
+The fast model's rail has steps of 20 us. With an interval that divides 20 us, each step would lie between two samples. The samples would
+then never miss a part of the rail, as they do on a real drive.
+"""
 
 
 @dataclass(frozen=True)
 class Rail:
-    """The rail as it was emitted: ``ticks`` (n,) of its steps, and the energy in J until each of them."""
+    """The rail as it was emitted: ``ticks`` (n,) of its steps, and the energy in J until each step."""
 
     ticks: Float
     power_w: Float
@@ -187,7 +193,7 @@ def _lone(about: tuple[int, str, float], context: Context, rail: Rail) -> list[F
 
 
 def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
-    """Each way into a sleeping state and out of it, and what they say of the break-even time (in s, not J)."""
+    """Return each way into and out of a sleeping state, and its break-even time (in s, not J)."""
     quiet = idle.idle_power(context, powerstates.look(context))
     out = []
     for wake in transitions.wakes(context, quiet, wakeup.wakeups(context, quiet)["events"]):
@@ -207,7 +213,7 @@ def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[
             continue
         after_w = rail.energy(wake.back_tick, wake.back_tick + 0.2e6) / 0.2e-3
         until = wake.back_tick + (0.2e6 if abs(after_w - awake_w) < 0.01 * awake_w else 0.0)
-        # The model's steps of 20 us show what began within one of them from its beginning on.
+        # The model's steps of 20 us show an event within a step from the step's beginning on.
         woken = rail.energy(first - 3e4, until) - asleep_w * 3e4 * 1e-9 - awake_w * (until - first) * 1e-9
         name = wake.event["state"]
         out.append(Found(*about, "out of a state", name, wake.above_j, math.hypot(wake.u_j, gain * wake.above_j), woken))
@@ -219,7 +225,7 @@ def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[
 
 
 def _owed(about: tuple[int, str, float], context: Context, rail: Rail, result: Analysis) -> list[Found]:
-    """What each burst of writes left to do."""
+    """Return the work that each burst of writes left to do."""
     out = []
     for phase in result["phases"]:
         left = phase.get("owed") or {"absent": ""}
@@ -289,8 +295,10 @@ def main() -> int:
 
 
 def judge(found: list[Found]) -> tuple[int, float, float]:
-    """(intervals, the part that holds, RMS of error / half-width of the nearest 99 %) of single events. Means of classes are left out:
-    their interval is for the scatter of commands, of which the truth here has none."""
+    """Return (intervals, the part that holds, RMS of error / half-width of the nearest 99 %) of single events.
+
+    Means of classes are left out: their interval is for the scatter of commands, and the truth here has no such scatter.
+    """
     judged = np.array([abs(one.value_j - one.truth_j) / one.u_j for one in found if one.u_j and one.kind != MEAN])
     if not len(judged):
         return 0, 0.0, 0.0

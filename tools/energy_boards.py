@@ -1,8 +1,9 @@
-"""The boards of the coverage runs: drawn from the designed front end, used at 10 to 40 C, autozeroed within 1 K; and what such a board
-states its readings are known to.
+"""The boards of the coverage runs, and the error terms that such a board states.
 
-A capture without a statement is analysed with the front end's goal, 0.1 % + 5 uA, which is several times what these boards are off by: then
-that one term would make every interval hold, and a run would say nothing of the others.
+They are drawn from the designed front end, used at 10 to 40 C, and autozeroed within 1 K.
+
+A capture without a statement is analysed with the front end's goal, 0.1 % + 5 uA, several times the error of these boards. That one term
+would make every interval hold, and a run would not test the others.
 """
 
 from __future__ import annotations
@@ -24,9 +25,15 @@ CALIBRATED_A = 3.5
 AUTOZERO_K = 1.0
 """The board's temperature may have changed by so much since its inputs were last shorted (docs/accuracy.md)."""
 _PLAIN_SOURCE = 3e-5
-"""Of the virtual rig's own board (docs/virtual-rig.md), which stands in where a drive's rail is not 3.3 V: its calibrator's gain."""
+"""Relative gain error of the calibrator of the virtual rig's own board, used for drives with a rail other than 3.3 V.
+
+Source: docs/virtual-rig.md.
+"""
 _OFFSET_A = 1e-6
-"""What calibration leaves of an offset: noise of a conversion (0.3 mA; of the plain board's code, 31 uA) over many of them; k = 2."""
+"""k = 2 in A of an offset after calibration: noise of a conversion averaged over many.
+
+The noise is 0.3 mA; the plain board's code is 31 uA.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Board:
     offset_a: float
 
     def state(self, capture: Capture) -> Capture:
-        """The capture, with what its rig is known to in it."""
+        """Return the capture with the error terms of its rig."""
         conditions: dict[str, Any] = capture.meta.get("conditions") or {}
         delay: dict[str, Any] = {name: conditions[name] for name in ("front_end_delay_s", "front_end_delay_u_s") if name in conditions}
         stated: dict[str, Any] = {"gain": self.gain, "offset_a": self.offset_a, "timebase": 0.0, "instant_s": 0.0, **delay}
@@ -71,7 +78,7 @@ def board(seed: int, profile: str, folder: Path) -> Board:
     if warmer > AUTOZERO_K and kept & drifts:
         raise SystemExit(f"energy: {MODEL} is written in another way than this expects")
     common, coarse, volts, source = (about[name] for name in ("common", "coarse", "voltage", "calibrator"))
-    # The factory's upper point has warmed the shunt, which little of what a drive draws does.
+    # The factory's upper point warmed the shunt, which a drive hardly does.
     heated = common["shunt_ohm"] * common["shunt_heating_k_per_w"] * CALIBRATED_A**2
     apart = max(warmer, abs(temperature - CALIBRATED_C - heated))
     drift = math.hypot(common["gain_tc_sigma"], coarse["gain_tc_sigma"], volts["gain_tc_sigma"]) * apart

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
-boards are drawn from the designed front end, warm or cold; table for docs/energy-coverage.md.
+"""Do the intervals of energy per class of command hold the truth? Table for docs/energy-coverage.md.
+
+Random workloads run on models of all drives. The boards of the virtual rigs are drawn from the designed front end, warm or cold.
 
     energy_coverage.py [--workloads 200] [--first 701] [--others 24] [--processes 2] [--json FILE] [--check]
     energy_coverage.py --kinds 4 [--first 3001] [--json FILE] [--check]
 
---others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
+--others: for so many workloads, repeat this with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
 --kinds: so many workloads of each kind (``tools/energy_loads.py``) on drives with DRAM, twice as many on DRAM-less ones, which owe most.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
 """
@@ -57,7 +58,7 @@ OTHER_RATES = (250_000, 20_000)
 """Samples a second of others' meters."""
 RIG = "tap, rail of the rig"
 DEFERRED = ("fold", "collect", "padding")
-"""What a write brings with it and no command is booked by the model; on the wire it is the writes',"""
+"""Energy of a write for which the model books no command; on the wire it is the writes',"""
 MAP = ("map_write_back",)
 """and what any command brings with it that changes the map."""
 WANTED = (0.90, 0.99)
@@ -82,9 +83,17 @@ class Silence:
 
 @dataclass(frozen=True)
 class Found:
-    """One class of one load of a ``workload`` of that kind. ``seen``: by which instruments. ``how``: accounting or regression; ``merged``:
-    several classes in one. ``share``: of the energy above idle; ``above_j``: its own energy above idle; ``deferring``: part of the load's
-    which belongs to no command; ``unexplained``: in the same measure. ``oracle_u_j``: half-width where what was put off is known."""
+    """One class of one load of a ``workload`` of that kind.
+
+    seen: by which instruments
+    how: accounting or regression
+    merged: several classes in one
+    share: of the energy above idle
+    above_j: its own energy above idle
+    deferring: part of the load's energy that belongs to no command
+    unexplained: in the same measure
+    oracle_u_j: half-width if the energy put off is known
+    """
 
     seen: str
     seed: int
@@ -117,7 +126,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a capture is of. ``trim_bytes``: of each of its trims, whose ranges the model's list of commands has not."""
+    """The subject of a capture. ``trim_bytes``: of each of its trims, since the model's list of commands lacks their ranges."""
 
     seed: int
     profile: str
@@ -198,11 +207,11 @@ def compare(
     commands: Commands,
     joules: Float,
 ) -> tuple[perclass.Window, float, list[Found]]:
-    """The classes of one phase; with them its window, and the energy of it that was put off, in J."""
+    """Return the classes of one phase, its window, and its energy put off, in J."""
     each = phase["energy_per_command"]
     low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
     mine, booked = commands.take(slice(int(low), int(high))), joules[low:high]
-    spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # what is owed is drawn after the phase
+    spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # owed energy is drawn after the phase
     moved, put_off = (sum(sum(sum(one["purposes"].get(name, {}).values()) for one in spent) for name in names) for names in (MAP, DEFERRED))
     # The controller with nothing in hand: a write buffer that empties; the interrupt after a CQE.
     alone = sum(one["active"].get("no_io_in_hand", {}).get("j", 0.0) for one in spent)
@@ -246,8 +255,10 @@ def compare(
 
 
 def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
-    """All of them, with the half-width that the same regression has for the same classes where each phase's put-off energy is known, and
-    is not among what it has to tell apart."""
+    """Return all loads with the half-width of an oracle.
+
+    The oracle is the same regression for the same classes, if each phase's put-off energy is known and need not be separated.
+    """
     known = [(window, window.load, put_off, found) for window, put_off, found in loads if window.load is not None]
     without = {id(window): PhaseLoad(load.counts, load.shared_s, load.above_j - put_off, load.u_j) for window, load, put_off, _ in known}
     fitted = fit(list(without.values()))
@@ -265,7 +276,7 @@ def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list
 
 
 def kind_of(found: Found) -> str:
-    """What a line of the table is about."""
+    """Return the subject of a line of the table."""
     if found.how == "accounting":
         return "all classes as one (accounting)" if found.merged else "one class (accounting)"
     if found.u_j is None:
@@ -327,7 +338,7 @@ def by_kind(all_found: list[Found]) -> list[str]:
 
 
 def separated(found: list[Found]) -> list[Found]:
-    """What is judged: classes told apart by regression, with an interval."""
+    """Return the judged classes: separated by regression, with an interval."""
     return [one for one in found if one.how == "regression" and one.u_j is not None]
 
 
@@ -338,8 +349,10 @@ def held(found: list[Found]) -> float:
 
 
 def steadfast(measure: Callable[..., list[Any]], *words: object) -> list[Any]:
-    """What ``measure`` gives; up to twice more where the virtual rig does not answer in time, as on a machine with too much to do. A
-    workload gives the same whenever it runs, and one of hundreds shall not cost what the others gave."""
+    """Return the result of ``measure``; try up to twice more if the virtual rig does not answer in time, as on a busy machine.
+
+    A workload gives the same result whenever it runs, and one of hundreds must not cost the results of the others.
+    """
     for left in (2, 1, 0):
         try:
             return measure(*words)
@@ -351,8 +364,10 @@ def steadfast(measure: Callable[..., list[Any]], *words: object) -> list[Any]:
 
 
 def drawn(count: int, first: int) -> list[tuple[int, str, str]]:
-    """(seed, workload, profile): ``count`` of each kind of workload on drives with DRAM, twice as many on DRAM-less ones, half as many on
-    3D XPoint; the drives of a kind in turn."""
+    """Return (seed, workload, profile) for the runs; the drives of a kind in turn.
+
+    Each kind of workload runs ``count`` times on drives with DRAM, twice as often on DRAM-less ones, and half as often on 3D XPoint.
+    """
     names = sorted(entry["profile"] for entry in known_profiles())
     out: list[tuple[int, str, str]] = []
     for kind, many in ((WITH_DRAM, count), (DRAM_LESS, 2 * count), (IN_PLACE, max(1, count // 2))):

@@ -37,7 +37,7 @@ _ABOVE_WARNING_K = (1.0, 8.0)
 
 
 def drive_kind(profile: str) -> str:
-    """What a drive keeps its map in, as its profile says."""
+    """Return where a drive keeps its map, as its profile says."""
     flash = tomllib.loads(find_profile(profile).read_text()).get("flash", {})
     if flash.get("in_place", {}).get("value"):
         return IN_PLACE
@@ -45,7 +45,7 @@ def drive_kind(profile: str) -> str:
 
 
 def drive_of(workload: str, profile: str, seed: int, folder: Path) -> Path:
-    """The drive's profile; of one that throttles a copy in ``folder``, whose surroundings are above its warning temperature."""
+    """Return the drive's profile; for a throttling drive, a copy in ``folder`` with surroundings above its warning temperature."""
     file = find_profile(profile)
     if workload != THROTTLING:
         return file
@@ -60,7 +60,7 @@ def drive_of(workload: str, profile: str, seed: int, folder: Path) -> Path:
 
 
 def plan(seed: int, folder: Path, workload: str = MIXED) -> Path:
-    """A random experiment: two to four jobs, and phases in which one to three of them run at depths drawn anew."""
+    """Write a random experiment: two to four jobs, and phases in which one to three jobs run at depths drawn anew."""
     chance = random.Random(seed)
     jobs = []
     for number in range(chance.choice((2, 3, 3, 4))):

@@ -1,5 +1,7 @@
-"""A capture of the virtual rig as other instruments would have recorded it: the commands as the kernel's driver sees them, or the rail as a
-meter of fewer samples and without an accumulator has it. Each is a capture of its own, analysed as any other."""
+"""A capture of the virtual rig as other instruments would have recorded it.
+
+It has the commands as the kernel's driver sees them, or the rail of a meter with fewer samples and without an accumulator. Each is a
+separate capture, analysed as any other."""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ SLOW = 40e-6
 """The host's clock against the rig's."""
 ORIGIN_NS = 77_000_000_000
 BEFORE_NS = (400.0, 300.0)
-"""From the driver's set-up of a command to its doorbell: the least, and the mean of what comes on top (exponential). Assumed, of the
-order of a driver's path on a server; nobody's measurement."""
+"""Time in ns from the driver's set-up of a command to its doorbell: the least, and the mean of the rest (exponential).
+
+Assumed, in the order of a driver's path on a server; nobody measured it.
+"""
 BEHIND_NS = (1200.0, 1500.0)
 """From the CQE to the driver's completion: interrupt and handler, likewise."""
 _BLOCK = 1000
@@ -27,7 +31,7 @@ _SEEN = ("qid", "cid", "nsid", "opcode", "slba", "blocks", "status", "nbytes")
 
 
 def as_host_sees(source: Path, out: Path, seed: int) -> Path:
-    """``source`` without its tap: its commands are those of a made log of the driver's, placed by the commands in both."""
+    """Make ``source`` without its tap: its commands come from a made log of the driver, placed by the commands in both."""
     capture = open_capture(source)
     seen = capture.commands.filter(pl.col("doorbell_tick").is_not_null()).collect().sort("qid", "doorbell_tick", "fetch_tick")
     chance = np.random.default_rng(seed)
@@ -53,7 +57,7 @@ def as_host_sees(source: Path, out: Path, seed: int) -> Path:
 
 
 def with_coarse_rail(source: Path, out: Path, by: int) -> Path:
-    """``source`` with the mean of every ``by`` samples of its rail in place of them, and no accumulator."""
+    """Make ``source`` with the mean of every ``by`` samples in place of its rail, and no accumulator."""
     capture = open_capture(source)
     rail = capture.rail
     assert rail is not None

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Pairs of identical drive models with other seeds,
-and of a model and its twins: one draws 1 % more, one takes 1 % longer. All run a short suite through the fast instrument; the figures are
-for docs/results.md.
+"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Figures for docs/results.md.
+
+There are pairs of identical drive models with other seeds, and pairs of a model and its twins: one draws 1 % more, one takes 1 % longer.
+All run a short suite through the fast instrument.
 
     false_calls.py [--pairs 100] [--first 0] [--twins 30] [--runs 3,5] [--processes 2] [--json FILE] [--docs] [--check]
 
@@ -43,14 +44,14 @@ from tools.jobfile import at_the_drive
 PROFILES = ("intel-660p-1tb", "crucial-p1-1tb", "samsung-970-evo-plus", "wd-sn750", "toshiba-rc100", "optane-900p-280gb")
 """Taken in turn: with DRAM and without, TLC, QLC and 3D XPoint."""
 MORE = 1.01
-"""What a twin has of what it has more of."""
+"""Factor between a twin's property and its model's."""
 _WHOLE = re.compile(r"\w+_ns|flush_idle_us")
 """Keys of whole numbers."""
 _NUMBER = r"( = \{ value = )([0-9.eE+-]+)"
 PAGE = Path(__file__).resolve().parents[1] / "docs/results.md"
 BEGIN, END = "<!-- generated: python -m tools.false_calls --docs -->\n", "<!-- end of generated -->\n"
 SEEDS = 1000
-"""Of each pair; no two runs have one seed."""
+"""Seeds reserved for each pair; no two runs have one seed."""
 
 MANIFEST = """name = "false-calls"
 title = "A short run of each kind"
@@ -121,8 +122,10 @@ class Silent:
 
 @dataclass
 class Count:
-    """Of comparisons: how many there were, how many had any verdict; their rows, and verdicts. ``seen_from``: by kind of row, the share of
-    A from which a difference would be seen."""
+    """Counts of comparisons: all, those with any verdict, their rows, and their verdicts.
+
+    seen_from: by kind of row, the visible difference as a share of A
+    """
 
     pairs: int = 0
     called: int = 0
@@ -167,8 +170,9 @@ TWINS = {
         "1 % longer", re.compile(r"\[(controller|flash)\]"), re.compile(r"\w+_[un]s"), {"rate": "lower"}, re.compile(r"\w+_mb_per_s")
     ),
 }
-"""``power``: in every state and at every work; what the drive declares stays. ``time``: for all that the controller and the flash do; the
-link and the host stay."""
+"""``power``: in every state and at every work, with the drive's declarations unchanged. ``time``: for all actions of controller and flash,
+with link and host unchanged.
+"""
 
 
 def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE) -> Path:
@@ -223,7 +227,7 @@ def _kind(name: str, unit: str) -> str:
 
 
 def by_one_run(a: Run, b: Run) -> Count:
-    """What a verdict by the uncertainty within one run of each would have called different."""
+    """Count the differences that the uncertainty within one run of each side would have called."""
     (pair,) = compare_sides([DriveSide((a,), "A"), DriveSide((b,), "B")]).pairs
     rows = [row for row in pair.rows if row.seen_from is not None and row.difference.value is not None]
     verdicts = sum(abs(row.difference.known) > (row.seen_from or 0.0) for row in rows)
@@ -231,8 +235,7 @@ def by_one_run(a: Run, b: Run) -> Count:
 
 
 def twin_rows(a: Sequence[Run], b: Sequence[Run], twin: Twin) -> dict[str, tuple[int, int, float]]:
-    """Of a model and its twin: by kind, how many rows differ, how many of them were called rightly, and the sum of the measured
-    differences as shares of A."""
+    """Compare a model with its twin. Return by kind the differing rows, those called rightly, and the sum of differences as shares of A."""
     (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
     right: dict[str, tuple[int, int, float]] = {}
     for row in pair.rows:

@@ -1,9 +1,9 @@
 """How many of fio's own example jobs the drive model runs.
 
-python tools/fio_examples.py FOLDER      FOLDER: fio's `examples`; without it that of Debian's package
+python tools/fio_examples.py FOLDER      FOLDER: fio's `examples`; without it, the folder of Debian's package
 
-Counts, of the files that name an engine that is modelled and of those that name none: those that run as they are, those that run with
---as-direct, and those that are refused, each with the reason.
+Counts the files that name a modelled engine, or no engine. They run unchanged, run with --as-direct, or are refused, each with the
+reason.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _check_text(text: str) -> str | None:
 
 
 def _check(path: Path, *options: str, text: str = "") -> str | None:
-    """What the model has against a file; None: nothing."""
+    """Return the model's objection to a file; None without one."""
     command = [PROGRAM, "check", *options, path]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env={**os.environ, **ASKED_FOR})
     return None if done.returncode == 0 else done.stderr.strip()

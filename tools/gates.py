@@ -1,4 +1,4 @@
-"""The virtual rig's instrument as gates of the ECP5, Verilated: what synthesis makes of the RTL, for the same rig. For docs/gateware.md.
+"""The virtual rig's instrument as gates of the ECP5, Verilated: the result of synthesis, for the same rig. For docs/gateware.md.
 
     python -m tools.gates [--out FOLDER]
 
@@ -103,7 +103,7 @@ def library(out: Path) -> Path:
 
 
 def build(out: Path = OUT) -> tuple[Path, dict[str, int]]:
-    """The library, and the cells of the netlist by type. Steps whose inputs have not changed are not done again."""
+    """Return the library, and the cells of the netlist by type. Steps with unchanged inputs are not done again."""
     out.mkdir(parents=True, exist_ok=True)
     cells = timed("synthesising", lambda: synthesise(out))
     return timed("Verilating", lambda: library(out)), cells

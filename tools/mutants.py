@@ -2,13 +2,13 @@
 
 Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
 once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over the Python code of the host, the board,
-the guest and the tools, with the tests that execute the changed line (coverage by test, child processes included), quickest first; and
-from cargo-mutants in the truth of the SSD model, with the tests of that model.
+the guest and the tools. The tests that execute the changed line run, quickest first (coverage by test, child processes included). For
+the truth of the SSD model they come from cargo-mutants, with the tests of that model.
 
-Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
+Everything runs in a clone, ``build/mutants/clone``, at a commit. Uncommitted changes are not tried, and no fault is ever in this tree.
 Of the made ones some change nothing that can be seen: ``tests/mutants/equivalent.toml`` argues which, and they are counted apart.
-``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
-file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests. Two runs at a time need two folders
+``build/mutants/results.jsonl`` keeps the results. A run that was broken off goes on from there, and a fault is tried anew when its file
+changed. Survivors are tried anew with ``--again``, when there are new tests. Two runs at a time need two folders
 (``--build``).
 """
 
@@ -53,7 +53,7 @@ OTHER = {"hw": "hw", "guest": "sim/guest", "tools": "tools"}
 TOP = "wattbell"
 """Area of the modules that lie in the host package itself."""
 NOT_MADE = ("host/wattbell/sigrok/",)
-"""Decoders that sigrok runs in a Python of its own: no coverage is to be had, and kept faults stand for them."""
+"""Decoders that sigrok runs in a Python of its own: there is no coverage, so only kept faults try them."""
 TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/((guest|rig)/)?|e2e/|clients/)test_\w+\.py"
 """Tests that made faults get."""
 SLOW = r"tests/(e2e/test_(real_\w+|nvme_cli|plan_steps|record_disk|late_attach|power_on|wheel)|clients/.*rig|hw/.*_load)\.py"
@@ -66,8 +66,11 @@ KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
 SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Div", "Mod": "Mul", "Pow": "Mul", "LShift": "RShift",
          "RShift": "LShift", "BitOr": "BitAnd", "BitAnd": "BitOr", "BitXor": "BitAnd", "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt",
          "Eq": "NotEq", "NotEq": "Eq", "Is": "IsNot", "IsNot": "Is", "In": "NotIn", "NotIn": "In"}  # fmt: skip
-"""Cosmic Ray can replace an operator by each of the others. Of those, the one nearest to a slip of the pen is used, so that a sample counts
-places in the code rather than alternatives at one place, most of which any test would notice."""
+"""Replacement of each operator: the one nearest to a slip of the pen.
+
+Cosmic Ray can replace an operator by each of the others. With one replacement, a sample counts places in the code rather than alternatives
+at one place, which most tests would notice.
+"""
 PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
          "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
          "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
@@ -199,7 +202,7 @@ def run(tests: Sequence[str], limit_s: float) -> str:
                 while not found and time.monotonic() < end:
                     found, status = os.waitpid(process, os.WNOHANG)
                     time.sleep(0 if found else 0.05)
-            finally:  # along with what the tests started
+            finally:  # along with the processes that the tests started
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process, signal.SIGKILL)
                 if not found:
@@ -388,8 +391,10 @@ if "MUTANTS_TEST" in os.environ:
 
 
 class TestMap:
-    """Which tests execute a line, and how long each takes: from runs of the tests (``TESTED_BY``), file by file, repeated when the file, or
-    the length of a source that the file executes, changed."""
+    """The tests that execute a line, and how long each takes, from runs of the tests (``TESTED_BY``), file by file.
+
+    A run is repeated when the file, or the length of a source that the file executes, changed.
+    """
 
     __test__ = False
 
@@ -494,7 +499,7 @@ class TestMap:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fault can be made, and which; ``key`` as in :class:`Fault`."""
+    """A place for a fault, and the fault; ``key`` as in :class:`Fault`."""
 
     area: str
     file: str
@@ -578,7 +583,7 @@ def make(place: Place | RustPlace, tests: TestMap | None, budget_s: float, argum
     return Fault(place.area, False, file, line, place.key, text, named, what, why, place.operator)
 
 
-# -- what was tried ----------------------------------------------------------------------------------------------------
+# -- faults already tried ---------------------------------------------------------------------------------------------
 
 
 class Results:
@@ -689,7 +694,7 @@ def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> lis
 
 
 def write_page(results: Results, current: set[str], kept: dict[str, int], made: dict[str, int]) -> None:
-    """The table of each kind that has results; that of the other stays, with its day and commits."""
+    """Write the table of each kind that has results; the other kind's table stays, with its day and commits."""
     page = PAGE.read_text(encoding="utf-8")
     for kind, of in (("kept", kept), ("made", made)):
         rows = [row for row in results.rows.values() if row["key"] in current and row["kept"] == (kind == "kept")]

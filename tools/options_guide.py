@@ -1,4 +1,4 @@
-"""The tables of docs/users-guide.md that say which option applies to what, from those that the command line goes by.
+"""The tables of docs/users-guide.md on the works and benches of each option, from the tables of the command line.
 
 python tools/options_guide.py            prints them
 python tools/options_guide.py --write    brings the guide up to date

@@ -19,7 +19,7 @@ WORK = ROOT / "build" / "reference"
 OUT = ROOT / "host" / "wattbell" / "results" / "reference" / "quick.json"
 SUITE = "quick"
 _LEFT_OUT = {"capture", "wall_s", "series", "notes", "lost"}
-"""Of a test: what is of the run and not of the drive; nothing is lost in a reference (below)."""
+"""Keys of a test that belong to the run and not to the drive; nothing is lost in a reference (below)."""
 
 
 def rounded(value: Any) -> Any:

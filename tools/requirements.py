@@ -27,11 +27,11 @@ SOURCE_ONLY = ("yattag",)
 
 @dataclass(frozen=True)
 class Group:
-    """What one file lists: the packages of some extras which the file below it lacks."""
+    """The content of one file: the packages of some extras that the file below it lacks."""
 
     purpose: str
     below: str | None
-    """Name of the group whose packages are installed as well."""
+    """Name of the group with packages that are installed as well."""
     extras: tuple[str, ...] = ()
     build: bool = False
     """Whether what builds the checkout is in it."""
@@ -61,7 +61,7 @@ GROUPS = {
 
 
 def entries(text: str) -> dict[str, str]:
-    """Requirements of a file in pip's format, by name; each with its marker and its hashes, as it stands there."""
+    """Return the requirements of a file in pip's format, by name; each unchanged, with its marker and its hashes."""
     return {one[1]: one[0] for one in re.finditer(r"^([A-Za-z0-9][\w.-]*)==(?:.*\\\n)*.*$", text, re.MULTILINE)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 AREA = "ssd-truth"
 PACKAGE = "wattbell-ssd"
 FILES = ("ssd/src/power/*.rs", "ssd/src/driver/truth.rs", "ssd/src/flash/*.rs", "ssd/src/io/media.rs", "ssd/src/pcie/port.rs")
-"""Where joules, times and states come from that all claims about energy are held against; below ``sim``, as cargo-mutants names them."""
+"""Files, below ``sim`` as cargo-mutants names them, that make the joules, times and states behind all claims about energy."""
 NOT_MADE = ("ssd/src/flash/tests.rs",)
 BUILDS = f"cd sim && cargo test --release --quiet --no-run -p {PACKAGE}"
 """Fails on a fault that is no Rust."""

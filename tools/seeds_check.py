@@ -29,7 +29,7 @@ EVERYTHING = {("660p", "anandtech-2018")}
 
 @dataclass(frozen=True)
 class Job:
-    """A run of a suite. ``tests`` empty: all of them."""
+    """A run of a suite. ``tests`` empty: all tests."""
 
     profile: str
     suite: str
@@ -75,7 +75,7 @@ def _profile(book: Book, drive: str) -> str:
 
 
 def stamp(job: Job) -> str:
-    """What the run depends on: both programs, the host package, the specification, the profile and the suite."""
+    """Return a hash of everything that the run depends on: both programs, host package, specification, profile and suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
     files = [simulator.find_program("wattbell-ssd"), simulator.find_program("wattbell-rig")]

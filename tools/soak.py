@@ -1,7 +1,7 @@
 """The long runs behind docs/reliability.md: ``make soak``, or parts of it by ``--parts``.
 
-Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes. The page is written from them at the end of
-each run. All of a page is of one tree: a part with results of another tree is run anew, or is missing on the page.
+Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes. The page is written from these files at the
+end of each run. A page covers one tree: a part with results of another tree is run anew, or is missing on the page.
 
 ``--short`` is the form that CI runs: fewer tries, no page in docs, and neither the attacks nor the fuzz tests, which CI runs as tests.
 """
@@ -38,7 +38,7 @@ PARTS = ("trials", "matrix", "attacks", "bulk", "fuzz")
 SHORT = {"parts": "trials,matrix,bulk", "trials": 1_000, "tries": 1, "gb": 1.0}
 """Options of the short form."""
 UNDER_TEST = ("host", "spec", "sim", "firmware", "tests", "tools", "docs/threats.md")
-"""What a result depends on."""
+"""Folders and files that a result depends on."""
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
@@ -180,7 +180,7 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
 
 
 def attack_files() -> list[str]:
-    """The test files that docs/threats.md names, and those of tests/faults."""
+    """Return the test files that docs/threats.md names, and the test files of tests/faults."""
     named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`", (ROOT / "docs/threats.md").read_text(encoding="utf-8"))
     return sorted({*named, *(str(path.relative_to(ROOT)) for path in (ROOT / "tests/faults").glob("test_*.py"))})
 
@@ -236,8 +236,10 @@ def _filesystem(folder: Path) -> str:
 
 
 def fuzz(store: Store, minutes: float, only: str) -> None:
-    """Every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree: once as in CI,
-    then with as many times the inputs as fit."""
+    """Run every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree.
+
+    Each runs once as in CI, then with as many times the inputs as fit.
+    """
     rows = store.data.setdefault("fuzz", {})
     wanted = {"passed": True, "minutes": minutes}
     waiting = [name for name in _fuzzers() if only in name and not wanted.items() <= rows.get(name, {}).items()]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Are power states found right, and are their probabilities? Random sequences of idle times, power states, APST, ASPM and loads on models
-of all drives, seen at three rates, with the tap, without the link's states, with commands of a host's log, and with the rail alone; tables
-for docs/energy-coverage.md.
+"""Are power states found right, and are their probabilities? Tables for docs/energy-coverage.md.
+
+Random sequences of idle times, power states, APST, ASPM and loads run on models of all drives, seen at three rates. The analysis has the
+tap, or no states of the link, or commands of a host's log, or the rail alone.
 
     state_coverage.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 
-Every second workload runs on a drive drawn around its profile: what the states and the link draw is off by a factor each, what it declares
-stays. --check: fail when less than 85 % of the labels with 0.9 and more are right, in any column, or less than 90 % in all.
+Every second workload runs on a drive drawn around its profile: a factor changes the power of each state and of the link, and the
+declarations stay. --check: fail when less than 85 % of the labels with 0.9 and more are right, in any column, or less than 90 % in all.
 """
 
 from __future__ import annotations
@@ -51,15 +52,19 @@ SPREAD = 0.25
 WANTED, WANTED_IN_ALL = 0.85, 0.90
 LINK_EVENTS = (EventType.LINK, EventType.CLKREQ, EventType.LINK_STATE)
 RAIL_STEP_S = 2e-5
-"""Fast fidelity gives the rail as means over this: true changes are known to half of it."""
+"""Step in s of the rail, which fast fidelity gives as means: true changes are known to half a step."""
 NEAR_S = 0.02
 """A found boundary is compared with a true change this near."""
 
 
 @dataclass
 class Seen:
-    """One capture with one sight. ``time_s``: by true and found label. ``labels``: of what the rail told: probability, share of its time
-    that was right, length in s. ``boundaries``: error and bound in s."""
+    """One capture with one sight.
+
+    time_s: by true and found label
+    labels: of labels from the rail: probability, share of its time that was right, length in s
+    boundaries: error and bound in s
+    """
 
     seed: int
     profile: str
@@ -185,7 +190,7 @@ def truth_of(folder: Path, context: Context) -> Truth:
     core = frame.filter(pl.col("part") == "core")
     names, held = [], ""
     for state in core["state"]:
-        held = held if state.startswith("entering") else state  # on its way it draws what it drew
+        held = held if state.startswith("entering") else state  # in transition it draws the earlier power
         names.append(held)
     at = np.searchsorted(core["from_ps"].to_numpy(), grid, side="right") - 1
     commands = pl.read_csv(folder / "workload/truth-commands.csv")
@@ -205,7 +210,7 @@ def truth_of(folder: Path, context: Context) -> Truth:
 
 
 def _covered(grid: Int64, starts: Int64, ends: Int64, close: int) -> npt.NDArray[np.bool_]:
-    """Which instants lie in one of the spans, of which those less than ``close`` apart are one."""
+    """Return which instants lie in one of the spans; spans less than ``close`` apart are one."""
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     i = np.searchsorted(starts, grid, side="right") - 1
@@ -227,7 +232,7 @@ def right(true: str, found: str, sight: str) -> bool:
 
 
 def judge(seen: Seen, states: PowerStates, truth: Truth, wire_labels: Iterable[str] = ("waking", "reset")) -> None:
-    """Adds what was found."""
+    """Add the spans found to ``seen``."""
     n = len(truth.names)
     names = np.array(truth.names)
     for span in states["spans"]:
@@ -322,7 +327,7 @@ def _line(head: str, members: list[Seen]) -> str:
 
 
 def reliability(members: Iterable[Seen], least: float = 0.9) -> tuple[int, int]:
-    """(labels of the rail with that probability and more, how many of them right)."""
+    """Return (labels of the rail with that probability and more, number of right ones)."""
     chosen = [one for s in members for one in s.labels if one[0] >= least]
     return len(chosen), sum(one[1] > 0.5 for one in chosen)
 

@@ -1,12 +1,12 @@
-"""The tracker alone on the ECP5 (speed 8): what it takes, and the clock it closes at. For docs/gateware.md.
+"""The tracker alone on the ECP5 (speed 8): its cells, and its highest clock. For docs/gateware.md.
 
     python -m tools.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
 
-The tracker has the sizes of the board's build. For the clock it is placed and routed between a shift register that feeds its inputs and
-one that takes its outputs: its own paths from register to register are the figure, not those of pins. What only a simulator reads
-(SIMULATED) is left out. The router is asked for the frequency that placement
-estimates: it mends what is slower than it is asked for, and asked for more than there is it does not come to its end. `--place-only` ends
-with that estimate. Ends with status 1 when a step fails; a figure below an aim is a figure.
+The tracker has the sizes of the board's build. For the clock it is placed and routed between two shift registers, at its inputs and at
+its outputs. So the figure is of its own paths from register to register, not of paths to pins. Signals that only a simulator reads
+(SIMULATED) are left out. The router is asked for the frequency that placement estimates. It mends paths that are slower than this, and
+it does not end if asked for more than is possible. `--place-only` ends with that estimate. Ends with status 1 when a step fails; a figure
+below an aim is no failure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wattbell_gateware.verilog import ports_of
 TOP = "alone"
 CELLS = ("LUT4", "CCU2C", "TRELLIS_FF", "DP16KD", "TRELLIS_DPR16X4")
 ASKED_MHZ = 125
-"""Of the placer."""
+"""Frequency in MHz that the placer is asked for."""
 SIMULATED = ("busy", "deadline", "skip_down", "skip_up")
 """Ports by which a simulator leaves out clocks; no board connects them."""
 
@@ -78,7 +78,7 @@ def mapped(top: Elaboratable, ports: list[Signal], out: Path, name: str) -> dict
 
 
 def nextpnr(program: str, out: Path, name: str, mhz: float, *arguments: str) -> float:
-    """Frequency in MHz that the tracker's registers reach, by the last that the program says of it."""
+    """Return the frequency in MHz that the tracker's registers reach, by the program's last report."""
     log = out / f"{name}.log"
     command = [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--freq", f"{mhz:.1f}", "--timing-allow-fail",
                "--lpf-allow-unconstrained", "--report", f"{name}.report.json", *arguments]  # fmt: skip
@@ -91,7 +91,7 @@ def nextpnr(program: str, out: Path, name: str, mhz: float, *arguments: str) -> 
 
 
 def slowest(report: Path) -> str:
-    """The cells of the slowest path from register to register, of what was routed."""
+    """Return the cells of the slowest routed path from register to register."""
     paths = (one["path"] for one in json.loads(report.read_text())["critical_paths"] if "async" not in one["from"] + one["to"])
     return " > ".join(re.sub(r"_(LUT4|TRELLIS|CCU2C).*", "", step["to"]["cell"]) for step in next(paths) if step["type"] == "routing")
 

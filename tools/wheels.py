@@ -25,12 +25,12 @@ from tools.wheel_notices import notices
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
-"""What the wheel ``wattbell`` is built from."""
+"""Sources of the wheel ``wattbell``."""
 PROGRAMS = ("wattbell-rig", "wattbell-ssd")
 LIBRARIES = ("lib_controller.so", "lib_x4_word.so")
 _ANY_LINUX = "linux_x86_64"
 FOR_WHEELS = ("base", "cluster", "perfetto", "ppk2", "quarch", "scpi")
-"""Lists in requirements/ that are for the wheels: what they need, and the extras of a user."""
+"""Lists in requirements/ for the wheels: their own packages, and the extras of a user."""
 
 
 class WheelError(Exception):
@@ -45,7 +45,7 @@ def version() -> str:
 def pure_wheel(out: Path) -> Path:
     """Wheel ``wattbell`` in the folder `out`."""
     with tempfile.TemporaryDirectory() as work:
-        # A copy: setuptools leaves its work beside what it builds, and takes what an earlier build left.
+        # A copy: setuptools leaves its work beside its output, and takes leftovers of an earlier build.
         source = Path(work) / "source"
         source.mkdir()
         for name in SOURCES:
@@ -57,7 +57,7 @@ def pure_wheel(out: Path) -> Path:
 
 
 def simulator_wheel(out: Path) -> Path:
-    """Wheel ``wattbell_sim`` in the folder `out`, of what was built for this machine's kind of processor."""
+    """Build the wheel ``wattbell_sim`` in the folder `out`, from programs for this machine's kind of processor."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "source"
         _stage(source)

@@ -16,7 +16,7 @@ static struct {
     bool there;
     unsigned address, received; /* bytes since START */
     int64_t busy_until;
-    uint8_t page[EEPROM_PAGE], before[EEPROM_PAGE]; /* what STOP will write, or has begun to write; what was there before */
+    uint8_t page[EEPROM_PAGE], before[EEPROM_PAGE]; /* page that STOP will write, or has begun to write; its content before */
     uint32_t loaded;                                /* which bytes of `page` */
     unsigned place;                                 /* of the page */
 } eeprom;

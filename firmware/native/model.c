@@ -26,7 +26,7 @@ static struct {
 static int64_t i2c_done, good_at, on_since, trip_at, watchdog_at, trigger_acts_at, test_end, load_end;
 static bool rail_can, overflow_armed;
 static unsigned test_breaks;
-static unsigned accesses[2], stop_at[2]; /* all of them, and commands of I2C */
+static unsigned accesses[2], stop_at[2]; /* all accesses, and commands of I2C */
 static void (*stop_by)(void);
 static bool stopped;
 static char input[1 << 16], output[1 << 16];

@@ -13,7 +13,7 @@ void model_power_on(uint32_t seed);
 /* Restart of the core alone, for `cause` (bits of RESET_CAUSE). */
 void model_restart(uint32_t cause);
 void model_set_rail(double volts, double amperes);
-/* What a perfect board with these errors would show: relative gain error, offset in codes, noise in codes (RMS). */
+/* Errors of an otherwise perfect board: relative gain error, offset in codes, noise in codes (RMS). */
 void model_set_channel(int channel, double gain_error, double offset_codes);
 void model_set_noise(double codes);
 void model_set_fine(bool there);
@@ -26,7 +26,7 @@ void model_set_rail_good(bool possible);
 /* Makes a stage of the self-test fail: 1 no records, 2 no step, 4 the step is late by 200 ns, 8 it never ends. */
 void model_break_test(unsigned stages);
 uint8_t *model_eeprom(void);
-/* What the page is whose writing the power failure interrupted: its first `how` bytes new (0: the old page, 32: the new one), all
+/* The page after a power failure interrupted its writing: its first `how` bytes new (0: the old page, 32: the new one), all
  * erased, or old and new bits mixed. false: the EEPROM was not writing. */
 enum { TEAR_ERASED = 33, TEAR_WEAK = 34 };
 bool model_tear_page(int how);

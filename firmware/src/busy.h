@@ -1,6 +1,6 @@
-/* The arbiter: what is busy. Ask here before starting something that must not overlap with something else; *OPC waits for it too.
+/* The arbiter of busy activities. Ask here before starting something that must not overlap with something else; *OPC waits for it too.
  *
- * Activities of the firmware report here when they begin and end; those of the hardware are read from its registers. So no module
+ * Activities of the firmware report here when they begin and end; activities of the hardware are read from its registers. So no module
  * has to know the others to stay out of their way. */
 #ifndef BUSY_H
 #define BUSY_H

@@ -49,7 +49,7 @@ static bool calibrated(void)
     return true;
 }
 
-/* Writes only what is known: RAIL blocks stay flagged UNCALIBRATED until all the main registers have been written. */
+/* Writes only known values: RAIL blocks stay flagged UNCALIBRATED until all the main registers have been written. */
 static void apply(void)
 {
     for (unsigned k = 0; k < CHANNELS; k++) {

@@ -20,7 +20,7 @@ struct fact {
 };
 
 #define FACTS 64
-/* What the user told us. The first `committed` are passed on to the tracker once a capture runs. */
+/* Facts from the user. The first `committed` are passed on to the tracker once a capture runs. */
 static struct fact facts[FACTS];
 static unsigned told, committed;
 

@@ -27,7 +27,7 @@ static char intake[INTAKE];
 static unsigned intake_head, intake_used;
 static bool in_cut_line;
 
-/* Drops what was sent before a restart of the core: its beginning may be lost, and the rest of a message means something else. */
+/* Drops input sent before a restart of the core: the beginning may be lost, and the rest of a message means something else. */
 static void drop_input(void)
 {
     in_cut_line = false;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 void firmware_init(void);
-/* Does what can be done now. Returns false if there was nothing: the alarm is set and the core may sleep until an interrupt is pending. */
+/* Does the next step. Returns false if there was nothing: the alarm is set and the core may sleep until an interrupt is pending. */
 bool firmware_step(void);
 
 #endif

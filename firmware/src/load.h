@@ -1,4 +1,4 @@
-/* The test load: pulses of a known current, whose edges are marked in the stream. */
+/* The test load: pulses of a known current, with edges marked in the stream. */
 #ifndef LOAD_H
 #define LOAD_H
 

@@ -18,7 +18,7 @@ bool meter_triggered(void); /* it waits for the trigger, which has fired; meter_
 void meter_abort(void);
 /* `gates` gates of `conversions` each. */
 void meter_start(int64_t conversions, unsigned gates);
-/* As configured by APERture and AVERage. */
+/* Starts the meter as APERture and AVERage configure it. */
 void meter_start_configured(void);
 /* Prepares a gate that the trigger will start. */
 void meter_await_trigger(void);

@@ -1,4 +1,4 @@
-/* What the EEPROM stores: identity, calibration, saved settings, each record with a length, a version and a CRC-32. */
+/* Contents of the EEPROM: identity, calibration, saved settings, each record with a length, a version and a CRC-32. */
 #ifndef STORE_H
 #define STORE_H
 
@@ -30,7 +30,7 @@ struct calibration {
 
 enum record { RECORD_IDENTITY, RECORD_CALIBRATION, RECORD_STATE };
 
-/* What became of a record. A copy may be damaged because the power failed while it was written, or later. */
+/* State of a record. A copy may be damaged because the power failed while it was written, or later. */
 enum stored {
     STORE_NEVER,    /* it was never saved */
     STORE_LOST,     /* no copy can be used */

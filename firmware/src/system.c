@@ -97,7 +97,7 @@ enum progress system_rst(struct call *call)
     return DONE;
 }
 
-/* As a 34405A, ABORt ends only the measurement and leaves the capture running: sigrok sends it when it stops. */
+/* ABORt ends only the measurement, as in a 34405A, and leaves the capture running: sigrok sends it when it stops. */
 enum progress system_abort(struct call *call)
 {
     (void)call;

@@ -6,8 +6,11 @@ import shutil
 
 
 def ending_with_us() -> list[str]:
-    """First words of a command line whose program gets SIGTERM when this process ends, even when it is killed (PR_SET_PDEATHSIG of
-    prctl(2)). Empty where util-linux, which every Debian has, is missing. The command is to be started from the main thread: the kernel
-    takes the end of the thread that started it for our end."""
+    """Return the first words of a command line for a program that gets SIGTERM when this process ends, even when killed.
+
+    The mechanism is PR_SET_PDEATHSIG of prctl(2). The result is empty without util-linux, which every Debian has. Start the command from
+    the main
+    thread: the kernel takes the end of the starting thread for our end.
+    """
     found = shutil.which("setpriv")
     return [found, "--pdeathsig", "TERM", "--"] if found else []

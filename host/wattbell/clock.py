@@ -18,8 +18,10 @@ def now_ns() -> int:
 
 
 def host_ns() -> int:
-    """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, no matter what NTP does; it stands still while the host is
-    suspended."""
+    """CLOCK_MONOTONIC_RAW in ns: runs at the rate of the host's oscillator, whatever NTP does.
+
+    It stands still while the host is suspended.
+    """
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
@@ -49,7 +51,7 @@ class Wakefulness:
 
     @property
     def slept_s(self) -> float:
-        """For how long; 0 where it was not."""
+        """Return the time of suspension in s; 0 without one."""
         more = asleep_ns() - self._before_ns
         return more * 1e-9 if more > _MORE_NS else 0.0
 
@@ -64,7 +66,7 @@ _LEAP = re.compile(r"(?<=:59:)60(?=\D|$)")
 
 
 def instant_s(text: str) -> float | None:
-    """Seconds since 1970, UTC, of a time in ISO 8601; None where it is none. A time without an offset is taken for UTC."""
+    """Seconds since 1970, UTC, of a time in ISO 8601; None if it is none. A time without an offset is taken for UTC."""
     leaps = bool(_LEAP.search(text))
     try:
         found = datetime.fromisoformat(_LEAP.sub("59", text))
@@ -74,7 +76,10 @@ def instant_s(text: str) -> float | None:
 
 
 def in_utc(text: str) -> str:
-    """A time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``. One without an offset says so; what is no time stays."""
+    """Return a time in ISO 8601 for a reader, to the second: ``2026-10-25 00:30:00Z``.
+
+    A time without an offset is marked; text that is no time stays unchanged.
+    """
     seconds = instant_s(text)
     if seconds is None:
         return text

@@ -1,9 +1,9 @@
 """The one door for files from outside: every reader of a file that somebody else may have made comes through it.
 
-The door checks the kind of the file (a plain file, also behind links; opening waits for nobody) and its size (a limit by what the file
-should be, and no gigabytes of holes). Of Parquet files and ZIP archives it also checks that their own tables of contents are possible.
-The door refuses by :class:`FileRefused`, an OSError: whoever reads files handles both in one place, with the file's name and what to do.
-A test (tests/host/test_door.py) walks the package for readers that pass by the door.
+The door checks the kind of the file (a plain file, also behind links; opening waits for nobody). It checks the size: a limit for each kind
+of file, and no gigabytes of holes. Of Parquet files and ZIP archives it also checks that their own tables of contents are possible. The
+door refuses by :class:`FileRefused`, an OSError: readers of files handle both in one place, with the file's name and advice. A test
+(tests/host/test_door.py) walks the package for readers that pass by the door.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MOST_GROUP_ROWS = 1 << 27
 _MOST_FOOTER_BYTES = 1 << 28
 _MOST_ENTRIES = 100_000
 _FEW_BYTES, _MOST_PACKED = 1 << 26, 2000
-"""Deflate packs 1032 to 1 at best; what claims more was not made by it."""
+"""Deflate packs 1032 to 1 at best; a file that claims more was not made by it."""
 
 
 @dataclass(frozen=True)
 class FileKind:
-    """What a file should be. ``name``: with its article; ``most_bytes``: the size above which it is something else."""
+    """The expected kind of a file. ``name``: with its article; ``most_bytes``: the size above which the file is of another kind."""
 
     name: str
     most_bytes: int
@@ -48,7 +48,7 @@ SETTINGS = FileKind("a file of settings", 1 << 24)
 DOCUMENT = FileKind("a JSON document", 1 << 28)
 """Results and fio's output, which are held in memory."""
 TRACE = FileKind("a trace", 1 << 32)
-"""Of commands, held in memory to be made into a plan."""
+"""A trace of commands, held in memory to be made into a plan."""
 SERIES = FileKind("a time series", 1 << 30)
 LOG = FileKind("a log or a table of text", 1 << 40)
 """Read in pieces; the CSV of an instrument may have weeks."""
@@ -126,7 +126,7 @@ def read_bytes(path: str | os.PathLike[str], kind: FileKind) -> bytes:
     """All bytes of a plain file; of one that grows meanwhile no more than its kind may have. Raises OSError."""
     data = b""
     with open_file(path, kind) as file:
-        # read() reserves what it is asked for, and a recording may have terabytes
+        # read() reserves the requested size, and a recording may have terabytes
         while piece := file.read(min(os.fstat(file.fileno()).st_size + 1, kind.most_bytes + 1 - len(data))):
             data += piece
     if len(data) > kind.most_bytes:
@@ -144,14 +144,14 @@ def read_text(path: str | os.PathLike[str], kind: FileKind, errors: str = "stric
 
 
 def parquet_metadata(path: str | os.PathLike[str]) -> pq.FileMetaData:
-    """What a Parquet file says of itself, if it is possible. Raises OSError and ArrowException."""
+    """Return the metadata of a Parquet file, if it is possible. Raises OSError and ArrowException."""
     with parquet_file(path) as file:
         return file.metadata
 
 
 @contextmanager
 def parquet_file(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
-    """A Parquet file whose footer is possible, open for reading. Raises OSError and ArrowException."""
+    """Open a Parquet file for reading, if its footer is possible. Raises OSError and ArrowException."""
     import pyarrow.parquet as pq
 
     with open_file(path, RECORDING) as source:
@@ -167,7 +167,7 @@ def parquet_file(path: str | os.PathLike[str]) -> Iterator[pq.ParquetFile]:
 
 
 def parquet_table(path: str | os.PathLike[str], columns: list[str] | None = None) -> pa.Table:
-    """All rows of a Parquet file whose footer is possible. Raises OSError and ArrowException."""
+    """Return all rows of a Parquet file, if its footer is possible. Raises OSError and ArrowException."""
     with parquet_file(path) as file:
         return file.read(columns)
 
@@ -179,7 +179,7 @@ def check_parquet(path: str | os.PathLike[str]) -> Path:
 
 
 def _judge_footer(source: BufferedReader, path: str | os.PathLike[str]) -> None:
-    """The last 8 bytes: the length of the footer, and the magic. Arrow would reserve memory for the length that stands there."""
+    """Check the last 8 bytes: the length of the footer, and the magic. Arrow would reserve memory for the stated length."""
     size = source.seek(0, os.SEEK_END)
     if size >= 12:
         source.seek(-8, os.SEEK_END)
@@ -216,7 +216,7 @@ def judge_parquet(found: pq.FileMetaData, size: int, path: str | os.PathLike[str
 
 @contextmanager
 def archive(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
-    """A ZIP archive whose table of contents is possible. Raises OSError and what :mod:`zipfile` raises."""
+    """Open a ZIP archive, if its table of contents is possible. Raises OSError and the errors of :mod:`zipfile`."""
     with open_file(path, RECORDING) as source, zipfile.ZipFile(source) as found:
         entries = found.infolist()
         if len(entries) > _MOST_ENTRIES:

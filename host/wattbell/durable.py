@@ -1,4 +1,4 @@
-"""Files that survive a power cut: each is on the disk before the name that makes it valid, and before what it replaces is removed.
+"""Files that survive a power cut: each is on the disk before the name that makes it valid, and before its predecessor is removed.
 
 A file system may write a new name long before the contents behind it. :func:`flush` waits for the disk; the other functions order flushes,
 renames and removals.
@@ -55,8 +55,10 @@ def make_folder(path: Path) -> None:
 
 
 def replace(made: Path, path: Path) -> None:
-    """Give the finished file ``made`` the name ``path``: a power cut leaves the old file or the new one. Raises OSError, also where the
-    name is that of a device or a pipe, which would be gone."""
+    """Give the finished file ``made`` the name ``path``: a power cut leaves the old file or the new one.
+
+    Raises OSError, also if ``path`` is a device or a pipe, which would be gone.
+    """
     if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "it is there, and is no plain file", str(path))
     flush(made)
@@ -66,9 +68,9 @@ def replace(made: Path, path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives the name of a file to write, which takes the name ``path`` when the block ends well and is removed when it does not.
+    """Yield the name of a file to write. The file gets the name ``path`` when the block ends well and is removed when it does not.
 
-    The name lies in a folder of its own, beside ``path``, and keeps the suffix. What is no plain file (``/dev/stdout``, a named pipe) is
+    The name lies in a folder of its own, beside ``path``, and keeps the suffix. A file that is not plain (``/dev/stdout``, a named pipe) is
     written directly; behind a link its target is replaced. Raises OSError.
     """
     if path.exists() and not path.is_file():

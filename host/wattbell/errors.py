@@ -1,6 +1,6 @@
 """The one family of errors a user may see.
 
-Every message says what is wrong and what to do about it. The CLI prints it on one line and exits with ``exit_code``.
+Every message names the fault and gives advice. The CLI prints it on one line and exits with ``exit_code``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class SimError(WattbellError):
 
 
 class Interrupted(WattbellError):
-    """The user stopped something before its end; what was done until then is kept and marked as incomplete."""
+    """The user stopped an action before its end; its result so far is kept and marked as incomplete."""
 
     exit_code = 130
 
 
 class ClockError(WattbellError):
-    """Two clocks cannot be mapped onto each other: what is known of them contradicts itself, is ambiguous, or is not enough."""
+    """Two clocks cannot be mapped onto each other: the facts contradict each other, are ambiguous, or are not enough."""
 
 
 class UsageError(WattbellError):

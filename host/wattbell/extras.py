@@ -1,7 +1,7 @@
-"""How the libraries of an extra come to this installation.
+"""Commands that install the libraries of an extra.
 
-The package index has no ``wattbell`` of ours: whoever registers that name there would run code on our users' machines. So what is
-installed is a file or a checkout, or the libraries by their own names; never the package by its bare name.
+The package index has no ``wattbell`` of ours: anybody who registers that name there would run code on our users' machines. So the commands
+install a file or a checkout, or the libraries by their own names; never the package by its bare name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _PACKAGE = "wattbell"
 
 
 def install_command(extra: str) -> str:
-    """Shell command that installs the libraries of an extra, such as ``pip install -r /home/me/wattbell/requirements/ppk2.txt``.
+    """Return a shell command that installs the libraries of an extra, such as ``pip install -r /home/me/wattbell/requirements/ppk2.txt``.
 
-    In a checkout that has a list of the extra's packages with their hashes, the command installs this list. Otherwise the command names
-    the checkout or the wheel that this package was installed from; where that is not there any more, the libraries themselves with
-    their version ranges. For ``pip`` in front, see :func:`_pip`.
+    In a checkout that has a list of the extra's packages with their hashes, the command installs this list. Otherwise the command names the
+    checkout or the wheel that this package was installed from. If that is gone, it names the libraries themselves with their version
+    ranges. For ``pip`` in front, see :func:`_pip`.
     """
     records = list(distributions(name=_PACKAGE))
     for record in records:  # in a checkout its egg-info stands before the record of the installation
@@ -44,8 +44,9 @@ def _of_checkout(path: Path, options: list[str], extra: str) -> str:
 
 
 def _source(record: Distribution) -> tuple[Path, list[str]] | None:
-    """What pip was given: a checkout's folder or a wheel's file, and pip's options for it (``-e`` of an editable one). None where it came
-    over a network or is not there any more. Source: ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed
+    """Return the source that pip was given, and pip's options for it (``-e`` if editable); None if it came over a network or is gone.
+
+    The source is a checkout's folder or a wheel's file, from ``direct_url.json`` (PyPA, "Recording the Direct URL Origin of installed
     distributions").
     """
     try:
@@ -71,7 +72,7 @@ def _libraries(record: Distribution, extra: str) -> list[str]:
 
 
 def _pip() -> str:
-    """``pip`` where the shell finds that of this Python; else this Python's own, by its path."""
+    """Return ``pip`` if the shell finds this Python's pip; else this Python's own, by its path."""
     found = shutil.which("pip")
     if found is not None and Path(found).parent == Path(sys.executable).parent:
         return "pip"

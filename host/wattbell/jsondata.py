@@ -3,6 +3,6 @@
 from typing import Any
 
 Json = Any
-"""What ``json.dumps`` takes."""
+"""Any value that ``json.dumps`` takes."""
 JsonObject = dict[str, Json]
-"""An object of a document whose keys are told elsewhere: in a schema, in docs/, or by the program that reads it."""
+"""An object of a document with keys defined elsewhere: in a schema, in docs/, or by the program that reads it."""

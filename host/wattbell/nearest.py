@@ -8,8 +8,10 @@ from pathlib import Path
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that is most like ``given``, whatever the case and the dashes before it: the only one that begins with it, or
-    else the one that has most of its letters. None where none is near."""
+    """Return the one of ``known`` that is most like ``given``, ignoring case and leading dashes; None if none is near.
+
+    It is the only one that begins with ``given``, or else the one that shares most of its letters.
+    """
     by_letters = {_letters(name): name for name in known}
     meant = _letters(given)
     begun = [letters for letters in by_letters if meant and letters.startswith(meant)]
@@ -22,13 +24,16 @@ def _letters(name: str) -> str:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """`` Did you mean NAME?``, to stand behind a sentence; empty where no known name is near."""
+    """`` Did you mean NAME?``, to stand behind a sentence; empty if no known name is near."""
     name = nearest(given, known)
     return "" if name is None else f" Did you mean {name}?"
 
 
 def did_you_mean_folder(given: Path, *marks: str) -> str:
-    """The same for a folder that is not there: the one beside it that holds a file of one of these names and is called most like it."""
+    """Return a question that suggests a similar folder for a missing one; "" without one.
+
+    The suggestion lies beside the missing folder, holds a file named as one of ``marks``, and has the most similar name.
+    """
     try:
         beside = [folder.name for folder in given.parent.iterdir() if any((folder / mark).is_file() for mark in marks)]
     except OSError:

@@ -1,4 +1,4 @@
-"""Where figures come from: a drive that was measured, or a model of one. Every page, chart, table and export states it."""
+"""The origin of figures: a measured drive, or a drive model. Every page, chart, table and export states it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Origin(StrEnum):
-    """Where the figures of a capture or of a run come from. Its value is the word in CSV, Parquet and JSON."""
+    """Origin of the figures of a capture or of a run. Its value is the word in CSV, Parquet and JSON."""
 
     VIRTUAL = "virtual"
     """A drive model, or the virtual rig."""
@@ -19,7 +19,7 @@ class Origin(StrEnum):
 
     @property
     def mark(self) -> str:
-        """What stands behind the name of a drive; empty for a measured one."""
+        """Mark behind the name of a drive; empty for a measured one."""
         return {Origin.VIRTUAL: "model", Origin.UNKNOWN: "origin unknown"}.get(self, "")
 
     @property
@@ -33,7 +33,7 @@ class Origin(StrEnum):
 
     @property
     def warning(self) -> str:
-        """:attr:`words`; empty for what was measured."""
+        """:attr:`words`; empty for a measured drive."""
         return "" if self is Origin.MEASURED else self.words
 
     @property
@@ -62,7 +62,7 @@ def origin_of_capture(meta: Mapping[str, Any]) -> Origin:
 
 
 def warning_of(origins: Iterable[Origin]) -> str:
-    """One caption for figures of several origins; empty where all were measured."""
+    """One caption for figures of several origins; empty if all were measured."""
     found = set(origins)
     if len(found) < 2:
         return "".join(origin.warning for origin in found)

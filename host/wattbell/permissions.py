@@ -25,7 +25,7 @@ def umask() -> int:
 
 
 def shuts_out_owner() -> str | None:
-    """Why this process could not use files and folders that it makes, and what to do; None where it can."""
+    """Return why this process could not use its own new files and folders, with advice; None if it can."""
     mask = umask()
     if not mask & _OWNER:
         return None
@@ -42,9 +42,9 @@ def owner_of(path: Path) -> str:
 
 
 def inherit(made: Path, before: Path) -> None:
-    """Give the new file ``made`` no more readers than the file ``before`` has, whose place or contents it takes, and for root its owner.
+    """Give the new file ``made`` no more readers than the file ``before`` that it replaces, and for root the same owner.
 
-    Nothing happens where ``before`` is no plain file, or the file system has no modes.
+    Nothing happens if ``before`` is no plain file, or the file system has no modes.
     """
     with suppress(OSError):
         about = before.lstat()

@@ -1,4 +1,4 @@
-"""Temporary folders that do not stay: :func:`folder`. What a killed process left is removed when the next process makes one."""
+"""Temporary folders that do not stay: :func:`folder`. Folders of a killed process are removed when the next process makes one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _OURS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder in TMPDIR with mode 0700, removed with all it holds at the end of the block.
+    """Yield a folder in TMPDIR with mode 0700, removed with all it holds at the end of the block.
 
-    The process that uses the folder holds a lock on it (flock), which ends with the process however the process ends. First, the folders of
-    this user whose lock is free are removed. Raises OSError where none can be made.
+    The process that uses the folder holds a lock on it (flock), which ends with the process however the process ends. First, folders of
+    this user with a free lock are removed. Raises OSError if none can be made.
     """
     _remove_abandoned()
     path, lock = _locked()

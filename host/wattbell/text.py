@@ -18,11 +18,11 @@ class Uncertain(Protocol):
 
     @property
     def value(self) -> float | None:
-        """The value; None where there is none."""
+        """The value; None if there is none."""
 
     @property
     def u(self) -> float | None:
-        """The expanded uncertainty; None where none can be given."""
+        """The expanded uncertainty; None if none can be given."""
 
 
 _UNPRINTABLE = re.compile(
@@ -32,8 +32,11 @@ _UNPRINTABLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """``text`` with a replacement character for everything that is not text: control characters (and so terminal escape sequences),
-    what is invisible or turns the direction of writing, lone surrogates. Tabs and line ends stay."""
+    """Return ``text`` with a replacement character for everything that is not text.
+
+    That is control characters (and so terminal escape sequences), lone surrogates, and characters that are invisible or turn the direction
+    of writing. Tabs and line ends stay.
+    """
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -59,7 +62,7 @@ def decimals(value: float, places: int) -> str:
 
 
 def percent(share: float, places: int, sign: bool = False) -> str:
-    """A share as a percentage with a fixed number of decimals. ``sign``: a plus before what is above zero; zero has no sign."""
+    """Return a share as a percentage with a fixed number of decimals. ``sign``: a plus before positive values; zero has no sign."""
     text = decimals(100 * share, places)
     above = sign and not text.startswith("−") and any(digit in text for digit in "123456789")
     return f"{'+' if above else ''}{text} %"

@@ -1,10 +1,10 @@
-"""``PYTHONPATH=hw:host python -m afe``: all decks through ngspice, random boards, and what follows from them.
+"""``PYTHONPATH=hw:host python -m afe``: all decks through ngspice, random boards, and their figures.
 
     python -m afe [--quick] [--out build/afe]     results.json; --quick: 20 boards through ngspice in place of 200
     python -m afe --docs                          also hw/afe/model.toml, the tables of docs/accuracy.md and their picture
 
-Ends with status 1 where ngspice is missing, a deck fails, ngspice and the hand analysis of a board disagree, or model.toml is not
-what comes out (to a thousandth).
+Ends with status 1 if ngspice is missing, a deck fails, or ngspice and the hand analysis of a board disagree. It does so too if model.toml
+differs from the result by more than a thousandth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .spice import SpiceError
 
 BOARDS, QUICK_BOARDS = 200, 20
 AGREE_V, AGREE_S = 2e-6, 1e-10
-"""What ngspice and the hand analysis may differ by: of 4 V (its tolerance is 1e-6), and in a delay."""
+"""Largest difference between ngspice and the hand analysis: in V, of 4 V (its tolerance is 1e-6), and in s of a delay."""
 
 
 def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
@@ -47,7 +47,7 @@ def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Names of what is in only one of two tables of tables, or differs by more than a thousandth."""
+    """Return the names of entries that are in only one of two tables of tables, or differ by more than a thousandth."""
     flat = [
         {f"{name}.{key}": value if isinstance(value, list) else [value] for name, entry in tables.items() for key, value in entry.items()}
         for tables in (old, new)

@@ -137,7 +137,7 @@ def delays(board: dict[str, float]) -> Outputs:
 
 
 def spice_transfer(board: dict[str, float]) -> tuple[dict[tuple[str, float, float, float], float], Outputs]:
-    """The same by ngspice: {(path, current, rail, kelvin): volts} of what the deck sweeps, and the delays."""
+    """Return the same by ngspice: {(path, current, rail, kelvin): volts} of the deck's sweeps, and the delays."""
     _, tables = spice.run("board", board)
     temperatures = (-25.0, 0.0, 25.0)
     static = {}

@@ -36,8 +36,12 @@ HOURS_OF_A_YEAR = 8766.0
 
 @dataclass(frozen=True)
 class Condition:
-    """``room`` K either side of 25 C, ``since`` the autozero (K either side), a year after calibration or fresh from it, or not
-    calibrated at all."""
+    """A condition of use.
+
+    room: K either side of 25 C
+    since: K either side, at the autozero
+    aged: a year after calibration; else fresh from calibration, or not calibrated at all
+    """
 
     name: str
     room: float
@@ -113,7 +117,7 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
         Term("converter, zero drift since autozero", 0.0, sigma("adc", "zero_drift") * 2**18 * since * lsb),
         Term("noise of the reading", 0.0, density / math.sqrt(2 * reading_s)),
     ]
-    # What the lower transistors of the two test loads leak lifts the points between by that times the guard's resistance.
+    # Leakage of the lower transistors of the two test loads lifts the points between by its product with the guard's resistance.
     thermal = BOLTZMANN * (298.15 + condition.room) / ELEMENTARY_CHARGE
     leak = leakage(parts, 25 + condition.room)
     terms.append(Term("test loads, leakage", 0.0, _uniform(2 * leak * math.tanh(leak * parts["test_load"].guard / thermal))))

@@ -1,4 +1,4 @@
-"""What follows from the parts by hand: gains, codes, delays, noise. The decks are held against this, and this against them."""
+"""The analysis of the parts by hand: gains, codes, delays, noise. The decks and this analysis are compared with each other."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Design:
     burden: float
     """At the coarse path's full scale."""
     delay_coarse: float
-    """Sum of the time constants from the shunt to the converter: what a ramp is late by, and an edge's centre of gravity."""
+    """Sum of the time constants from the shunt to the converter: the delay of a ramp, and an edge's centre of gravity."""
     delay_fine: float
     delay_voltage: float
     adc_noise_current: float
@@ -81,7 +81,7 @@ def pole(gain: float, gbw: float) -> float:
 
 
 def adc_noise(snr_db: float, peak_to_peak: float) -> float:
-    """RMS noise of a converter whose data sheet gives a signal-to-noise ratio for a full-scale sine."""
+    """Return the RMS noise of a converter from the signal-to-noise ratio for a full-scale sine in its data sheet."""
     return peak_to_peak / (2 * math.sqrt(2)) / 10 ** (snr_db / 20)
 
 
@@ -116,8 +116,11 @@ def design(parts: dict[str, Part]) -> Design:
 
 
 def phase_margin(driver: Part, network: tuple[float, float], feedback: float) -> float:
-    """Of a driver's loop, in degrees: one pole at its gain-bandwidth, and a divider of the network's resistors with ``feedback`` (F) across
-    the second and the stray capacitance of its inputs at the node between."""
+    """Return the phase margin of a driver's loop, in degrees.
+
+    The loop has one pole at the driver's gain-bandwidth, and a divider of the network's resistors. ``feedback`` (F) is across the second
+    resistor, and the stray capacitance of its inputs at the node between.
+    """
     inputs, behind = network
     frequency = np.logspace(5, 9, 4001)
     s = 2j * math.pi * frequency

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 __all__ = ["BAND", "HOLD", "LOW", "RISE", "WEIGHT", "Merged", "Merger", "level_weight"]
 
 LOW = 5 << 15
-"""Where the band begins: 163 840 units, 81.92 mA."""
+"""Begin of the band: 163 840 units, 81.92 mA."""
 BAND = 1 << 15
 """How wide it is: 16.384 mA."""
 WEIGHT = 256
@@ -48,7 +48,7 @@ class Merged:
 
 
 class Merger:
-    """Conversions in, results out. ``hold`` and what is left of the rise are all the state there is."""
+    """Merges conversions into results. The state is ``hold`` and the rest of the rise."""
 
     def __init__(self) -> None:
         self._hold = 0

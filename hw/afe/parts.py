@@ -38,7 +38,7 @@ class Figure:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of :meth:`drawn` (of "limit" without what the cut takes off, 0.3 %)."""
+        """Standard deviation of :meth:`drawn` (of "limit" without the effect of the cut, 0.3 %)."""
         shares = {"uniform": 3**-0.5, "sigma": 1.0, "limit": 1 / 3}
         if self.draw is None:
             raise ValueError("this figure is not one that is drawn")
@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """A part with the reason for it. Figures are attributes: ``part.noise`` is a value, ``part.figures["noise"]`` all of it."""
+    """A part with the reason for it. Figures are attributes: ``part.noise`` is a value, ``part.figures["noise"]`` the whole figure."""
 
     part: str
     why: str

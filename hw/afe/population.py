@@ -32,8 +32,11 @@ FACTORY_KELVIN = 1.0
 
 @dataclass(frozen=True)
 class Scenario:
-    """Where an instrument is used: room temperature within ``room`` kelvin of 25 C, autozero within ``since`` kelvin of it (None:
-    never again after the factory)."""
+    """The use of an instrument.
+
+    room: room temperature within this many kelvin of 25 C
+    since: autozero within this many kelvin of the room temperature (None: never again after the factory)
+    """
 
     name: str
     room: float
@@ -44,8 +47,11 @@ SCENARIOS = (Scenario("lab, autozero", 5.0, 1.0), Scenario("0..50 C, autozero", 
 
 
 class Instrument:
-    """A random board with its converters: what the mean of a path's codes is. Errors that are drawn here and not in the decks:
-    reference, converters (zero, gain, drift, a smooth nonlinearity of second and third order), heating of the shunt."""
+    """A random board with its converters, which gives the mean of a path's codes.
+
+    Some errors are drawn here and not in the decks: reference, converters (zero, gain, drift, a smooth nonlinearity of second and third
+    order), heating of the shunt.
+    """
 
     def __init__(self, parts: dict[str, Part], rng: Random):
         def error(part: str, figure: str) -> float:

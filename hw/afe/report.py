@@ -44,7 +44,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def tables(parts: dict[str, Part], results: dict[str, Any], readings: dict[str, list[list[Measured]]]) -> str:
-    """All of what stands between the marks."""
+    """Return all text between the marks."""
     density = results["noise"]["fine"]["density_1khz"]
     return "\n\n".join(
         [

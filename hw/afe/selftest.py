@@ -23,15 +23,17 @@ HOSTS = {
     "stiff": {"rregulator": 1e-6, "lregulator": 1e-12, "chost": 1e-12, "rhostcap": 1.0},
     "slow": {"rregulator": 5e-3, "lregulator": 2e-7, "chost": 2e-4, "rhostcap": 5e-3},
 }
-"""What feeds the slot, beside parts.toml's [rail]: nothing that gives way, or a regulator of 5 mohm and 0.2 uH with 200 uF behind it.
-Assumptions; a host's is not known."""
+"""Sources of the slot, beside parts.toml's [rail]: one without impedance, or a regulator of 5 mohm and 0.2 uH with 200 uF behind it.
+
+These are assumptions; a host's source is unknown.
+"""
 ELEMENTARY_CHARGE = 1.602176634e-19
 ON_S, OFF_S = 5e-6, 85e-6
-"""When the deck's load is told to switch."""
+"""Instants in s at which the deck's load gets its commands to switch."""
 
 
 def answer(time: np.ndarray, poles: Sequence[float], zero: float = 0.0) -> np.ndarray:
-    """Of poles in series (time constants, all different) behind a zero to a unit step at 0: partial fractions."""
+    """Return the answer of poles in series (time constants, all different) behind a zero to a unit step at 0: partial fractions."""
     time = np.asarray(time)
     result = np.where(time >= 0, 1.0, 0.0)
     for tau in poles:
@@ -58,8 +60,11 @@ def simulated_edges(entry: dict[str, Any], step: float, count: int, seed: int) -
 
 
 def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """By path, in s: ``spread`` from board to board (k = 1), ``drift`` over 25 K, and of the current paths what the self-test's own
-    algorithm finds on simulated edges: ``found_error`` and the ``found_sigma`` that it states. ``tables`` are those of model.toml."""
+    """Return the skew by path, in s.
+
+    ``spread`` is from board to board (k = 1), ``drift`` over 25 K. For the current paths, ``found_error`` is the error of the self-test's
+    own algorithm on simulated edges, and ``found_sigma`` its own statement. ``tables``: of model.toml.
+    """
     amplifier, filter_ = parts["amplifier"], parts["filter"]
     first, second = (pole(gain, amplifier.gbw) * KELVIN * amplifier.gbw_tc for gain in (GAIN_FIRST, GAIN_SECOND))
     capacitor = filter_.figures["tc"].value * KELVIN * 2e-6
@@ -72,7 +77,7 @@ def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str,
 
 
 def leakage(parts: dict[str, Part], celsius: float) -> float:
-    """What one transistor of a test load leaks at most, in A: exponential between the two limits that are stated."""
+    """Return the largest leakage of one transistor of a test load, in A: exponential between the two stated limits."""
     load = parts["test_load"]
     return load.leakage * (load.leakage_hot / load.leakage) ** ((celsius - 25) / 125)
 
@@ -101,8 +106,10 @@ def _load_parameters(parts: dict[str, Part], path: str, celsius: float) -> dict[
 
 
 def load_leakage(parts: dict[str, Part], celsius: float) -> float:
-    """What one load draws through the shunt when it is off, in A, by the deck; the transistors' own conduction does not follow the
-    temperature there, only what they leak."""
+    """Return the current of one load through the shunt when it is off, in A, by the deck.
+
+    The transistors' own conduction does not follow the temperature there, only their leakage does.
+    """
     printed, _ = spice.run("selftest-load", _load_parameters(parts, "coarse", celsius))
     return printed["leak"]
 
@@ -132,8 +139,11 @@ def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, fl
 
 
 def load_edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
-    """`load_edge` of both loads, in a row each: on a stiff host, with every transistor at the ends of its threshold and the buffer half and
-    twice as strong, and on a slow host."""
+    """Return `load_edge` of both loads, in a row each.
+
+    The host is stiff, with every transistor at the ends of its threshold and the buffer half and twice as strong. A further row has a slow
+    host.
+    """
     load = parts["test_load"]
     rows = {}
     for path, amperes in STEP_A.items():

@@ -21,17 +21,18 @@ _PRINTED = re.compile(r"^(\w+) = ([-+]?\d\.\d+e[-+]\d+)\s*$", re.MULTILINE)
 
 
 class SpiceError(Exception):
-    """ngspice is missing, or did not do what a deck asks for. The message has its last words."""
+    """ngspice is missing, or failed on a deck. The message has its last words."""
 
 
 def run(
     deck: str, parameters: Mapping[str, float], body: str | None = None, circuit: str | None = None
 ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made of ``parameters``. ``circuit``: what stands in
-    for ``frontend.lib``, with its subcircuits.
+    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made of ``parameters``.
 
-    Returns what the deck printed with ``print name`` and what it wrote with ``wrdata <name>.txt`` (one array a file: a column a
-    vector, the scale of the first vector in column 0; further scales are left out).
+    circuit: replacement of ``frontend.lib``, with its subcircuits
+
+    Returns the values from ``print name`` and the arrays from ``wrdata <name>.txt``. There is one array a file, with a column a vector.
+    Column 0 has the scale of the first vector; further scales are left out.
     """
     if shutil.which("ngspice") is None:
         raise SpiceError("ngspice is missing: apt-get install ngspice")

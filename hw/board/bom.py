@@ -18,17 +18,17 @@ from .values import number
 __all__ = ["BUILDS", "MANUFACTURE", "NOT_BOUGHT", "Item", "cost", "items", "lines", "load", "maker_codes", "manufacture_files"]
 
 MANUFACTURE = Path(__file__).parent / "manufacture"
-"""Where the files for who makes the board are."""
+"""Folder of the files for the board's manufacturer."""
 BUILDS = ("T", "P")
 NOT_BOUGHT = "none"
-"""Key of what is copper only: the edge, test points."""
+"""Key of parts that are copper only: the edge, test points."""
 ESTIMATE = "estimate, from memory, 2025"
 _FIELDS = {"maker", "mpn", "second", "alone", "package", "usd_10", "usd_100", "price", "checked", "volts", "afe", "name"}
 
 
 @dataclass(frozen=True)
 class Item:
-    """What is bought for one key."""
+    """The article bought for one key."""
 
     key: str
     maker: str
@@ -120,7 +120,7 @@ def _resistor(part: Part, table: dict[str, Any]) -> Item:
 
 
 def items(ours: Design, table: dict[str, Any] | None = None) -> dict[str, Item]:
-    """What is bought for each key of the schematic. Raises DesignError for a key that ``bom.toml`` knows nothing of."""
+    """Return the articles for the keys of the schematic. Raises DesignError for a key that is missing in ``bom.toml``."""
     table = table or load()
     found: dict[str, Item] = {}
     for part in ours.parts.values():

@@ -1,4 +1,4 @@
-"""The table of readings in docs/bring-up.md, out of the power tree: what a meter has to show at every test point of a rail."""
+"""The table of readings in docs/bring-up.md, out of the power tree: the reading of a meter at every test point of a rail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def points(ours: Design) -> dict[str, str]:
 
 
 def rails(tree: Tree) -> Iterator[tuple[str, str, Span, float, str, str, float]]:
-    """(test point, rail, V with its sign, typical A, what makes it, what it waits for, W at most), as they come up."""
+    """Yield (test point, rail, V with its sign, typical A, source, predecessor, W at most), in the order in which the rails come up."""
     where = points(tree.ours)
     waits = dict(tree.table["after"])
 

@@ -9,7 +9,7 @@ __all__ = ["Check"]
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, the figure found, the limit it is held to, and whether it holds. ``detail`` says where it does not."""
+    """A check: its subject, the figure found, the limit, and whether the figure is within. ``detail`` names the failures."""
 
     name: str
     figure: str

@@ -19,7 +19,7 @@ from .schematic.write import PROJECT, files, net_names
 __all__ = ["KICAD", "TITLE", "design", "project_files", "sheets"]
 
 KICAD = Path(__file__).parent / "kicad"
-"""Where the files are that ``python -m board --write`` makes."""
+"""Folder of the files that ``python -m board --write`` makes."""
 TITLE = "Wattbell M.2 interposer"
 NOTES = ("Python is the source (hw/board). Never built: see hw/README.md",)
 

@@ -1,4 +1,4 @@
-"""Runs KiCad in its own root (tools/kicad.sh) and reads what it makes."""
+"""Runs KiCad in its own root (tools/kicad.sh) and reads its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORK = CHECKOUT / "build" / "kicad" / "work"
 
 
 class KicadError(RuntimeError):
-    """KiCad could not do it; says what it said."""
+    """KiCad failed; the message has its words."""
 
 
 def there() -> bool:
@@ -28,7 +28,7 @@ def there() -> bool:
 
 
 def kicad(arguments: Sequence[str | Path], cwd: Path | None = None) -> str:
-    """Run a command in KiCad's root and return what it printed. Raises KicadError."""
+    """Run a command in KiCad's root and return its output. Raises KicadError."""
     done = subprocess.run(
         [str(CHECKOUT / "tools" / "kicad.sh"), *map(str, arguments)], cwd=cwd or CHECKOUT, capture_output=True, text=True, check=False
     )
@@ -39,7 +39,7 @@ def kicad(arguments: Sequence[str | Path], cwd: Path | None = None) -> str:
 
 
 def erc(schematic: Path) -> list[tuple[str, str, str]]:
-    """What KiCad's electrical rules check has against a schematic: (severity, kind, where)."""
+    """Return the findings of KiCad's electrical rules check on a schematic: (severity, kind, where)."""
     report = _work(schematic) / "erc.json"
     kicad(["kicad-cli", "sch", "erc", "--severity-all", "--format", "json", "-o", report, schematic])
     found: list[tuple[str, str, str]] = []
@@ -52,7 +52,7 @@ def erc(schematic: Path) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class DrcReport:
-    """What KiCad's design rules check has against a board: (severity, kind, where)."""
+    """Findings of KiCad's design rules check on a board: (severity, kind, where)."""
 
     violations: list[tuple[str, str, str]]
     unconnected: list[tuple[str, str, str]]
@@ -69,8 +69,10 @@ def filled(board: Path) -> Path:
 
 
 def drc(board: Path) -> DrcReport:
-    """Design rules, missing connections, and the board against the schematic beside it; of a copy (``filled``), as planes join what
-    they touch. Raises KicadError, also where no schematic is beside it."""
+    """Check design rules, missing connections, and the board against the schematic beside it.
+
+    Use a copy (``filled``), since planes join the pads that they touch. Raises KicadError, also if no schematic is beside the board.
+    """
     if not board.with_suffix(".kicad_sch").is_file():
         raise KicadError(f"{board.with_suffix('.kicad_sch')} is not there: KiCad would compare the board with nothing and say nothing")
     report = board.parent / "drc.json"
@@ -105,7 +107,7 @@ def netlist(schematic: Path) -> dict[str, frozenset[tuple[str, str]]]:
 
 
 def components(schematic: Path) -> dict[str, Part]:
-    """Parts of a schematic as KiCad reads it, by reference: symbol, value, footprint, sheet, what is noted of it, and each pin's net."""
+    """Return the parts of a schematic as KiCad reads it, by reference: symbol, value, footprint, sheet, notes, and each pin's net."""
     root = _exported(schematic)
     pins: dict[str, dict[str, str]] = {}
     for net in root.iter("net"):

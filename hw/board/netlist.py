@@ -1,4 +1,4 @@
-"""Parts and nets of the board, as the sheets give them: what the schematic draws, the layout places, and the checks read."""
+"""Parts and nets of the board, from the sheets, for the schematic's drawing, the layout's places, and the checks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ class Part:
     """One part as the schematic names it."""
 
     ref: str
-    """Its number says its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband 600.., trigger
-    700.., frontend 1000.., loadswitch 1100.., selftest 1200.., power 1300.."""
+    """Reference. Its number gives its sheet:
+
+    - connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500..
+    - sideband 600.., trigger 700.., frontend 1000.., loadswitch 1100.., selftest 1200.., power 1300..
+    """
     symbol: str
     """Library and name: ``Device:R``, ``wattbell:AD4003``."""
     footprint: str
@@ -34,7 +37,7 @@ class Part:
     pins: Mapping[str, str]
     """Net of each pin by its number; "" is a pin that is deliberately not connected."""
     builds: str = "TP"
-    """Where it is fitted: T (tap), P (power), both, or "" (never)."""
+    """Builds in which it is fitted: T (tap), P (power), both, or "" (never)."""
     note: str = ""
     place: str = ""
     """For the layout: ``at U200.K7`` (decoupling of that pin), ``lane0 host``."""

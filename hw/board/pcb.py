@@ -1,6 +1,7 @@
-"""What is on the board, read back from KiCad's file: pads, tracks, vias, zones. mm; x right of the tongue's middle, y from its end inwards.
+"""The content of the board, read back from KiCad's file: pads, tracks, vias, zones.
 
-Nothing here knows how the file was made: the checks of geometry look at what a fab would get.
+Units are mm; x right of the tongue's middle, y from its end inwards. Nothing here knows how the file was made: the checks of geometry see
+the board that a fab would get.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Via:
 
 @dataclass(frozen=True)
 class Zone:
-    """On one layer. ``net`` is empty for one that keeps copper away. ``filled``: what KiCad has made of it, where it has."""
+    """A zone on one layer. ``net`` is empty for a zone that keeps copper away. ``filled``: KiCad's fill, if the file has one."""
 
     net: str
     layer: str
@@ -87,12 +88,12 @@ class Pcb:
         raise DesignError(f"the board has no pad {ref}.{number}")
 
     def pads_on(self, ref: str, net: str) -> list[Pad]:
-        """Those of a part that are on a net."""
+        """Return the pads of a part that are on a net."""
         return [pad for pad in self.pads if pad.ref == ref and pad.net == net and pad.layers]
 
 
 def read(source: Path | str) -> Pcb:
-    """A board's file, or its text. Raises ``ValueError`` for what is not one."""
+    """Read a board's file, or its text. Raises ``ValueError`` for any other."""
     node = parse(source.read_text() if isinstance(source, Path) else source)
     names = {str(net[1]): _plain(str(net[2])) for net in children(node, "net")}
     board = Pcb()
@@ -138,7 +139,7 @@ def _place(node: list[Node]) -> tuple[float, float, float]:
 
 
 def _turned(x: float, y: float, angle: float) -> XY:
-    """On KiCad's page, whose y goes down: counterclockwise as seen."""
+    """Turn counterclockwise as seen on KiCad's page, where y goes down."""
     c, s = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     return x * c + y * s, -x * s + y * c
 

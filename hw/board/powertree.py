@@ -1,6 +1,6 @@
-"""The power tree, out of the netlist: who makes each rail out of which, at what voltage, and what hangs on it.
+"""The power tree, out of the netlist: source, input, voltage and loads of each rail.
 
-``power.toml`` has what a netlist cannot tell: currents, limits, references. Voltages of negative rails are magnitudes here.
+``power.toml`` has the data that a netlist lacks: currents, limits, references. Voltages of negative rails are magnitudes here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .values import number
 __all__ = ["NO_LIMIT_V", "Link", "Load", "Span", "Tree", "between", "divided", "inverted", "load", "pins_named", "supply_pins", "tolerance"]
 
 NO_LIMIT_V = 99.0
-"""Where nothing on a rail has a limit."""
+"""Limit in V of a rail without a limiting load."""
 PASSING = ("fuse", "switch", "bead", "diode")
-"""Kinds that make nothing of their own: what comes out is what goes in, less a drop."""
+"""Kinds that pass their input on, less a drop."""
 LED_V = 1.9
-"""Of a green light at 1 to 3 mA, from memory."""
+"""Forward voltage of a green light at 1 to 3 mA, from memory."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Span:
 
 
 def divided(reference: float, tolerance_: float, top: tuple[float, float], bottom: tuple[float, float]) -> Span:
-    """Voltage at the top of a divider whose middle is held at a reference. Resistors are (ohm, tolerance).
+    """Return the voltage at the top of a divider with its middle held at a reference. Resistors are (ohm, tolerance).
 
     V = Vref (1 + top / bottom), SLVSDV6C equation 4.
     """
@@ -48,7 +48,7 @@ def divided(reference: float, tolerance_: float, top: tuple[float, float], botto
 
 
 def inverted(reference: float, tolerance_: float, output: tuple[float, float], from_reference: tuple[float, float]) -> Span:
-    """Magnitude of a negative output whose divider goes to the reference, and its middle is held at 0 V.
+    """Return the magnitude of a negative output with a divider to the reference, and the middle held at 0 V.
 
     |V| = Vref R(output) / R(reference), SLVS493B equation 2.
     """
@@ -61,7 +61,7 @@ def inverted(reference: float, tolerance_: float, output: tuple[float, float], f
 
 
 def tolerance(part: Part) -> float:
-    """Of a resistor: 1 %, or 0.1 % where it is thin film."""
+    """Return the tolerance of a resistor: 1 %, or 0.1 % for thin film."""
     return 0.001 if part.bom.endswith("-thin") else 0.01
 
 
@@ -86,14 +86,14 @@ def supply_pins(part: Part) -> Iterator[tuple[str, str]]:
 
 
 def between(ours: Design, kind: str, one: str, other: str) -> list[Part]:
-    """Parts of ``Device:kind`` whose two ends are on two nets."""
+    """Return the parts of ``Device:kind`` with their two ends on two nets."""
     on = {ref for ref, _ in ours.nets[one].pins} if one in ours.nets else set()
     return [part for ref in sorted(on) if (part := ours.parts[ref]).symbol == f"Device:{kind}" and set(part.pins.values()) == {one, other}]
 
 
 @dataclass(frozen=True)
 class Link:
-    """What makes a rail out of another net."""
+    """The source that makes a rail out of another net."""
 
     part: Part
     spec: dict[str, Any]
@@ -103,7 +103,7 @@ class Link:
     feedback: str = ""
 
     def figure(self, name: str, otherwise: float = 0.0) -> float:
-        """Of the table."""
+        """Return a figure of the table."""
         return float(self.spec[name]["value"]) if name in self.spec else otherwise
 
 
@@ -127,7 +127,7 @@ class Tree:
     ours: Design
     table: dict[str, Any]
     links: dict[str, Link] = field(init=False)
-    """By the net that is made."""
+    """Links by the net that they make."""
     loads: dict[str, list[Load]] = field(init=False)
     unknown: list[str] = field(init=False)
     """Circuits that the table has no figures for."""
@@ -143,7 +143,7 @@ class Tree:
                 self.links[link.output] = link
         self.loads, self.unknown = defaultdict(list), []
         self._low = {}
-        # lights last: what they take hangs on the rail's voltage, and so a little on all other currents
+        # lights last: their current depends on the rail's voltage, and so a little on all other currents
         for part in sorted(self.ours.parts.values(), key=lambda one: one.symbol == "Device:LED"):
             for found in list(self._loads(part)):
                 self.loads[found.net].append(found)
@@ -224,7 +224,10 @@ class Tree:
         return self.voltage(net).nominal
 
     def voltage(self, net: str) -> Span:
-        """Of a rail, with tolerances of reference and resistors, and the drop in switches and beads at the largest current."""
+        """Return the voltage of a rail.
+
+        It includes tolerances of reference and resistors, and the drop in switches and beads at the largest current.
+        """
         if net in self.table["outside"]:
             given = self.table["outside"][net]
             return Span(given["low"], 3.3, given["high"])
@@ -289,7 +292,7 @@ class Tree:
         return watt
 
     def limits(self, net: str) -> tuple[float, float]:
-        """What all loads of a rail together allow it, volt."""
+        """Return the range in V that all loads of a rail together allow."""
         on = self.loads.get(net, [])
         return max((found.low for found in on), default=0.0), min((found.high for found in on), default=NO_LIMIT_V)
 

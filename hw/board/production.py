@@ -1,7 +1,7 @@
-"""``python -m board.production [FOLDER]``: every file for who makes the board, out of the committed drawing, into build/board-files.
+"""``python -m board.production [FOLDER]``: every file for the manufacturer, out of the committed drawing, into build/board-files.
 
-They are not committed, as they are megabytes that one command makes again; ``manufacture/files.tsv`` has a digest of each one's content
-(without dates and the program's version), and ``make board`` holds what is made to that (``checks/production.py``).
+They are not committed, as they are megabytes that one command makes again. ``manufacture/files.tsv`` has a digest of each one's content
+(without dates and the program's version). ``make board`` compares the new files with the digests (``checks/production.py``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILES = MANUFACTURE / "files.tsv"
 LAYERS = (*COPPER, "F.Mask", "B.Mask", "F.Paste", "B.Paste", "F.SilkS", "B.SilkS", "Edge.Cuts")
 IBOM = CHECKOUT / "requirements" / "ibom.txt"
 COMPARED = (".gbr", ".gbrjob", ".drl", ".ipc", ".csv")
-"""Kinds whose content is the same each time; drawings, STEP and pages carry dates, and a renderer its rounding."""
+"""Kinds with the same content each time. Drawings, STEP and pages carry dates, and a renderer its rounding."""
 _CHANGES = re.compile(r"CreationDate|GenerationSoftware|\"(Vendor|Application|Version)\"|DRILL file \{|^G04 Created by KiCad")
 
 
@@ -88,7 +88,7 @@ def _interactive_bom(board: Path, folder: Path, build: str) -> None:
 
 
 def positions(text: str, ours: Design, build: str) -> str:
-    """KiCad's table of places, less the parts that a build has not and what is copper alone."""
+    """Return KiCad's table of places without parts that a build lacks and parts of copper alone."""
     rows = list(csv.reader(io.StringIO(text)))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -106,17 +106,17 @@ def text_of(path: Path) -> str:
 
 
 def content(path: Path) -> str:
-    """A digest of it."""
+    """Return a digest of a file's content."""
     return hashlib.sha256(text_of(path).encode()).hexdigest()[:16]
 
 
 def digests(made: Mapping[str, Path]) -> dict[str, str]:
-    """Of those files whose content can be compared."""
+    """Return the digests of files with comparable content."""
     return {name: content(path) for name, path in made.items() if path.suffix in COMPARED}
 
 
 def committed() -> dict[str, str]:
-    """What ``manufacture/files.tsv`` has."""
+    """Return the content of ``manufacture/files.tsv``."""
     if not FILES.is_file():
         return {}
     return {row[0]: row[1] for row in (line.split("\t") for line in FILES.read_text().splitlines()[1:])}

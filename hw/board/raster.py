@@ -1,7 +1,7 @@
-"""Copper of a board on a raster: which cells of each layer belong to a net, planes filled by KiCad, or here where the file has no fill.
+"""Copper of a board on a raster: the cells of each layer that belong to a net. Planes are filled by KiCad, or here if the file has no fill.
 
-Our fill: the zone's outline, less other nets' copper with its clearance, less zones that come first, less what keeps copper away; pads of
-the net joined by bridges where the zone asks for them. Cells are squares whose middle counts, so an edge is off by half a cell at most.
+Our fill is the zone's outline without three areas: other nets' copper with its clearance, zones that come first, and zones that keep copper
+away. Bridges join pads of the net where the zone asks for them. A cell counts by its middle, so an edge is off by half a cell at most.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Grid:
 
     @classmethod
     def over(cls, box: tuple[float, float, float, float], step: float) -> Grid:
-        """Of a box x0, y0, x1, y1."""
+        """Return the grid of a box x0, y0, x1, y1."""
         return cls(box[0], box[1], round((box[2] - box[0]) / step), round((box[3] - box[1]) / step), step)
 
     @property
@@ -74,7 +74,7 @@ class Grid:
         return mask
 
     def near(self, mask: Mask, a: XY, b: XY, radius: float) -> None:
-        """Add what is within ``radius`` of the way from ``a`` to ``b``."""
+        """Add all within ``radius`` of the way from ``a`` to ``b``."""
         rows, columns = self._window(min(a[0], b[0]) - radius, min(a[1], b[1]) - radius, max(a[0], b[0]) + radius, max(a[1], b[1]) + radius)
         x, y = self.x[columns][None, :], self.y[rows][:, None]
         dx, dy = b[0] - a[0], b[1] - a[1]
@@ -83,7 +83,7 @@ class Grid:
         mask[rows, columns] |= (x - a[0] - t * dx) ** 2 + (y - a[1] - t * dy) ** 2 <= radius * radius
 
     def around(self, mask: Mask, corners: Sequence[XY], far: float) -> None:
-        """Add a polygon and all within ``far`` of it."""
+        """Add a polygon and all within ``far`` around."""
         mask |= self.polygon(corners)
         if far > 0:
             for a, b in zip(corners, [*corners[1:], corners[0]]):

@@ -1,7 +1,7 @@
-"""The front end's circuit for ngspice, out of a netlist: what hw/afe's decks then say of the schematic.
+"""The front end's circuit for ngspice, out of a netlist, for hw/afe's decks.
 
-The netlist is KiCad's of the drawing, or ours. Amplifiers, drivers and diodes become the macromodels of hw/afe/decks/macros.lib; resistors
-and capacitors have the values that stand beside their symbols. Nothing is taken from decks/frontend.lib, which it stands in for.
+The netlist is KiCad's of the drawing, or ours. Amplifiers, drivers and diodes become the macromodels of hw/afe/decks/macros.lib. Resistors
+and capacitors have the values beside their symbols. Nothing is taken from decks/frontend.lib, which this circuit replaces.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LT5400 = {"LT5400-7": ("5k", "1k25", "1k25", "5k"), "LT5400-8": ("9k", "1k", "1k
 RESISTORS = (("1", "8"), ("2", "7"), ("3", "6"), ("4", "5"))
 """Pins of R1 to R4, of LT5400 and SMN."""
 OUTPUTS = {"adc_sdo_i": ("cp", "cm"), "adc_fine_sdo": ("fp", "fm"), "adc_sdo_v": ("vp", "vm")}
-"""What the decks call a converter's inputs, by the FPGA's line that its data end at."""
+"""The decks' names of a converter's inputs, by the FPGA's line for its data."""
 INNER = {
     "first_p": "o1",
     "first_n": "o2",
@@ -35,7 +35,7 @@ INNER = {
     "clamp_p": "l1",
     "clamp_n": "l2",
 }
-"""What decks/headroom.cir calls a net that it looks at."""
+"""The names in decks/headroom.cir of the nets that it examines."""
 SENSE = {"kelvin_p": "sp", "kelvin_n": "sn"}
 RAIL = {"+3V3_SW": "a", "+3V3_DRIVE": "b"}
 """Ends of the shunt in the decks: from the load switch, to the drive."""
@@ -122,7 +122,7 @@ def _shunt(ref: str, part: Part, pins: Mapping[str, str]) -> list[str]:
 
 
 def _without_loose_ends(parts: dict[str, Part]) -> dict[str, Part]:
-    """Without resistors that end at nothing: those in the converters' lines, those of test points."""
+    """Return the parts without resistors that end at nothing, in the converters' lines and at test points."""
     count = Counter(net for part in parts.values() for net in set(part.pins.values()) if part.symbol not in (*SKIPPED, "wattbell:ADG1636"))
     for part in parts.values():
         if part.symbol == "Analog_ADC:AD40xxBRMZ":
@@ -170,7 +170,7 @@ def _driver(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
 
 
 def _diodes(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """Pin 1 is the first's anode, 2 the second's cathode, 3 what they share (NXP BAV199, BAV99)."""
+    """Yield the diodes: pin 1 is the first's anode, 2 the second's cathode, 3 the common pin (NXP BAV199, BAV99)."""
     yield f"D{ref}_1 {pins['1']} {pins['3']} {DIODES[part.value]}"
     yield f"D{ref}_2 {pins['3']} {pins['2']} {DIODES[part.value]}"
 

@@ -17,7 +17,7 @@ _VALUE = re.compile(r"(\d+)(?:\.(\d+))?([pnumRkM]?)(\d*)")
 
 
 def number(text: str) -> float:
-    """``4k75`` is 4750, ``2n2`` 2.2e-9, ``10m`` 0.01. Raises DesignError for what is no value."""
+    """Return a number: ``4k75`` is 4750, ``2n2`` 2.2e-9, ``10m`` 0.01. Raises DesignError for a text that is no value."""
     found = _VALUE.fullmatch(text)
     if found is None or (found[2] and found[4]):
         raise DesignError(f"'{text}' is no value of a resistor or capacitor: write 4k75, 390, 2n2, 10m")
@@ -46,8 +46,10 @@ def standard(value: float, series: tuple[float, ...], within: float) -> float:
 
 
 def parallel(value: float, within: float) -> tuple[float, float]:
-    """The two E24 capacitors whose sum is nearest to a value, the larger first. Raises DesignError where the sum is off by more than
-    ``within`` (a share)."""
+    """Return the two E24 capacitors with the sum nearest to a value, the larger first.
+
+    Raises DesignError if the sum is off by more than ``within`` (a share).
+    """
     pairs = []
     first, _ = _near(value, E24)
     while first >= value / 2:

@@ -92,7 +92,7 @@ static bool find(void)
     return false;
 }
 
-/* Whether every byte may stand in a message. Quoted strings too are ASCII only. */
+/* Whether a message may contain every byte. Quoted strings too are ASCII only. */
 static bool printable(void)
 {
     for (size_t k = 0; k < length; k++)
@@ -131,7 +131,7 @@ bool scpi_step(void)
             result = SCPI_PARAMETER_NOT_ALLOWED;
         if (result < 0)
             scpi_error(result, result == SCPI_UNDEFINED_HEADER ? unit.header : where);
-        if (result <= 0) { /* nothing left, or a command error: what follows cannot be trusted */
+        if (result <= 0) { /* nothing left, or a command error: the rest cannot be trusted */
             end_message();
             return true;
         }

@@ -35,7 +35,7 @@ void scpi_reset_engine(void);
 bool scpi_ready(void);
 /* A byte from the controller. */
 void scpi_byte(char c);
-/* Does what can be done now; false if there is nothing to do until a byte arrives or the event a command waits for. */
+/* Does the next step; false if there is nothing to do until a byte arrives or the event a command waits for. */
 bool scpi_step(void);
 /* Whether a command waits. */
 bool scpi_waiting(void);
@@ -44,7 +44,7 @@ bool scpi_waiting(void);
 void call_fail(struct call *call, int error);
 bool call_has_more(const struct call *call);
 const struct parameter *call_take(struct call *call);
-/* A number in 10^-scale of the quantity within limits; MIN, MAX, DEF stand for these. */
+/* A number in 10^-scale of the quantity within limits; MIN, MAX, DEF name `low`, `high`, `standard`. */
 int64_t call_scaled(struct call *call, enum quantity quantity, int scale, int64_t low, int64_t high, int64_t standard);
 uint64_t call_unsigned(struct call *call, uint64_t low, uint64_t high);
 bool call_boolean(struct call *call);

@@ -8,7 +8,7 @@
 #define SCPI_ERROR_QUEUE 32
 #define SCPI_ERROR_DETAIL 25
 
-/* Queues an error, with what it is about (may be empty), and sets the bit of its class in the event status register.
+/* Queues an error with its subject (may be empty), and sets the bit of its class in the event status register.
  * When the queue is full its newest entry becomes -350. */
 void scpi_error(int number, struct slice about);
 /* The same for a C string. */

@@ -172,7 +172,7 @@ static int string(struct slice *s, struct parameter *p)
     skip(s, 1);
     p->kind = PARAMETER_STRING;
     p->text.text = s->text;
-    /* a doubled quote stands for one; it is left doubled, as no command needs quotes in strings */
+    /* a doubled quote means one; it is left doubled, as no command needs quotes in strings */
     while (s->length && !(*s->text == quote && !(s->length > 1 && s->text[1] == quote)))
         skip(s, *s->text == quote ? 2 : 1);
     if (!s->length)

@@ -24,7 +24,7 @@ enum parameter_kind {
 
 struct parameter {
     enum parameter_kind kind;
-    struct slice text;  /* as written; of a string, what is between the quotes */
+    struct slice text;  /* as written; of a string, the text between the quotes */
     struct slice suffix; /* of a decimal */
     uint64_t number;     /* of an integer; of a decimal its digits */
     int16_t exponent;    /* decimal: number * 10^exponent */

@@ -4,7 +4,7 @@
 
 #include "lexer.h"
 
-/* What a number may be a quantity of. */
+/* Quantities of a number. */
 enum quantity { PLAIN, VOLT, AMPERE, WATT, JOULE, SECOND };
 
 /* The parameter in units of 10^-scale of the quantity, rounded half away from zero.

@@ -14,7 +14,7 @@ size_t output_room(void);
 bool output_empty(void);
 /* Takes the oldest byte, -1 when there is none. */
 int output_take(void);
-/* Discards what was not taken. */
+/* Discards output that was not taken. */
 void output_clear(void);
 
 /* A response message: `;` between the answers of its units, a newline behind the last, nothing when no unit answered. */

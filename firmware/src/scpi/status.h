@@ -34,7 +34,7 @@ extern struct status_group status_operation, status_questionable;
 void status_power_on(void);
 /* Sets bits of the event status register. */
 void status_event(uint8_t bits);
-/* Sets the condition bits in `mask` to `bits`; the transition filters make events of it. */
+/* Sets the condition bits in `mask` to `bits`; the transition filters turn the changes into events. */
 void status_condition(struct status_group *group, uint16_t mask, uint16_t bits);
 void status_clear(void);
 void status_preset(void);

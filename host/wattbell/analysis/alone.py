@@ -1,4 +1,4 @@
-"""Energy of one command where it stands alone: the rail above its baseline, from the doorbell until it is back (``docs/energy.md``)."""
+"""Energy of a command that stands alone: the rail above its baseline, from the doorbell until the rail is back (``docs/energy.md``)."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ QUIET_S = 2e-3
 """Without any command before and after, at least, and no less than :data:`_QUIET_SAMPLES`."""
 _QUIET_SAMPLES = 64
 _BEFORE_S = 10e-3
-"""Of the quiet time before a command the last part of this length, or half of it, tells its baseline."""
+"""Length in s of the quiet time before a command from which its baseline is taken, if half of the quiet time is not shorter."""
 _LEAD_S = 200e-6
 """Before the doorbell the link may have to wake."""
 LONGEST_S = 50e-3
-"""How long after its completion what a drive draws is still looked at as the command's."""
+"""Longest time in s after its completion for which power is still counted as the command's."""
 _LOWER = 0.1
 _SETTLED = 5
 """Groups of samples below the baseline in a row that are another state of the drive."""
 _CHANGED = 0.03
-"""Of the baseline: a larger difference between before and after is another state."""
+"""Relative difference between the baselines before and after a command beyond which the drive changed its state."""
 LEAST_SAMPLES = 8
 """Above the baseline, for a command by itself to be resolved."""
 _MOST = 300
 """Commands of a class that are looked at, evenly spread over the capture."""
 LEAST = 5
-"""Commands of a class for figures of it."""
+"""Fewest commands of a class for a figure."""
 _WIDEST = 0.5
 
 CHANGED = "the level before and after differs: the drive woke, or fell asleep"
@@ -119,7 +119,12 @@ def alone(context: Context) -> Alone:
 
 @dataclass(frozen=True)
 class LoneClass:
-    """The commands of one class that stood alone: ``count`` of them, those ``measured``, and why others were not."""
+    """The commands of one class that stood alone.
+
+    count: number of all
+    measured: the commands measured
+    refused: why the others were not measured
+    """
 
     name: str
     pattern: str
@@ -127,7 +132,7 @@ class LoneClass:
     measured: list[Lone]
     refused: Counter[str]
     between_j: float
-    """k = 2 of what lies between the samples of one command, in ``u_j`` already."""
+    """k = 2 of the energy between the samples of one command; part of ``u_j`` already."""
 
 
 def measure_alone(context: Context, most: int) -> Iterator[LoneClass]:
@@ -149,7 +154,7 @@ def measure_alone(context: Context, most: int) -> Iterator[LoneClass]:
             elif result is not None:
                 measured.append(result)
         if measured or refused:
-            # What lies between samples is much the same for all of a class, and of one command it is one draw.
+            # The energy between samples is much the same for all of a class, and one command is one draw.
             between = K * math.sqrt(max(0.0, sum(x.between_j2 for x in measured) / max(1, len(measured))))
             measured = [replace(x, u_j=math.hypot(x.u_j, between)) for x in measured]
             yield LoneClass(one.name, one.pattern, len(members), measured, refused, between)
@@ -168,7 +173,7 @@ def _asserted(context: Context) -> Int64:
 
 
 def measure_one(context: Context, index: int, starts: Int64, ends: Int64, asserted: Int64) -> Lone | str | None:
-    """One command; a reason why it has no energy of its own; None where it does not stand alone after all. ``starts``, ``ends``: see
+    """One command; a reason why it has no energy of its own; None if it does not stand alone after all. ``starts``, ``ends``: see
     :func:`limits`; ``asserted``: ticks at which CLKREQ# was asserted."""
     rail, table, tick_s = context.rail, context.commands, context.tick_s
     assert rail is not None
@@ -215,7 +220,7 @@ def _above(context: Context, samples: Piece, base: Level, index: int, instants: 
     tail = Piece(samples.ticks[late], samples.power_w[late], samples.step_s)
     off = tail.off(base, width)
     ended = _sustained(off < 0, _SETTLED)
-    # What a drive draws less because it fell asleep is not the command's.
+    # Power that a drive saves because it fell asleep is not the command's.
     done = ended if ended is not None and tail.ticks[ended * width] > cqe else len(off)
     above = np.flatnonzero(off[:done] > 0)
     last = int(above[-1]) + 1 if len(above) else 0
@@ -240,7 +245,7 @@ def _above(context: Context, samples: Piece, base: Level, index: int, instants: 
 
 
 def _sustained(mask: Bool, length: int) -> int | None:
-    """Where the first run of at least ``length`` begins."""
+    """Return the begin of the first run of at least ``length``; None without such a run."""
     for low, high in runs(mask):
         if high - low >= length:
             return low
@@ -248,7 +253,7 @@ def _sustained(mask: Bool, length: int) -> int | None:
 
 
 def runs(mask: Bool) -> Iterator[tuple[int, int]]:
-    """``[first, last)`` of each run of what is true."""
+    """Yield ``[first, last)`` of each run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 

@@ -116,8 +116,11 @@ def _window(
     whole: bool = False,
     edge_u_s: float = 0.0,
 ) -> tuple[Window, perclass.Window | None]:
-    """``commands``, ``rates``, ``queue_depth``, ``power``, ``efficiency`` of one window, whose edges are known within ``edge_u_s``;
-    and what the energy of its classes of commands is told apart by."""
+    """Analyze one window, with edges known within ``edge_u_s``.
+
+    Return ``commands``, ``rates``, ``queue_depth``, ``power`` and ``efficiency``, and the data that :mod:`.perclass` needs to separate the
+    energy of the classes of commands.
+    """
     loss = context.loss.between(first_tick, last_tick)
     members = context.commands if whole else context.commands.between(first_tick, last_tick)
     io = members.take(members.qid > 0)
@@ -128,7 +131,7 @@ def _window(
     gap_ticks = round(BURST_GAP_S / context.tick_s)
     span = find_span(steps, gap_ticks)
     depth = depth_summary(steps, span.first_tick, span.last_tick) if span else depth_summary(steps, 0, 0)
-    # Nothing is told apart in the whole capture, and the memory is needed.
+    # Classes are not separated in the whole capture, and the memory is needed.
     at_start, told_by = steps.at_start, None if whole else steps
     del steps
     if span is not None and context.by_host:
@@ -160,7 +163,7 @@ def _window(
     out["efficiency"] = {"absent": power.get("absent", "no I/O in this window" if context.saw_commands else NO_COMMANDS)}
     if context.rail is None or "absent" in power or span is None:
         return out, None
-    lost = loss.under_rail + loss.under_commands  # which time is active is told by the commands
+    lost = loss.under_rail + loss.under_commands  # the active time depends on the commands
     energy, mean = measured.power(scored=False, lost=lost)
     power["active"] = {"energy_j": energy, "mean_w": mean} if mean.value is not None else {"absent": str(mean.conditions["absent"])}
     out["efficiency"] = _efficiency(rate, power)
@@ -195,7 +198,7 @@ def _efficiency(rate: Rates, power: Power) -> Efficiency:
 
 
 def _unsettled(phase: PhaseResult) -> list[str]:
-    """What is to be known of a phase that may have drawn energy for earlier commands."""
+    """Return warnings about a phase that may have drawn energy for earlier commands."""
     told = "; ".join(str(fig.conditions.get("note", "")) for fig in phase.get("energy_per_command", {}).get("classes", {}).values())
     return [f"energy of a command in phase {phase['phase']} ({phase['name']}): {note}" for note in EARLIER_WARNINGS if note in told]
 
@@ -243,7 +246,7 @@ def _meta_loss(capture: Capture) -> Meta:
 
 
 def _warnings(context: Context) -> list[str]:
-    """What a reader must know before believing a figure, worst first."""
+    """Return the warnings that a reader needs before the figures, worst first."""
     out: list[str] = []
     loss = context.loss.between(context.first_tick, context.last_tick)
     if loss.commands:

@@ -1,6 +1,6 @@
-"""Which state an idle drive is to be in by APST's table, as the host that programmed it wrote it down (``apst_table`` of a phase).
+"""APST's table as the host wrote it down (``apst_table`` of a phase), and the state that it asks of an idle drive.
 
-The table itself is on no wire that a capture keeps: the drive reads it from the host's memory. That it is on, the wire tells
+The table itself is on no wire that a capture keeps: the drive reads it from the host's memory. The wire only shows that APST is on
 (:func:`.signals.apst_enabled`).
 """
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from wattbell.measure.phases import Phase
 
 Table = Mapping[int, tuple[int, float]]
-"""By state: into which, after how many seconds of idle time in it."""
+"""Transitions by state: the next state, and the idle time in s before the transition."""
 NEARLY_ALL = 0.9
-"""Of a stretch's time: less of it in one state, and the table says nothing of the stretch."""
+"""Share of a stretch's time. If no state has so much, the table makes no statement on the stretch."""
 _MOST_STATES = 32
 
 
@@ -30,13 +30,15 @@ class ApstTables:
 
     @classmethod
     def of(cls, phases: Iterable[Phase]) -> ApstTables:
-        """Of the phases, in order of time, that name one."""
+        """Collect the tables of the phases, in order of time, that name one."""
         named = [(phase.first_tick, phase.described["apst_table"]) for phase in phases if phase.described.get("apst_table")]
         return cls([tick for tick, _ in named], [table_of(table) for _, table in named])
 
     def expected(self, tick: int, state: int, first_s: float, last_s: float) -> int | None:
-        """The state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``; None where it is in
-        more than one, or no table is known."""
+        """Return the state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``.
+
+        None if it was in more than one state, or no table is known.
+        """
         at = bisect.bisect_right(self.ticks, tick) - 1
         if at < 0 or last_s <= first_s:
             return None
@@ -53,7 +55,7 @@ class ApstTables:
 
 
 def table_of(rows: Iterable[tuple[int, int, int]]) -> Table:
-    """Of rows of (from which state, into which, after ms), as a phase has them; an entry of 0 ms is no transition."""
+    """Return a table from rows of (from state, to state, after ms), as a phase has them; an entry of 0 ms is no transition."""
     return {begin: (into, ms * 1e-3) for begin, into, ms in rows if ms}
 
 
@@ -77,8 +79,10 @@ LINUX_LONGEST_EXIT_US = 100_000
 
 
 def linux_table(states: Sequence[tuple[bool, float, float]]) -> Table:
-    """What Linux 6.12 programs by its defaults (``nvme_configure_apst`` in drivers/nvme/host/core.c) for a drive that declares ``states``:
-    (whether operational, entry latency, exit latency, both in us), in order."""
+    """Return the table that Linux 6.12 programs by default for a drive. Source: ``nvme_configure_apst`` in drivers/nvme/host/core.c.
+
+    states: (whether operational, entry latency, exit latency, both in us), in order
+    """
     table: dict[int, tuple[int, float]] = {}
     target: tuple[int, float] | None = None
     last = len(LINUX_CLASSES)

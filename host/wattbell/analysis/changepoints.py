@@ -1,4 +1,4 @@
-"""Where the rail's level changes: PELT (``ruptures``) on means of a millisecond or more, then each change on the samples around it."""
+"""Find changes of the rail's level: PELT (``ruptures``) on means of a millisecond or more, then each change on the samples around it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ WINDOW = 1024
 RESOLUTION = 0.02
 """Relative scatter below which bins count as equal."""
 PENALTY = 6.0
-"""Of a change, in logarithms of the window's length, for the squared residuals in units of the scatter. BIC's is 1 for each parameter and
-independent residuals; a drive's are not independent."""
+"""Penalty of a change in logarithms of the window's length, for squared residuals in units of the scatter.
+
+BIC has 1 for each parameter and assumes independent residuals; the residuals of a drive are not independent.
+"""
 SAME = 0.05
 """Neighbours closer than this, relative, are one segment."""
 FLOOR_W = 4e-4
@@ -57,7 +59,7 @@ def bins(rail: Rail, low: int, high: int, width: int) -> Float:
 
 
 def scatter_of(means: Float) -> float:
-    """Scatter in W of a bin about its level where it is least, from differences of neighbours: noise, not what the drive does."""
+    """Return the least scatter in W of bins about their level, from differences of neighbours: noise without the drive's own changes."""
     steps = np.abs(np.diff(means))
     steps = steps[np.isfinite(steps)]
     if len(steps) < 2:
@@ -114,7 +116,7 @@ def _finite(means: Float) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(scaled: Float) -> list[int]:
-    """Where the level changes, windows' edges included: neighbours that are the same are joined later."""
+    """Return the places of changes in level. Edges of windows are included, and equal neighbours are joined later."""
     penalty = PENALTY * math.log(WINDOW) * RESOLUTION**2
     out: list[int] = []
     for start in range(0, len(scaled), WINDOW):
@@ -130,8 +132,10 @@ def _cuts(scaled: Float) -> list[int]:
 
 
 def locate(rail: Rail, tick: int, before_w: float, after_w: float, reach_ticks: int) -> tuple[int, float]:
-    """The tick near ``tick`` at which the rail goes from one level to the other, and how far off it may be in s: half the width of the
-    interval of 95 % by likelihood, two samples at least. The front end's delay is taken off."""
+    """Return the tick near ``tick`` at which the rail changes from one level to the other, and its limit of error in s.
+
+    The limit is half the width of the 95 % interval by likelihood, but at least two samples. The front end's delay is subtracted.
+    """
     first, power = rail.power_between(tick - reach_ticks, tick + reach_ticks)
     least = 2 * rail.interval_s + rail.model.front_end_delay_u_s
     late = round(rail.model.front_end_delay_s / rail.tick_s)
@@ -144,5 +148,5 @@ def locate(rail: Rail, tick: int, before_w: float, after_w: float, reach_ticks: 
     noise = float(np.mean(residual**2))
     near = np.flatnonzero(cost - cost[best] <= _LIKELY * noise)
     half = float(max(near[-1] - best, best - near[0])) * rail.interval_s
-    # A sample stands for the interval around its tick, so the change lies half of one before the first sample behind it.
+    # A sample covers the interval around its tick, so the change lies half an interval before the first sample behind it.
     return first + best * rail.interval_ticks - rail.interval_ticks // 2 - late, max(least, half)

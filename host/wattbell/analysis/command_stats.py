@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 UNKNOWN_OPCODE = "unknown"
-"""Group of the completions whose SQE was never seen (flag NO_SQE): they have no opcode."""
+"""Group of completions without a captured SQE (flag NO_SQE): their opcode is unknown."""
 _INT32 = np.iinfo(np.int32)
 MAX_SIZES = 64
 """Most sizes listed by group; the rest, by falling count, is under ``other``."""
@@ -40,12 +40,11 @@ SPLITS = (
 
 
 def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool = True) -> CommandLatency:
-    """Latency of the commands that have a CQE: doorbell -> CQE, or fetch -> CQE where doorbells are not on the wire.
+    """Latency of the commands that have a CQE: doorbell -> CQE, or fetch -> CQE if doorbells are not on the wire.
 
-    ``from`` says which, by the name that the start has with who saw the commands. The definition that more commands have is taken for
-    all; commands without it are left out and counted (``without_start``), never mixed in. ``saturated`` counts ages that are lower
-    bounds: where it is not 0,
-    ``max`` and the mean are lower bounds too.
+    ``from`` names the definition, by the start's name for the observer of the commands. The definition that more commands have is taken for
+    all. Commands without it are left out and counted (``without_start``), never mixed in. ``saturated`` counts ages that are lower bounds:
+    if it is not 0, ``max`` and the mean are lower bounds too.
     """
     done = doorbells = fetches = shadow = 0
     for piece in commands.pieces():
@@ -76,8 +75,10 @@ def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool 
 
 
 def splits_of(commands: Commands, tick_s: float, model: ErrorModel, groups: Iterable[Bool]) -> list[dict[str, Distribution]]:
-    """Where the time goes in each of ``groups`` (masks): each split over the commands that have both of its instants, without saturated
-    ones."""
+    """Return the distribution of each split of the latency in each of ``groups`` (masks).
+
+    A split takes the commands with both of its instants. Saturated instants are left out.
+    """
     masks = list(groups)
     out: list[dict[str, Distribution]] = [{} for _ in masks]
     for name, first, last, bits in SPLITS:
@@ -100,7 +101,7 @@ def splits_of(commands: Commands, tick_s: float, model: ErrorModel, groups: Iter
 
 
 def _of(chosen: Bool, end: Int64, start: Int64) -> npt.NDArray[Any]:
-    """Ticks from ``start`` to ``end`` of the ``chosen``; as int32, which is sorted in half the time, where they fit."""
+    """Return ticks from ``start`` to ``end`` of the ``chosen``; as int32 if they fit, which sorts in half the time."""
     ticks = end - start if chosen.all() else end[chosen] - start[chosen]
     if len(ticks) and (int(ticks.min()) < _INT32.min or int(ticks.max()) > _INT32.max):
         return ticks
@@ -159,7 +160,9 @@ def _groups(commands: Commands, name_of: Callable[[int], str]) -> dict[str, Bool
 
 
 def _by_size(commands: Commands, tick_s: float, model: ErrorModel, known: Iterable[Mapping[str, Group]]) -> dict[str, Group]:
-    """Groups of equal ``nbytes``. One of ``known``, by size, is taken where it has all commands of that size (the sort is the cost)."""
+    """Group commands by equal ``nbytes``. A group of ``known``, by size, is used if it has all commands of that size (the sort is the
+    cost).
+    """
     counted: Counter[int] = Counter()
     for piece in commands.pieces():
         counted.update(dict(zip(*(x.tolist() for x in np.unique(piece.nbytes, return_counts=True)), strict=True)))

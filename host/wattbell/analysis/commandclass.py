@@ -1,4 +1,4 @@
-"""Classes of commands for energy: opcode, size, and sequential or random where both occur; the depth they met is told beside."""
+"""Classes of commands for energy: opcode and size, and sequential or random if both occur. Their queue depth is reported beside them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_CLASSES = 12
 _MOST_SIZES = 4
 """Sizes of an opcode that have classes of their own; where there are more, classes are powers of two."""
 _STREAMS = 16
-"""Commands back in which a sequential one has its predecessor: what several jobs at once leave between two of one."""
+"""Commands back within which a sequential command has its predecessor: several jobs at once put commands between."""
 _SMALLEST_SHARE = 0.02
-"""Of an opcode and size: a pattern rarer than that is the beginning of streams, or chance, and no class."""
+"""Share of an opcode and size. A rarer pattern is the beginning of streams, or chance, and no class."""
 _SIZE_BITS = 48
 
 

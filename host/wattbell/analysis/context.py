@@ -66,7 +66,7 @@ def idle_times(tables: tuple[Commands, ...], last_tick: int, minimum_ticks: int)
 
 @dataclass(frozen=True, eq=False)
 class Context(Instruments):
-    """What every part of the analysis reads: one load of each table."""
+    """One load of each table, read by every part of the analysis."""
 
     commands: Commands
     """Without markers, sorted by start."""
@@ -142,8 +142,11 @@ def load(capture: Capture) -> Context:
 
 
 def load_window(source: Source, first_tick: int, last_tick: int, minimum_s: float = IDLE_MIN_S) -> Context:
-    """Of an open capture, what was seen between two ticks, and the commands that were under way at either end: an idle time of a suite,
-    whose commands do not fit in memory. ``gaps`` are the times of the window without a command, of at least ``minimum_s``."""
+    """Load the part of an open capture between two ticks, and the commands in flight at either end.
+
+    An idle time of a suite is loaded in this way, since the commands of a whole suite do not fit in memory. ``gaps`` are the times of the
+    window without a command that last at least ``minimum_s``.
+    """
     meta = source.capture.meta
     sizes, _ = lba_sizes(meta)
     start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")

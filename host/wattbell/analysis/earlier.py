@@ -25,15 +25,17 @@ Spans = Sequence[tuple[float, float]]
 PARTS = 24
 """Parts of equal length that a phase is looked at in: its first half beside its second."""
 AT_REST = 0.03
-"""Of operational idle: a rail that is nearer was at rest."""
+"""Share of operational idle power. A rail nearer to idle than this was at rest."""
 STILL_AT_WORK = "the drive was still at work when this phase began: what it goes on to draw is in the interval"
 STANDS_OUT = "its beginning drew more for each command than its end: that may be work that earlier commands left, and is in the interval"
 NOT_TOLD = "no interval: the phase is too short, or changes too much, to tell how much of it is work that earlier commands left"
 WARNINGS = (STILL_AT_WORK, STANDS_OUT)
 MAP_SHARE = 2e-3
-"""Of what sequential reads draw above idle: the most that changed pages of the map may add which make room for those that they need. A
-map is a thousandth of the data, and to write a byte takes about twice what it takes to read one. A stream needs a page of it every few
-MiB, all the same from its beginning to its end, so that neither half of a phase stands out."""
+"""Share of the power above idle of sequential reads: the most that evicting changed pages of the map may add.
+
+A map is a thousandth of the data, and writing a byte takes about twice the energy of reading one. A stream needs another page every few MiB
+from beginning to end, so neither half of a phase stands out.
+"""
 _HALF = PARTS // 2
 _FREE = _HALF - 2
 _SAMPLES = 8
@@ -43,11 +45,11 @@ _LEAST_COMMANDS = 2.0
 _CLEAR = 3.0
 """Standard deviations by which the first half must stand out before its decay is read off."""
 _SLOWEST = 0.8
-"""Of one quarter's excess, what the next has: beyond that the phase ends long before the work does."""
+"""Ratio of one quarter's excess to the quarter before. With a larger ratio, the phase ends long before the work does."""
 _GAPS = 0.2
 """Share of the time at work with nothing in flight from which on work shows there."""
 _BEHIND_S = 50e-6
-"""After a command, what its own data path and the front end's pole still draw."""
+"""Time in s after a command in which its own data path and the front end's pole still draw energy."""
 _BACK_S = 50e-3
 """How far before a phase its rest is looked for."""
 _LEAD_S = 0.5e-3
@@ -62,16 +64,24 @@ _SHORT_OF_S = 20e-6
 
 @dataclass(frozen=True)
 class Earlier:
-    """What of a phase's energy may be an earlier phase's: ``most_j``, k = 2; None where the phase does not tell. ``seen``: whether its
-    first half stands out. ``before_w``: what the rail drew just before it, where that is more than idle."""
+    """The part of a phase's energy that may belong to an earlier phase.
+
+    most_j: k = 2; None if the phase does not show it
+    seen: whether the first half of the phase stands out
+    before_w: power of the rail just before the phase, if above idle
+    """
 
     most_j: float | None
     seen: bool = False
     before_w: float | None = None
 
     def with_level(self, before: Level | None, base_w: float, seconds: float, above_j: float) -> Earlier:
-        """The same of a phase of ``seconds`` that drew ``above_j`` above idle, where the rail was at ``before`` just before it: what was
-        going on then may go on as long as the phase does."""
+        """Add the rail's level just before a phase: work going on there may go on as long as the phase does.
+
+        before: the level
+        seconds: length of the phase
+        above_j: energy of the phase above idle
+        """
         if before is None or before.mean_w - base_w < max(AT_REST * base_w, 4 * before.u_w):
             return self
         going_on = min((before.mean_w - base_w) * seconds, abs(above_j))
@@ -83,7 +93,7 @@ class Earlier:
 
     @property
     def conditions(self) -> dict[str, str | float]:
-        """What is told beside a figure."""
+        """Return the conditions to show beside a figure."""
         if self.most_j == 0 and self.before_w is None:
             return {}
         notes = [STILL_AT_WORK] * (self.before_w is not None) + [STANDS_OUT] * self.seen
@@ -96,14 +106,16 @@ class Earlier:
 
 
 def earlier_work(rail: Rail, commands: Commands, steps: DepthSteps, at_work: Spans, base_w: float, behind_writes: bool) -> Earlier:
-    """What earlier commands may have left to a phase that puts nothing off itself.
+    """Return the energy that earlier commands may have left to a phase that puts nothing off itself.
 
-    ``at_work``: its bursts in ticks, in order. ``base_w``: operational idle. ``behind_writes``: whether the capture has commands before it
-    that leave work; without any, a phase too short to tell is taken to have none.
+    at_work: bursts of the phase in ticks, in order
+    base_w: power of operational idle
+    behind_writes: whether the capture has earlier commands that leave work. Without such commands, a phase too short for this test is taken
+        to have none.
 
-    Each part of the phase is taken to draw, above idle, a power while anything is in flight and an energy a command, as the second half of
-    the phase does: what the first half draws beyond that may be owed. Work that lasts as long as the phase shows, where commands leave
-    gaps, in the gaps.
+    The second half of the phase is the model for each part. The model has a power above idle while anything is in flight, and an energy for
+    each command. Energy in the first half beyond the model may be owed. Work that lasts as long as the phase shows in the gaps between
+    commands.
     """
     spans = np.array(at_work, np.float64)
     worked = np.concatenate(([0.0], np.cumsum(spans[:, 1] - spans[:, 0])))
@@ -119,8 +131,10 @@ def earlier_work(rail: Rail, commands: Commands, steps: DepthSteps, at_work: Spa
 
 
 def level_at_rest(context: Context, first_tick: int) -> Level | None:
-    """The rail's level just before a phase's first command: of the longest stretch without a command, and without a marker, between the one
-    before it and it, at most 50 ms back; None where there is none of 1 ms."""
+    """Return the rail's level just before a phase's first command; None without a free stretch of 1 ms.
+
+    The level is taken in the longest stretch without a command or marker, at most 50 ms back.
+    """
     rail = context.rail
     assert rail is not None
     begin = first_tick - _BACK_S / context.tick_s
@@ -164,8 +178,10 @@ def _done(commands: Commands, edges: Float) -> Float:
 
 
 def _first_half(parts: Float) -> tuple[float | None, bool]:
-    """What the first half may draw beyond what the second says it should, k = 2, with what of that is left in the second; and whether it
-    draws clearly more. None where it does, and hardly less at the end of the phase."""
+    """Return the k = 2 limit of the first half's excess over the second half's model, and whether the excess is clear.
+
+    The limit includes the excess left in the second half. It is None if the excess is clear and hardly falls towards the end of the phase.
+    """
     joules, busy, count = parts.T
     late = slice(_HALF, PARTS)
     each, on = joules[late].sum(), busy[late].sum()
@@ -198,8 +214,11 @@ def _first_half(parts: Float) -> tuple[float | None, bool]:
 
 
 def _in_gaps(rail: Rail, steps: DepthSteps, spans: Float, base_w: float) -> float:
-    """What was drawn above idle with nothing in flight: between commands brought to the whole time from the first to the last of a burst,
-    where they leave gaps enough, and behind its last."""
+    """Return the energy above idle with nothing in flight.
+
+    Gaps between commands, if there are enough, are scaled to the whole time from the first to the last command of a burst. Energy behind
+    the last command of a burst is added.
+    """
     late = rail.model.front_end_delay_s / rail.tick_s
     behind = _BEHIND_S / rail.tick_s + 4 * late + rail.interval_ticks
     step = rail.interval_ticks

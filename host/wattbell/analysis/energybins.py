@@ -18,10 +18,10 @@ BIN_S = 2.5e-3
 """Shortest bin: longer than a page's way from the write buffer into flash."""
 MOST_BINS = 4000
 POWERS_W = np.geomspace(1e-3, 32.0, 61)
-"""Powers of a controller for which :func:`on_after` tells how long it was on."""
+"""Controller powers for which :func:`on_after` returns how long the controller was on."""
 _MIN_SAMPLES = 8
 _LEAST_PART = 1e-6
-"""Of a sample's interval."""
+"""Least part of a sample's interval that counts."""
 _PIECE = 1 << 20
 """Commands at a time."""
 
@@ -39,16 +39,16 @@ class Bins:
 
 
 def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> Bins:
-    """Whole bins within a window of bus time, of at least 2.5 ms and 8 samples, at most 4000 of them.
+    """Return whole bins within a window of bus time: at least 2.5 ms and 8 samples each, at most 4000 bins.
 
-    Samples are summed in one pass; their sum is brought to that of the accumulator, where there is one.
+    Samples are summed in one pass. Their sum is scaled to the accumulator's, if the capture has an accumulator.
     """
     late = rail.model.front_end_delay_s / rail.tick_s
     step = rail.interval_ticks
     low, high = rail.indices(math.ceil(first_tick + late + step / 2), math.floor(last_tick + late - step / 2))
     width = max(_MIN_SAMPLES, round(BIN_S / rail.interval_s), -(-(high - low) // MOST_BINS))
     n = max(0, (high - low) // width)
-    # A sample stands for the interval around it.
+    # A sample covers the interval around it.
     edges: Float = rail.reader.tick_of(low) - step / 2 - late + np.arange(n + 1, dtype=np.float64) * (width * step)
     sums = np.zeros(n)
     for start, stop, stored in rail.reader.chunks(low, low + n * width, CHUNK):
@@ -66,11 +66,11 @@ def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> Bins:
 
 
 def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], idle_w: float) -> Float:
-    """How long the controller was on, within ``at_work`` (ticks), with nothing in flight: a write is over before its data is in flash.
-    In s, for each of ``POWERS_W`` that it may draw above ``idle_w``; NaN where samples are missing.
+    """Return how long the controller was on with nothing in flight, within ``at_work`` (ticks).
 
-    A sample between commands counts as on if it is above idle by more than half of that power. One with commands in a part of it
-    counts, besides that part, for as much as it is above idle by.
+    The result is in s, for each of ``POWERS_W`` that it may draw above ``idle_w``; NaN if samples are missing. The controller stays on,
+    since a write is over before its data is in flash. A sample between commands counts as on if it exceeds idle by more than half of that
+    power. A sample partly covered by commands counts that part, and the rest in proportion to its excess over idle.
     """
     late = rail.model.front_end_delay_s / rail.tick_s
     step = rail.interval_ticks

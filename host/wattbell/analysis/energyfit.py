@@ -1,9 +1,9 @@
-"""Energy of classes of commands out of phases that mix them in different ways: least squares over the phases of a capture.
+"""Energy of classes of commands from phases that mix them in different ways: least squares over the phases of a capture.
 
-The energy that a phase drew above idle is known to 0.1 %, whatever its commands were; what it cost per class is not. Within a phase short
-times do not tell: a write is over long before its data is in flash, and a loaded drive draws the same whatever it does just then
-(``docs/energy.md`` has figures). Between phases they differ. So each phase is one equation: counts of its classes times their energies,
-plus a power of the controller times the time with anything in flight, is what it drew above idle.
+The energy that a phase drew above idle is known to 0.1 %, whatever its commands were. The cost of each class is not. Short times within a
+phase do not separate the classes. A write is over long before its data is in flash, and a loaded drive's power hardly follows its commands
+(``docs/energy.md`` has figures). Phases do differ. So each phase is one equation for its energy above idle. The terms are the counts of its
+classes times their energies, and the controller's power times the time with anything in flight.
 """
 
 from __future__ import annotations
@@ -26,27 +26,31 @@ CONDITION_LIMIT = 300.0
 _UNSEEN = 1e-3
 """Part of a combination that may lie in such directions."""
 SPARE = 3
-"""Phases there must be more of than directions: what is left to judge the model by."""
+"""Phases needed beyond the number of directions, to judge the model by."""
 MOST_SPREAD = 0.05
-"""Relative spread of the residuals beyond which the phases do not follow one model, and nothing is told apart."""
+"""Relative spread of the residuals beyond which the phases do not follow one model, and no class is separated."""
 WIDEST = 0.5
-"""Relative half-width (95 %) beyond which a class is not told apart from another."""
+"""Relative half-width (95 %) beyond which a class is not separated from another."""
 _OWN_PHASE, _LEAST_FREE = 0.99, 1e-3
-"""Leverage from which on a phase is not told by the others; and what is taken to be left of a phase at least."""
+"""Leverage from which on the other phases do not determine a phase; and the least remainder assumed for a phase."""
 _LEAST_PART = 1e-4
-"""Of a phase's energy: less is not told from nothing."""
+"""Share of a phase's energy. A smaller part cannot be distinguished from zero."""
 _FIRST_W = 0.1
-"""What a controller is taken to draw at first, and"""
+"""First guess of the controller's power, and"""
 _ROUNDS = 4
 """how often that is mended."""
 
 
 @dataclass(frozen=True)
 class PhaseLoad:
-    """One equation. ``counts``, ``shared_s``: commands of each class, and their equal shares of the time with anything in flight, by
-    name of the class. ``above_j``: drawn above idle, k = 2 ``u_j``. ``after_s``: time the controller was on with nothing in flight, for
-    each of ``POWERS_W``; ``after_parts``: whose that is, adding up to 1. ``earlier_j``: k = 2, what of it may be work that earlier phases
-    left; infinite if the phase does not tell."""
+    """One equation.
+
+    counts, shared_s: commands of each class, and their equal shares of the time with anything in flight, by name of the class
+    above_j: energy above idle, k = 2 ``u_j``
+    after_s: time the controller was on with nothing in flight, for each of ``POWERS_W``
+    after_parts: share of each class in ``after_s``, adding up to 1
+    earlier_j: k = 2 of the energy that may be work left by earlier phases; infinite if the phase does not show it
+    """
 
     counts: dict[str, int]
     shared_s: dict[str, float]
@@ -58,7 +62,7 @@ class PhaseLoad:
 
     @property
     def usable(self) -> bool:
-        """Whether all of it is known, and is more than nothing."""
+        """Whether every term is known, and the energy is positive."""
         return self.above_j > 0 and math.isfinite(self.earlier_j) and not (self.after_s is not None and bool(np.isnan(self.after_s).any()))
 
     def with_after(self, power_w: float) -> PhaseLoad:
@@ -72,9 +76,13 @@ class PhaseLoad:
 
 @dataclass(frozen=True)
 class Fit:
-    """``names``: of the classes; the last coefficient is the controller's power in W, the others joule a command. ``seen``: orthonormal
-    directions of the scaled design that the phases determine. ``quantile``: 97.5 % of Student's t. ``spread``: relative, of what
-    phases are off by when the others tell their energy."""
+    """The result of a fit.
+
+    names: the classes; the last coefficient is the controller's power in W, the others joule a command
+    seen: orthonormal directions of the scaled design that the phases determine
+    quantile: 97.5 % of Student's t
+    spread: relative error of a phase's energy as the other phases predict it
+    """
 
     names: list[str]
     scale: Float
@@ -87,16 +95,17 @@ class Fit:
 
     @property
     def controller_w(self) -> float:
-        """What the controller draws while it is on."""
+        """Power in W that the controller draws while it is on."""
         return float(self.theta[-1] / self.scale[-1])
 
     def combination(self, weights: Float, part: float = 1.0) -> tuple[float, float]:
-        """Value and half-width (95 %) of ``weights @ coefficients`` in one phase, of whose energy it is this ``part``; infinite if the
-        phases do not determine it.
+        """Return value and half-width (95 %) of ``weights @ coefficients`` in one phase; infinite if the phases do not determine it.
 
-        A phase is off by ``spread``, whatever it mixes. If what its classes are off by is independent, and it shall not matter how finely
-        commands are divided into classes, the variance of each goes with its part of the energy: a tenth of it is off by three times as
-        much, relative to itself.
+        part: share of the phase's energy that the combination has
+
+        A phase is off by ``spread``, whatever it mixes. The errors of its classes are taken as independent, and their sum must not depend
+        on how finely commands are divided into classes. The variance of a class therefore goes with its part of the energy. A tenth of the
+        energy has three times the relative error.
         """
         scaled = weights / self.scale
         inside = self.seen @ (self.seen.T @ scaled)
@@ -116,7 +125,7 @@ class Fit:
 
 
 def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
-    """None where there are too few phases. Each equation is divided by what its phase drew: errors of the model go with that."""
+    """Fit the phases; None if they are too few. Each equation is divided by its phase's energy, since errors of the model grow with it."""
     loads = [load for load in loads if load.above_j > 0]
     names = sorted({name for load in loads for name in load.counts})
     if len(loads) < SPARE + 2:
@@ -147,8 +156,10 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
 
 
 def settle(loads: Sequence[PhaseLoad]) -> Fit | None:
-    """:func:`fit` of the loads ``with_after(controller_w)`` of what it finds. How long a controller was on follows from what it draws,
-    which follows from the fit; on and idle are far apart, so this is settled at once."""
+    """Fit the loads with the time that the controller was on after the last command.
+
+    That time depends on the controller's power, which is a result of :func:`fit`. On and idle are far apart, so a few rounds settle both.
+    """
     found, power = None, _FIRST_W
     for _ in range(_ROUNDS):
         found = fit([load.with_after(power) for load in loads])
@@ -168,9 +179,9 @@ class Told:
 
 
 def tell_apart(found: Fit, load: PhaseLoad) -> list[Told]:
-    """The classes of a phase, those that cannot be told apart merged, until the half-width of each is at most half its value.
+    """Return the classes of a phase, merged until the half-width of each is at most half its value.
 
-    The worst class is merged with the one that makes both together known best. What is left may be one class of all.
+    The worst class is merged with the class that makes the pair known best. One class of all commands may remain.
     """
 
     def told(group: tuple[str, ...]) -> Told:

@@ -30,7 +30,7 @@ RUNTIME_U_S = 1e-3
 
 
 class FioLatency(TypedDict, total=False):
-    """In ns; None where fio timed nothing."""
+    """In ns; None if fio timed nothing."""
 
     min: float | None
     mean: float | None
@@ -46,8 +46,10 @@ class FioTotal(TypedDict):
 
 
 def totals(jobs: Sequence[Job]) -> dict[str, FioTotal]:
-    """Sum over jobs by opcode name: ``count``, ``bytes``, and ``lat_ns`` (min, mean, max) where fio had I/O. Reads, writes and trims are
-    one, :data:`MIXED`, where fio does not tell those of a job apart."""
+    """Sum over jobs by opcode name: ``count``, ``bytes``, and ``lat_ns`` (min, mean, max) where fio had I/O.
+
+    Reads, writes and trims are one entry, :data:`MIXED`, if fio does not separate them in a job.
+    """
     out: dict[str, FioTotal] = {}
     sides: dict[str, list[Direction]] = {}
     for job in jobs:
@@ -95,12 +97,12 @@ def _depth_one(jobs: Sequence[Job]) -> bool:
 
 
 def match(wire: CommandTable, jobs: Sequence[Job]) -> list[FioRow]:
-    """One row an opcode: counts and bytes of both sides, whether they are equal, and the latency check.
+    """Return one row for each opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
-    ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind, so the
-    least, the mean and the largest must be. None where fio gave no latency, the depth is not 1, or the commands are of
-    fio's own log. Equal bytes with more commands on the wire mean that the kernel split requests. A job that had an error
-    counts I/Os as it ended: nothing is then called equal or different (None).
+    ``latency_ok``: at queue depth 1 every latency on the wire is at most fio's ``lat`` of the same kind. So the least, the mean and the
+        largest must be. None if fio gave no latency, the depth is not 1, or the commands are from fio's own log. Equal bytes with more
+        commands on the wire mean that the kernel split requests. A job with an error counts I/Os as it ended: nothing is then called equal
+        or different (None).
     """
     rows = []
     fio = totals(jobs)
@@ -161,7 +163,7 @@ class _Part(msgspec.Struct):
 
 
 class _Phase(msgspec.Struct):
-    """What a phase of ``workload.phases`` says about fio (docs/capture.md)."""
+    """fio's part of a phase of ``workload.phases`` (docs/capture.md)."""
 
     fio: str | None = None
     fio_json: str | None = None
@@ -215,11 +217,11 @@ def _jobs_of(part: _Part, phase: int, workload: Path, files: dict[str, list[Job]
 
 
 def compare(context: Context, result: Analysis, workload: Path) -> FioComparison | None:
-    """fio against the wire, by phase where phases name their job or file, else over the whole capture.
+    """Compare fio with the wire, by phase if phases name their job or file, else over the whole capture.
 
-    A phase names a fio JSON file by ``fio`` in ``workload.phases``, or a job of ``workload/fio.json`` by its own name
-    (or ``jobs``: a list of names). None where no fio JSON was left, or nobody saw commands. CaptureError when one makes no sense, or lies
-    outside ``workload``.
+    A phase may name a fio JSON file by ``fio`` in ``workload.phases``. It may also name a job of ``workload/fio.json`` (or ``jobs``: a list
+    of names). None if there is no fio JSON or no record of commands. Raises CaptureError for a file that makes no sense or lies outside
+    ``workload``.
     """
     if not context.saw_commands:
         return None
@@ -248,7 +250,7 @@ def _section(number: int | None, name: str, wire: CommandTable, jobs: Sequence[J
 
 
 def warnings(found: FioComparison | None, accounts: Sequence[FioAccount]) -> list[str]:
-    """What a reader of fio's figures must know, each a sentence."""
+    """Return the warnings that a reader of fio's figures needs, each a sentence."""
     sections = (found or {"sections": []})["sections"]
     void = [(each["name"], each["void"]) for each in sections if "void" in each]
     void += [(each["name"], each["void"]) for each in accounts if "void" in each]
@@ -256,7 +258,7 @@ def warnings(found: FioComparison | None, accounts: Sequence[FioAccount]) -> lis
 
 
 def account(context: Context, result: Analysis, workload: Path) -> list[FioAccount]:
-    """The phases by fio's own account where nobody saw commands; empty where somebody did, or there is no fio JSON."""
+    """The phases by fio's own account where nobody saw commands; empty if somebody did, or there is no fio JSON."""
     if context.saw_commands:
         return []
     return [_account(phase, mine) for phase, mine in _jobs_by_phase(result, workload)[1] if mine]

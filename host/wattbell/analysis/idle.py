@@ -1,7 +1,7 @@
 """Idle power by power state: steady levels of the rail while no command is in flight.
 
-A state that the host asked for is known from the wire (POWER_STATE events). A state that the drive entered by itself
-(APST) never shows on the wire: it is inferred from the level, and every such label says so.
+A state that the host asked for is known from the wire (POWER_STATE events). A state that the drive entered by itself (APST) never shows on
+the wire. The level then suggests the state, and every such label says so.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def cluster(means: Sequence[float]) -> list[list[int]]:
 
 
 def idle_power(context: Context, found: Found | None) -> Idle:
-    """Levels of idle power (of ``found``, the stretches in idle times), each with its state, how the state is known, and the link state
-    under it.
+    """Return the levels of idle power with their states, the evidence for each state, and the link state at the time.
+
+    found: the stretches in idle times
 
     Keys: ``gaps`` (number), ``idle_s``, ``levels`` (falling power), ``segments`` (at most 1000), ``unsettled_s``.
     """
@@ -95,7 +96,7 @@ def idle_power(context: Context, found: Found | None) -> Idle:
 
 
 def _named(segment: Stretch, found: Found) -> tuple[str, int | None]:
-    """Label of a stretch, and the state's number. Without Identify what draws most is taken for operational idle."""
+    """Return the label of a stretch, and the state's number. Without Identify, the highest level counts as operational idle."""
     if found.declared is None:
         if segment.asked:
             return f"PS{segment.asked}", segment.asked
@@ -159,7 +160,7 @@ def _phases_of(context: Context, segments: list[Stretch]) -> list[str]:
 
 def _missing(context: Context, segment: Stretch) -> int:
     loss = context.loss.between(segment.first_tick, segment.last_tick)
-    return loss.under_rail + loss.under_commands  # that the time is idle is told by the commands
+    return loss.under_rail + loss.under_commands  # idleness is known from the commands
 
 
 def _how(segments: list[Stretch], state: int | None, found: Found) -> str:
@@ -191,10 +192,10 @@ def _shares(signal: StateTrack | None, segments: list[Stretch], names: Mapping[i
 
 
 def operational_idle(result: Idle) -> Figure | None:
-    """Idle power without a sleeping state, which power under load is compared with; None if there is none.
+    """Return the idle power without a sleeping state, the reference for power under load; None if there is none.
 
-    Of the levels in PS0 the lowest with the link in L0, as it is under load; where that is more than 1.5 times the
-    level seen longest (a drive that is busy with itself), or the link is not known, the one seen longest.
+    Of the levels in PS0, take the lowest with the link in L0, as the link is under load. Take the level seen longest instead if the link is
+    unknown. Take it also if the lowest is more than 1.5 times as high, as in a drive that is busy with itself.
     """
     awake = [x for x in result["levels"] if x["label"] in ("operational idle", "PS0")]
     if not awake:

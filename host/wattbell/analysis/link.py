@@ -1,4 +1,4 @@
-"""The link under a capture, by direction: what came, what came damaged or again, how long Acks took."""
+"""The link under a capture, by direction: symbols received, damaged and repeated TLPs, delay of Acks."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ TROUBLE = {
 """Counters of TLPs that were not simply passed on, in words."""
 Ints = npt.NDArray[np.int64]
 _FIRST = (LinkState.DETECT, LinkState.RECOVERY, LinkState.L1, LinkState.UNKNOWN)
-"""A state that one direction is in is the link's; of these the first. Else it is the drive's, whose power the rail shows: L0 or L0s."""
+"""States that the link takes from either direction; the first match wins.
+
+Else the link has the state of the drive's direction, L0 or L0s, since the rail shows the drive's power.
+"""
 
 
 def link(capture: Capture) -> list[Side]:
-    """One entry a direction for which the capture has LINK records, else an empty list.
+    """Return one entry for each direction with LINK records in the capture.
 
-    ``counters`` (:data:`~wattbell_spec.wire.LINK_COUNTERS`) and ``acks`` count from the first record of the capture to the last;
-    counters of 32 bits that wrap between two records (134 ms apart at most) are counted on. ``ack_mean_s``: figure, from the
-    first symbol of a TLP to the first symbol of the Ack that names it, over those Acks; its uncertainty is one tick of either and, on a
-    board, that of the two directions' clocks (:meth:`~wattbell.measure.errormodel.ErrorModel.clocks_u`).
-    ``ack_min_s``, ``ack_max_s``: since the rig's power-on.
+    counters, acks: counts from the first record of the capture to the last (:data:`~wattbell_spec.wire.LINK_COUNTERS`). Counters of 32 bits
+        may wrap between two records, 134 ms apart at most, and are counted on.
+    ack_mean_s: figure, mean time from the first symbol of a TLP to the first symbol of the Ack that names it. Its uncertainty is one tick
+        of either. On a board, the clocks of the two directions add theirs (:meth:`~wattbell.measure.errormodel.ErrorModel.clocks_u`).
+    ack_min_s, ack_max_s: since the rig's power-on
     """
     rows = capture.link.sort("tick").collect()
     tick_s = capture.tick_ps * 1e-12
@@ -66,17 +69,17 @@ def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -
 
 
 def _grown(values: pl.Series, bits: int) -> int:
-    """By how much a counter modulo 2**bits grew from the first value to the last."""
+    """Return the growth of a counter modulo 2**bits from its first value to its last."""
     steps = np.diff(values.to_numpy().astype(np.uint64))
     return int((steps & np.uint64(2**bits - 1)).sum())
 
 
 def states(events: pl.DataFrame) -> tuple[Ints, Ints]:
-    """Ticks in order, and the link's state (:class:`~wattbell_spec.wire.LinkState`) from each on.
+    """Return ticks in order, and the link's state (:class:`~wattbell_spec.wire.LinkState`) from each tick on.
 
-    Of a tap of lanes from LINK_STATE, the two directions' own events, whose ticks are those of the ordered sets and symbols that told
-    them: the link is in L0 when the later one is. (LINK of such a rig is the same seen by the instrument, some 0.1 us later:
-    docs/accuracy.md.) Without events of both directions from LINK.
+    A tap of lanes has LINK_STATE events for each direction, at the ticks of the ordered sets and symbols that show the state. The link is
+    in L0 once both directions are. LINK events of such a rig repeat this some 0.1 us later (docs/accuracy.md). Without LINK_STATE events of
+    both directions, the LINK events are used.
     """
     own = events.filter(pl.col("type") == int(EventType.LINK_STATE)).sort("tick", maintain_order=True)
     if own["arg8"].n_unique() < len(DIRECTIONS):

@@ -1,4 +1,4 @@
-"""What is missing, in words."""
+"""Losses in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOSS_TEXT = {
     "link": "reports of the link",
     "tags": "read requests or completions it could not match",
 }
-"""What the sources of LOSS events lost, in words."""
+"""Losses in words, by the sources of LOSS events."""
 
 
 def lost_parts(loss: LossAccount) -> list[str]:
@@ -33,7 +33,7 @@ def lost_parts(loss: LossAccount) -> list[str]:
 
 
 def lost_counts(loss: LossAccount) -> dict[str, int]:
-    """The same as numbers by what is missing; a recorder's doubt alone is no number."""
+    """Return the losses as numbers, by the thing lost; a recorder's doubt alone is no number."""
     parts = {
         "commands": loss["commands"],
         "rail samples": loss["rail_samples"],

@@ -1,4 +1,6 @@
-"""Energy that is owed: what a drive draws above its baseline after a burst of writes, until it is back there. ``docs/energy.md``."""
+"""Energy owed: a drive's energy above its baseline after a burst of writes, until the power is back at the baseline. See
+``docs/energy.md``.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ Float = npt.NDArray[np.float64]
 BIN_S = 0.5e-3
 MOST_BINS = 200_000
 SHORTEST_S = 2e-3
-"""A rest shorter than that tells nothing."""
+"""Shortest rest in s that can show owed energy."""
 _NEAR = 0.01
-"""Of the baseline: what is nearer is at it, but in the first bins, in which all of it is taken."""
+"""Relative distance to the baseline that counts as at the baseline, except in the first bins, which count in full."""
 _FIRST = 4
 _REST = 0.1
-"""Of the rest: a drive that is at its baseline in all of its last part is back there."""
+"""Last share of the rest. A drive at its baseline throughout this part is back there."""
 _LONG_S = 0.1
 _LIKE_IDLE = 0.1
 _SAME = 0.03
@@ -40,9 +42,10 @@ LOWER = "a lower bound: the rest ended before the drive was back at its baseline
 
 
 def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure | None, window: Window, lost: int) -> Owed | None:
-    """What the commands of a window, and of a phase, left for afterwards; None for those without anything that can be put off.
+    """Return the energy owed by the commands of a window and of a phase; None for commands that put nothing off.
 
-    The rests are those between its bursts, and that after the last until the next command that is not a marker."""
+    The rests lie between the bursts, and between the last burst and the next command other than a marker.
+    """
     rail = context.rail
     if span is None or rail is None or not is_one_of(commands.opcode, PUT_OFF).any():
         return None
@@ -62,7 +65,7 @@ def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure
     joules = sum(one.joules for one in seen)
     edges = math.sqrt(sum(one.edge_u_j**2 for one in seen))
     u = math.hypot(sum(one.base_u_w * one.seconds for one in seen), edges, rail.model.gain * joules)
-    rest_s, back = (rests[-1][1] - last) * context.tick_s, seen[-1].back  # what an earlier rest leaves is drawn in the burst that follows
+    rest_s, back = (rests[-1][1] - last) * context.tick_s, seen[-1].back  # work left after an earlier rest is done in the next burst
     note: dict[str, str | float] = {} if back else {"note": LOWER}
     other = {} if seen[-1].by_idle else {"baseline": f"as before the burst; the capture's operational idle is {idle_w.known:.4g} W"}
     energy = Figure(joules, u if back else None, "J", lost, {"rest_s": rest_s, "baseline_w": seen[-1].base_w, **other, **note})
@@ -85,7 +88,7 @@ def _before(context: Context, first_tick: int) -> Level | None:
 
 
 def _with(window: Window, owed_j: Figure, note: dict[str, str | float]) -> Owed:
-    """Efficiency with what is owed."""
+    """Return the efficiency including the owed energy."""
     active = window["power"].get("active") or {"absent": ""}
     count = window["rates"].get("bytes", 0)
     if "absent" in active or not count:
@@ -145,7 +148,7 @@ def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level 
     for a, b in runs(grown):
         part = rail.energy(max(float(edge[a]), float(first)) if a else float(first), float(edge[b]))
         joules, covered = joules + part.joules - level.mean_w * part.covered_s, covered + part.covered_s
-        # At the last CQE the front end's pole still shows what was drawn before; elsewhere a run begins and ends on steady power.
+        # At the last CQE the front end's pole still shows earlier power; elsewhere a run begins and ends on steady power.
         smear = smear_j(rail, float(first)) if a == 0 else 0.0
         between = K * math.sqrt(max(0.0, _between_j2(rail, float(edge[a]), float(edge[b]), Level(level.mean_w, level.u_w, noise_w))))
         other = offset_w(rail) * part.covered_s  # work may be drawn through the other current path than the baseline
@@ -167,8 +170,10 @@ def _between_j2(rail: Rail, first_tick: float, last_tick: float, level: Level) -
 
 
 def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level, bool]:
-    """The level that the drive comes back to, and whether that is near operational idle: the end of the rest where it is near operational
-    idle, or as it was before the burst; else operational idle."""
+    """Return the level that the drive settles at, and whether the level is near operational idle.
+
+    This is the end of the rest if it is near operational idle, or as it was before the burst; else operational idle.
+    """
     tail = means[-max(8, len(means) // 4) :]
     middle = float(np.median(tail))
     sigma = 1.4826 * float(np.median(np.abs(tail - middle)))
@@ -180,7 +185,7 @@ def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level
 
 
 def _means(context: Context, first: int, end: int, width: int) -> tuple[float, Float]:
-    """Where the first bin begins, in ticks, and mean power of each whole bin of ``width`` samples."""
+    """Return the begin of the first bin in ticks, and the mean power of each whole bin of ``width`` samples."""
     rail = context.rail
     assert rail is not None
     step = width * rail.interval_ticks

@@ -1,7 +1,9 @@
-"""Energy of one command of each class, above operational idle, and where the joules of a window went. ``docs/energy.md`` has the method.
+"""Energy of one command of each class above operational idle, and the shares of a window's energy. ``docs/energy.md`` has the method.
 
-One class in a window: accounting. E = (energy of the active span - idle power x active time) / commands. Several: first one figure for
-all of them, by the same accounting; :func:`separate` then tells apart what the phases of the capture tell apart.
+A window with one class is accounted for: E = (energy of the active span - idle power x active time) / commands.
+
+A window with several classes first gets one figure for all, by the same accounting. :func:`separate` then separates the classes as far as
+the phases of the capture allow.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ from wattbell.measure.throughput import Span
 Bool = npt.NDArray[np.bool_]
 
 OWED_S = 0.05
-"""How long after the last completion of a burst what is drawn still counts as its writes', if no other command comes; later it is work
-put off."""
+"""Time in s after the last completion of a burst during which power still counts as its writes', if no other command comes.
+
+Later power is work put off.
+"""
 BEHIND_S = 1e-3
-"""The same where nothing is put off: reading ahead for the next sequential read ends within that."""
+"""The same for commands that put nothing off: reading ahead for the next sequential read ends within this time."""
 _BUFFERED = (opcode_of("write"),)
-"""What fills a write buffer."""
+"""Opcodes that fill a write buffer."""
 _FLUSH = "flush"
 _BY_FLUSHES = (_FLUSH, "write")
 _MOST_BURSTS = 4096
@@ -44,13 +48,15 @@ _MIN_SAMPLES = 8
 _MISFIT = 3.0
 """Residuals' spreads by which a phase may miss the model of all phases; one that misses by more is not separated."""
 METHOD = 1.5e-3
-"""k = 2, relative, of a class that is told apart and is all of a phase, beside what the residuals show; of a part of the phase it goes with
-one over the part's square root, as what residuals show does (:meth:`.energyfit.Fit.combination`). Where phases follow the model to 0.02 %
-(all are of one drive and front end), classes of models of drives were still off by 0.03 to 0.3 %."""
+"""Relative k = 2 of a separated class that is all of a phase, in addition to the residuals.
+
+For a part of the phase, divide by the square root of that part, as for the residuals (:meth:`.energyfit.Fit.combination`). Phases of one
+drive and front end follow the model to 0.02 %. Even so, classes of modelled drives were off by 0.03 to 0.3 %.
+"""
 _IN_COMPANY = ", in company"
 NO_INTERVAL = "no interval: what is read ahead for sequential reads is used or lost by what runs beside them, which differs between phases"
 SMALLEST_PART = 0.1
-"""Of a phase's energy above idle. What a smaller class costs may be off by much more than the residuals of whole phases show."""
+"""Share of a phase's energy above idle. The error of a smaller class may exceed the residuals of whole phases by much."""
 TOO_SMALL = "no interval: a small part of what this phase drew, so that the phases hardly show how far off it is"
 HELD = "how often such intervals held the truth on models of drives is in docs/energy-coverage.md"
 FLUSHED = "no interval: what a flush has programmed before its page is full is not told apart from what the writes cost"
@@ -61,7 +67,11 @@ NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: on
 
 @dataclass(frozen=True)
 class Window:
-    """Energy of a window, and what :func:`separate` needs to know of it. ``base_u_w``: k = 2 of operational idle; ``gain``: of the rail."""
+    """Energy of a window, and the data that :func:`separate` needs.
+
+    base_u_w: k = 2 of operational idle
+    gain: gain error of the rail
+    """
 
     result: EnergyPerCommand
     load: PhaseLoad | None = None
@@ -86,14 +96,17 @@ def energy_per_command(
     before: Level | None = None,
     behind_writes: bool = False,
 ) -> Window:
-    """``result``: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``; ``lost`` is missing
-    under all of them.
+    """Return the energy of each class: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``.
 
-    ``commands``: I/O commands with an SQE, sorted by start. ``window``: first and last tick of what ``shares`` is about, the active
-    span by default. ``until``: when the next command comes, by default the end of the window. ``by_host``: instants are a host's.
-    ``steps``: depth of ``commands``; without it classes are not to be told apart. ``depth``: at each start, if it is known already.
-    ``before``: the rail's level just before the first of them, where the drive was left alone. ``behind_writes``: the capture has commands
-    before them that may have left work.
+    commands: I/O commands with an SQE, sorted by start
+    lost: loss marked in every figure of the result
+    window: first and last tick that ``shares`` covers, by default the active span
+    until: begin of the next command, by default the end of the window
+    by_host: instants are a host's
+    steps: depth of ``commands``; without it the classes are not separated
+    depth: depth at each start, if it is known already
+    before: the rail's level just before the first command, if the drive was left alone
+    behind_writes: whether earlier commands in the capture may have left work
     """
     if idle_w is None or idle_w.value is None:
         return Window({"absent": "no steady operational idle level in this capture to measure above"})
@@ -144,7 +157,7 @@ def energy_per_command(
 
 
 def separate(windows: Sequence[Window]) -> None:
-    """Puts the classes that the ``windows`` (one a phase) tell apart in place of one figure for all of them, in each of their results."""
+    """Replace the one figure for all commands by figures of the classes, as far as the ``windows`` (one a phase) separate them."""
     loads = [window.load for window in windows if window.load is not None and window.load.usable]
     mixed = [window for window in windows if window.load is not None and len(window.classes) > 1]
     flushing = {id(window) for window in mixed if any(one.name.startswith(_FLUSH) for one in window.classes)}
@@ -192,7 +205,7 @@ def separate(windows: Sequence[Window]) -> None:
 
 
 def _note(figure: Figure) -> list[str]:
-    """What was said of it so far."""
+    """Return the notes of the figure so far."""
     return [str(figure.conditions["note"])] if "note" in figure.conditions else []
 
 
@@ -202,8 +215,10 @@ def method_u(joules: float, part: float) -> float:
 
 
 def identity(one: CommandClass, company: Sequence[CommandClass]) -> str:
-    """What is taken to cost the same in all phases of a capture. Sequential reads in company are not what they are alone: other commands
-    end what a drive reads ahead for them."""
+    """Return the name of the kind of command that is taken to cost the same in all phases of a capture.
+
+    Sequential reads among other commands are a kind of their own: the other commands end the drive's reading ahead.
+    """
     name = one.name if one.name.endswith(one.pattern) else f"{one.name}, {one.pattern}"
     return f"{name}{_IN_COMPANY}" if len(company) > 1 and one.pattern != "random" and name.startswith("read") else name
 
@@ -226,8 +241,10 @@ def _shares(
     lost: int,
     earlier_j: float | None,
 ) -> EnergyShares:
-    """Where the joules of the window went, all that was drawn ``at_work`` (ticks) being the classes', of which ``earlier_j`` may be an
-    earlier phase's."""
+    """Return where the energy of the window went. All energy ``at_work`` (ticks) belongs to the classes.
+
+    earlier_j: the part that may be an earlier phase's
+    """
     whole = rail.energy(*window)
     bins = rail_bins(rail, *window)
     if whole.covered_s <= 0 or not np.isfinite(bins.joules).all():

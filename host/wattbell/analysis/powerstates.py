@@ -1,7 +1,7 @@
-"""Which power state the drive was in, from when to when, and with which probability; and what it declares beside what was measured.
+"""The drive's power state over time, with a probability, and its declared states beside the measured ones.
 
-Of the wire: commands in flight (``active``), the time until the first of them is taken up after sleep (``waking``), resets. Of the rail
-and the link's state: what lies between (:mod:`wattbell.analysis.stretches`). Where nobody saw commands, all is the rail's.
+The wire gives commands in flight (``active``), the time until a sleeping drive takes up the first command (``waking``), and resets. The
+rail and the link's state give the rest (:mod:`wattbell.analysis.stretches`). In a capture without commands, the rail gives everything.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WAKING_S = 1e-4
 IDLE_BEFORE_S, IDLE_S, ACTIVE_S = 10.0, 30.0, 10.0
 """IDLP is over 30 s after 10 s of idle, ACTP the largest mean over 10 s (NVM Express Base 2.1, figure 313)."""
 WORK_S = 0.01
-"""Of work in an operational state, at least, whose mean power is held against the state's maximum, which is a sustained one."""
+"""Least time in s of work in an operational state before its mean power is compared with the state's maximum, a sustained maximum."""
 MOST_LOADS = 1000
 
 
@@ -57,7 +57,7 @@ class _Piece:
 
 
 def name_of(label: Label, asked: int | None, watched: bool, declared_operational: Sequence[int]) -> tuple[str, int | None]:
-    """A label as text, and the state's number where it is one."""
+    """Return a label as text, and the state's number if the label is a state."""
     names: list[str] = []
     state: int | None = None
     for one in label.states:
@@ -75,7 +75,7 @@ def name_of(label: Label, asked: int | None, watched: bool, declared_operational
 
 
 def look(context: Context) -> Found | None:
-    """The stretches in the idle times, or, where nobody saw commands, of the whole rail; None where there is neither."""
+    """The stretches in the idle times, or, where nobody saw commands, of the whole rail; None if there is neither."""
     if context.rail is None:
         return None
     windows = context.gaps if context.saw_commands else np.array([[context.rail.first_tick, context.rail.last_tick]])
@@ -83,7 +83,7 @@ def look(context: Context) -> Found | None:
 
 
 def power_states(context: Context, found: Found | None, wakeups: Wakeups) -> PowerStates:
-    """Spans in order (at most 2000 are listed), time by label, and each declared state beside what was measured of it."""
+    """Return spans in order (at most 2000), time by label, and each declared state beside its measurements."""
     base: PowerStates = {"spans": [], "time_s": {}, "share": {}, "states": [], "spans_total": 0}
     if found is None:
         return {**base, "absent": context.no_rail or "no time to look at"}
@@ -120,7 +120,7 @@ def _shares(time_s: Mapping[str, float], whole_s: float) -> dict[str, float]:
 
 
 def _between(context: Context, found: Found) -> list[_Piece]:
-    """The stretches, and what no stretch covers."""
+    """Return the stretches, and the times that no stretch covers."""
     parts: list[_Piece] = []
     operational = found.declared.operational if found.declared else ()
     for s in found.stretches:
@@ -139,7 +139,7 @@ def _between(context: Context, found: Found) -> list[_Piece]:
 
 
 def reason(stretch: Stretch, found: Found) -> str:
-    """What a stretch's label rests on, in words."""
+    """Return the evidence for a stretch's label, in words."""
     if found.declared is None:
         return NO_IDENTIFY
     shares = sorted(stretch.label.shares.items(), key=lambda item: -item[1])
@@ -246,7 +246,7 @@ def _span(context: Context, part: _Piece) -> Span:
     }
 
 
-# What is declared beside what was measured.
+# Declared beside measured.
 
 
 def _judged(context: Context, found: Found, wakeups: Wakeups) -> list[StateRow]:
@@ -296,7 +296,7 @@ def _mean(context: Context, members: list[Stretch]) -> Figure:
     if covered <= 0:
         return absent("not seen", "W")
     mean = joules / covered
-    # A level seen several times is as uncertain as they lie apart: each is a level of its own, and none of them noise.
+    # A level seen several times is as uncertain as its sightings lie apart: each is a level by itself, and no sighting is noise.
     spread = K * float(np.std([s.mean_w for s in members], ddof=1)) if len(members) > 1 else 0.0
     held = of_rail(rail, [s.settled for s in members[:2000]])
     u = math.hypot(context.power_u(mean), spread, math.sqrt(edges) / covered, held.spread if held and len(members) == 1 else 0.0)
@@ -313,7 +313,7 @@ def _compare(declared: float | None, measured: Figure, slack: float = 0.0) -> Ju
 
 
 def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bool, never: str) -> Judged:
-    """Of a state asleep, whose level is steady."""
+    """Judge the maximum of a sleeping state, which has a steady level."""
     if level.value is None:
         return _refused(declared, "W", never)
     made = _compare(declared, level)
@@ -328,7 +328,7 @@ def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bo
 
 
 def _sustained(context: Context, declared: float | None, number: int, found: Found) -> Judged:
-    """Of an operational state: the highest mean power of work in it, of the phases' loads and of any 10 s of one."""
+    """Judge an operational state by the highest mean power of work in it: of the phases' loads and of any 10 s of one load."""
     if not found.watched:
         return _refused(declared, "W", "nobody saw what the host asked for")
     best: Figure | None = None
@@ -352,10 +352,12 @@ def _sustained(context: Context, declared: float | None, number: int, found: Fou
 
 
 def _at_work(context: Context, number: int, found: Found) -> Iterator[Load]:
-    """The loads in a state: of each phase (of the capture where there are none) the bursts of I/O during which the host had asked for no
-    other, if they last for :data:`WORK_S` in all; without phases each burst, too.
-    A drive with a command in flight is awake, whatever APST is set to; what it takes to wake
-    is the first command's, and no part of a load of that length."""
+    """Yield the loads in a state.
+
+    A load has all bursts of I/O of a phase, or of a capture without phases. The host must have asked for no other state meanwhile, and the
+    bursts must last for :data:`WORK_S` together. Without phases each burst is a load, too. A drive with a command in flight is awake,
+    whatever APST is set to. Waking costs the first command only, and is no part of so long a load.
+    """
     windows = [(phase.first_tick, phase.last_tick) for phase in context.phases] or [(context.first_tick, context.last_tick)]
     for first, last in windows:
         members = context.commands.between(first, last)
@@ -378,7 +380,7 @@ def _asked(found: Found, first: int, last: int) -> set[int]:
 
 
 def _idle_power(context: Context, declared: float | None, members: list[Stretch], never: str) -> Judged:
-    """Over 30 s that begin 10 s after the drive became idle, all of them in the state."""
+    """Judge idle power over 30 s that begin 10 s after the drive became idle, all in the state."""
     rail = context.rail
     assert rail is not None
     joined: list[tuple[int, int, int]] = []
@@ -432,7 +434,7 @@ def _exit(context: Context, declared: float | None, label: str, wakeups: Wakeups
 
 
 def _longest(declared: float | None, seconds: float, u: float, n: int) -> Judged:
-    """A latency, whose declared figure is a maximum: of ``n`` that were seen the longest."""
+    """Judge a declared maximum latency by the longest of ``n`` latencies seen."""
     made = _compare(declared, Figure(seconds, u, "s", conditions={"n": n}), LINK_S)
     if made["verdict"] == "pass":
         made["why"] = "the only one seen; another may take longer" if n == 1 else f"the longest of {n}; another may take longer"

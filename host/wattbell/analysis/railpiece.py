@@ -1,4 +1,4 @@
-"""A short piece of the rail on bus time: its samples, steady levels in it, and what was drawn above such a level."""
+"""A short piece of the rail on bus time: its samples, its steady levels, and the energy above such a level."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Bool = npt.NDArray[np.bool_]
 GROUP_S = 2e-5
 """Samples are taken together over this long where the end of a rise or fall is looked for."""
 _CHUNKS = 8
-"""Parts of a level whose means tell how well it is known, noise of long correlation included."""
+"""Parts of a level. The spread of their means gives the level's uncertainty, noise of long correlation included."""
 _PARTS = 8
 _SIGMAS = 4.0
 _PHASES = 64
 _NEAR = 0.01
-"""Of a level: what is nearer to it than that counts as it."""
+"""Relative distance from a level below which a sample is at the level."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Level:
     sigma_w: float
 
     def tolerance_w(self, samples: int) -> float:
-        """By how much the mean of ``samples`` may differ and still be at this level."""
+        """Return in W how far the mean of ``samples`` may differ from this level."""
         return _SIGMAS * max(self.sigma_w / math.sqrt(samples), self.u_w) + _NEAR * abs(self.mean_w)
 
 
@@ -48,11 +48,11 @@ class Piece:
 
     @property
     def whole(self) -> bool:
-        """Whether no sample of it is missing."""
+        """Whether no sample is missing."""
         return len(self.power_w) > 0 and bool(np.isfinite(self.power_w).all())
 
     def within(self, first_tick: float, last_tick: float) -> slice:
-        """The samples whose middles lie in ``[first_tick, last_tick)``."""
+        """Return the samples with middles in ``[first_tick, last_tick)``."""
         low, high = np.searchsorted(self.ticks, (first_tick, last_tick))
         return slice(int(low), int(high))
 
@@ -67,7 +67,7 @@ class Piece:
         return Level(float(found.mean()), max(float(np.std(parts, ddof=1)) / math.sqrt(_CHUNKS), sigma / math.sqrt(len(found))), sigma)
 
     def off(self, level: Level, width: int) -> npt.NDArray[np.int8]:
-        """Of each whole group of ``width`` samples: 1 above the level, -1 below it, 0 at it."""
+        """Compare each whole group of ``width`` samples with the level: 1 above, -1 below, 0 at the level."""
         n = len(self.power_w) // width
         means = self.power_w[: n * width].reshape(n, width).mean(axis=1) - level.mean_w
         limit = level.tolerance_w(width)
@@ -75,14 +75,15 @@ class Piece:
         return found
 
     def joules(self, where: slice) -> float:
-        """Energy of some of its samples, each of which stands for the interval around it."""
+        """Return the energy of some samples; each sample covers the interval around it."""
         return float(self.power_w[where].sum()) * self.step_s
 
     def alternating_j2(self, where: slice, level: Level) -> float:
-        """Square of twice :meth:`joules` above a level by every other sample, less that by the rest; of parts that overlap, added in
-        squares, less what noise adds to it. Its mean over steps anywhere between two samples is unbiased; one may be negative.
+        """Return the square in J^2 of the alternating sum above a level, less the noise: even samples count twice, odd ones minus twice.
 
-        In parts, so that a pulse's two steps do not cancel."""
+        The samples are split into overlapping parts, so that the two steps of a pulse do not cancel. The squares of the parts are added.
+        The mean over steps anywhere between two samples is unbiased; a single result may be negative.
+        """
         above = self.power_w[where] - level.mean_w
         n, parts = len(above), max(2, min(_PARTS, len(above) // _CHUNKS))
         signed = above * (1.0 - 2.0 * (np.arange(n) % 2))
@@ -96,9 +97,12 @@ class Piece:
 
 @lru_cache(maxsize=64)
 def _of_a_step(interval_s: float, delay_s: float, decimation: int) -> tuple[float, float]:
-    """What a step of 1 anywhere between two samples makes, RMS: (the sum of the samples wrong by, the root of
-    :meth:`Piece.alternating_j2`), both in samples. Without a filter (1 / sqrt(12), 1); the front end's pole and the decimation's smear the
-    step over the samples, and the sum suffers less than the alternating one."""
+    """Return the RMS effect of a step of 1 anywhere between two samples, in samples.
+
+    The pair is the error of the sum of the samples, and the root of :meth:`Piece.alternating_j2`. Without a filter both are known: (1 /
+    sqrt(12), 1). The front end's pole and the decimation smear the step over several samples; the sum suffers less than the alternating
+    sum.
+    """
     conversion_s, pole_s = interval_s / decimation, max(delay_s, 1e-12)
     before = 4 * decimation
     after = math.ceil(12 * pole_s / conversion_s) + 40 * decimation
@@ -117,14 +121,16 @@ def _of_a_step(interval_s: float, delay_s: float, decimation: int) -> tuple[floa
 
 
 def between_j2(rail: Rail, found: Piece, where: slice, level: Level) -> float:
-    """Variance in J^2 of an energy that is a sum of samples by what lies between them: steps, whose size their alternation tells.
-    An estimate that may be negative."""
+    """Return the variance in J^2 of a sum of samples due to steps between samples. The alternating sum gives the size of the steps.
+
+    The estimate may be negative.
+    """
     wrong, alternating = _of_a_step(rail.interval_s, rail.model.front_end_delay_s, rail.decimation)
     return (wrong / alternating) ** 2 * found.alternating_j2(where, level)
 
 
 def smeared(rail: Rail) -> float:
-    """By how much the sum of the samples is less wrong for a step between two of them than without filters: 1 where it is as wrong."""
+    """Return how much the filters reduce the error of a sum of samples for a step between two samples: 1 means no reduction."""
     return _of_a_step(rail.interval_s, rail.model.front_end_delay_s, rail.decimation)[0] * math.sqrt(12.0)
 
 
@@ -137,13 +143,15 @@ def smear_j(rail: Rail, tick: float) -> float:
 
 
 def offset_w(rail: Rail) -> float:
-    """k = 2 of a difference of two powers by the current's offset: it does not cancel where a board measures low and high currents by two
-    paths, each with an offset of its own."""
+    """Return k = 2 in W of a difference of two powers by the current's offset.
+
+    The offset does not cancel if a board measures low and high currents by two paths, each with an offset of its own.
+    """
     return rail.model.offset_a * abs(rail.supply_v)
 
 
 def piece(rail: Rail, first_tick: float, last_tick: float) -> Piece:
-    """The samples whose middles lie between two ticks of bus time."""
+    """Return the samples with middles between two ticks of bus time."""
     late = rail.model.front_end_delay_s / rail.tick_s
     first, power = rail.power_between(math.ceil(first_tick + late), math.ceil(last_tick + late))
     ticks: Float = first - late + np.arange(len(power), dtype=np.float64) * rail.interval_ticks

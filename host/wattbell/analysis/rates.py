@@ -1,4 +1,4 @@
-"""Rates of a window: over its active span, over the whole of it, and burst by burst."""
+"""Rates of a window: over its active span, over the whole window, and burst by burst."""
 
 from __future__ import annotations
 
@@ -30,8 +30,13 @@ class Bursts(TypedDict):
 
 
 class Rates(TypedDict):
-    """``bytes`` counts Read, Write and Compare without errors; ``count`` and ``iops`` every I/O command without error. What is not
-    ``whole`` leaves out gaps of ``BURST_GAP_S`` and more between commands."""
+    """Rates of a window.
+
+    bytes: of Read, Write and Compare without errors
+    count, iops: of every I/O command without error
+
+    Rates that are not ``whole`` leave out gaps of ``BURST_GAP_S`` and more between commands.
+    """
 
     bytes: int
     count: int

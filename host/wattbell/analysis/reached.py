@@ -1,4 +1,4 @@
-"""The power states that a drive reached in one idle time of a suite: which, when, how long, and what it drew in each."""
+"""The power states that a drive reached in one idle time of a suite: which, when, how long, and the power in each."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ from wattbell.measure.source import Source
 AWAKE = "operational idle"
 UNKNOWN = "unknown"
 LEVEL = "level"
-"""Name of a level, with its number, where there is nothing that states are told by."""
+"""Name of a level, with its number, if nothing identifies its state."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """One level of the rail in an idle time. ``name``: the power state's, ``operational idle (PS0)`` of one that keeps the drive awake,
-    ``unknown`` where
-    the evidence is thin (``why``). ``state``: its number, where there is one. ``link``: the link's state under it, None where nobody saw
-    it. ``power``: over the time that the level was held. ``after``: from the last command until it was reached, in s. ``held_s``: how long.
-    ``to_end``: whether it was held until the idle time ended.
-    ``first_tick``: when it was reached."""
+    """One level of the rail in an idle time.
+
+    name: the power state's; ``operational idle (PS0)`` if it keeps the drive awake, ``unknown`` if the evidence is thin (``why``)
+    state: its number, if the level is a state
+    link: the link's state at the time, None if nobody saw it
+    power: over the time that the level was held
+    after: time in s from the last command until it was reached
+    held_s: time that it was held
+    to_end: whether it was held until the idle time ended
+    first_tick: when it was reached
+    """
 
     name: str
     state: int | None
@@ -41,8 +46,10 @@ class Reached:
 
 
 def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0.0) -> list[Reached]:
-    """The levels between two ticks while no command was in flight, in order of time; empty without a rail or a level that lasts.
-    ``edge_u_s``: by how much either tick may be off against the rail."""
+    """Return the levels between two ticks while no command was in flight, in order of time; empty without a rail or a lasting level.
+
+    edge_u_s: error of either tick against the rail, in s
+    """
     if source.rail is None:
         return []
     context = load_window(source, first_tick, last_tick, STEADY_BINS * BIN_S)
@@ -82,7 +89,7 @@ def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0
 
 
 def _inside(source: Source, stretch: Stretch, edge_u_s: float) -> tuple[int, int]:
-    """The ticks of a level, far enough from its ends that what two clocks may be off by is not in its mean."""
+    """Return the ticks of a level, far enough from its ends that the error between two clocks does not affect its mean."""
     first, last = stretch.settled
     off_s = max(edge_u_s, source.model.alignment_u_s)
     margin = round(min(2 * (off_s + source.rail.interval_s) / source.tick_s, (last - first) / 4)) if off_s and source.rail else 0

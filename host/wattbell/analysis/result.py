@@ -1,5 +1,6 @@
-"""The shape of what ``analyze`` returns (docs/methodology.md): JSON, but for the figures in it, which
-:func:`wattbell.measure.encode.tree_json` writes."""
+"""The shape of the result of ``analyze`` (docs/methodology.md): JSON, except for the figures, which
+:func:`wattbell.measure.encode.tree_json` writes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from wattbell.measure.rail import Power, RailAbout
 from .rates import Rates
 
 Meta = Mapping[str, Any]
-"""A part of ``meta.json``, as it stands there."""
+"""A part of ``meta.json``, unchanged."""
 _From = TypedDict("_From", {"from": str}, total=False)
 _Class = TypedDict("_Class", {"class": str}, total=False)
 _Pass = TypedDict("_Pass", {"pass": bool}, total=False)
@@ -71,7 +72,7 @@ class CommandTable(TypedDict):
 
 
 class Consistency(TypedDict):
-    """Of the completions in each second."""
+    """Spread of the completions in each second."""
 
     seconds: int
     iops_mean: float
@@ -90,10 +91,14 @@ class Efficiency(TypedDict, total=False):
 
 
 class EnergyShares(TypedDict, total=False):
-    """Where the joules of a window went: ``baseline_j`` (idle, and less where the drive slept), by class of command (``classes_j``,
-    of which ``after_j`` was drawn behind the window's end), work put off (``deferred_j``: above idle long after the last command),
-    and what is left of ``total_j``. ``by_accounting``: the class has by definition all that was drawn above idle while commands were
-    in flight."""
+    """Energy of a window by its use.
+
+    baseline_j: idle energy, less where the drive slept
+    classes_j: by class of command; ``after_j`` lies behind the window's end
+    deferred_j: work put off, above idle long after the last command
+    total_j: all energy; the rest belongs to no class
+    by_accounting: the class has by definition all energy above idle while commands were in flight
+    """
 
     absent: str
     total_j: Figure
@@ -115,9 +120,16 @@ class EnergyPerCommand(TypedDict, total=False):
 
 
 class AloneClass(TypedDict, total=False):
-    """Energy of commands of one class that stood alone, in J above the baseline. ``count`` of them, of which ``measured``; ``refused``: how
-    many could not be, by reason. ``mean_j`` holds where single ones are not resolved, which ``median_j`` says. ``each_u_j``: k = 2 of one
-    command, the median of theirs; ``p10_j``, ``p90_j``: spread from command to command; ``back_s``: from the CQE until the rail is back."""
+    """Energy of commands of one class that stood alone, in J above the baseline.
+
+    count: number of such commands
+    measured: number of commands measured
+    refused: number that could not be measured, by reason
+    mean_j: holds even if single commands are not resolved, which ``median_j`` states
+    each_u_j: k = 2 of one command, the median over the commands
+    p10_j, p90_j: spread from command to command
+    back_s: from the CQE until the rail is back at the baseline
+    """
 
     count: int
     measured: int
@@ -132,7 +144,11 @@ class AloneClass(TypedDict, total=False):
 
 
 class Alone(TypedDict, total=False):
-    """By class of command. ``quiet_s``: without any other command before and after. ``absent``: why there are none."""
+    """Energy of lone commands by class.
+
+    quiet_s: time without any other command before and after
+    absent: why there are none
+    """
 
     absent: str
     quiet_s: float
@@ -140,9 +156,14 @@ class Alone(TypedDict, total=False):
 
 
 class Owed(TypedDict, total=False):
-    """What commands left the drive to do after them, in J above its baseline, until it was ``back`` there, ``back_s`` after the last CQE;
-    else a lower bound, seen for ``rest_s``. Efficiency with it: ``mb_per_j``, ``j_per_gb``; ``share`` of both together.
-    ``absent``: why there is none."""
+    """Energy owed by commands: in J above the drive's baseline after the last CQE, until the drive is ``back`` there.
+
+    back_s: time after the last CQE until then
+    rest_s: time observed; ``energy_j`` is a lower bound if the drive does not come ``back``
+    mb_per_j, j_per_gb: efficiency including the owed energy
+    share: owed energy as a share of both together
+    absent: why there is none
+    """
 
     absent: str
     energy_j: Figure
@@ -155,7 +176,7 @@ class Owed(TypedDict, total=False):
 
 
 class Window(TypedDict, total=False):
-    """What a window of the capture gives. ``consistency``: where it has ten seconds and more, with I/O."""
+    """Figures of a window of the capture. ``consistency``: in windows of ten seconds and more with I/O."""
 
     commands: CommandTable
     rates: Rates
@@ -169,14 +190,14 @@ class Window(TypedDict, total=False):
 
 
 class LossAccount(LossCounts):
-    """The same of the whole capture. ``lossless``: what the recorder says; ``meta``: its own counters, where not 0."""
+    """Losses of the whole capture. ``lossless``: the recorder's statement; ``meta``: its own counters that are not 0."""
 
     lossless: bool | None
     meta: Meta
 
 
 class PhaseResult(Window):
-    """A phase. ``described``: what ``workload.phases`` says of it besides."""
+    """A phase. ``described``: further keys of the phase in ``workload.phases``."""
 
     phase: int
     name: str
@@ -189,7 +210,7 @@ class PhaseResult(Window):
 
 
 class CaptureAbout(TypedDict):
-    """What was recorded, and how."""
+    """The thing recorded, and how it was recorded."""
 
     path: str
     state: str | None
@@ -238,7 +259,7 @@ class IdleSegment(TypedDict):
 
 
 class IdleLevel(TypedDict):
-    """A level of idle power. ``link``, ``clkreq``: share of its time by state; None where it was never seen."""
+    """A level of idle power. ``link``, ``clkreq``: share of its time by state; None if it was never seen."""
 
     label: str
     state: int | None
@@ -268,8 +289,13 @@ class Idle(TypedDict, total=False):
 
 
 class Span(TypedDict):
-    """A stretch of one state. ``state``: its number, where it is one; ``probability``: that the label is right, None where nothing is
-    claimed; ``shares``: of the states that were weighed; ``from_u_s``: how far off its beginning may be, 0 where the wire tells it."""
+    """A stretch of one state.
+
+    state: its number, if the label is a state
+    probability: of the label being right, None without a claim
+    shares: of the states that were weighed
+    from_u_s: limit of error of the begin in s, 0 if the wire shows it
+    """
 
     first_tick: int
     last_tick: int
@@ -304,7 +330,7 @@ class StateRow(TypedDict):
 
 
 class StatesSeen(TypedDict):
-    """What the states were told by. ``commands``: wire, host or None."""
+    """The evidence for the states. ``commands``: wire, host or None."""
 
     rail_interval_s: float | None
     link: bool
@@ -314,8 +340,10 @@ class StatesSeen(TypedDict):
 
 
 class PowerStates(TypedDict, total=False):
-    """Spans in order (``spans_total`` of them, at most 2000 listed), time and share of the capture's time by label, and declared beside
-    measured."""
+    """Spans in order, time and share of the capture's time by label, and declared states beside measured ones.
+
+    spans_total: number of all spans; at most 2000 are listed
+    """
 
     absent: str
     seen: StatesSeen
@@ -328,7 +356,7 @@ class PowerStates(TypedDict, total=False):
 
 
 class LinkPart(TypedDict):
-    """None where not seen."""
+    """None if not seen."""
 
     link_exit_s: float | None
     from_clkreq_s: float | None
@@ -350,7 +378,7 @@ class Wakeup(_From, _Class, LinkPart, total=False):
 
 
 class Summary(TypedDict):
-    """Of ``n`` times in s."""
+    """Summary of ``n`` times in s."""
 
     median: float
     max: float
@@ -375,8 +403,11 @@ class WakeupGroup(_Class, total=False):
 
 
 class TransitionPart(TypedDict):
-    """Time and energy of one part of a wake-up: ``clkreq`` (from CLKREQ# asserted), ``link`` (recovering), ``to_doorbell`` (in L0),
-    ``fetch`` (from the doorbell), ``controller`` (from the SQE's fetch), ``data`` (from the first), ``settling`` (from the CQE)."""
+    """Time and energy of one part of a wake-up.
+
+    name: ``clkreq`` (from CLKREQ# asserted), ``link`` (recovering), ``to_doorbell`` (in L0), ``fetch`` (from the doorbell), ``controller``
+        (from the SQE's fetch), ``data`` (from the first), or ``settling`` (from the CQE)
+    """
 
     name: str
     s: Figure
@@ -384,9 +415,13 @@ class TransitionPart(TypedDict):
 
 
 class Transition(_Class, total=False):
-    """Ways into a sleeping state and out of it. ``entry_j``: above the state's level, from when the rail leaves that of operational idle;
-    ``exit_j``: above operational idle, from the first sign of waking until the rail is at rest, less ``command_j``. ``break_even_s``: of
-    sleep, above which it saves energy. ``parts``: of the wake-ups, nothing subtracted."""
+    """Ways into and out of a sleeping state.
+
+    entry_j: energy above the state's level, from the moment at which the rail leaves operational idle
+    exit_j: energy above operational idle, from the first sign of waking until the rail is at rest, less ``command_j``
+    break_even_s: time asleep beyond which sleep saves energy
+    parts: of the wake-ups, nothing subtracted
+    """
 
     state: str
     how: str
@@ -470,7 +505,7 @@ class TruthWake(_Pass, total=False):
 
 
 class Truth(_Pass, total=False):
-    """The comparison with what the model says it did; virtual rigs only."""
+    """The comparison with the model's own record of its work; virtual rigs only."""
 
     definition: str | None
     phases: list[TruthPhase]
@@ -480,8 +515,11 @@ class Truth(_Pass, total=False):
 
 
 class FioRow(TypedDict):
-    """One opcode on the wire and in fio's account; ``mixed`` for all data where fio gives only the sum. ``equal``, ``bytes_equal``: None
-    where a job had an error. ``latency_ok``: None where it cannot be told."""
+    """One opcode on the wire and in fio's account; ``mixed`` for all data if fio gives only the sum.
+
+    equal, bytes_equal: None if a job had an error
+    latency_ok: None if it cannot be judged
+    """
 
     opcode: str
     wire_count: int
@@ -496,7 +534,7 @@ class FioRow(TypedDict):
 
 
 class FioSection(TypedDict):
-    """A phase, or the whole capture. ``void``: why fio's figures of it count for nothing, where they do not."""
+    """A phase, or the whole capture. ``void``: why fio's figures do not count, if so."""
 
     phase: int | None
     name: str
@@ -505,7 +543,7 @@ class FioSection(TypedDict):
 
 
 class FioComparison(TypedDict):
-    """The wire beside fio. ``equal``: None where a row cannot be told and none differs."""
+    """The wire beside fio. ``equal``: None if a row cannot be judged and no row differs."""
 
     source: str
     sections: list[FioSection]
@@ -515,8 +553,10 @@ class FioComparison(TypedDict):
 
 
 class FioAccount(TypedDict):
-    """A phase by fio's own account, where nobody saw its commands: rates over the phase, and with the rail's mean power over it.
-    ``void``: why they count for nothing and are absent, where they are."""
+    """A phase by fio's own account, if nobody saw its commands: rates over the phase, and with the rail's mean power over it.
+
+    void: why the figures do not count and are absent, if so
+    """
 
     phase: int
     name: str
@@ -530,7 +570,7 @@ class FioAccount(TypedDict):
 
 
 class Analysis(Window):
-    """Every figure of a capture: of the whole of it, and phase by phase."""
+    """Every figure of a capture: of the whole capture, and phase by phase."""
 
     schema: Schema
     capture: CaptureAbout

@@ -70,7 +70,10 @@ def requested_state(events: pl.DataFrame, io_starts: Int64 | None = None, sleepi
 
 
 def in_reset(events: pl.DataFrame) -> list[tuple[int, int]]:
-    """Spans in ticks in which PERST# was low, but for one that the capture began in: a drive in reset, or without supply, is not idle."""
+    """Return spans in ticks in which PERST# was low, except for a span in which the capture began.
+
+    A drive in reset, or without supply, is not idle.
+    """
     levels = events.filter(pl.col("type") == int(EventType.PERST)).select("tick", "arg8").rows()
     return [
         (fell, next((tick for tick, level in levels[i + 1 :] if level), int(events["tick"][-1])))

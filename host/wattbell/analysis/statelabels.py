@@ -1,9 +1,9 @@
-"""Which power state a level of the rail is, with a probability.
+"""Assign power states to levels of the rail, with probabilities.
 
-Levels are told apart from what is known of them: their power, the link's state under them, what the host asked for, whether APST is on,
-and which follows which within an idle time. The joint assignment of states to levels is what is judged (a deeper state draws no more than
-a shallower one), over all assignments that matter (a beam). Every number below is a prior, with where it comes from; none is of the
-capture under test. docs/power-states.md has how often the probabilities hold.
+The evidence on a level is its power, the link's state, the host's request, whether APST is on, and the order of levels within an idle time.
+States are assigned to all levels jointly, over all assignments that matter (a beam): a deeper state draws no more than a shallower state.
+Every number below is a prior with its source; none is of the capture under test. docs/power-states.md reports how often the probabilities
+hold.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ PHYs, which say 100 to 250 mW for L0."""
 _LINK_AT_MOST_W = 0.3
 _LINK_AWAKE = ((int(LinkState.L0), 0.4), (int(LinkState.L1), 0.2), (int(LinkState.L1_2), 0.4))
 _LINK_ASLEEP = ((int(LinkState.L0), 0.2), (int(LinkState.L1), 0.1), (int(LinkState.L1_2), 0.7))
-"""Of a link that nobody sees."""
+"""Weights of the states of a link that nobody sees."""
 _AWAKE = (0.11, 0.6)
 """Idle in an operational state as a share of PS0's maximum power: of the published ones 0.05 to 0.27."""
 _DECLARED_MP = ((0.7, -0.05, 0.3), (0.3, 0.9, 1.0))
 _DECLARED_DEEPEST = ((0.7, 0.0, 0.35), (0.3, 1.5, 1.3))
-"""A non-operational state's power over its declared maximum: weight, mean and sigma of the logarithm. Most draw about it, but not all keep
-what they promise of the deepest: three of the published ones draw 2.5, 15 and 29 times as much (docs/methodology.md)."""
+"""Distribution of a non-operational state's power over its declared maximum: weight, mean and sigma of the logarithm.
+
+Most draw about the declared power. Some break the promise in the deepest state: three of the published ones draw 2.5, 15 and 29 times as
+much (docs/methodology.md).
+"""
 _DECLARED_IDLP = ((0.85, 0.0, 0.25), (0.15, 0.4, 1.0))
 _WORK_RANGE = 2.5
 """Work draws between idle and the maximum: that many e-folds."""
@@ -55,17 +58,20 @@ _TAKEN_UP_S = (5e-6, 1.2)
 _NODES = np.linspace(-4, 4, 17)
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
 TEMPER, TEMPER_ALONE = 0.8, 0.6
-"""Of the evidence: it is not independent, least of all where only the rail was seen."""
+"""Weights of the evidence, which is not independent, least of all if only the rail was seen."""
 
 
 @dataclass
 class Level:
     """Segments of one power under the same circumstances.
 
-    ``asked``: the state the host asked for, operational where it asked for none; None: nobody saw. ``apst``: on, off, not known;
-    ``by_table``: the state that its table sends an idle drive into by then (:mod:`.apst`), None where that is not known.
-    ``exit_s``: how long the first command behind it waited. ``with_commands``: what lies between levels may be commands, which nobody saw.
-    ``first``: how often an idle time begins with it; ``next``: how often each other level follows, by its place in the list.
+    asked: the state the host asked for, operational if it asked for none; None: nobody saw
+    apst: on, off, not known
+    by_table: the state that its table sends an idle drive into by then (:mod:`.apst`), None if unknown
+    exit_s: wait of the first command behind it, in s
+    with_commands: the time between levels may hold commands that nobody saw
+    first: number of idle times that begin with it
+    next: number of times that each other level follows, by its place in the list
     """
 
     mean_w: float
@@ -83,7 +89,11 @@ class Level:
 
 @dataclass(frozen=True)
 class Declared:
-    """What Identify says. ``sleeping``: power by non-operational state, and whether that is IDLP; ``top_w``: PS0's maximum."""
+    """The states that Identify declares.
+
+    sleeping: power by non-operational state, and whether the power is IDLP
+    top_w: PS0's maximum
+    """
 
     operational: tuple[int, ...]
     sleeping: Mapping[int, tuple[float, bool]]
@@ -93,7 +103,7 @@ class Declared:
 
     @classmethod
     def of(cls, states: Sequence[Mapping[str, Any]]) -> Declared | None:
-        """From ``drive.power_states`` of a capture; None where that is empty."""
+        """From ``drive.power_states`` of a capture; None if that is empty."""
         if not states:
             return None
         sleeping: dict[int, tuple[float, bool]] = {}
@@ -111,8 +121,11 @@ class Declared:
 
 @dataclass(frozen=True)
 class Label:
-    """``states``: one, or those that are not told apart (:data:`OPERATIONAL`, :data:`WORK`, numbers of non-operational ones); empty:
-    unknown. ``probability``: that it is one of them; of unknown: of the likeliest."""
+    """The states that a level may be.
+
+    states: one, or several that cannot be separated (:data:`OPERATIONAL`, :data:`WORK`, numbers of non-operational ones); empty: unknown
+    probability: of the level being in one of ``states``; if unknown, of the likeliest state
+    """
 
     states: tuple[int, ...]
     probability: float
@@ -124,7 +137,7 @@ def _normal(x: float | np.ndarray, mean: float, sigma: float) -> Any:
 
 
 def _with_link(watt: float, link: int | None, unseen: Sequence[tuple[int, float]], mixture: Sequence[tuple[float, float, float]]) -> float:
-    """Density of the logarithm of a level's power, of which the link has its part."""
+    """Return the density of the logarithm of a level's power, which includes the power of the link."""
     total = 0.0
     for state, weight in unseen if link is None else ((link, 1.0),):
         median, sigma = LINK_W.get(state, LINK_W[int(LinkState.L0)])
@@ -155,7 +168,7 @@ def _power(level: Level, state: int, declared: Declared) -> float:
 
 
 def _alone(level: Level, state: int, declared: Declared) -> float:
-    """Logarithm of what speaks for a state when the level is looked at by itself."""
+    """Return the logarithm of the evidence for a state from the level by itself."""
     n = max(1, len(declared.sleeping))
     if level.asked is not None and level.asked in declared.sleeping:
         prior = 0.75 if state == level.asked else {OPERATIONAL: 0.2, WORK: 0.04}.get(state, 0.01 / n)  # it takes its time to get there
@@ -205,13 +218,13 @@ def _follows(before: int, after: int, with_commands: bool) -> float:
 
 
 def _together(levels: Sequence[Level], i: int, x: int, j: int, y: int) -> float:
-    """What forbids that level ``i`` is ``x`` while ``j`` is ``y``."""
+    """Return the logarithm of the evidence against level ``i`` being ``x`` while ``j`` is ``y``."""
     a, b = levels[i], levels[j]
     out = min(a.next.get(j, 0), 3) * _follows(x, y, a.with_commands) + min(b.next.get(i, 0), 3) * _follows(y, x, a.with_commands)
     if a.link != b.link:
         return out
     if x == y != WORK and a.asked == b.asked and abs(a.mean_w - b.mean_w) > 0.1 * max(a.mean_w, b.mean_w):
-        # One state, one power; but for what a link that nobody sees may draw.
+        # One state, one power, apart from the possible power of a link that nobody sees.
         out -= 3.0 if a.link is not None or abs(a.mean_w - b.mean_w) > _LINK_AT_MOST_W else 0.2
     # By falling power: work, awake, and then deeper and deeper.
     rank = {WORK: 0, OPERATIONAL: 1}
@@ -224,7 +237,7 @@ def _together(levels: Sequence[Level], i: int, x: int, j: int, y: int) -> float:
 
 
 def probabilities(levels: Sequence[Level], declared: Declared) -> list[dict[int, float]]:
-    """Of each level, the probability of each state. Empty for levels beyond the 40 that were seen longest."""
+    """Return for each level the probability of each state. Empty for levels beyond the 40 that were seen longest."""
     order = sorted(range(len(levels)), key=lambda i: -levels[i].duration_s)[:_MOST_LEVELS]
     states = [OPERATIONAL, WORK, *declared.sleeping]
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]

@@ -1,7 +1,7 @@
-"""Stretches of one power state: the rail's change points, cut where the link's state changes, each with the probability of every state.
+"""Stretches of one power state: the rail's change points, cut where the link's state changes, with the probability of every state.
 
-While commands are in flight their times say what the drive does; looked at is the time between them. Where nobody saw commands, all of
-the rail is.
+Commands in flight show by themselves that the drive works, so only the time between them is searched. In a capture without commands, all of
+the rail is searched.
 """
 
 from __future__ import annotations
@@ -71,7 +71,13 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Found:
-    """All stretches in order, the length of a bin, and what they were told by. ``watched``: whether requests of the host could be seen."""
+    """All stretches in order.
+
+    bin_s: length of a bin
+    watched: whether requests of the host could be seen
+
+    The other fields are the evidence for the states.
+    """
 
     stretches: list[Stretch]
     bin_s: float
@@ -171,7 +177,7 @@ def _by_link(
 
 
 def _waits(context: Context, windows: Int64) -> dict[int, float]:
-    """By window: how long the first command behind it waited for its fetch; of a host's log until its completion, in s."""
+    """Return by window how long in s the first command behind it waited for its fetch; in a host's log, for its completion."""
     out: dict[int, float] = {}
     for table in (context.markers, context.commands):
         rows = np.searchsorted(table.start_tick, windows[:, 1])

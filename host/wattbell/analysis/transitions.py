@@ -1,4 +1,4 @@
-"""Ways into a sleeping state and out of it: energy and time, the parts of a wake-up, break-even idle time. ``docs/energy.md``."""
+"""Ways into and out of a sleeping state: energy and time, the parts of a wake-up, break-even idle time. See ``docs/energy.md``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 AWAKE = ("PS0", "operational idle")
 PARTS = ("clkreq", "link", "to_doorbell", "fetch", "controller", "data", "settling")
-"""Of a wake-up, each until the next one's begin: CLKREQ# asserted, the link recovering, in L0, doorbell, SQE fetched, first data, CQE."""
+"""Parts of a wake-up, each until the next one's begin: CLKREQ# asserted, link recovering, L0, doorbell, SQE fetched, first data, CQE."""
 _EDGE_S = 3e-3
 _LEVEL_S = 10e-3
 _LEAST_SAMPLES = 4
 _LEAST_ON_THE_WAY = 2
 """Samples between two levels that tell how high the rail was in between."""
 GAIN_LEFT = 1.0
-"""Of the front end's gain, what is not taken to cancel between energies and powers of one board: half was too little, by its models."""
+"""Share of the front end's gain error that does not cancel between energies and powers of one board. Models showed half to be too little.
+"""
 _MARGIN_S = 2e-3
-"""At the ends of a steady stretch, which is found in bins of 1 ms that may hold a little of what comes before or after."""
+"""Margin in s at the ends of a steady stretch. The stretch is found in bins of 1 ms, which may include a little of its neighbours."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,19 @@ class Wake:
     without: str = ""
 
     def break_even(self, entry: Entry, own: tuple[float, float], gain: float) -> tuple[float, float]:
-        """(value, k = 2) in s of (energy of the entry above the state + of the exit above idle) / (idle - state); ``own``: energy of the
-        waking command and its k = 2, which is taken off. The gain is in all of them, but is not the same at low and at high power."""
+        """Return (value, k = 2) in s of (energy of the entry above the state + of the exit above idle) / (idle - state).
+
+        own: energy of the waking command and its k = 2, which is subtracted
+
+        The gain is a factor of every term, but differs between low and high power.
+        """
         step_w, joules = self.idle_w - self.state_w, entry.above_j + self.above_j - own[0]
         value = joules / step_w
         return value, math.hypot(entry.u_j, self.u_j, own[1], GAIN_LEFT * gain * joules, value * self.step_u_w) / step_w
 
 
 def transitions(context: Context, idle_result: Idle, events: Sequence[Wakeup], alone: Alone) -> list[Transition]:
-    """By state and class of the waking command."""
+    """Group the transitions by state and by class of the waking command."""
     groups: dict[tuple[str, str], list[Wake]] = {}
     for wake in wakes(context, idle_result, events):
         groups.setdefault((wake.event["state"], wake.event["class"]), []).append(wake)
@@ -78,7 +83,7 @@ def transitions(context: Context, idle_result: Idle, events: Sequence[Wakeup], a
 
 
 def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iterator[Wake]:
-    """Those of the wake-ups from a sleeping state after which the rail was seen to come to rest."""
+    """Yield the wake-ups from a sleeping state that the rail follows until it is at rest."""
     rail = context.rail
     if rail is None or not idle_result["segments"]:
         return
@@ -128,7 +133,7 @@ def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iter
 
 
 def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> Level | None:
-    """Of up to 10 ms at the end of a steady stretch, or at its beginning."""
+    """Return the level of up to 10 ms at the end of a steady stretch, or at its beginning."""
     margin, length = min(_MARGIN_S / context.tick_s, (segment["last_tick"] - segment["first_tick"]) / 4), _LEVEL_S / context.tick_s
     first, last = segment["first_tick"] + margin, segment["last_tick"] - margin
     found = piece(rail, max(first, last - length), last) if at_end else piece(rail, first, min(last, first + length))
@@ -148,7 +153,7 @@ def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegmen
         return None
     last = float(arriving.ticks[min((at[-1] + 1) * width, len(arriving.ticks) - 1)])
     half, late = rail.interval_ticks / 2, rail.model.front_end_delay_s / tick_s
-    # It left between two samples; the front end's pole shows that at once, only not all of it.
+    # The rail left between two samples; the front end's pole shows that at once, only not in full.
     first = _refined(leaving, int(off[0]) * width, width, idle) + late - half
     last = max(last - half, first)
     # From steady power to steady power, between which the pole's delay makes no error.
@@ -156,8 +161,8 @@ def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegmen
     drawn = rail.energy(first - lead, last)
     lead_s, rest_s = lead * tick_s, drawn.covered_s - lead * tick_s
     above = drawn.joules - idle.mean_w * lead_s - state.mean_w * rest_s
-    # Where it left is known within a sample. What the samples' sum is off by cancels that in part; not for levels on the way, if they were
-    # seen, nor for what the filters mend in the sum alone.
+    # The instant of leaving is known within a sample. The error of the samples' sum cancels part of that error, except for levels on the
+    # way, if they were seen, and for the errors that the filters reduce in the sum alone.
     inside = leaving.power_w[leaving.within(first - late, last)] - state.mean_w
     seen = int(np.count_nonzero(inside > state.tolerance_w(1))) >= _LEAST_ON_THE_WAY
     step_w = idle.mean_w - state.mean_w
@@ -206,7 +211,7 @@ def _wake(
     back = float(tail.ticks[min(last, len(tail.ticks) - 1)]) + 10 * rail.model.front_end_delay_s / tick_s + 2 * rail.interval_ticks
     where = samples.within(begin - lead, back)
     seconds = (where.stop - where.start) * samples.step_s
-    # A sample stands for the interval around it.
+    # A sample covers the interval around it.
     asleep_s = (begin - float(samples.ticks[where.start]) + rail.interval_ticks / 2) * tick_s
     joules = samples.joules(where) - state.mean_w * asleep_s - idle.mean_w * (seconds - asleep_s)
     between = K * math.sqrt(max(0.0, between_j2(rail, samples, where, idle)))
@@ -218,7 +223,7 @@ def _wake(
 
 
 def _spread(values: Sequence[float], own_u: Sequence[float], gain: float, unit: str, **conditions: str | float) -> Figure:
-    """Mean of several wake-ups, known by their scatter or by what each is known to, whichever is more."""
+    """Return the mean of several wake-ups. Its uncertainty is their scatter or the uncertainty of each, whichever is larger."""
     n, mean = len(values), float(np.mean(values))
     scatter = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     return Figure(mean, math.hypot(max(scatter, float(np.mean(own_u))), gain * mean), unit, 0, {"wakeups": n, **conditions})
@@ -265,7 +270,7 @@ def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure,
 
 
 def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> TransitionPart | None:
-    """Time and energy of one part of the wake-ups, of the rail as it is, nothing subtracted."""
+    """Return time and energy of one part of the wake-ups, of the unchanged rail, nothing subtracted."""
     tick_s, spans = context.tick_s, []
     for one in members:
         order = [part for part in PARTS if part in one.instants]

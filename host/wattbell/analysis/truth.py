@@ -1,7 +1,7 @@
 """Comparison with the truth that the SSD model left: ``workload/truth.json`` and ``truth-commands.csv``.
 
-Only a virtual rig has one. The model integrates the rail that it emitted, between the ticks of the marker doorbells,
-and notes the picosecond of the first symbol of every TLP that belongs to a command.
+Only a virtual rig has one. The model integrates the rail that it emitted, between the ticks of the marker doorbells. It notes the
+picosecond of the first symbol of every TLP that belongs to a command.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Played = Mapping[str, Any]
 """A phase as the model left it in truth.json."""
 ENERGY_LIMIT = 2e-3
-"""Relative: what the demo must show."""
+"""Largest relative error of the energy that the demo may show."""
 POWER_LIMIT, POWER_LIMIT_A = 1e-3, 5e-6
 TICK_LIMIT = 1.0
 _PAIR_TICKS = 100_000

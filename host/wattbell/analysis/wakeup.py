@@ -1,8 +1,8 @@
-"""Wake-up latency: the first command after idle, against the same kind of command in a stream.
+"""Wake-up latency: the first command after idle, compared with the same kind of command in a stream.
 
-The field has no agreed definition. Every reading is printed: doorbell to CQE as a whole, what it adds to the median of
-the same class, to the SQE fetch, to the first data; and, where CLKREQ# and the link state were recorded, the link's
-part before the doorbell and the time from CLKREQ# to CQE.
+The field has no agreed definition, so every reading is printed. There is the time from doorbell to CQE, its excess over the median of the
+same class, and the times to the SQE fetch and to the first data. CLKREQ# and the link state add the link's part before the doorbell, and
+the time from CLKREQ# to CQE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_EVENTS = 1000
 LEAST = 3
 """Commands that a baseline needs."""
 MOST_CHANGE = 0.25
-"""Relative: a class has no baseline if the median of a quarter of its commands, in order of time, differs by more than this from all."""
+"""Largest relative difference between the median of a quarter of a class, in order of time, and the median of all. Beyond, no baseline."""
 
 
 def wakeups(context: Context, idle_result: Idle) -> Wakeups:
@@ -124,9 +124,12 @@ def _class_text(kind: tuple[int, int, int], marker: bool) -> str:
 
 
 def _baselines(table: Commands, first: Any) -> dict[tuple[int, int, int], float]:
-    """Median latency in ticks of each class that occurs among the wake-ups, wake-ups left out: of commands that were in flight alone, as a
-    first command after idle is, where there are three; else of all. A class whose latency changed in the course of the capture (with the
-    depth, the drive's state or what it held) has no one latency that a wake-up could be set against, and no baseline."""
+    """Return the median latency in ticks of each class that occurs among the wake-ups, which are left out.
+
+    The median is over commands that were alone in flight, as a first command after idle is, if there are three; else over all. A class that
+    changed its latency during the capture has no single latency to compare a wake-up with, and no baseline. Such a change may come with the
+    depth, the drive's state or the data on it.
+    """
     out: dict[tuple[int, int, int], float] = {}
     usable = (table.doorbell_tick != NONE) & ~table.has(CommandFlag.ABORTED)
     if not usable.any():
@@ -159,7 +162,7 @@ def _lone(table: Commands) -> npt.NDArray[np.bool_]:
 
 
 class Sidebands:
-    """Where the link's own exit lies, from CLKREQ# and link state events."""
+    """Locate the link's own exit from the CLKREQ# and link state events."""
 
     def __init__(self, events: pl.DataFrame) -> None:
         clkreq = events.filter((pl.col("type") == int(EventType.CLKREQ)) & (pl.col("arg8") == 0))
@@ -183,7 +186,7 @@ class Sidebands:
 
     def link_part(self, idle_from: int, cqe: int, tick_s: float) -> LinkPart:
         """``link_exit_s``: CLKREQ# asserted (or, without it, the first sign of recovery) until L0;
-        ``from_clkreq_s``: CLKREQ# asserted until the CQE. None where not seen."""
+        ``from_clkreq_s``: CLKREQ# asserted until the CQE. None if not seen."""
         out: LinkPart = {"link_exit_s": None, "from_clkreq_s": None}
         seen = self.instants(idle_from, cqe)
         asserted, awake = seen.get("clkreq"), seen.get("l0")

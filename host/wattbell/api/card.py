@@ -17,7 +17,7 @@ _MOST = 40
 
 
 def card(capture: Capture, bounds: Bounds, phases: Sequence[Phase]) -> str:
-    """What was recorded, whether anything is missing, and the phases, as HTML. Everything that comes from the capture is text."""
+    """Return a summary of the recording, its losses, and the phases, as HTML. Everything that comes from the capture is text."""
     meta = capture.meta
     drive, conditions, counts = meta.get("drive") or {}, meta.get("conditions") or {}, meta.get("counts") or {}
     rail = meta.get("rail") or {}

@@ -1,4 +1,4 @@
-"""What a capture holds as Polars frames, in seconds from its begin."""
+"""The contents of a capture as Polars frames, in seconds from its begin."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def events(capture: Capture, bounds: Bounds) -> pl.DataFrame:
 
 
 def gaps(capture: Capture, bounds: Bounds) -> pl.DataFrame:
-    """Where something is missing, in order of time."""
+    """Return the gaps in order of time."""
     frame: pl.DataFrame = capture.gaps.sort("first_tick", maintain_order=True).collect()
     times = [((pl.col(c) - bounds.first_tick) * bounds.tick_s).alias(a) for c, a in (("first_tick", "t0_s"), ("last_tick", "t1_s"))]
     return frame.select(*times, "kind", "count", "reason", "first_tick", "last_tick")

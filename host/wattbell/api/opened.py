@@ -1,4 +1,4 @@
-"""An open capture: what it holds as frames, its figures, its picture."""
+"""An open capture: its contents as frames, its figures, its picture."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from .span import Bounds, window
 
 
 def open(path: str | os.PathLike[str], *, verify: bool = True) -> OpenCapture:
-    """Open the capture directory ``path``; one whose recorder died is first rebuilt from its journal.
+    """Open the capture directory ``path``. If its recorder died, the capture is first rebuilt from its journal.
 
-    ``verify``: compare each file with its hash before it is first read (about 0.7 GB/s). Raises CaptureError when there is no capture, it
-    is damaged beyond that, or it is still being recorded.
+    verify: compare each file with its hash before it is first read (about 0.7 GB/s)
+
+    Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
     """
     return OpenCapture(open_capture(os.fspath(path), verify=verify))
 
@@ -83,18 +84,19 @@ class OpenCapture:
         events = self.capture.events.collect().sort("tick", maintain_order=True)
         return find_phases(events, self.meta.get("workload") or {}, self.bounds.last_tick)
 
-    # -- what it holds -----------------------------------------------------------------------------------------------
+    # -- contents --------------------------------------------------------------------------------------------------------
 
     def rail(
         self, t0: float | None = None, t1: float | None = None, *, phase: str | int | None = None, points: int | None = None
     ) -> pl.DataFrame:
-        """The rail from ``t0`` to ``t1`` (seconds from the begin; all of it by default), or during a phase by its name or number.
+        """Return the rail from ``t0`` to ``t1`` (seconds from the begin; by default everything), or during a phase by its name or number.
 
-        Columns ``t_s``, ``voltage_v``, ``current_a``, ``power_w``; a row a sample, null where none was received. With ``points``: a row
-        for each of at most so many intervals of equal length (the last may be shorter), at its middle, with the mean of its samples, and
-        ``voltage_min_v``, ``voltage_max_v`` and so on beside it. They come from the file's summaries: a day takes as long as a second.
+        Columns are ``t_s``, ``voltage_v``, ``current_a``, ``power_w``; a row a sample, null for a missing sample. With ``points`` there is
+        a row for each of at most so many intervals of equal length (the last may be shorter). A row is at the interval's middle. It has the
+        mean of its samples, and ``voltage_min_v``, ``voltage_max_v`` and so on beside it. These rows come from the file's summaries: a day
+        takes as long as a second.
 
-        Raises CaptureError where the capture has no rail, UsageError where there is no such time or phase.
+        Raises CaptureError if the capture has no rail, UsageError if there is no such time or phase.
         """
         if points is not None and (isinstance(points, bool) or not isinstance(points, int) or points < 1):
             raise UsageError(f"points is {points!r}: give a number from 1 on, or leave it out for every sample.")
@@ -106,10 +108,16 @@ class OpenCapture:
 
     @cached_property
     def commands(self) -> pl.LazyFrame:
-        """One row a command, in order of arrival, as a lazy frame: ``t_s`` (doorbell, else SQE fetch, else CQE), ``latency_s`` (from there
-        to the CQE; null where the start was not seen, or the command never completed), ``opcode_name``, ``is_admin``, ``status_name``,
-        ``bytes`` (of the transfer), then the columns of ``commands.parquet``. The in-band markers are not among them, as in every figure;
-        they are in ``capture.commands``.
+        """Return one row a command, in order of arrival, as a lazy frame.
+
+        The columns of ``commands.parquet`` follow these:
+
+        t_s: doorbell, else SQE fetch, else CQE
+        latency_s: from there to the CQE; null if the start was not seen, or the command never completed
+        opcode_name, is_admin, status_name: as in figures
+        bytes: of the transfer
+
+        In-band markers are left out, as in every figure; they are in ``capture.commands``.
         """
         return frames.commands(self.capture, self.bounds)
 
@@ -120,7 +128,7 @@ class OpenCapture:
 
     @cached_property
     def gaps(self) -> pl.DataFrame:
-        """One row a stretch in which something is missing: ``t0_s``, ``t1_s``, ``kind`` (of what), ``count``, ``reason``."""
+        """Return one row a gap: ``t0_s``, ``t1_s``, ``kind`` of the missing data, ``count``, ``reason``."""
         return frames.gaps(self.capture, self.bounds)
 
     @cached_property
@@ -130,11 +138,13 @@ class OpenCapture:
 
     @cached_property
     def figures(self) -> Analysis:
-        """Everything that ``wattbell analyze`` tells, as a typed dict (docs/methodology.md); each figure is a
-        :class:`~wattbell.measure.figure.Figure` with its uncertainty. Reads all commands, once."""
+        """Return all figures of ``wattbell analyze``, as a typed dict (docs/methodology.md). Reads all commands, once.
+
+        Each figure is a :class:`~wattbell.measure.figure.Figure` with its uncertainty.
+        """
         return figures_of(self.capture)
 
-    # -- a picture of it ---------------------------------------------------------------------------------------------
+    # -- picture ---------------------------------------------------------------------------------------------------------
 
     def plot(
         self,
@@ -145,10 +155,12 @@ class OpenCapture:
         rows: Sequence[str] | None = None,
         title: str | None = None,
     ) -> Plot:
-        """A picture of ``t0`` to ``t1``, or of a phase: in a notebook it shows itself, ``.save("a.png")`` (or .svg, .pdf) writes it.
+        """Draw a picture of ``t0`` to ``t1``, or of a phase. A notebook shows it by itself, ``.save("a.png")`` (or .svg, .pdf) writes it.
 
-        ``rows``: of ``power``, ``voltage``, ``current``, ``throughput``, ``iops``, ``queue-depth``, ``latency``, from the top; by default
-        power, throughput, queue depth and latency as far as the capture has them. Raises UsageError for a row that it does not have.
+        rows: from ``power``, ``voltage``, ``current``, ``throughput``, ``iops``, ``queue-depth``, ``latency``, from the top. By default
+            power, throughput, queue depth and latency, as far as the capture has them.
+
+        Raises UsageError for a row that the capture does not have.
         """
         first, last = self._window(t0, t1, phase)
         reader = self._reader() if self._no_rail is None else None

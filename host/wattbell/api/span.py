@@ -1,4 +1,4 @@
-"""What part of a capture is meant: seconds from its begin, or a phase."""
+"""A part of a capture: seconds from its begin, or a phase."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bounds:
 
 
 def window(bounds: Bounds, phases: Sequence[Phase], t0: float | None, t1: float | None, phase: str | int | None) -> tuple[int, int]:
-    """``[first, last)`` in ticks. Raises UsageError where that is not a part of the capture."""
+    """``[first, last)`` in ticks. Raises UsageError if that is not a part of the capture."""
     if phase is not None:
         if t0 is not None or t1 is not None:
             raise UsageError("Give either t0 and t1 or a phase, not both.")

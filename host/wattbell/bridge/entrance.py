@@ -11,12 +11,12 @@ from .line import CLEAR, ControlLine
 _HTTP = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|CONNECT|OPTIONS|TRACE|PATCH|PRI) |\S+ .*HTTP/\d")
 """Request lines of HTTP/0.9 to 2; WebSockets begin with one, too."""
 _TEXT = frozenset(range(0x20, 0x7F)) | frozenset(b"\t\r") | {CLEAR}
-"""What may stand in a line of SCPI. A TLS hello begins with 16h, STUN with 0; no text does."""
+"""Bytes allowed in a line of SCPI. A TLS hello begins with 16h, STUN with 0; no text does."""
 WRONG_TOKEN = '-203,"Command protected;the first line must be the token that wattbell bridge printed"'
 
 
 class Refused(Exception):
-    """``reason``: for the user of the bridge; ``answer``: one line for the client, empty where it gets none."""
+    """A refusal. ``reason``: for the user of the bridge; ``answer``: one line for the client, empty for none."""
 
     def __init__(self, reason: str, answer: str = "") -> None:
         super().__init__(reason)
@@ -37,8 +37,10 @@ class Entrance:
         return self.client.fileno()
 
     def read(self) -> bytes | None:
-        """Read once select says there is something. Returns what the rig is to get of it, None while the line is incomplete. Raises
-        Refused."""
+        """Read once select says that data is there.
+
+        Return the bytes meant for the rig, None while the line is incomplete. Raises Refused.
+        """
         try:
             data = self.client.recv(4096)
         except BlockingIOError:

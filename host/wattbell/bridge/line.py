@@ -14,12 +14,15 @@ from .protected import is_protected
 ROOM_BYTES = 1 << 16
 """Maximum number of bytes queued for the rig; beyond that, TCP backpressure holds the client."""
 CLEAR = 0x03
-"""Device clear (docs/scpi.md): aborts the command in progress and discards what is queued."""
+"""Device clear (docs/scpi.md): aborts the command in progress and discards queued commands."""
 
 
 class ControlLine:
-    """An open control port that sends whole lines. A line longer than the rig accepts is cut just past the limit, so that the rig still
-    rejects it (-363 in its error queue): forwarding a megabyte without a newline would lock everybody else out for minutes."""
+    """An open control port that sends whole lines.
+
+    A line longer than the rig accepts is cut just past the limit, so that the rig still rejects it (-363 in its error queue). Forwarding a
+    megabyte without a newline would lock everybody else out for minutes.
+    """
 
     LONGEST = 512
     """Longest message the rig accepts, in bytes (docs/scpi.md)."""
@@ -52,8 +55,10 @@ class ControlLine:
         return bool(self._waiting)
 
     def put(self, data: bytes) -> bool:
-        """Queue what a client sent. A device clear overtakes whatever has not been sent yet. Returns False at the first message that is
-        not allowed: that message and what stands behind it are dropped."""
+        """Queue data from a client. A device clear overtakes all unsent data.
+
+        Returns False at the first message that is not allowed: that message and everything behind it are dropped.
+        """
         _, clear, tail = data.rpartition(bytes([CLEAR]))
         if clear:
             self._waiting[:] = clear
@@ -83,7 +88,7 @@ class ControlLine:
         del self._waiting[:sent]
 
     def read(self) -> bytes:
-        """Read what has arrived, once select says there is something. Raises RigError when the line is cut."""
+        """Read the data that has arrived, once select says so. Raises RigError when the line is cut."""
         try:
             data = os.read(self.fileno(), 4096)
         except BlockingIOError:
@@ -95,7 +100,7 @@ class ControlLine:
         return data
 
     def close(self) -> None:
-        """Close the port and discard what the rig has not taken."""
+        """Close the port and discard data that the rig has not taken."""
         with contextlib.suppress(OSError, termios.error):  # the line was cut
             self._port.reset_output_buffer()
         with contextlib.suppress(OSError):

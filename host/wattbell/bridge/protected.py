@@ -22,11 +22,11 @@ _ROOTS = {root for root in (one.partition(":")[0].partition("[")[0] for one in M
 _ALL_MOVE = re.compile(
     "|".join(_expression(root) for root in sorted(_ROOTS) if not any(one.startswith(root) and not one.endswith("?") for one in FREE))
 )
-"""Subsystems of which all commands but queries move something: an unknown command of one, of a newer rig, is taken for such a command."""
+"""Subsystems in which all commands but queries move something. An unknown command of a newer rig there counts as such a command."""
 
 
 def is_protected(message: bytes) -> bool:
-    """Whether a message without its newline moves the drive's power or its protection, the calibration, or what the EEPROM keeps."""
+    """Return whether a message without its newline moves the drive's power or protection, the calibration, or the EEPROM's contents."""
     path = ""
     for unit in _units(message.decode("latin-1")):
         match = _HEADER.match(unit)

@@ -27,9 +27,11 @@ _MOST_ENTERING = 32
 class Bridge:
     """Listens as soon as it is made; :meth:`serve` does the work until :meth:`stop`.
 
-    ``find`` is called for each client, so a rig may be unplugged and come back between two of them. The control port is held
-    only while a client is connected. ``say`` gets a line for each client that is served, leaves or is refused. ``token``: first line of
-    every client, None for none. ``allow_power``: whether clients may move the drive's power and the calibration.
+    find: called for each client, so a rig may be unplugged and come back between two clients. The control port is held only while a client
+        is connected.
+    say: gets a line for each client that is served, leaves or is refused
+    token: first line of every client, None for none
+    allow_power: whether clients may move the drive's power and the calibration
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Bridge:
         self._refused: dict[socket.socket, float] = {}
         self._entering: list[Entrance] = []
         self._admitted: list[tuple[Entrance, bytes]] = []
-        """Clients in order, with what they have sent for the rig. They wait while the session before them ends."""
+        """Clients in order, with their data for the rig. They wait while the session before them ends."""
         self._session: Session | None = None
 
     @property
@@ -80,7 +82,7 @@ class Bridge:
                 ours.close()
 
     def _step(self) -> bool:
-        """Wait once and handle what came; returns whether to go on."""
+        """Wait once and handle the events; return whether to go on."""
         session = self._session
         refused = {client.fileno(): client for client in self._refused}
         entering = {one.fileno(): one for one in self._entering}
@@ -165,7 +167,7 @@ class Bridge:
         self._session.put(data)
 
     def _refuse(self, client: socket.socket, text: str) -> None:
-        """Send one line, then close. What the client sends meanwhile is read, because closing with unread data would discard our line."""
+        """Send one line, then close. Data from the client is still read, because closing with unread data would discard our line."""
         try:
             client.send(text.encode("ascii", "replace") + b"\n")
             client.shutdown(socket.SHUT_WR)
@@ -176,7 +178,7 @@ class Bridge:
 
 
 def _ended(client: socket.socket) -> bool:
-    """Read what a refused client sent; returns whether it has closed."""
+    """Read data from a refused client; return whether it has closed."""
     try:
         return not client.recv(4096)
     except BlockingIOError:

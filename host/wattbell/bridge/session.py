@@ -95,7 +95,7 @@ class Session:
             self._finish()
 
     def put(self, data: bytes) -> None:
-        """Pass on what the client sent. A message that is not allowed ends the session once the rig has answered what came before."""
+        """Pass on the client's data. A message that is not allowed ends the session once the rig has answered the earlier messages."""
         if not self.line.put(data):
             self.refused = True
             self._finish()

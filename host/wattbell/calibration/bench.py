@@ -11,9 +11,9 @@ __all__ = ["LIMIT", "parse_reading", "standard_points", "why_not"]
 LIMIT = Applied(5.0, 4.0)
 """Full scale of the M.2 board, which must not be applied."""
 _FROM_TARGET = 0.1
-"""Largest relative deviation of a reading from what the step asks for, so that the points stay apart."""
+"""Largest relative deviation of a reading from the step's target, so that the points stay apart."""
 _FROM_RIG = 0.05
-"""Largest relative deviation from what the rig itself sees; no board's gain is that far off, calibrated or not."""
+"""Largest relative deviation of a reading from the rig's own; no board's gain is that far off, calibrated or not."""
 _FLOOR = Applied(0.02, 5e-3)
 """Deviation allowed at any level, in V and A: zero offsets of meters, and of an uncalibrated rig."""
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
@@ -21,8 +21,10 @@ _READING = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([nuµμmk
 
 
 def standard_points(fine: bool) -> list[Applied]:
-    """Near both ends of the current's scales and of what the M.2 board passes on (its load switch takes its bias from the same rail: 2.7 to
-    4.2 V), in an order in which the current only rises."""
+    """Return points near both ends of the current's scales and of the voltage range, in an order in which the current only rises.
+
+    The M.2 board passes 2.7 to 4.2 V, since its load switch takes its bias from the same rail.
+    """
     currents = [(2.7, 0.0), (3.3, 0.07), (3.3, 0.25), (4.2, 3.5)] if fine else [(2.7, 0.0), (3.3, 1.0), (4.2, 3.5)]
     return [Applied(*point) for point in currents]
 
@@ -40,8 +42,13 @@ def parse_reading(text: str, unit: str) -> float:
 
 
 def why_not(reading: float, target: float, seen: float, unit: str, fine: bool) -> str | None:
-    """Why a reading cannot be what is applied, or None. ``target`` is what the step asks for, ``seen`` what the (possibly uncalibrated) rig
-    measured; all in ``unit``, V or A. ``fine``: the rig has two current paths."""
+    """Return why a reading cannot be the applied value, or None.
+
+    target: the step's target
+    seen: measurement of the (possibly uncalibrated) rig
+    unit: of all three, V or A
+    fine: the rig has two current paths
+    """
     limit, floor = (LIMIT.voltage, _FLOOR.voltage) if unit == "V" else (LIMIT.current, _FLOOR.current)
     if abs(reading) > limit:
         return f"{reading:g} {unit} is beyond the rig's scale of {limit:g} {unit}"

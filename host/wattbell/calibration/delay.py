@@ -18,8 +18,10 @@ GROUPS = 10
 
 @dataclass(frozen=True)
 class Edge:
-    """A step of the input at ``at_s``, and samples of it: ``samples[k]`` was converted at ``first_s + k * interval_s``. Times are by the
-    rig's counter, from any origin; the unit of the samples does not matter."""
+    """A step of the input at ``at_s``, and its samples: ``samples[k]`` was converted at ``first_s + k * interval_s``.
+
+    Times are by the rig's counter, from any origin; the unit of the samples does not matter.
+    """
 
     at_s: float
     first_s: float
@@ -37,13 +39,17 @@ class Delay:
 
 
 def edge_delay(edges: Sequence[Edge], settle_s: float, finest_gap_s: float = 100e-9) -> Delay:
-    """Centroid of a path's step response: the integral of what it lacks of the final value (for poles in series, the sum of their time
-    constants). All edges are overlaid by their instants, which resolves the path more finely than it is sampled; the result is integrated
-    over ``settle_s``, after which the step counts as settled.
+    """Return the centroid of a path's step response, by integrating the distance to the final value over ``settle_s``.
 
-    Raises CalibrationError for fewer than ten edges in each of ten groups, if samples do not reach ``settle_s`` to either side of an edge
-    and as much again after it, if the step is not seen, or if the edges' phases leave a gap wider than ``finest_gap_s`` (edges in step
-    with the conversions).
+    For poles in series, this is the sum of their time constants. All edges are overlaid by their instants, which resolves the path more
+    finely than its samples do. After ``settle_s`` the step counts as settled.
+
+    Raises CalibrationError in these cases:
+
+    - there are fewer than ten edges in each of ten groups
+    - samples do not reach ``settle_s`` to either side of an edge and as much again after it
+    - the step is not seen
+    - the edges' phases leave a gap wider than ``finest_gap_s`` (edges in step with the conversions)
     """
     if len(edges) < GROUPS * GROUPS:
         raise CalibrationError(f"The delay needs at least {GROUPS * GROUPS} edges; there are {len(edges)}.")

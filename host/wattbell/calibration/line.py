@@ -32,8 +32,9 @@ class Point:
 class Line:
     """``value = (code - offset) * scale``, in V or A, with the standard deviations due to the points' noise.
 
-    ``offset_sigma``, in codes, is that of the offset as used. Where :func:`autozero` measured the offset, ``pivot`` is that code and
-    offset and scale are independent; else the offset comes from the points, and is known best at ``pivot``.
+    offset_sigma: in codes, of the offset as used
+    pivot: code of the offset if :func:`autozero` measured it; offset and scale are then independent. Else the offset comes from the points,
+        and is known best at this code.
     """
 
     offset: float
@@ -60,8 +61,12 @@ class Line:
 def fit(points: Sequence[Point]) -> Line:
     """Fit the line through two or more points, each weighted by its noise: least squares of code over applied.
 
-    Raises CalibrationError where there are fewer than two different inputs, a point is clipped or has no noise figure, the scale
-    is not positive, or a point lies further off the line than its noise explains (with three or more: the path is not straight).
+    Raises CalibrationError in these cases:
+
+    - there are fewer than two different inputs
+    - a point is clipped or has no noise figure
+    - the scale is not positive
+    - a point lies further off the line than its noise explains (with three or more: the path is not straight)
     """
     if len({point.applied for point in points}) < 2:
         raise CalibrationError("Calibration needs at least two different inputs.")

@@ -13,7 +13,7 @@ from ..wire.decode import Batch, Decoder
 __all__ = ["batches", "follow", "meanwhile"]
 
 _SILENCE_S = 10.0
-"""How long a rig may stay silent before what is awaited has arrived."""
+"""Longest silence of a rig in s before the awaited data has arrived."""
 
 
 def batches(decoder: Decoder, data: bytes) -> Iterator[Batch]:

@@ -1,4 +1,4 @@
-"""What to apply to a rig to calibrate it, and how well that is known."""
+"""The inputs for a rig's calibration, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Source:
-    """Standard uncertainties (k = 1) of what was applied: relative for both, and that of the current's zero in A."""
+    """Standard uncertainties (k = 1) of the applied values: relative gains of both, and the current's zero in A."""
 
     voltage_gain: float = 1e-5
     current_gain: float = 3.33e-5
@@ -30,8 +30,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """Points (none: the rig's standard ones) and when to read them. With ``dwell_s`` the source steps by itself, one point each ``dwell_s``
-    from the start of the capture; without, whoever is at the bench is asked for each."""
+    """Points (none: the rig's standard ones) and when to read them.
+
+    dwell_s: the source steps by itself, one point each ``dwell_s`` from the start of the capture. None: a person at the bench is asked for
+        each.
+    """
 
     points: list[Applied]
     seconds: float = 1.0

@@ -23,8 +23,10 @@ from .residual import Residual, residual
 __all__ = ["Bench", "Channel", "calibrate"]
 
 CURRENT_STRAIGHT = 5e-5
-"""Relative standard deviation of a point from a straight line due to self-heating of the shunt: 5 ppm/K, 60 K/W in 10 mohm at 4 A
-(hw/afe/model.toml)."""
+"""Relative standard deviation of a point from a straight line due to self-heating of the shunt.
+
+The shunt has 5 ppm/K, 60 K/W in 10 mohm at 4 A (hw/afe/model.toml).
+"""
 _ZERO_GATE_S = 1.0
 """Averaging time of the firmware's autozero (firmware/src/calibrate.c)."""
 _ZERO_S = 120.0
@@ -42,24 +44,24 @@ class Channel:
 
 
 class Bench(Protocol):
-    """Whoever applies the points."""
+    """The person or source that applies the points."""
 
     def ready(self, number: int, of: int, target: Applied) -> None:
         """Return once point ``number`` (from 1) is applied."""
 
     def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
-        """What was really applied; ``seen`` is what the rig measured, with the calibration it had."""
+        """Return the values really applied. ``seen`` is the rig's measurement with its earlier calibration."""
 
 
 def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Channel]:
     """Measure the points, fit a line through each channel's, write them to the rig, and to its EEPROM if ``store``.
 
-    The rig's constants change once all points are read, its EEPROM at the very end: an abort before that leaves the rig with the
-    constants of its EEPROM.
+    The rig's constants change once all points are read, its EEPROM at the very end. An abort before that leaves the rig with the constants
+    of its EEPROM.
 
-    Returns the results for ``voltage``, ``current`` and, for a rig with two current paths, ``fine``: points up to 75 mA then belong to
-    the fine path, those from 105 mA to the coarse one. Raises CalibrationError where the points do not yield a calibration (the rig then
-    keeps the one it had) and RigError where the rig does not obey.
+    Returns the results for ``voltage``, ``current`` and, for a rig with two current paths, ``fine``. Points up to 75 mA then belong to the
+    fine path, those from 105 mA to the coarse path. Raises CalibrationError if the points do not yield a calibration; the rig then keeps
+    the one it had. Raises RigError if the rig does not obey.
     """
     fine = "FINE" in rig.control.query("*OPT?").strip('"').split(",")
     if plan.dwell_s is not None and plan.dwell_s < plan.settle_s + plan.seconds:
@@ -118,8 +120,10 @@ def _check_points(plan: Plan) -> None:
 
 
 def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float, point_s: float) -> None:
-    """Autozero: the firmware replaces the offsets of the current paths. The noise of its mean is that of the least noisy point, which was
-    read for ``point_s``, scaled by the square root of the times."""
+    """Autozero: the firmware replaces the offsets of the current paths.
+
+    The noise of its mean comes from the least noisy point, which was read for ``point_s``, scaled by the square root of the times.
+    """
     patience, rig.control.timeout_s = rig.control.timeout_s, _ZERO_S
     rig.control.command("CAL:ZERO:CURR")
     rig.control.timeout_s = patience
@@ -141,7 +145,7 @@ def _registers(rig: Rig, name: str) -> ChannelRegisters:
 
 
 def _point(applied: float, mean: Mean, used: ChannelRegisters, was_clipped: bool, more_units: float) -> Point:
-    """A point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty besides noise."""
+    """Return a point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty in addition to noise."""
     if not mean.count:
         raise CalibrationError(f"Nothing was read at {applied:g}.")
     units_a_code = used.gain / (1 << GAIN_FRACTION_BITS)

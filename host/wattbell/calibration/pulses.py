@@ -92,7 +92,7 @@ class PulseStream:
             self.last_s = float(ticks[-1]) * _TICK_S
 
     def delay(self) -> PathDelay:
-        """Delay from the edges. Raises CalibrationError where they do not yield one."""
+        """Return the delay from the edges. Raises CalibrationError if they do not yield a delay."""
         if clipped(self._flags)[1]:
             raise CalibrationError("The current went beyond the path's scale: only the rig's test load may draw current.")
         ticks, current = np.concatenate(self._ticks), np.concatenate(self._current)
@@ -114,11 +114,12 @@ def _around(ticks: npt.NDArray[np.int64], current: npt.NDArray[np.int32], marks:
 
 
 def calibrate_delays(rig: Rig, empty: Callable[[], None], store: bool, pulses: int = PULSES) -> dict[str, PathDelay]:
-    """Measure the delay of each current path of a rig with an empty connector, write it to the rig, and to its EEPROM if ``store``. Returns
-    the results for ``current`` and, for a rig with two current paths, ``fine``.
+    """Measure the delay of each current path of a rig with an empty connector, write it to the rig, and to its EEPROM if ``store``.
 
-    ``empty`` is called if PERST# is high, as it is while a drive works: it returns once the connector is empty; the rig holds PERST# low
-    meanwhile. Raises CalibrationError where no delay is found (the rig keeps what it had) and RigError where the rig does not obey.
+    empty: called if PERST# is high, as it is while a drive works; returns once the connector is empty. The rig holds PERST# low meanwhile.
+
+    Returns the results for ``current`` and, for a rig with two current paths, ``fine``. Raises CalibrationError if no delay is found; the
+    rig keeps its old values. Raises RigError if the rig does not obey.
     """
     control = rig.control
     if control.query("OUTP:GOOD?") != "1":

@@ -37,8 +37,10 @@ class Mean:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the mean. The rounding to whole units is not averaged away: where a unit is about a code, noise of a code
-        or two does not dither it."""
+        """Standard deviation of the mean.
+
+        The rounding to whole units is not averaged away. If a unit is about a code, noise of a code or two does not dither the rounding.
+        """
         if self.count < 2:
             return math.inf
         return math.sqrt(self.square / (self.count - 1) / self.count + 1 / 12)

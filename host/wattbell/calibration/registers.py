@@ -28,7 +28,7 @@ class ChannelRegisters:
 
 
 def registers(line: Line, unit: float) -> ChannelRegisters:
-    """The registers of a line, where ``unit`` is the wire's (20e-6 V, 500e-9 A). Raises CalibrationError where it does not fit them."""
+    """Return the registers of a line. ``unit``: the wire's (20e-6 V, 500e-9 A). Raises CalibrationError if a value does not fit."""
     offset = round(line.offset * (1 << OFFSET_FRACTION_BITS))
     gain = round(line.scale / unit * (1 << GAIN_FRACTION_BITS))
     if not -(1 << (OFFSET_BITS - 1)) <= offset < 1 << (OFFSET_BITS - 1):

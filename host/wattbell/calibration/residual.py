@@ -26,11 +26,11 @@ class Residual:
 
 
 def residual(line: Line, source_gain: float, source_offset: float, unit: float) -> Residual:
-    """Residual uncertainty of a line.
+    """Return the residual uncertainty of a line. Terms add in squares; the rounding error is uniformly distributed.
 
-    ``source_gain`` (relative) and ``source_offset`` (V or A) are the standard uncertainties of what was applied; the offset counts
-    only where the line's offset comes from the points (pass 0 after an autozero). ``unit`` is the wire's: a value is rounded to it.
-    Terms add in squares; the rounding error is uniformly distributed.
+    source_gain: relative standard uncertainty of the applied values
+    source_offset: standard uncertainty in V or A. It counts only if the line's offset comes from the points (pass 0 after an autozero)
+    unit: the wire's: a value is rounded to it
     """
     gain = COVERAGE * math.hypot(line.scale_sigma, source_gain)
     rounding = unit / math.sqrt(12)

@@ -1,4 +1,4 @@
-"""What a campaign needs of a bench, be it virtual or real."""
+"""The interface between a campaign and its bench, virtual or real."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..suites.suite import Suite, Test
 
 
 class Bench(Protocol):
-    """Where sessions run. Methods are called in the order given here, the last three once a session."""
+    """A place where sessions run. Methods are called in the order given here, the last three once a session."""
 
     @property
     def choice(self) -> Choice:
@@ -44,8 +44,13 @@ class Bench(Protocol):
     def run(
         self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
     ) -> None:
-        """Run the session into ``capture`` (replaced if it is there). ``plans``: folder for the plan and its files; ``conditions``: of
-        results.json; ``on_step``: told of each step as it begins, where the bench knows, and whether it is left out."""
+        """Run the session and record it.
+
+        capture: folder of the capture, replaced if it is there
+        plans: folder for the plan and its files
+        conditions: the same object in results.json
+        on_step: called with each step as it begins, if the bench knows, and whether the step is left out
+        """
 
     def accept(self, capture: Capture) -> JsonObject:
-        """What the session adds to ``conditions`` of results.json. Raises an error when the capture is not of this drive."""
+        """Return the session's additions to ``conditions`` of results.json. Raises an error when the capture is not of this drive."""

@@ -17,8 +17,12 @@ PAGE = "suite.html"
 
 @dataclass(frozen=True)
 class Ending:
-    """What is done with the results. ``store``: file of the store, None for none; ``page``: write ``suite.html``;
-    ``plots``: each of its charts as PNG and SVG too."""
+    """Options for the results of a campaign.
+
+    store: file of the store, None for none
+    page: write ``suite.html``
+    plots: write each chart of the page as PNG and SVG too
+    """
 
     store: Path | None
     page: bool = True
@@ -32,8 +36,13 @@ class Ending:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a campaign left. ``results``: results.json, in ``file``; ``page``: None where there is none; ``known_as``: the run's id in
-    ``store``; ``failed``: why one of them could not be written."""
+    """The results that a campaign left behind.
+
+    results: results.json, which is in ``file``
+    page: file of the page; None without a page
+    known_as: the run's id in ``store``
+    failed: why one of the files could not be written
+    """
 
     results: Mapping[str, Any]
     file: Path
@@ -66,7 +75,7 @@ def keep(out: Path, data: Mapping[str, Any], ending: Ending, voice: Voice) -> Ke
 
 
 def _store(out: Path, ending: Ending) -> str | None:
-    """Put the run into the store; its id there. A run that is there already stays as it is."""
+    """Put the run into the store; return its id there. A run that is there already is left unchanged."""
     if ending.store is None:
         return None
     run = read_run(out)
@@ -77,7 +86,7 @@ def _store(out: Path, ending: Ending) -> str | None:
 def _page(out: Path, ending: Ending, voice: Voice) -> Path | None:
     if not ending.page:
         return None
-    from ..report.suite import write_suite_page  # Jinja2 and what it draws take a third of a second, and other commands load this too
+    from ..report.suite import write_suite_page  # Jinja2 and the charts take a third of a second to import
 
     with voice.spinner("drawing"):
         store = Store(ending.store, create=False) if ending.store is not None and ending.store.is_file() else None

@@ -1,4 +1,7 @@
-"""What records a real drive: a rig or a meter for the rail, a tap or the host's log for the commands; and what the host is set to."""
+"""The recorders of a real drive, and the settings of the host.
+
+A rig or a meter records the rail. A tap or the host's log records the commands.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
 
 @dataclass(frozen=True)
 class How:
-    """How it is recorded. ``meter``: in the place of a rig (``--meter``); ``ask``: puts a question to somebody at a terminal, None where
+    """How it is recorded. ``meter``: in the place of a rig (``--meter``); ``ask``: puts a question to somebody at a terminal, None if
     there is nobody."""
 
     meter: str | None = None
@@ -36,7 +39,7 @@ class How:
     ask: Callable[[str], bool] | None = None
 
     def asked(self) -> dict[str, object]:
-        """The options given, as they stand in ``conditions`` of results.json."""
+        """Return the options given, in the form that ``conditions`` of results.json has."""
         found = {
             "meter": self.meter,
             "commands": None if self.commands is Commands.auto else self.commands.value,
@@ -59,7 +62,7 @@ class Equipment:
     virtual: bool
 
     def open_meter(self, sample: Callable[[Rig], None]) -> AbstractContextManager[Meter | None]:
-        """The meter, anew for each session; None where a rig records. ``sample``: sets the sampling of a rig that serves as one."""
+        """The meter, anew for each session; None if a rig records. ``sample``: sets the sampling of a rig that serves as one."""
         if self.meter is None:
             return nullcontext()
         name, _, rest = self.meter.partition(":")
@@ -70,13 +73,15 @@ class Equipment:
         return open_meter(self.meter)
 
     def open_log(self, folder: Path) -> CommandLog | None:
-        """The host's log for one session. ``folder``: for what fio leaves."""
+        """Open the host's log for one session; None if no log is used. ``folder``: the folder that fio writes its files into."""
         return None if self.log is None else open_log(self.log, self.device.path, folder)
 
 
 def missing_of(conditions: Mapping[str, Any]) -> str | None:
-    """What the host's log of commands lost, of the ``conditions`` of a capture, in words; None where nothing is known to be missing, or
-    the capture's commands are a tap's."""
+    """Return in words how many commands the host's log lost, from the ``conditions`` of a capture.
+
+    None if no loss is known, or if the capture's commands come from a tap.
+    """
     log = conditions.get("host_log") or {}
     lost = log.get("lost") or []
     if not lost or log.get("beside_tap"):
@@ -116,8 +121,10 @@ def equipped(how: How, rig: str | None, device: Device, say: Say, sys: Path = Pa
 
 
 def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
-    """What the host is set to so that the tap sees the link; None where the host's log stands in for the tap. DriveError when neither is
-    wanted."""
+    """Return the host's settings with which the tap sees the link; None if the host's log is used in place of the tap.
+
+    Raises DriveError when neither is wanted.
+    """
     board = board_of(rig.port.serial)
     wanted = how.wanted
     why = None if board is None or link is None else unseen(board, link, wanted.link_speed_gt_s)
@@ -138,7 +145,7 @@ def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
 
 
 def _log(commands: Commands, device: Device, say: Say) -> str:
-    """The kind of the host's log, tried out. DriveError when there is none."""
+    """The kind of the host's log, tried out. Raises DriveError when there is none."""
     refused: list[str] = []
     for kind in _LOGS if commands is Commands.auto else (commands,):
         if kind is Commands.fio:  # nothing to try

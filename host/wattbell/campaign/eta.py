@@ -1,4 +1,4 @@
-"""How far a run is and how long it still takes: what was reckoned before it, corrected by what is seen of it."""
+"""Estimate the progress and the remaining time of a run: an estimate made before the run, corrected by the steps measured so far."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Seen:
 
 
 class Eta:
-    """Told when sessions and steps begin; asked how long the rest takes. ``clock``: seconds, never backwards.
+    """Estimates the remaining time from the begins of sessions and steps. ``clock``: seconds, never backwards.
 
-    In real time idle times take what the plan says, and fills, and other loads, what they took so far compared with what was reckoned. A
-    virtual bench takes its own time: there only whole sessions are compared, and nothing is said before one is over.
+    In real time, idle times take as long as planned. Fills and other loads are scaled by the ratio of measured to estimated time so far. A
+    virtual bench runs at its own speed. There only whole sessions are compared, and there is no estimate before the first one is over.
     """
 
     def __init__(self, outlook: Outlook, real_time: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Eta:
         self._first = self._since = clock()
         self._done_s = self._took_s = self._began = 0.0
         self.words = ""
-        """What is being done."""
+        """The work in progress, in words."""
 
     def session(self, number: int, names: str) -> None:
         """Session ``number`` (from 0) begins."""
@@ -57,7 +57,7 @@ class Eta:
         self._sessions[self._number] = []
 
     def step(self, name: str, left_out: bool = False) -> None:
-        """The next step of that name begins, or is not needed. Steps that are not told of are taken for done."""
+        """Note that the next step of that name begins, or is not needed. Steps skipped in between count as done."""
         steps = self._sessions[self._number]
         self._close_step()
         place = next((k for k in range(self._step, len(steps)) if steps[k][0].name == name), None)
@@ -87,7 +87,7 @@ class Eta:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the rest takes; None where nothing can be said."""
+        """Return the seconds that the rest takes; None without an estimate."""
         later = self._sessions[self._number + 1 :]
         if not self._real_time:
             now = self._sessions[self._number : self._number + 1]
@@ -103,7 +103,7 @@ class Eta:
 
     @property
     def share(self) -> float:
-        """Of the whole time, how much is over; 0 where nothing can be said."""
+        """Return the share of the whole time that is over, from 0 to 1; 0 without an estimate."""
         left_s, gone_s = self.left_s, self._clock() - self._first
         return 0.0 if left_s is None or gone_s + left_s <= 0 else gone_s / (gone_s + left_s)
 

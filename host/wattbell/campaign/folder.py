@@ -1,4 +1,7 @@
-"""The folder of a campaign: new, or that of an interrupted run of the same thing; what an interrupted session left in it."""
+"""Prepare the folder of a campaign: make it anew, or continue an interrupted run of the same campaign.
+
+The recordings of an interrupted session are kept in a folder of their own.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,15 @@ _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
     (("versions", "virtual_rig"), "another build of the virtual rig ({})"),
     (("versions", "model"), "another build of the drive model ({})"),
 )
-"""What must be as it was for results of two parts to be those of one run: where it stands, and what to call the old one."""
+"""Entries that must agree for two parts to be one run: path in results.json, and the words for the old value in the error."""
 
 
 def begin(fresh: Results, out: Path, resume: bool, force: bool) -> set[tuple[str, str]]:
-    """Make room in ``out`` and write what is begun there, or take up what is there; returns the (test, condition) that are done.
+    """Make room in ``out`` and write the fresh results there, or continue the run found there. Returns each (test, condition) that is done.
 
-    ``fresh`` has everything that is known before the first session; with ``resume`` it takes over the tests that were done.
-    UsageError when ``out`` was begun in another way, SimError when something is in the way.
+    fresh: everything known before the first session; with ``resume`` the tests that were done are added
+
+    Raises UsageError when ``out`` was begun in another way, SimError when files are in the way.
     """
     in_the_way(out, resume, force)
     if not resume:
@@ -112,7 +116,7 @@ def occupied(out: Path, first: str) -> bool:
 
 
 def make_room(out: Path) -> None:
-    """An empty folder for the results, in place of those of another run, where :func:`in_the_way` found nothing to object to."""
+    """Make an empty folder for the results. Results of another run are removed, once :func:`in_the_way` found no objection."""
     if occupied(out, RESULTS):
         shutil.rmtree(out)
     try:
@@ -123,7 +127,7 @@ def make_room(out: Path) -> None:
 
 @contextlib.contextmanager
 def set_aside(session: str, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """What an interrupted session recorded stays, in a folder named as what it is: also what a killed one left in ``folder``."""
+    """Keep the recording of an interrupted session in a folder with a telling name, also one that a killed run left in ``folder``."""
     if folder.is_dir():
         say(f"{session}: what was recorded before the interruption is in {_moved(folder)}.")
     try:

@@ -40,16 +40,23 @@ from .work import Work
 
 JOURNAL = "restore.json"
 CONVERSION_S = 1e-6
-"""Time between two conversions of a rig's ADC, as it is made (docs/scpi.md, TINTerval): with longer ones the rail in between is not seen.
-Rail samples are averages of several."""
+"""Conversion time of a rig's ADC as designed (docs/scpi.md, TINTerval). A longer one would miss the rail in between.
+
+Rail samples are averages of several conversions.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Which drive in which rig, and how it is sampled. ``journal``: file that names the drive's settings that are changed; ``restore``:
-    put back what an interrupted run left changed by it; ``dry``: only look, and gather in ``RealBench.refusals`` what a run would be
-    refused for; ``command_stdout``: descriptor that takes the standard output of a command, None for ours; ``how``: what
-    else records, and what the host is set to; ``keep_stream``: the rig's, in each capture."""
+    """The drive, the rig that it is in, and the sampling.
+
+    journal: file that lists the changed settings of the drive
+    restore: put back the settings that an interrupted run left changed in the drive
+    dry: only look, and gather in ``RealBench.refusals`` why a run would be refused
+    command_stdout: descriptor for the standard output of a command, None for ours
+    how: the other recorders, and the settings of the host
+    keep_stream: keep the rig's stream in each capture
+    """
 
     drive: str
     serial: str | None
@@ -78,17 +85,17 @@ class RealBench:
         self._equipment: Equipment
         self._marking = BY_FEATURE
         self.phases: Sequence[Phase] = []
-        """Those of the last session."""
+        """Phases of the last session."""
         self.refusals: list[str] = []
         self._missing: list[str] = []
 
     @cached_property
     def device(self) -> Device:
-        """The drive, as its path says. DriveError when that is something else."""
+        """The drive, as its path says. Raises DriveError when that is something else."""
         return inspect(self._setup.drive)
 
     def inspect(self, suite: Suite, pairs: Sequence[tuple[Test, str]]) -> Drive:
-        """Identify the drive. UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
+        """Identify the drive. Raises UsageError or DriveError for a drive that must not be written, or jobs that would write elsewhere."""
         refuse_jobs_without_drive(suite, pairs)
         self._restarts = restarts([test for test, _ in pairs])
         self._begin({"source": "fio", "suite": suite.name}, True, ("fio", "nvme"))
@@ -115,7 +122,7 @@ class RealBench:
             self._voice.say("The settings that the interrupted run left changed are put back.")
 
     def rehearse(self, steps: Sequence[Step]) -> Mapping[str, tuple[str, list[str]]]:
-        """What the steps would change of the drive's settings: where, what it is now, and to what. Nothing is changed."""
+        """Return the settings of the drive that the steps would change: where, the value now, and the new value. Changes nothing."""
         rehearsal = Rehearsal(self.device, self._tools)
         wanted = self._setup.how.wanted
         self._refuse(rehearsal.rehearse, steps, wanted.link_speed_gt_s, wanted.governor)
@@ -131,8 +138,7 @@ class RealBench:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Hold what records, and find out how this drive takes markers. DriveError when the tap would not see this drive's link, and
-        nothing is to be done about it."""
+        """Hold the recorders, and find out how this drive takes markers. Raises DriveError when the tap cannot see this drive's link."""
         with equipped(self._setup.how, self._setup.rig, self.device, self._voice.say) as self._equipment:
             if self._restarts:
                 refuse_without_switch(self._equipment.rig)
@@ -143,7 +149,7 @@ class RealBench:
 
     @property
     def virtual(self) -> bool:
-        """A virtual rig stands for a real one in a box that has neither."""
+        """Whether the rig is virtual: a virtual rig replaces a real one in a box that has neither rig nor drive."""
         return self._equipment.virtual
 
     def conditions(self) -> JsonObject:
@@ -168,7 +174,7 @@ class RealBench:
         return {}
 
     def prepare(self, session: Session) -> None:
-        """Set the rig's sampling. DriveError when the drive has come into use meanwhile."""
+        """Set the rig's sampling. Raises DriveError when the drive has come into use meanwhile."""
         if self._writes:
             refuse_in_use(self.device)
         if self._equipment.rig is not None:
@@ -177,7 +183,7 @@ class RealBench:
     def run(
         self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
     ) -> None:
-        """The steps by fio and nvme-cli, recorded meanwhile. DriveError or RigError when one of them fails."""
+        """Run the steps with fio and nvme-cli and record them. Raises DriveError or RigError when a step fails."""
         session.write(plans, self.choice.scale, self.choice.seed)
         rounds = Rounds(session.members if self.choice.rounds is None else (), plans / "results")
 
@@ -211,7 +217,7 @@ class RealBench:
         (plans / "phases.json").write_text(json.dumps(to_json(self.phases), indent=1) + "\n", encoding="utf-8")
 
     def accept(self, capture: Capture) -> JsonObject:
-        """The drive's settings. DriveError when the rig is at another drive."""
+        """The drive's settings. Raises DriveError when the rig is at another drive."""
         if not capture.commands.head(1).collect().height:
             if self._equipment.rig is None:
                 raise DriveError(f"The host's log has no command of {self.device.path}.")
@@ -227,7 +233,7 @@ class RealBench:
 
 
 def _settings(phases: Sequence[Phase]) -> JsonObject:
-    """How the drive was set in the measured phases; several values where they differ, in the order in which they were."""
+    """Return the drive's settings in the measured phases; several values, in their order, if they differ."""
     found: dict[str, dict[Any, None]] = {}
     for phase in (phase for phase in phases if phase.measured):
         for name, value in phase.conditions.items():
@@ -236,14 +242,14 @@ def _settings(phases: Sequence[Phase]) -> JsonObject:
 
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:
-    """UsageError for a job file whose jobs do not all name the drive: fio would write files on this computer instead."""
+    """Raise UsageError for a job file that has a job without the drive: fio would write files on this computer instead."""
     for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
         path = suite.folder / name
         of_a_suite(door.read_text(path, door.SETTINGS), str(path))
 
 
 def set_sampling(rig: Rig, setup: Setup, session: Session) -> None:
-    """The ADC's conversions, and how many of them are averaged to the session's rail samples."""
+    """Set the ADC's conversion time, and the number of conversions averaged into a rail sample of the session."""
     interval_s = setup.interval_s or CONVERSION_S
     rig.set_interval(interval_s)
     rig.set_decimation(setup.decimation or max(1, min(4096, round(session.rail_interval_s / interval_s))))

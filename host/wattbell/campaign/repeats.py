@@ -1,4 +1,4 @@
-"""A suite run several times, so that the spread between runs is known: a folder of results folders, and the list of them."""
+"""Run a suite several times to learn the spread between runs: a folder of results folders, with a list of the runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ FORMAT = 1
 
 
 def run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: Audience) -> list[Kept]:
-    """Run a suite so many times, into ``1``, ``2``, ... of ``order.out``; with ``resume`` what is left of them.
+    """Run a suite ``times`` times, into ``1``, ``2``, ... of ``order.out``. With ``resume``, run only the rest.
 
-    ``bench``: makes the bench of a run, of its number (0 first) and its folder. UsageError or SimError when something is in the way.
+    bench: makes the bench of a run from its number (0 first) and its folder
+
+    Raises UsageError or SimError when files are in the way.
     """
     in_the_way_of_repeats(order, times)
     folders = _begin(order, times)
@@ -61,7 +63,7 @@ def _names(listed: Path) -> list[str]:
 
 
 def _begin(order: Order, times: int) -> list[Path]:
-    """The folders of the runs. The list of them is there before the first run, so that an interrupted run can go on."""
+    """Return the folders of the runs. Their list is written before the first run, so that an interrupted run can go on."""
     out = order.out
     names = [str(number) for number in range(1, times + 1)]
     if not order.resume:

@@ -50,8 +50,14 @@ class Audience(Voice, Protocol):
 
 @dataclass(frozen=True)
 class Order:
-    """What of a suite to run, and where its results go. ``tests``: ids, none for all; ``condition``: None for all. ``discard``: each
-    capture when its scores are computed; ``force``: the results that are in the way; ``resume``: go on with those."""
+    """The parts of a suite to run, and the folder for its results.
+
+    condition: None for all
+    tests: ids, none for all
+    discard: delete each capture once its scores are computed
+    force: replace the results that are in the way
+    resume: continue the results that are there
+    """
 
     suite: str
     out: Path
@@ -63,7 +69,7 @@ class Order:
 
 
 def run_suite(order: Order, bench: Bench, ending: Ending, audience: Audience) -> Kept:
-    """Run it (or what an interrupted run left of it); leaves ``results.json``, the captures and what ``ending`` says."""
+    """Run the order, or the rest of an interrupted run. Writes ``results.json``, the captures, and the files that ``ending`` asks for."""
     plan = plan_suite(order, bench)
     suite, pairs, drive, outlook = plan.suite, plan.pairs, plan.drive, plan.outlook
     ending.check()
@@ -95,7 +101,11 @@ def run_suite(order: Order, bench: Bench, ending: Ending, audience: Audience) ->
 
 @dataclass(frozen=True)
 class Planned:
-    """A suite on a drive. ``pairs``: (test, condition) of what is to run; ``outlook``: the sessions, in the order in which they run."""
+    """A suite on a drive.
+
+    pairs: (test, condition) to run
+    outlook: the sessions, in the order in which they run
+    """
 
     suite: Suite
     pairs: Sequence[tuple[Test, str]]
@@ -104,9 +114,10 @@ class Planned:
 
 
 def plan_suite(order: Order, bench: Bench) -> Planned:
-    """What an order is on a bench. Nothing is opened or written. UsageError or DriveError when it cannot, or must not, be run.
+    """Plan an order for a bench without opening or writing anything. A model's sessions stay in the suite's order, since it is set to its
+    condition.
 
-    Sessions of a model's drive, which is set to its condition, stand as in the suite.
+    Raises UsageError or DriveError when the order cannot, or must not, be run.
     """
     suite, choice = load_suite(order.suite), bench.choice
     pairs = choose_tests(suite, order.tests, order.condition)
@@ -143,7 +154,7 @@ class _Campaign:
                 text = f"not filled anew: on the drive as {session.goes_on_after} left it"
                 outcomes[test.id].notes.append(f"{text}, which was filled alike and only read since")
             self.audience.scored(results.add(test, session.condition, outcomes[test.id], folder, seconds), results.data)
-        # what results.json calls done must be there after a power cut
+        # results.json lists only work that is there after a power cut
         for place in (plans,) if discard else (plans, folder):
             durable.flush_tree(place)
             durable.flush(place.parent)
@@ -155,9 +166,11 @@ class _Campaign:
         self.eta.step(step.name, left_out)
 
     def _until_steady(self, session: Session, plans: Path, folder: Path) -> tuple[Capture, Mapping[str, Outcome], float]:
-        """Capture, outcomes by test, and the seconds they took. A test to steady state that is not steady yet is run again with more
-        rounds, unless all there may be were planned (on a virtual drive the same seed gives the same first rounds, so that this is as if
-        they had gone on)."""
+        """Return the capture, the outcomes by test, and the seconds that both took.
+
+        A test to steady state that is not steady yet is run again with more rounds, unless the most rounds allowed were planned. On a
+        virtual drive the same seed gives the same first rounds, so that the second run equals a continued first run.
+        """
         choice = self.bench.choice
         given = choice.rounds is not None or choice.real
         while True:

@@ -18,12 +18,12 @@ from .work import Work
 
 
 def outlook_of(work: Work, bench: RealBench) -> Outlook:
-    """What the work will do."""
+    """Return the outlook of the work: its session, with the times expected on the bench's drive."""
     return look_ahead([work.session], bench.device.capacity_bytes, bench.choice)
 
 
 def run_work(work: Work, bench: RealBench, out: Path, audience: Audience) -> None:
-    """Run it, recorded into ``out`` (replaced if it is there). KeyboardInterrupt leaves what was recorded until then."""
+    """Run the work and record it into ``out``, which is replaced if it is there. KeyboardInterrupt keeps the recording so far."""
     bench.take(work)
     outlook = outlook_of(work, bench)
     audience.ahead(outlook, bench)

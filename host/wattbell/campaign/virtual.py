@@ -72,7 +72,7 @@ class VirtualBench:
     def run(
         self, session: Session, plans: Path, capture: Path, conditions: Mapping[str, Any], on_step: Callable[[Step, bool], None]
     ) -> None:
-        """Run model and rig side by side. SimError when one of them ends early."""
+        """Run model and rig side by side. Raises SimError when either ends early."""
         notes: list[str] = []
         plan = session.write(plans, self.choice.scale, self.choice.seed)
         if self.choice.scale != 1:

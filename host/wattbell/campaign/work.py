@@ -1,4 +1,4 @@
-"""Work for a real drive that is no suite: a plan, a fio job file, a trace, or a command, as a session of its own."""
+"""Work for a real drive other than a suite: a plan, a fio job file, a trace or a command, as a session by itself."""
 
 from __future__ import annotations
 
@@ -23,15 +23,19 @@ from ..virtual.tracefile import is_trace, replay_plan
 from ..virtual.voice import Voice
 
 RAIL_INTERVAL_S = 1e-4
-"""Of a rail sample, where no suite says what it needs: OCP's 100 us are one sample."""
+"""Interval of a rail sample in s for work without a suite: one sample for each 100 us that OCP asks for."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a command that is not there, or that cannot be run."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """``source``: what the capture says of it (``workload``); ``writes``: whether it may change what is on the drive, which of a command
-    nobody knows, and which does not matter to a model; ``command``: whether it is one."""
+    """Work as a session.
+
+    source: ``workload`` of the capture's metadata
+    writes: whether the work may change data on the drive; unknown for a command, and without meaning for a model
+    command: whether the work is a command
+    """
 
     session: Session
     source: Mapping[str, Any]
@@ -41,10 +45,11 @@ class Work:
 
 
 def read_work(file: Path, drive: str | None, folder: Path, voice: Voice) -> Work:
-    """The work in a file: a plan (.toml), a fio job file (.fio), or a trace, of which an iolog is made in ``folder``.
+    """Read the work in a file: a plan (.toml), a fio job file (.fio), or a trace, which is converted to an iolog in ``folder``.
 
-    ``drive``: path of the drive under test, which a job file is to name; None for a model, which does not look at it. UsageError when the
-    file makes no sense, or names another drive.
+    drive: path of the drive under test, which a job file has to name; None for a model, which ignores the path
+
+    Raises UsageError when the file makes no sense, or names another drive.
     """
     if is_trace(file):
         return _planned(replay_plan(file, folder, voice), file, drive)

@@ -1,7 +1,7 @@
-"""The host's clock on that of a capture, once its session is over, or was killed.
+"""Map the host's clock onto a capture's clock, once the session is over or was killed.
 
-With a tap, markers that both it and the host's log saw. With a meter, round trips to it where it can be asked for its counter; else a
-pattern of load (:mod:`.loadpattern`), found again in its waveform.
+With a tap, the map uses markers that both the tap and the host's log saw. With a meter that can be asked for its counter, the map uses
+round trips to it. Other meters need a pattern of load (:mod:`.loadpattern`), which is found again in the waveform.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from ..clocks.ticks import ns_of
 
 
 def by_tap(sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps: int, last_tick: int) -> ClockMap:
-    """The host's clock on the rig's. ``seen``: (tick, value). ClockError when nothing can be said."""
+    """The host's clock on the rig's. ``seen``: (tick, value). Raises ClockError when nothing can be said."""
     return by_markers(sent, seen, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 
 
 def by_asking(pairs: Sequence[tuple[int | None, int, int]], tick_ps: int, last_tick: int) -> ClockMap:
-    """The host's clock on that of a meter that was asked: its tick lay between two instants of the host's (before, after, tick). ClockError
-    when the two clocks do not run along a line."""
+    """Map the host's clock onto the clock of a meter from its answers. Raises ClockError when the two clocks do not run along a line.
+
+    pairs: (before, after, tick); the tick lay between the two instants of the host
+    """
     before, after, tick = zip(*pairs, strict=True) if pairs else ((), (), ())
     return by_round_trips(before, after, tick, tick_ps, span=(0, _ns(last_tick, tick_ps))).inverse()
 

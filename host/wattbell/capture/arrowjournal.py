@@ -1,8 +1,8 @@
-"""A journal that is an Arrow stream: what a recorder has been given, on disk at once, so that a killed recorder loses none of it.
+"""A journal as an Arrow stream: a recorder's input, on disk at once, so that a killed recorder loses none.
 
-A record is written whole or not at all by the time :meth:`ArrowJournal.append` returns, and so survives ``kill -9``; the disk has it within
-:data:`~wattbell.durable.SYNC_S`, so that it survives a power cut from then on. The file is locked while its recorder lives: a free lock on
-an unfinished capture means that the recorder died. A reader stops at the first record that is cut or damaged.
+A record is written whole or not at all by the time :meth:`ArrowJournal.append` returns, and so survives ``kill -9``. The disk has the
+record within :data:`~wattbell.durable.SYNC_S`; from then on it survives a power cut. The file is locked while its recorder lives. A free
+lock on an unfinished capture means that the recorder died. A reader stops at the first record that is cut or damaged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class _Whole:
 
 
 class ArrowJournal:
-    """Appends. ``about``: of all of it, as text. Raises CaptureError, here and in :meth:`append`, when the disk refuses a write."""
+    """Appends records. ``about``: text on the whole journal. Raises CaptureError, here and in :meth:`append`, when the disk refuses a
+    write.
+    """
 
     def __init__(self, path: Path, schema: pa.Schema, about: Mapping[str, str] | None = None, compression: str | None = None) -> None:
         self.path = path
@@ -58,7 +60,7 @@ class ArrowJournal:
         self._syncer = Syncer(self._fd)
 
     def append(self, batch: pa.RecordBatch, told: JsonObject | None = None) -> None:
-        """A record: rows, and what is told besides."""
+        """Append a record: rows, and the facts ``told`` beside them."""
         extra = None if told is None else pa.KeyValueMetadata({_TOLD: json.dumps(told).encode()})
         with writing(self.path):
             self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata), custom_metadata=extra)
@@ -69,7 +71,7 @@ class ArrowJournal:
         self.path = directory / self.path.name
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept; idempotent."""
+        """Unlock, and remove if asked to; idempotent."""
         if self._fd < 0:
             return
         self._syncer.close()
@@ -80,7 +82,7 @@ class ArrowJournal:
 
 
 def about(path: Path) -> dict[str, str]:
-    """What a journal says of all of it. CaptureError where it is damaged from the beginning, or not there."""
+    """Return a journal's text on itself. Raises CaptureError if the journal is missing, or damaged from the beginning."""
     try:
         with door.open_file(path, door.RECORDING) as file:
             return _texts(pa.ipc.open_stream(file).schema.metadata)
@@ -91,7 +93,7 @@ def about(path: Path) -> dict[str, str]:
 
 
 def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, JsonObject]]:
-    """The records of a journal up to where it was cut or damaged, also while it is written. CaptureError when there is none."""
+    """Yield the records of a journal up to its first cut or damage, also during recording. Raises CaptureError when there is no journal."""
     try:
         file = door.open_file(path, door.RECORDING)
     except OSError as error:
@@ -115,7 +117,7 @@ def records(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.RecordBatch, Jso
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Nobody else rebuilds from a journal in this block. CaptureError where its recorder is alive, or there is none."""
+    """Nobody else rebuilds from a journal in this block. Raises CaptureError if its recorder is alive, or there is none."""
     try:
         file = door.open_file(path, door.RECORDING)
     except OSError as error:

@@ -36,7 +36,7 @@ class Health(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What ``wattbell check --repair`` can do about a damaged file."""
+    """Possible actions of ``wattbell check --repair`` on a damaged file."""
 
     rebuild = "rebuilt from the journal"
     set_aside = "set aside, and its records counted as lost"
@@ -46,7 +46,7 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True)
 class FileHealth:
-    """One file of the capture, by its relative path; ``detail`` says what is wrong with it."""
+    """One file of the capture, by its relative path; ``detail`` describes the damage."""
 
     name: str
     health: Health
@@ -98,7 +98,7 @@ class Checkup:
         return any(file.name == JOURNAL and not file.bad for file in self.files)
 
     def remedy(self, file: FileHealth) -> Remedy:
-        """What can be done about a damaged file."""
+        """Return the possible action on a damaged file."""
         if file.name == meta.NAME and self.description is not None:
             return Remedy.mark
         if file.name == meta.NAME:

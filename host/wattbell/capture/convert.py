@@ -113,7 +113,7 @@ class StreamRail:
 
     @property
     def ranges(self) -> None:
-        """Its error model is that of all of its ranges."""
+        """None: the error model covers all ranges of the rig."""
 
     @property
     def accumulator(self) -> Accumulator:
@@ -148,7 +148,7 @@ _OF_THE_TAP = (spec.EventType.QUEUE_CREATED, spec.EventType.QUEUE_DELETED, spec.
 
 
 def without_tap(batch: Batch) -> Batch:
-    """The batch without what a tap of the bus saw: commands, TLPs, in-band markers, queues, power states, and what of these was lost."""
+    """Return the batch without the records of a bus tap: commands, TLPs, in-band markers, queues, power states, and their losses."""
     events = batch.events
     if events is not None:
         kind, source = events.columns["type"], events.columns["arg8"]

@@ -1,4 +1,4 @@
-"""What an event says, in a few words: for annotations and exports."""
+"""Describe events in a few words, for annotations and exports."""
 
 from __future__ import annotations
 

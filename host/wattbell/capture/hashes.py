@@ -21,7 +21,7 @@ _PIECE = 1 << 20
 
 
 class Sum(TypedDict):
-    """Of a file; ``sha256`` is hexadecimal."""
+    """Size and SHA-256 (hexadecimal) of a file."""
 
     bytes: int
     sha256: str
@@ -89,7 +89,7 @@ def compare_sizes(directory: Path, files: Mapping[str, Sum]) -> None:
 
 
 def verify(directory: Path, name: str, stated: Sum) -> None:
-    """Raises CaptureError when a file's content is not what was sealed."""
+    """Raise CaptureError when a file's content differs from the sealed content."""
     try:
         found = of_file(directory / name)
     except OSError as error:

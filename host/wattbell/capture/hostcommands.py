@@ -1,4 +1,4 @@
-"""The commands of a host log, on the host's clock, and on that of a capture."""
+"""The commands of a host log, on the host's clock or on a capture's clock."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ class PlacedCommands:
     gaps: list[Gap]
 
     def table(self) -> pa.Table:
-        """As a CommandSource gives it."""
+        """The commands, as a CommandSource provides them."""
         return self.commands
 
     def event_rows(self) -> dict[str, list[Any]]:
-        """Rows of ``events.parquet`` in order of time: what our rig makes of the same commands, MARKER (at the start of Get Features) and
-        POWER_STATE (at the completion of Set Features)."""
+        """Return rows of ``events.parquet`` in order of time, as our rig makes them of the same commands.
+
+        A MARKER is at the start of Get Features, a POWER_STATE at the completion of Set Features.
+        """
         rows = [(tick, EventType.MARKER, int(MarkerSource.IN_BAND), value) for tick, value in self.markers]
         columns = {name: self.commands[name].to_numpy() for name in ("qid", "opcode", "slba", "status", "blocks", "cqe_tick", "source")}
         # a log of the block layer has no Set Features
@@ -56,7 +58,7 @@ class PlacedCommands:
         }
 
     def put(self, writer: CaptureWriter) -> None:
-        """Append all of it to a capture that has no tap."""
+        """Append commands and events to a capture that has no tap."""
         writer.add_command_source(self)
         events = self.event_rows()
         if events["tick"]:
@@ -70,11 +72,14 @@ class PlacedCommands:
 class HostCommands:
     """Commands as the host saw them.
 
-    ``table``: rows of ``commands.parquet`` in order of their completion, but its ticks are host ns: ``doorbell_tick`` is the start as
-    the driver (or fio) saw it, ``cqe_tick`` the completion; what only a tap knows is null. ``markers``: (ns, value) of every in-band
-    marker in the log, at its start. ``lost``: where the log has holes, ticks as in ``table``. ``source``: what saw them. ``notes``: what
-    a reader must know, each a sentence. ``clock``: whose ns these are, ``mono_raw`` (CLOCK_MONOTONIC_RAW of this host) if they can be
-    compared with anything else. ``until_ns``, of a part: all that ended before is in it or in those before it; None where nobody knows.
+    table: rows of ``commands.parquet`` in order of their completion, but with ticks in host ns. ``doorbell_tick`` is the start as the
+        driver (or fio) saw it, ``cqe_tick`` the completion. Columns that only a tap knows are null.
+    markers: (ns, value) of every in-band marker in the log, at its start
+    lost: holes of the log, with ticks as in ``table``
+    source: recorder of the commands
+    notes: sentences that a reader must know
+    clock: clock of the ns: ``mono_raw`` (CLOCK_MONOTONIC_RAW of this host) if they can be compared with anything else
+    until_ns: for a part, the instant up to which this and earlier parts are complete; None if nobody knows
     """
 
     table: pa.Table
@@ -115,8 +120,10 @@ def ticks_of(ns: Int64, tick_ps: int) -> Int64:
 
 
 def command_table(columns: Mapping[str, Any], source: SeenBy, instant_u_ns: int) -> pa.Table:
-    """Rows of ``commands.parquet`` from numpy columns, in order of completion. Columns not given are null where nullable, else 0; what is
-    masked in a column is null."""
+    """Return rows of ``commands.parquet`` from numpy columns, in order of completion.
+
+    Columns not given are null if nullable, else 0. Masked values of a column are null.
+    """
     count = len(columns["cqe_tick"])
     order = np.argsort(columns["cqe_tick"], kind="stable")
     given = {"source": np.full(count, source, np.uint8), "instant_u_ns": np.full(count, instant_u_ns, np.uint32), **columns}
@@ -131,7 +138,7 @@ def command_table(columns: Mapping[str, Any], source: SeenBy, instant_u_ns: int)
 
 
 def joined(parts: Sequence[HostCommands]) -> HostCommands:
-    """Several logs of one clock and source as one. ValueError for none."""
+    """Several logs of one clock and source as one. Raises ValueError for none."""
     if not parts:
         raise ValueError("no host log to join")
     table = pa.concat_tables([part.table for part in parts]).sort_by("cqe_tick")

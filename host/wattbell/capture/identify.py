@@ -1,8 +1,7 @@
-"""The drive's identity, from the Identify data that passed on the wire.
+"""Read the drive's identity from the Identify data on the wire.
 
-The rig marks memory writes that carry Identify data (TLP flag bit 1). The Identify command itself tells which structure
-they hold: its record has CNS (CDW10 7:0), NSID and the ticks of its first and last data TLP. Only when that record is
-missing is a structure recognised by its content.
+The rig marks memory writes that carry Identify data (TLP flag bit 1). The record of the Identify command names the structure: it has CNS
+(CDW10 7:0), NSID and the ticks of its first and last data TLP. Without that record a structure is recognised by its content.
 
 Field offsets: NVM Express, Identify Controller, Power State Descriptor and Identify Namespace data structures.
 """
@@ -54,7 +53,7 @@ class Collector:
                     self._writes.append(_Write(tick, *write))
 
     def drive(self, commands: Path) -> Drive | None:
-        """`drive` of ``meta.json`` from what was collected and ``commands.parquet``; None when no Identify passed."""
+        """Return `drive` of ``meta.json`` from the collected writes and ``commands.parquet``; None when no Identify passed."""
         if not self._writes:
             return None
         frame = pl.scan_parquet(commands, glob=False).filter(
@@ -97,8 +96,11 @@ class Collector:
 
 
 def looks_like_controller(data: bytes) -> bool:
-    """Whether 4096 bytes may be Identify Controller: a model's name (text but for a few odd bytes; blanks or NULs pad it), NPSS of at most
-    31, a version below 16, and a power state 0 that is operational, as the specification wants it."""
+    """Return whether 4096 bytes may be Identify Controller.
+
+    The model's name must be text, with a few odd bytes at most, padded by blanks or NULs. NPSS is at most 31 and the version below 16.
+    Power state 0 is operational, as the specification demands.
+    """
     if len(data) != IDENTIFY_BYTES:
         return False
     said = [byte for byte in data[4:72] if byte]
@@ -109,8 +111,11 @@ def looks_like_controller(data: bytes) -> bool:
 
 
 def looks_like_namespace(data: bytes) -> bool:
-    """Whether 4096 bytes may be Identify Namespace: NSZE >= NCAP >= NUSE and not 0, at most 64 formats, of which FLBAS names one, and a
-    block size for that, with which the namespace has less than 64 PiB."""
+    """Return whether 4096 bytes may be Identify Namespace.
+
+    NSZE >= NCAP >= NUSE, and NSZE is not 0. There are at most 64 formats, and FLBAS names one. Its block size gives the namespace less than
+    64 PiB.
+    """
     if len(data) != IDENTIFY_BYTES:
         return False
     size, capacity, used = struct.unpack_from("<QQQ", data, 0)
@@ -123,7 +128,7 @@ def looks_like_namespace(data: bytes) -> bool:
 
 def lba_format(flbas: int, nlbaf: int, nulbaf: int) -> int | None:
     """Number of the LBA format in use, by FLBAS, NLBAF (0's based) and NULBAF of Identify Namespace. Bits 6:5 of FLBAS count where there
-    are more than 16 formats. None where the drive has no such format, or more than the 64 that there may be."""
+    are more than 16 formats. None if the drive has no such format, or more than the 64 that there may be."""
     formats = nlbaf + 1 + nulbaf
     form = flbas & 0xF | ((flbas >> 5 & 3) << 4 if formats > 16 else 0)
     return form if form < formats <= 64 else None
@@ -134,7 +139,7 @@ def _tick(write: _Write) -> int:
 
 
 def _structure(writes: Sequence[_Write], row: Mapping[str, Any]) -> bytes | None:
-    """The 4096 bytes an Identify command returned, or None when not all of them were seen. ``writes``: in order of tick."""
+    """Return the 4096 bytes of an Identify command, or None if some were not seen. ``writes``: in order of tick."""
     start = next(t for t in (row["first_data_tick"], row["fetch_tick"], row["doorbell_tick"], 0) if t is not None)
     inside = writes[bisect_left(writes, start, key=_tick) : bisect_right(writes, row["cqe_tick"], key=_tick)]
     if sum(len(w.data) for w in inside) > IDENTIFY_BYTES:  # with another Identify in flight: this one's own buffer
@@ -187,7 +192,7 @@ def _text(data: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """A text of Identify without what pads it; unprintable characters (a terminal would obey them) become U+FFFD."""
+    """Return a text of Identify without padding; unprintable characters (a terminal would obey them) become U+FFFD."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text.strip(" \0"))
 
 
@@ -206,13 +211,13 @@ _POWER_SCALE = {1: 1e-4, 2: 1e-2}
 
 
 def power_of(value: int, scale: int) -> float | None:
-    """IDLP or ACTP in W, by its scale; None where the drive reports none."""
+    """IDLP or ACTP in W, by its scale; None if the drive reports none."""
     factor = _POWER_SCALE.get(scale)
     return round(value * factor, 6) if factor else None
 
 
 class PowerState(TypedDict):
-    """As the drive declares it; None where it reports nothing."""
+    """A power state as the drive declares it; None for fields without a report."""
 
     state: int
     max_power_w: float | None
@@ -225,7 +230,7 @@ class PowerState(TypedDict):
 
 
 class Namespace(TypedDict):
-    """``lba_size_bytes`` is None where Identify held nonsense, or did not tell the format in use. What is not known is absent."""
+    """A namespace, with unknown fields absent. ``lba_size_bytes`` is None if Identify held nonsense, or did not name the format in use."""
 
     nsid: int
     size_blocks: NotRequired[int]
@@ -235,7 +240,7 @@ class Namespace(TypedDict):
 
 
 class Drive(TypedDict, total=False):
-    """``drive`` of meta.json, which holds as much of it as was seen on the wire."""
+    """``drive`` of meta.json, as far as it was seen on the wire."""
 
     source: str
     vendor_id: int
@@ -257,7 +262,7 @@ class Drive(TypedDict, total=False):
 
 
 def parse_power_state(number: int, psd: bytes) -> PowerState:
-    """One 32-byte power state descriptor, in W and s; None where the drive reports nothing. Raises CaptureError for another length."""
+    """One 32-byte power state descriptor, in W and s; None if the drive reports nothing. Raises CaptureError for another length."""
     _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
     entry_us, exit_us = struct.unpack_from("<II", psd, 4)
@@ -276,9 +281,12 @@ def parse_power_state(number: int, psd: bytes) -> PowerState:
 
 
 def parse_controller(data: bytes) -> Drive:
-    """Identify Controller (4096 bytes): identity, thermal thresholds in degC, host controlled thermal management
-    (HCTMA), non-operational power state permissive mode (CTRATT), write cache (VWC), preferred size of the host memory buffer (HMPRE),
-    runtime D3 latencies (RTD3R, RTD3E), power states. Raises CaptureError for another length."""
+    """Return Identify Controller (4096 bytes) as a Drive. Raises CaptureError for another length.
+
+    The fields are identity, thermal thresholds in degC, host controlled thermal management (HCTMA) and non-operational power state
+    permissive mode (CTRATT). Further fields are write cache (VWC), preferred size of the host memory buffer (HMPRE), runtime D3 latencies
+    (RTD3R, RTD3E) and power states.
+    """
     _whole(data, IDENTIFY_BYTES, "Identify Controller")
     warning, critical = struct.unpack_from("<HH", data, 266)
     version, resume, entry = struct.unpack_from("<III", data, 80)

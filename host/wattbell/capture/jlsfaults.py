@@ -11,7 +11,7 @@ _BY_ITS_THREAD = re.compile(r"thread msg .* returned ")
 
 
 class _Handler(logging.Handler):
-    """Counts the library's messages about failed writes. They are not printed: there are thousands of them."""
+    """Counts the library's messages about failed writes and prints none, since there may be thousands."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -22,7 +22,7 @@ NAME = "stream.wbs"
 
 
 class Journal:
-    """Appends with ``os.write``: what was written survives kill -9 at once, and a power cut after :data:`~wattbell.durable.SYNC_S`."""
+    """Appends with ``os.write``: bytes survive kill -9 at once, and a power cut after :data:`~wattbell.durable.SYNC_S`."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / NAME
@@ -51,7 +51,7 @@ class Journal:
             view = view[written:]
 
     def read(self, offset: int, size: int) -> bytes:
-        """What was appended, from a byte on. Raises CaptureError when the disk does not give it back."""
+        """Return appended bytes from an offset on. Raises CaptureError when the disk does not give them back."""
         with writing(self.path):
             found = b""
             while len(found) < size:
@@ -66,7 +66,7 @@ class Journal:
         self.path = directory / NAME
 
     def close(self, *, remove: bool) -> None:
-        """Unlock, and remove unless it is to be kept; idempotent."""
+        """Unlock, and remove if asked to; idempotent."""
         if self._fd < 0:
             return
         self._syncer.close()
@@ -77,7 +77,7 @@ class Journal:
 
 
 class JournalReader:
-    """Reads a journal whose recorder is dead. Raises CaptureError when the recorder is alive."""
+    """Reads the journal of a dead recorder. Raises CaptureError when the recorder is alive."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / NAME

@@ -1,12 +1,12 @@
-"""The live summary: what a capture that is being recorded holds so far, for whoever looks at it meanwhile.
+"""The live summary: the contents so far of a capture in progress, for anyone who watches.
 
-``live.bin`` stands in the capture's folder while its recorder lives; the recorder (:mod:`.livewriter`) is the only one to write it, and any
-number of processes may read it at any time (:class:`LiveReader`). It is for looking only: it is no part of the finished capture.
+``live.bin`` is in the capture's folder while its recorder lives. Only the recorder (:mod:`.livewriter`) writes the file. Any number of
+processes may read it at any time (:class:`LiveReader`). It is no part of the finished capture.
 
-Time is cut into bins on one grid, ``origin + i * width`` ticks. There are :data:`LEVELS` levels of bins, each :data:`FACTOR` times as wide
-as those of the level before, the finest 1 ms; a level keeps its last :data:`SLOTS` bins, in slot ``i % SLOTS``. So the file has a bounded
-size (22 MB, with holes where nothing was written), the last 16 s are there by the ms, and the last 19 days by 100 s.
-Latencies are counted in :data:`BUCKETS` logarithmic buckets (4.4 % wide) in levels of their own.
+Time is cut into bins on one grid, ``origin + i * width`` ticks. There are :data:`LEVELS` levels of bins. The finest bins are 1 ms, and each
+level has bins :data:`FACTOR` times as wide as the level before. A level keeps its last :data:`SLOTS` bins, in slot ``i % SLOTS``. The
+file's size is thus bounded (22 MB, with holes where nothing was written). The last 16 s are there by the ms, and the last 19 days by 100 s.
+Latencies are counted in :data:`BUCKETS` logarithmic buckets (4.4 % wide) in levels by themselves.
 
 The header (:data:`HEADER` bytes) begins with a magic, a sequence number (odd while the recorder writes) and the length of a JSON document.
 """
@@ -42,7 +42,7 @@ OCTAVE = 16
 """Buckets of latency in a factor of two."""
 BUCKETS = 32 * OCTAVE
 WIDTH_S = 1e-3
-"""Of a bin of the finest level."""
+"""Width in s of a bin of the finest level."""
 ASSUMED_LBA = 512
 """Bytes of a logical block where no Identify was seen."""
 FEWEST = 100
@@ -67,25 +67,32 @@ RECORD = np.dtype(
         *((f"{name}_{end}", "<f4") for name in SIGNALS for end in ("min", "max")),
     ]
 )
-"""A bin. ``bin``: its number plus 1 (0: an empty slot); ``samples`` of the rail, whose sums and extremes follow; ``commands`` of I/O queues
-that ended in it; ``begun``: doorbells less completions; ``busy``: ticks that these add to the sum of all commands' time in flight within
-the bin; ``read`` and ``written`` logical blocks; ``lost``: gaps of the commands in it."""
+"""A bin.
+
+bin: its number plus 1 (0: an empty slot)
+samples: of the rail; their sums and extremes follow
+commands: of I/O queues that ended in the bin
+begun: doorbells less completions
+busy: ticks that these commands add to the sum of all commands' time in flight within the bin
+read, written: logical blocks
+lost: gaps of the commands in the bin
+"""
 LATENCIES = np.dtype([("bin", "<i8"), ("counts", "<u4", (BUCKETS,))])
-"""Commands by latency of a bin (of :data:`LATENCY_BINS`): bucket b holds those of 2 ** (b / OCTAVE) ticks and more."""
+"""Commands of a bin (of :data:`LATENCY_BINS`) by latency: bucket b counts latencies from 2 ** (b / OCTAVE) ticks on."""
 
 
 def offset_of(level: int) -> int:
-    """Where a level begins in the file."""
+    """Return the offset of a level in the file, in bytes."""
     return HEADER + level * SLOTS * RECORD.itemsize
 
 
 def latency_offset_of(level: int) -> int:
-    """Where a level of latencies begins in the file."""
+    """Return the offset of a level of latencies in the file, in bytes."""
     return offset_of(LEVELS) + level * LATENCY_SLOTS * LATENCIES.itemsize
 
 
 def blank(count: int) -> Records:
-    """Bins of which nothing is known."""
+    """Return empty bins, without known values."""
     made = np.zeros(count, RECORD)
     for name in SIGNALS:
         made[f"{name}_min"], made[f"{name}_max"] = np.inf, -np.inf
@@ -176,16 +183,16 @@ class Latest:
     depth: float
     p99_s: float | None
     energy_j: float
-    """Of the samples that came."""
+    """Energy of the received samples."""
     charge_c: float
     missing_s: float
-    """Time of the rail whose samples are missing."""
+    """Time in s for which samples of the rail are missing."""
     read_bytes: float
     written_bytes: float
     commands: int
     samples: int
     lost: tuple[str, ...]
-    """What was lost so far, in words; empty: nothing."""
+    """Losses so far, in words; empty: none."""
     left_s: float | None
     """Until the recording ends by itself."""
     waiting: bool
@@ -209,10 +216,10 @@ def being_recorded(directory: str | Path) -> bool:
 
 
 class LiveReader:
-    """Reads the live summary of a capture from any process, while it is recorded.
+    """Reads the live summary of a capture from any process, during recording.
 
-    Ticks are those of the capture. Every call reads what is there at that moment: some MB at most. Raises CaptureError when there is no
-    summary: the capture is finished (open it), or its recorder keeps none.
+    Ticks are the capture's. Every call reads the present state: some MB at most. Raises CaptureError when there is no summary: the capture
+    is finished (open it), or its recorder keeps none.
     """
 
     def __init__(self, directory: str | Path) -> None:
@@ -232,11 +239,11 @@ class LiveReader:
             self.close()
             raise
 
-    # -- what is there ----------------------------------------------------------------------------------------------
+    # -- present state -----------------------------------------------------------------------------------------------
 
     @property
     def recording(self) -> bool:
-        """Whether the recorder is still there; afterwards the capture is to be opened (or rebuilt, where it was killed)."""
+        """Whether the recorder is still there; afterwards, open the capture (or rebuild it, if the recorder was killed)."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -269,7 +276,7 @@ class LiveReader:
     # -- pictures -----------------------------------------------------------------------------------------------------
 
     def rail(self, begin: int, end: int, points: int) -> LiveRail:
-        """Voltage, current and power between two ticks, as at most `points` + 1 points; clipped to what there is (so perhaps none)."""
+        """Return voltage, current and power between two ticks, as at most `points` + 1 points, clipped to the known span (perhaps none)."""
         level, group, first, records, _ = self._window(begin, end, points, int(self._about["interval"] or 0))
         width = self._width(level) * group
         made = grouped(records, group)
@@ -334,8 +341,10 @@ class LiveReader:
         return self.begin + np.arange(first, first + count * group, group, dtype=np.int64) * width + width * group // 2
 
     def _window(self, begin: int, end: int, points: int, interval: int) -> tuple[int, int, int, Records, int]:
-        """(level, bins a point, first bin, bins, sum of ``begun`` behind them) of what is seen at one moment. ``interval``: a point is no
-        shorter."""
+        """Return one moment's (level, bins a point, first bin, bins, sum of ``begun`` behind them).
+
+        interval: least length of a point
+        """
         points = max(points, 1)
         for _ in range(_PATIENCE):
             self._refresh()
@@ -380,7 +389,7 @@ class LiveReader:
         return found
 
     def _p99(self, t: I64, width: int) -> F64:
-        """Of each point that lies in a bin of latencies with enough commands."""
+        """Return the p99 for each point that lies in a bin of latencies with enough commands; NaN for the others."""
         made = np.full(len(t), np.nan)
         if not len(t):
             return made

@@ -1,7 +1,7 @@
-"""Keeps the live summary (:mod:`.live`) of a capture while it is recorded.
+"""Keeps the live summary (:mod:`.live`) of a capture during recording.
 
-What comes is collected, and added to the bins ten times a second: that costs a share of a core that depends little on how it comes. A disk
-that refuses the summary ends it, and never the recording.
+Input is collected, and added to the bins ten times a second. The cost, a share of a core, thus depends little on the size of the pieces. A
+disk that refuses the summary ends the summary, never the recording.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .rail import F32
 
 PERIOD_NS = 100_000_000
 _MOST_SAMPLES, _MOST_COMMANDS = 1 << 20, 1 << 18
-"""What is collected at most before it is added to the bins."""
+"""Most rail samples and commands collected before they are added to the bins."""
 _ROOM = 64
-"""The summary is kept only where the disk has room for so many of it."""
+"""Factor of the summary's size that must be free on the disk, else no summary is kept."""
 _OLD_BINS = 1000
-"""Before the first thing that came: what was seen later may have happened earlier."""
+"""Bins before the first record: a later record may be about an earlier time."""
 _READ, _WRITE = nvme.io("read"), nvme.io("write")
 _COLUMNS = ("cqe_tick", "doorbell_tick", "opcode", "qid", "blocks", "flags")
 _DENSE = 1 << 16
@@ -52,8 +52,10 @@ class Level:
         self._dirty: list[I64] = []
 
     def take(self, bins: I64) -> tuple[I64, slice]:
-        """Slots for bins in ascending order, made blank where they held another one; and which of the bins these are for: the rest is older
-        than what is kept."""
+        """Return slots for bins in ascending order, and the slice of the bins that have slots.
+
+        A slot that held another bin is made blank. The bins outside the slice are older than all kept bins.
+        """
         self.newest = max(self.newest, int(bins[-1]))
         kept = slice(int(np.searchsorted(bins, self.newest - self.slots + 1)), None)
         bins = bins[kept]
@@ -67,7 +69,7 @@ class Level:
         return slots, kept
 
     def write(self, fd: int) -> None:
-        """What has changed, to the file. Raises OSError."""
+        """Write the changed slots to the file. Raises OSError."""
         if not self._dirty or self.offset is None:
             return
         slots = np.unique(np.concatenate(self._dirty))
@@ -86,8 +88,11 @@ class Level:
 
 
 class Bins:
-    """Levels of bins of the rail and of the load, and of latencies, fed alike. ``widths``: of a bin, in finest bins; ``latencies``: in
-    finest bins of latencies, each :data:`~.live.LATENCY_BINS` of them."""
+    """Levels of bins of the rail, the load, and latencies, all fed alike.
+
+    widths: of a bin, in finest bins
+    latencies: of a bin in finest bins of latencies, each of :data:`~.live.LATENCY_BINS`
+    """
 
     def __init__(self, widths: Sequence[int], latencies: Sequence[int], levels: list[Level], latency_levels: list[Level]) -> None:
         self.widths, self.latency_widths = tuple(widths), tuple(latencies)
@@ -116,7 +121,7 @@ class Bins:
             slots, kept = level.take(wide[starts])
             if not len(slots):
                 continue
-            # what is in flight at the end of a bin stays so to the end of the wider one
+            # commands in flight at the end of a bin stay so to the end of the wider bin
             rest = ((wide + 1) * width - (bins + 1)) * float(width_ticks)
             found = {**columns, "busy": columns["busy"] + columns["begun"] * rest}
             for name, values in found.items():
@@ -140,12 +145,12 @@ class Bins:
 
 
 def _starts(values: I64) -> I64:
-    """Where runs of equal values begin; `values` in ascending order."""
+    """Return the begins of runs of equal values; `values` in ascending order."""
     return np.concatenate((np.zeros(1, np.int64), np.flatnonzero(np.diff(values)) + 1))
 
 
 def _indexed(values: I64) -> tuple[I64, I64]:
-    """As ``np.unique`` with the inverse, faster for values that lie close together."""
+    """Return the same as ``np.unique`` with the inverse, faster for values that lie close together."""
     low, high = int(values.min()), int(values.max())
     if high - low >= _DENSE:
         unique, inverse = np.unique(values, return_inverse=True)
@@ -156,7 +161,7 @@ def _indexed(values: I64) -> tuple[I64, I64]:
 
 
 class LiveSummary:
-    """Takes what a recording gets, and keeps the figures of it, in the capture's folder and for the recorder itself."""
+    """Takes the records of a recording and keeps figures, in the capture's folder and for the recorder itself."""
 
     def __init__(self, directory: Path, tick_ps: int, lba_size_bytes: int | None) -> None:
         self.path = directory / live.NAME
@@ -167,7 +172,7 @@ class LiveSummary:
         self.waiting = False
         """To be set: the line to the instrument is cut."""
         self.lost: Callable[[], Sequence[str]] = tuple
-        """Asked for what was lost so far, in words."""
+        """Returns the losses so far, in words."""
         self.namespace: Callable[[dict[str, int | None]], int | None] = lambda _row: None
         """Asked for the size of a logical block, with the row of an Identify Namespace."""
         self.on_flush: list[Callable[[bool], None]] = []
@@ -177,7 +182,7 @@ class LiveSummary:
         self.latest: Latest | None = None
         self.last_tick = 0
         self.interval_ticks = 0
-        """Of the rail; 0 before its first sample."""
+        """Ticks between samples of the rail; 0 before the first sample."""
         self._first_tick: int | None = None
         self._sums = {"energy": 0.0, "charge": 0.0, "read": 0.0, "written": 0.0}
         self._commands = self._samples = self._missing_ticks = 0
@@ -224,10 +229,10 @@ class LiveSummary:
         """The capture's folder was renamed."""
         self.path = directory / live.NAME
 
-    # -- what comes -----------------------------------------------------------------------------------------------------
+    # -- input --------------------------------------------------------------------------------------------------------
 
     def add_rail(self, first_tick: int, interval_ticks: int, voltage: F32, current: F32, power: F32) -> None:
-        """Samples of the waveform's grid, none of them older than those before; float32 in V, A, W."""
+        """Add samples on the waveform's grid, no older than earlier samples; float32 in V, A, W."""
         self.interval_ticks = interval_ticks
         count = len(power)
         if self._rail_end >= 0:
@@ -258,13 +263,13 @@ class LiveSummary:
         self._gaps.append((first_tick, last_tick))
 
     def look(self, last_tick: int) -> None:
-        """Add what has come to the bins, if it is time to; to be called at least ten times a second. ``last_tick``: of all that came."""
+        """Add collected input to the bins, if due; to be called at least ten times a second. ``last_tick``: of all input."""
         self.last_tick = max(self.last_tick, last_tick)
         if time.monotonic_ns() >= self._next:
             self.flush()
 
     def flush(self) -> None:
-        """Add what has come to the bins, and tell the others."""
+        """Add collected input to the bins, and call the listeners."""
         self._next = time.monotonic_ns() + PERIOD_NS
         self._find_lba_size()
         commands = self._take_commands()
@@ -293,7 +298,7 @@ class LiveSummary:
             first += [int(seen.min())] if len(seen) else []
         if first:
             self._first_tick = min(first)
-            # the first bin is the rail's first sample's, where there is a rail: what began before lies in bins of its own
+            # the first bin is the rail's first sample's, if there is a rail: commands that began before lie in earlier bins
             at = self._rail[0][0] if self._rail and self._rail[0][0] - min(first) < _OLD_BINS * self.width else min(first)
             behind = max(0, at - min(first))
             self.origin = at - -(-behind // self.width) * self.width
@@ -375,7 +380,7 @@ class LiveSummary:
         ended = cqe - self.origin
         known = (doorbell >= 0) & (doorbell <= cqe)
         begun = doorbell - self.origin
-        # what lies before the first bin counts there
+        # begins and ends before the first bin count in the first bin
         ended, begun = np.maximum(ended, 0), np.maximum(begun, 0)
         whole = known.all()
         if not whole:
@@ -500,7 +505,7 @@ class LiveSummary:
         os.pwrite(fd, live.START.pack(live.MAGIC, self._sequence, len(data)), 0)
 
     def finish(self) -> None:
-        """The last figures. The file stays until :meth:`remove`: whoever looks waits there until the capture can be opened."""
+        """Write the last figures. The file stays until :meth:`remove`, so that viewers wait there until the capture can be opened."""
         self.flush()
         for tell in self.on_flush:
             tell(True)
@@ -515,7 +520,10 @@ class LiveSummary:
 
 
 def _bucket(latency: I64) -> I64:
-    """Of latencies in ticks: by the exponent of a float32 and the first bits of its mantissa, made logarithmic within the octave."""
+    """Return the buckets of latencies in ticks.
+
+    The exponent of a float32 gives the octave, the first bits of the mantissa the place within it, made logarithmic.
+    """
     bits = np.clip(latency, 1, None).astype(np.float32).view(np.uint32)
     place = _MANTISSA[bits >> np.uint32(15) & np.uint32(255)]
     bucket: I64 = ((bits >> np.uint32(23)).astype(np.int64) - 127) * live.OCTAVE + place

@@ -23,7 +23,7 @@ Int64 = npt.NDArray[np.int64]
 BIN_S = 200e-6
 """The waveform is looked at in means over this, if its samples are closer."""
 OFFSET_LIMIT_S, BEHIND_LIMIT_S = 20.0, 120.0
-"""By how much the quickest arrival of a meter's data may have been late; and that of a virtual rig's, whose simulation may be behind."""
+"""Largest delay in s of the quickest arrival of a meter's data; and the same for a virtual rig, since its simulation may be behind."""
 _SEEN_IN_A_LOG = (SeenBy.TRACEPOINT, SeenBy.BLKTRACE)
 """Logs that have the commands of everybody, not of fio alone."""
 
@@ -45,7 +45,7 @@ Pattern = Sequence[Reads]
 
 
 def to_json(pattern: Pattern) -> Json:
-    """As a journal has it: of each burst what :meth:`~wattbell.clocks.pattern.Burst.of` looks at, its first and last reads."""
+    """Return the pattern for a journal: of each burst the first and last reads, which :meth:`~wattbell.clocks.pattern.Burst.of` needs."""
 
     def ends(instants: Int64) -> list[int]:
         ordered = np.sort(instants)
@@ -56,12 +56,12 @@ def to_json(pattern: Pattern) -> Json:
 
 
 def from_json(told: Json) -> Pattern:
-    """What :func:`to_json` made."""
+    """Return the pattern that :func:`to_json` wrote."""
     return [Reads(np.array(start, np.int64), np.array(end, np.int64)) for start, end in told]
 
 
 def as_logged(patterns: Sequence[Pattern], log: Iterable[pa.Table]) -> list[Pattern]:
-    """The same by the commands of the host's log (rows in pieces, in ns), where it has them: they leave out what a system call takes."""
+    """Return the patterns with the times of the host's log (rows in pieces, in ns), where found: they exclude the time of a system call."""
     bursts = [reads for pattern in patterns for reads in pattern]
     spans = np.array([reads.span_ns for reads in bursts], np.int64).reshape(-1, 2)
     starts: list[list[Int64]] = [[] for _ in bursts]
@@ -108,8 +108,11 @@ class Waveform:
     def align(
         self, played: Sequence[Pattern], about_ns: int, limit_s: float = OFFSET_LIMIT_S, covers_ns: tuple[int, int] | None = None
     ) -> ClockMap:
-        """The map of the meter's clock onto the host's. ``about_ns``: host less meter, to ``limit_s``; ``covers_ns``: between which
-        instants of the host's clock its bound is to hold, None for all of the waveform. ClockError where it does not show the patterns."""
+        """Return the map of the meter's clock onto the host's. Raises ClockError if the waveform does not show the patterns.
+
+        about_ns: host less meter, to ``limit_s``
+        covers_ns: instants of the host's clock between which the bound must hold, None for the whole waveform
+        """
         parts = list(self._parts)
         if not parts or not played:
             raise ClockError("the meter sent nothing while the pattern of load ran.")

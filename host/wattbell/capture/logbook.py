@@ -1,8 +1,9 @@
-"""The host's log of a session's commands: in a journal while the session runs, on the capture's clock when it is over.
+"""Keep the host's log of a session's commands.
 
-``commands.arrow`` (:mod:`.arrowjournal`) has a record for each part that the log gave: its commands, in ns of the host's clock, and told
-besides what the log says of itself and all that is needed to place them, such as what the meter's clock was. A session that ends reads its
-commands back from there; one that was killed has them there.
+The log is in a journal while the session runs, and on the capture's clock when the session is over. ``commands.arrow``
+(:mod:`.arrowjournal`) has a record for each part of the log: its commands, in ns of the host's clock. The record also has the log's
+statements on itself and all data needed to place the commands, such as readings of the meter's clock. A session that ends reads its
+commands back from there. For a killed session they are still there.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ from .tables import TableSink
 from .writer import COMMAND_JOURNAL, CaptureWriter
 
 BESIDE = "host_commands"
-"""Name of the table that a log is kept in where it is not the capture's commands."""
+"""Name of the table of a log that is not the capture's commands."""
 FILE = f"{BESIDE}.parquet"
 
 
 class Logbook:
-    """What has come of a log, and what was told with it. ``tap``: whether it lies beside a tap's commands, or stands in for them."""
+    """The records of a log so far. ``tap``: True beside a tap's commands, False in their place."""
 
     def __init__(self, folder: Path, source: SeenBy, marking: Marking, tap: bool) -> None:
         self.source, self.tap = source, tap
         self.rows = 0
         self.span_ns: tuple[int, int] | None = None
-        """By the host's clock, from the first command of the log to the end of the last; None while it has none."""
+        """The host's ns from the first command of the log to the end of the last; None without commands."""
         self.until_ns: int | None = None
         """All that ended before this instant is here."""
         self.about: JsonObject = {}
         self.workload: JsonObject | None = None
         self.pairs: list[tuple[int | None, int, int]] = []
-        """What the meter's clock was, as :class:`~wattbell.meters.meter.ClockPair` has it."""
+        """Readings of the meter's clock as (before, after, tick), like :class:`~wattbell.meters.meter.ClockPair`."""
         self.late_ns: int | None = None
         self.patterns: list[Pattern] = []
         self.journal: ArrowJournal | None = None
@@ -64,7 +65,10 @@ class Logbook:
 
     @classmethod
     def journalled(cls, folder: Path, marking: Marking) -> Logbook:
-        """Of the journal in a capture's folder whose session is dead, up to where it was cut. CaptureError where it says nothing."""
+        """Read the journal of a dead session from a capture's folder, up to its first cut.
+
+        Raises CaptureError if the journal is not understood.
+        """
         path = folder / COMMAND_JOURNAL
         told = arrowjournal.about(path)
         try:
@@ -86,13 +90,15 @@ class Logbook:
         return self._folder / COMMAND_JOURNAL if self.journal is None else self.journal.path
 
     def begin(self) -> ArrowJournal:
-        """Make the journal. CaptureError when the disk refuses it."""
+        """Make the journal. Raises CaptureError when the disk refuses it."""
         about = {"source": str(int(self.source)), "tap": "yes" if self.tap else "no"}
         self.journal = ArrowJournal(self.path, COMMANDS, about, compression="lz4")
         return self.journal
 
     def add(self, part: HostCommands, besides: JsonObject) -> None:
-        """Put a part into the journal, and here. ``besides``: of :meth:`enter`, what is new. CaptureError when the disk refuses it."""
+        """Add a part to the journal, and here. ``besides``: new values for :meth:`enter`. Raises CaptureError when the disk refuses the
+        part.
+        """
         assert self.journal is not None, "begin() comes first"
         known = set(self._notes)
         told = {
@@ -108,9 +114,15 @@ class Logbook:
         self.enter(table, told)
 
     def enter(self, table: pa.Table, told: Mapping[str, Any]) -> None:
-        """A record of the journal. ``until_ns``, ``lost`` and ``notes`` are the log's; ``about``: what it says of itself by now; ``sent``:
-        markers (value, before, after); ``pairs`` (before, after, tick) and ``late_ns``: of the meter's clock; ``patterns``: of load, that
-        were played; ``workload``: of ``meta.json``. Lists have what is new, the rest replaces what was told before."""
+        """Take a record of the journal. Lists hold new entries; other values replace earlier ones.
+
+        until_ns, lost, notes: the log's
+        about: the log's present description of itself
+        sent: markers (value, before, after)
+        pairs, late_ns: (before, after, tick) of the meter's clock, and its delay
+        patterns: of load, that were played
+        workload: of ``meta.json``
+        """
         self.rows += table.num_rows
         if table.num_rows:
             ends = [pc.min(table["doorbell_tick"]).as_py(), pc.max(table["cqe_tick"]).as_py(), *(self.span_ns or ())]
@@ -131,18 +143,21 @@ class Logbook:
 
     @property
     def sees_markers(self) -> bool:
-        """Admin commands are in the driver's tracepoints alone; of the others the instants at which markers were sent are what there is."""
+        """Whether the log has markers. Only the driver's tracepoints have admin commands; other logs need the instants of sending."""
         return self.source is SeenBy.TRACEPOINT
 
     @property
     def sent_markers(self) -> list[SentMarker]:
-        """Between which instants of the host's clock each marker was on its way: those of its command in the log, else of nvme-cli."""
+        """Return the markers with the host's instants before and after each: from its command in the log, else from nvme-cli."""
         return sorted(self._markers, key=lambda marker: marker.before_ns) if self.sees_markers else list(self._sent)
 
     @property
     def markers(self) -> list[tuple[int, int]]:
-        """(ns of the host's clock, value). Where the log does not see them, a beginning is at the end of what sent it, an end at the
-        beginning, so that no phase has any of that in it."""
+        """Return (ns of the host's clock, value) for each marker.
+
+        In a log without markers, a begin is at the end of the program that sent it, and an end at the beginning. So no phase contains the
+        sending.
+        """
         if self.sees_markers:
             return [(marker.before_ns, marker.value) for marker in self.sent_markers]
         return [(marker.before_ns if marker.value & 0xFF == END else marker.after_ns, marker.value) for marker in self._sent]
@@ -167,12 +182,19 @@ class Logbook:
         self._lost.append(gap)
 
     def logged(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """The patterns of load by the commands of the log, where it has them."""
+        """Return the patterns of load by the commands of the log, if it has them."""
         return as_logged(patterns, (table for table, _ in _records(self.path)))
 
     def settle(self, writer: CaptureWriter, clock: ClockMap | None, failed: ClockError | None = None) -> float | None:
-        """Put the log into a capture: as its commands and events by ``clock``, from the host's clock to the capture's; beside them where
-        there is a tap, or no clock (``failed`` then says why). Returns by how much (s) it and the rail may be apart in the former case."""
+        """Put the log into a capture.
+
+        With a clock and no tap, the log gives the capture's commands and events. Else it is stored beside them.
+
+        clock: map from the host's clock to the capture's
+        failed: reason for having no clock
+
+        Returns in s how far log and rail may be apart in the former case.
+        """
         conditions = writer.meta["conditions"]
         before = (conditions.get("host_log") or {}).get("clock_map") or {}
         conditions["host_log"] = {**self._described(clock), "beside_tap": self.tap}
@@ -201,7 +223,7 @@ class Logbook:
         return {**found, "clock_map": None if clock is None else asdict(clock)}
 
     def _keep_beside(self, writer: CaptureWriter) -> None:
-        """As it is, in ns of the host's clock."""
+        """Store the log unchanged, in ns of the host's clock."""
         sink = TableSink(writer.path, BESIDE)
         for table, _ in _records(self.path):
             sink.add(table)
@@ -224,7 +246,7 @@ def _records(path: Path) -> Iterator[tuple[pa.Table, JsonObject]]:
 
 
 def edges(phases: Iterable[JsonObject], book: Logbook, apart_s: float) -> None:
-    """Put into phases of ``workload`` by how much their edges may be off."""
+    """Add to the phases of ``workload`` the errors of their edges."""
     for phase in phases:
         phase["edge_u_s"] = apart_s + book.marked_within_s(int(phase["phase"]))
 

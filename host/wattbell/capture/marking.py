@@ -13,7 +13,7 @@ from wattbell_spec.nvme import admin, feature
 from wattbell_spec.wire import CommandFlag, EventType, MarkerSource
 
 KEY = "marker"
-"""Of ``conditions`` in meta.json; absent where markers are Get Features D0h."""
+"""Key of ``conditions`` in meta.json; absent if markers are Get Features D0h."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Marking:
 
     @property
     def by_the_rig(self) -> bool:
-        """Whether a rig makes a MARKER event of it. Of any other the recorder does."""
+        """Whether a rig makes a MARKER event of the command. The recorder does so for any other command."""
         return self == BY_FEATURE
 
     def to_json(self) -> dict[str, int]:
@@ -57,7 +57,7 @@ BY_FEATURE = Marking(admin("get_features"), feature("marker"))
 
 
 def marking_of(meta: Mapping[str, Any]) -> Marking:
-    """Of a capture, by its ``meta.json``."""
+    """Return the marking of a capture from its ``meta.json``."""
     told = (meta.get("conditions") or {}).get(KEY)
     return Marking(int(told["opcode"]), int(told["selector"])) if told else BY_FEATURE
 
@@ -67,7 +67,7 @@ START, END = 1, 2
 
 
 class PhaseSpan(NamedTuple):
-    """A phase by its markers; ``note``: what is wrong with them, or empty."""
+    """A phase by its markers; ``note``: fault of the markers, or empty."""
 
     number: int
     first_tick: int

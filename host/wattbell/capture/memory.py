@@ -1,7 +1,7 @@
 """Keeps a recorder's freed memory in the process.
 
-A recording allocates and frees the same hundred arrays each second, megabytes each. The C library returns such memory
-to the system at every free and requests it anew, and the system clears every page again: a fifth of a recorder's time.
+A recording allocates and frees the same hundred arrays each second, megabytes each. The C library returns such memory to the system at
+every free and requests it anew. The system then clears every page again, which takes a fifth of a recorder's time.
 """
 
 from __future__ import annotations

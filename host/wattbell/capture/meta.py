@@ -96,11 +96,14 @@ def save(directory: Path, meta: Meta) -> None:
 
 
 def seal(directory: Path, meta: Meta | None = None, known: Mapping[str, Mapping[str, Any]] | None = None) -> Meta:
-    """Record size and SHA-256 of every file of a finished capture in its ``meta.json``, once the disk has them all; to be called after the
-    last change to any of them.
+    """Record size and SHA-256 of every file of a finished capture in its ``meta.json``; to be called after the last change to a file.
 
-    ``meta``: what to write, else the present contents (CaptureError as :func:`load`). ``known``: sums already taken. Returns what was
-    written.
+    All files are first synced to the disk.
+
+    meta: contents to write, else the present contents (CaptureError as :func:`load`)
+    known: sums already taken
+
+    Returns the contents written.
     """
     meta = load(directory) if meta is None else meta
     flush(directory)

@@ -1,7 +1,7 @@
-"""Schema of ``meta.json``: the types, and the ranges of values the rest of the code can work with.
+"""Schema of ``meta.json``: the types, and the ranges of values that the rest of the code can work with.
 
-Keys that are not named here are accepted, so that an older wattbell can read what a newer one wrote. A key without a default is one
-that the code reads and every capture has. ``docs/meta.schema.json`` is generated from this.
+Unnamed keys are accepted, so that an older wattbell can read the file of a newer one. A key without a default is read by the code, and
+every capture has it. ``docs/meta.schema.json`` is generated from this file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ U32 = Annotated[int, Meta(ge=0, le=0xFFFFFFFF)]
 Seconds = Annotated[float, Meta(ge=-1, le=1)]
 Relative = Annotated[float, Meta(ge=0, le=1)]
 Apart = Annotated[float, Meta(ge=0, le=60)]
-"""By how many seconds an instant of one clock may be off against another."""
+"""Seconds by which an instant of one clock may be off from another clock."""
 Watt = Annotated[float, Meta(ge=0, le=1e5)]
 Text = str | None
 Name = Annotated[str, Meta(pattern=r"^(?!/)(?!(.*/)?\.\.?(/|$))[^\0]+$")]
@@ -70,7 +70,7 @@ class RailAbout(Struct):
 
 
 class RangeStated(Struct):
-    """Of one range of a meter."""
+    """Error terms of one range of a meter."""
 
     gain: Relative
     offset_a: Relative
@@ -101,7 +101,7 @@ class RigAbout(Struct):
 
 
 class Loss(Struct):
-    """Counts of what is missing; the numbers are lower bounds."""
+    """Counts of losses; the numbers are lower bounds."""
 
     lossless: bool | UnsetType = UNSET
     bytes_in: Count = 0
@@ -119,7 +119,7 @@ class Loss(Struct):
 
 
 class Namespace(Struct):
-    """One namespace of the drive; ``lba_size_bytes`` is None where Identify held nonsense."""
+    """One namespace of the drive; ``lba_size_bytes`` is None if Identify held nonsense."""
 
     nsid: U32
     lba_size_bytes: Annotated[int, Meta(ge=1, le=1 << 31)] | None
@@ -160,9 +160,12 @@ class MarkerAbout(Struct):
 
 
 class Conditions(Struct):
-    """What every figure of the capture is subject to. ``virtual`` None: unknown. ``alignment_u_s``: by how much the ticks of commands and
-    events may be off against those of the rail, where a map between two clocks placed them (the map's bound); 0 where one clock stamps
-    both, as our rig's does."""
+    """Conditions of every figure of the capture.
+
+    virtual: None if unknown
+    alignment_u_s: limit in s of the error between commands or events and the rail, if a map between two clocks placed them.
+        If one clock stamps both, as our rig's does, the limit is 0
+    """
 
     notes: list[str]
     virtual: bool | None = None
@@ -206,7 +209,7 @@ class FioPart(Struct):
 
 class PhaseAbout(Struct):
     """One phase of the workload; it lies between two markers of the stream. ``edge_u_s``: by how much each of its edges may be off against
-    the rail, all reasons together; 0 where the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
+    the rail, all reasons together; 0 if the tap saw the markers. Where ``conditions.alignment_u_s`` is larger, that counts.
     ``apst_table``: of a phase with APST on, as the host programmed it: rows of (from which state, into which, after ms of idle time)."""
 
     phase: Annotated[int, Meta(ge=0, lt=1 << 24)]
@@ -224,7 +227,7 @@ class PhaseAbout(Struct):
 
 
 class WorkloadAbout(Struct):
-    """What was run."""
+    """The workload of the capture."""
 
     source: Text = None
     model: Text = None
@@ -232,10 +235,15 @@ class WorkloadAbout(Struct):
 
 
 class JournalAbout(Struct):
-    """How the journal was read: byte offsets at which the line was cut, and the tick at which each run of the rig was placed.
-    ``pauses``: sequence numbers of blocks behind a long silence of the rig that the host's clock confirmed. ``rail_only``: what the rig's
-    tap saw is left out. ``senders``: serial number of the rig that answered in each epoch; null: none did.
-    ``fast``: epochs in which the rig's clock ran ahead of the host's."""
+    """How the journal was read.
+
+    cuts: byte offsets at which the line was cut
+    tick_offsets: tick at which each run of the rig was placed
+    pauses: sequence numbers of blocks behind a long silence of the rig that the host's clock confirmed
+    rail_only: whether the records of the rig's tap are left out
+    senders: serial number of the rig that answered in each epoch; null: none did
+    fast: epochs in which the rig's clock ran ahead of the host's
+    """
 
     cuts: list[Count]
     tick_offsets: Annotated[list[Tick], Meta(min_length=1)]
@@ -273,7 +281,7 @@ class MetaModel(Struct, rename={"seal": "self"}):
     """Rows of each table."""
     journal: JournalAbout | UnsetType = UNSET
     files: dict[Name, FileSum] | UnsetType = UNSET
-    """By path relative to the capture. A capture written before there were hashes has none."""
+    """Sums by path relative to the capture. A capture written before there were hashes has none."""
     seal: Sha256 | UnsetType = UNSET
     """SHA-256 of meta.json itself, with 64 zeros in the place of this value."""
 

@@ -14,7 +14,7 @@ from .. import door
 from .eventtext import event_text
 
 MOST_EVENTS = 10_000
-"""Events that a waveform has texts for: a program that draws annotations does not get on with millions of them."""
+"""Most events with texts in a waveform: a program that draws annotations cannot handle millions."""
 _LAST_TYPE = EventType.RUN
 """Events of larger types (single DLLPs, faults of one direction of the link) come thousands a second."""
 
@@ -42,8 +42,10 @@ Event = tuple[int, int, int, int, int]
 
 
 def read_events(path: Path) -> tuple[list[tuple[int, int]], list[Event]]:
-    """From a finished ``events.parquet``, of any length: the in-band markers (tick, value) in order of time, and of the other events that
-    have texts the first ones, one more than ``MOST_EVENTS`` at most."""
+    """Read a finished ``events.parquet`` of any length.
+
+    Returns the in-band markers (tick, value) in order of time, and the first other events that have texts, ``MOST_EVENTS`` + 1 at most.
+    """
     markers: list[tuple[int, int]] = []
     events: list[Event] = []
     with door.parquet_file(path) as file:
@@ -59,8 +61,11 @@ def read_events(path: Path) -> tuple[list[tuple[int, int]], list[Event]]:
 
 
 def annotations_of(spans: Iterable[tuple[int, int, int]], names: Mapping[int, str], events: Iterable[Event]) -> list[Annotation]:
-    """In order of time: each phase (number, first tick, last tick) as a span with its name beside its begin, each event (tick, type, arg8,
-    arg16, arg32) as a text, up to ``MOST_EVENTS``. The markers that bound phases are left out."""
+    """Return annotations in order of time. Markers that bound phases are left out.
+
+    spans: phases as (number, first tick, last tick); each becomes a span with its name beside its begin
+    events: (tick, type, arg8, arg16, arg32); each becomes a text, up to ``MOST_EVENTS``
+    """
     found: list[Annotation] = []
     for at, (number, first, last) in enumerate(spans, start=1):
         found += [

@@ -14,10 +14,14 @@ from .room import writing
 
 
 class Place:
-    """The folder to write into. If it replaces a capture, that one stays untouched until :meth:`commit`.
+    """The folder to write into. A capture to be replaced stays untouched until :meth:`commit`.
 
-    Raises CaptureError for a folder that holds anything (if that is a capture: unless `overwrite`), for a capture that is being
-    recorded or rebuilt, for what belongs to another user, and where the umask would shut this process out of its own files.
+    Raises CaptureError in these cases:
+
+    - the folder holds anything (a capture: unless `overwrite`)
+    - the capture is being recorded or rebuilt
+    - a file belongs to another user
+    - the umask would shut this process out of its own files
     """
 
     def __init__(self, path: Path, overwrite: bool) -> None:

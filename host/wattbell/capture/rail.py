@@ -1,7 +1,7 @@
 """The rail waveform in ``rail.jls``: f32 voltage, current and power on one sample grid.
 
-The grid is ``first_tick + i * interval_ticks`` throughout. A long gap is not stored: what comes after it follows a short run of NaN,
-and ``rail_blocks.parquet`` says where on the grid each block lies. A reader returns NaN for all of the gap.
+The grid is ``first_tick + i * interval_ticks`` throughout. A long gap is stored as a short run of NaN, and the next samples follow. The
+table ``rail_blocks.parquet`` has each block's place on the grid. A reader returns NaN for all of the gap.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAME = "rail.jls"
 _SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
 """File growth in bytes: 12.43 per sample, summaries included."""
 _NOTE_BYTES = 256
-"""Of an annotation, without its text."""
+"""Bytes of an annotation without its text."""
 _FIRST_ENTRY, _ENTRIES_AN_ENTRY, _ENTRIES = 128, 20, 640
 """Summaries of f32 signals: samples per level-1 entry, entries of one level per entry of the next, entries per chunk."""
 _MOST_AT_ONCE = 1 << 16
@@ -50,10 +50,10 @@ def jls_time(utc_ns: int) -> int:
 
 
 def padded(samples: int) -> int:
-    """Number of samples to write so that JLS returns all `samples` of them: rarely more, then padded with NaN.
+    """Return the number of samples to write so that JLS returns all `samples`: rarely more, then padded with NaN.
 
-    JLS (0.17.0) loses the end of a signal if it is shorter than one entry of a summary level and everything before it fills whole chunks
-    of that level: 1 to 127 samples after each 81 920, 1 to 2 559 after each 1 638 400, and so on.
+    JLS (0.17.0) loses the end of a signal under two conditions. The end is shorter than one entry of a summary level, and the rest fills
+    whole chunks of that level. This affects 1 to 127 samples after each 81 920, 1 to 2 559 after each 1 638 400, and so on.
     """
     entry = _FIRST_ENTRY
     while samples >= entry * _ENTRIES:
@@ -72,8 +72,8 @@ def grid_index(first_tick: npt.NDArray[np.int64], origin: int, interval_ticks: i
 
 SOURCE_VENDOR = "Wattbell"
 SOURCE_MODELS = {Origin.VIRTUAL: "virtual rig", Origin.MEASURED: "rig", Origin.UNKNOWN: "rig, origin unknown"}
-"""Model of the source in the file, from which the file's origin is read where it is found without its capture. (Version 1 of the source
-had the model "rig" for all of them.)"""
+"""Model of the source in the file. It shows the file's origin to a reader without the capture. (Version 1 of the source always had "rig".)
+"""
 
 
 @dataclass
@@ -143,8 +143,11 @@ class RailWriter:
         self.path = directory / NAME
 
     def close(self, utc_ns: list[tuple[int, int]], notes: Sequence[tuple[int, Annotation]] = ()) -> None:
-        """Finish the file and verify by reading back that it is complete. `utc_ns`: samples in order and their UTC, between which time is
-        interpolated. `notes`: samples in order and what is written beside them."""
+        """Finish the file, and verify by reading back that it is complete.
+
+        utc_ns: samples in order and their UTC; time is interpolated between them
+        notes: samples in order and their annotations
+        """
         try:
             self._pad()
             for signal, _, _ in SIGNALS:
@@ -162,7 +165,7 @@ class RailWriter:
             raise self._error()
 
     def _annotate(self, sample: int, note: Annotation) -> None:
-        """As the Joulescope UI reads it: the two lines of a span have one name, which ends in a or b."""
+        """Write an annotation as the Joulescope UI reads it: the two lines of a span share a name, which ends in a or b."""
         line = note.shape is not Shape.TEXT
         kind = pyjls.AnnotationType.VMARKER if line else pyjls.AnnotationType.TEXT
         text = f"{note.number}{note.shape.value}" if line else note.text
@@ -293,7 +296,7 @@ class RailReader:
             raise CaptureError(f"{NAME} is damaged at its sample {stored} ({error}).") from None
 
     def read(self, start: int = 0, stop: int | None = None) -> RailWaveform:
-        """Samples ``start`` .. ``stop - 1`` (all by default), clipped to what is there."""
+        """Return samples ``start`` .. ``stop - 1`` (all by default), clipped to the stored samples."""
         start = min(max(start, 0), self.samples)
         stop = self.samples if stop is None else min(max(stop, start), self.samples)
         parts = [self._read(signal, start, stop) for signal, _, _ in SIGNALS]
@@ -312,11 +315,11 @@ class RailReader:
         return self.statistics(signal, start, start + count * increment, increment)
 
     def statistics(self, signal: str, start: int, stop: int, increment: int) -> F64:
-        """Statistics of every `increment` samples of ``start`` .. ``stop - 1``; the last row is of what is left. Shape (rows, 4): mean,
-        std, min, max in SI units; NaN where all is missing.
+        """Return statistics of every `increment` samples of ``start`` .. ``stop - 1``; the last row covers the rest.
 
-        From JLS's summaries: exact in the first and last row; between rows exact where ``start`` and `increment` are multiples of an entry
-        (128 samples, 2560, 51 200, ...) that is small beside the increment, else an entry on an edge counts on one side of it.
+        Shape (rows, 4): mean, std, min, max in SI units; NaN where all is missing. JLS's summaries make the first and last row exact. Rows
+        between are exact if ``start`` and `increment` are multiples of an entry that is small beside the increment (128 samples, 2560, 51
+        200, ...). Else an entry on an edge counts on one side of that edge.
         """
         number = next(s for s, name, _ in SIGNALS if name == signal)
         rows = -(-(stop - start) // increment)
@@ -370,7 +373,7 @@ def _pieces(directory: Path, first_tick: int, interval_ticks: int, stored: int) 
     """The intervals of the grid that a file with long gaps holds, from the blocks' ticks and their places in the file."""
     path = directory / "rail_blocks.parquet"
     starts: list[tuple[int, int]] = [(0, 0)]  # (in the file, on the grid)
-    ends: list[int] = []  # in the file; what lies between an end and the next start marks a gap
+    ends: list[int] = []  # in the file; a gap lies between an end and the next start
     shift = end = 0
     try:
         with door.parquet_file(path) as file:

@@ -1,7 +1,7 @@
-"""``rail.arrow``: what a meter's recorder has been given, on disk at once, so that a killed recorder loses none of it.
+"""``rail.arrow``: the input of a meter's recorder, on disk at once, so that a killed recorder loses none.
 
-A rig's stream is its own journal (:mod:`.journal`); a meter sends in whatever form it likes, so that its samples are kept as they enter the
-capture: a row for each block in a journal of its own (:mod:`.arrowjournal`), which goes when the capture is complete.
+A rig's stream is its own journal (:mod:`.journal`). A meter sends in any form, so its samples are kept as they enter the capture. Each
+block is a row of a journal (:mod:`.arrowjournal`), which is deleted when the capture is complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_A_BLOCK = [field.name for field in _SCHEMA if not pa.types.is_list(field.typ
 
 
 class RailJournal(ArrowJournal):
-    """Of the blocks of a meter."""
+    """Journal of the blocks of a meter."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory / NAME, _SCHEMA)
@@ -48,13 +48,13 @@ class RailJournal(ArrowJournal):
 
 
 def journalled(directory: Path) -> Iterator[RailSource]:
-    """The blocks of a journal, up to where it was cut. CaptureError when there is none."""
+    """The blocks of a journal, up to where it was cut. Raises CaptureError when there is none."""
     for batch, told in records(directory / NAME, _SCHEMA):
         single: dict[str, Any] = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in _OF_A_BLOCK}
         # copies: pyjls takes no memory that is for reading only
         several: dict[str, Any] = {name: np.array(batch.column(name).flatten()) for name in ("voltage_v", "current_a")}
         if any(len(values) != int(single["count"].astype(np.int64).sum()) for values in several.values()):
-            return  # blocks whose counts are not their samples': damaged
+            return  # counts that differ from the number of samples: damaged
         ranges = None
         if told.get("ranges"):
             kinds = (np.int64, np.uint8, np.uint32)

@@ -17,24 +17,24 @@ Int64 = npt.NDArray[np.int64]
 
 REASON = "samples came at another rate than the rig states"
 _LEAST_INTERVALS, _LEAST_SHARE = 2, 0.01
-"""Of a difference that counts: a conversion may be under way when a block ends."""
+"""Least difference that counts, in intervals and as a share: a conversion may be under way when a block ends."""
 
 
 def contradicts(conversions: Int64, period_ticks: float, ticks: Int64, interval_ticks: Int64) -> npt.NDArray[np.bool_]:
-    """Whether so many conversions of a period do not last as long as so many ticks, element by element."""
+    """Return, element by element, whether conversions of a period contradict a length in ticks."""
     least = np.maximum(_LEAST_INTERVALS * np.maximum(interval_ticks, period_ticks), _LEAST_SHARE * np.abs(ticks))
     counts: npt.NDArray[np.bool_] = np.abs(conversions * period_ticks - ticks) > least
     return counts
 
 
 class RailRate:
-    """Follows the RAIL and STATUS blocks of one run. Settings that change in the middle of it excuse the samples between two STATUS."""
+    """Follows the RAIL and STATUS blocks of one run. Settings that change during the run excuse the samples between two STATUS blocks."""
 
     def __init__(self) -> None:
         self._settings: tuple[int, int] | None = None
         """Ticks of a conversion, conversions of a sample."""
         self._last: tuple[int, int, int] | None = None
-        """Of the last block: conversions, tick of its last sample, interval in ticks."""
+        """The last block: conversions, tick of its last sample, interval in ticks."""
         self._odd: tuple[int, int] | None = None
         """Ticks between which samples contradict the last STATUS."""
 
@@ -53,7 +53,7 @@ class RailRate:
         return gaps
 
     def finish(self) -> list[Gap]:
-        """The gap of what still contradicts the last STATUS."""
+        """Return a gap for samples that still contradict the last STATUS."""
         odd, self._odd = self._odd, None
         return [] if odd is None else [Gap(spec.Kind.RAIL, *odd, -1, REASON)]
 

@@ -1,4 +1,4 @@
-"""From RAIL blocks to samples on one grid: where each block lies, and what is missing between them."""
+"""Place RAIL blocks on one grid of samples, and find missing samples between them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MARK = 1 << 10
 
 
 class RailTrack:
-    """Places blocks on the sample grid of the first one, ``first_tick + i * interval_ticks``.
+    """Places blocks on the sample grid of the first block, ``first_tick + i * interval_ticks``.
 
-    A block with another interval, or one that arrived after its place was passed, is left out of the waveform
-    (``sample_id`` -1) and counts as a gap; its energy still counts, since that is stored in the block.
+    A block with another interval, or one that arrived after its place was passed, is left out of the waveform (``sample_id`` -1). Such a
+    block counts as a gap. Its energy still counts, since the block stores it.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class RailTrack:
         count: npt.NDArray[np.int64],
         data: tuple[F32, F32, F32],
     ) -> list[Gap]:
-        """As :meth:`add`; converts `ids` from grid indices to places in the file."""
+        """Add blocks singly, as :meth:`add`; converts `ids` from grid indices to places in the file."""
         gaps: list[Gap] = []
         stop = 0
         for index, sample in enumerate(ids.tolist()):
@@ -180,9 +180,13 @@ class RailTrack:
         return sample - self._left_out
 
     def close(self, utc_ns_of: Callable[[int], int] | None, notes: Sequence[Annotation] = ()) -> None:
-        """Finish ``rail.jls`` (with no samples when none came); given the UTC of a tick, time is mapped in it. ``notes``, in order of time,
-        become annotations; those that lie outside the waveform are left out, but a span that reaches into it begins or ends with it. The
-        first annotation says where the waveform was not measured."""
+        """Finish ``rail.jls`` (with no samples when none came). With the UTC of a tick, time is mapped in the file.
+
+        notes: annotations in order of time. Those outside the waveform are left out. A span that reaches into the waveform begins or ends
+            with it.
+
+        The first annotation names the part that was not measured.
+        """
         writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial, self._origin)
         points: list[tuple[int, int]] = []
         if utc_ns_of is not None and self.first_tick is not None:

@@ -33,16 +33,16 @@ class Table(pl.LazyFrame):
 
     @staticmethod
     def scan(path: Path) -> Table:
-        """The table of a file. Raises what Polars raises."""
+        """Return the table of a file. Raises Polars' errors."""
         frame = pl.scan_parquet(path, glob=False)
-        # Polars gives derived frames this frame's class, so that all of them know the path
+        # Polars gives derived frames this frame's class, so they all know the path
         at_path: type[Table] = type("Table", (Table,), {"path": path})
         made = at_path._from_pyldf(frame._ldf)
         assert isinstance(made, Table)
         return made
 
     def collect(self, *arguments: Any, **options: Any) -> Any:
-        """As in Polars. Raises CaptureError when the file is damaged."""
+        """Collect as Polars does. Raises CaptureError when the file is damaged."""
         try:
             return super().collect(*arguments, **options)
         except _DAMAGED as error:
@@ -50,7 +50,7 @@ class Table(pl.LazyFrame):
 
 
 def damaged(path: Path, error: BaseException | str) -> CaptureError:
-    """The error for a file of a capture that cannot be read, or is not what it should be."""
+    """Return the error for a file of a capture that cannot be read or has the wrong content."""
     said = (str(error).splitlines() or ["unreadable"])[0]
     return CaptureError(f"{path} is missing or damaged ({said}). `wattbell check {path.parent}` tells what is whole.")
 
@@ -141,7 +141,7 @@ class Capture:
 
     @cached_property
     def _command_bounds(self) -> list[tuple[int | None, int | None, int]]:
-        """(lowest CQE tick, highest, rows) of each row group; None where the file has no statistics."""
+        """(lowest CQE tick, highest, rows) of each row group; None if the file has no statistics."""
         path = self.path / "commands.parquet"
         self._verify(path.name)
         try:
@@ -241,7 +241,10 @@ class Capture:
 
     @property
     def workload_dir(self) -> Path:
-        """Where the workload source left its files (may not exist). What an analysis reads there is first compared with its hash."""
+        """Folder of the workload source's files (may not exist).
+
+        Files that an analysis reads there are first compared with their hashes.
+        """
         for name in [name for name in self._unverified if name.startswith(f"{hashes.WORKLOAD}/") and name.endswith((".json", ".csv"))]:
             self._verify(name)
         return self.path / "workload"
@@ -251,9 +254,9 @@ class Capture:
         return ticks * self.tick_ps * 1e-12
 
     def lba_size_bytes(self, nsid: int | None = None) -> int:
-        """Block size in bytes of a namespace; of the first one when `nsid` is None or was not identified.
+        """Return the block size in bytes of a namespace; of the first one when `nsid` is None or was not identified.
 
-        :data:`DEFAULT_LBA_BYTES` where no Identify was seen; :attr:`lba_size_known` tells which.
+        Without a captured Identify it is :data:`DEFAULT_LBA_BYTES`, and :attr:`lba_size_known` is False.
         """
         spaces = (self.meta.get("drive") or {}).get("namespaces", [])
         known = {space["nsid"]: space["lba_size_bytes"] for space in spaces if space.get("lba_size_bytes")}
@@ -268,10 +271,12 @@ class Capture:
 
 
 def open_capture(path: str | Path, progress: Callable[[int, int], None] | None = None, verify: bool = True) -> Capture:
-    """Open a capture; one whose recorder died is first rebuilt from its journal.
+    """Open a capture. If its recorder died, the capture is first rebuilt from its journal.
 
-    `progress` is called with bytes done and in total while rebuilding. ``verify``: compare each file with its hash before it is read
-    (about 0.7 GB/s). Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
+    progress: called with bytes done and in total while rebuilding
+    verify: compare each file with its hash before reading it (about 0.7 GB/s)
+
+    Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
     """
     directory = Path(path)
     description = meta.load(directory)

@@ -62,15 +62,15 @@ def record(
     watch: Callable[[], str | None] | None = None,
     stop: threading.Event | None = None,
 ) -> str:
-    """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; returns the reason, in words.
+    """Record until the rig stops, a limit is reached, or SIGINT or SIGTERM; return the reason, in words.
 
-    The signals are handled here while this runs in the main thread: the first one ends the recording at the next piece
-    of data, a second one interrupts at once (the capture is then rebuilt from its journal when opened).
-    `watch` is called while the line is cut; it returns why the rig will not come back, which ends the recording. The
-    capture is not closed here: the caller's ``with`` does that. After an unplug the recording resumes when the rig is
-    back, and what was missed is a gap. Another rig on its ports is left alone, and what such a one sends is left out. `stop` ends it from
-    another thread as a signal would. `writer` has a journal. Raises CaptureError when the disk refuses a write or memory runs out: the rig
-    is then stopped, and what is in the journal is kept.
+    In the main thread, signals are handled here. The first ends the recording at the next piece of data. A second interrupts at once, and
+    the capture is then rebuilt from its journal when opened. `stop` ends the recording from another thread as a signal would. `watch` is
+    called while the line is cut; it returns why the rig will not come back, which ends the recording.
+
+    After an unplug the recording resumes when the rig is back, with a gap for the time between. Another rig on its ports is left alone, and
+    its data is left out. The caller's ``with`` closes the capture. `writer` has a journal. Raises CaptureError when the disk refuses a
+    write or memory runs out. The rig is then stopped, and the journal is kept.
     """
     keep_freed_memory()
     session = _Session(rig, writer, limits, progress, watch, stop)
@@ -83,7 +83,7 @@ def record(
 
 @contextlib.contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """In the main thread, SIGINT and SIGTERM set `stop`; the second of them interrupts."""
+    """In the main thread, make SIGINT and SIGTERM set `stop`; a second signal interrupts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -128,7 +128,7 @@ class _Session:
                 self.writer.attached_late = not self.rig.start()
             self.writer.commit()
             reason = self._until_end()
-        except (CaptureError, MemoryError):  # nobody reads what it sends any more
+        except (CaptureError, MemoryError):  # nobody reads the rig's data any more
             with contextlib.suppress(RigError):
                 self._stop()
             raise
@@ -206,7 +206,7 @@ class _Session:
         return (self.writer.last_tick - self.first_tick) * int(self.writer.meta["clock"]["tick_ps"]) * 1e-12
 
     def _stop_rig(self) -> None:
-        """Stop the rig and drain what it still sends."""
+        """Stop the rig and drain its remaining data."""
         if self.waiting or self.rig.stranger is not None:
             return
         try:
@@ -222,7 +222,7 @@ class _Session:
             self.rig.stop()
 
     def _drain(self) -> None:
-        """Take what still comes, up to the run's last block: what is left in the line would be taken for the beginning of the next run."""
+        """Take remaining data, up to the run's last block: data left in the line would be taken for the beginning of the next run."""
         now = time.monotonic()
         longest, deadline = now + _DRAIN_LONGEST_S, now + _DRAIN_S
         while time.monotonic() < min(deadline, longest):

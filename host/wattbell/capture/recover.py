@@ -1,4 +1,4 @@
-"""Rebuilds a capture whose recorder died, from its journals: the rig's stream or a meter's samples, and the host's log of commands."""
+"""Rebuilds the capture of a dead recorder from its journals: the rig's stream or a meter's samples, and the host's log of commands."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _recover_stream(directory: Path, progress: Progress | None) -> meta.Meta:
 
 
 def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, state: str, progress: Progress | None = None) -> meta.Meta:
-    """As :func:`recover`, for a capture whose ``meta.json`` is (or was) ``old``. ``note``: the reason, kept in the capture's conditions."""
+    """Rebuild as :func:`recover` does. ``old``: present or former ``meta.json``; ``note``: the reason, kept in the capture's conditions."""
     scratch = directory / _SCRATCH
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -157,11 +157,11 @@ class _Log:
         self._virtual = bool(old["conditions"].get("virtual"))
         self._waveform = Waveform(self._tick_ps)
         self._spans: list[tuple[int, int]] = []
-        """Of the meter's clock, ns, in which patterns of load may lie."""
+        """Spans of the meter's clock in ns that may contain patterns of load."""
         self._failed = ""
         self.book: Logbook | None = None
         self._rows = int((old["conditions"].get("host_log") or {}).get("commands") or 0)
-        """That a capture had which was complete."""
+        """Commands that a complete capture had."""
         if not (directory / COMMAND_JOURNAL).exists():
             return
         try:
@@ -185,7 +185,7 @@ class _Log:
             self._waveform.add(source)
 
     def settle(self, died: str | None) -> None:
-        """Put its commands into the capture, once all else is there. ``died``: how its session ended, None where it was whole."""
+        """Put the log's commands into the capture, once all else is there. ``died``: how its session ended, None if it was whole."""
         writer, book = self._writer, self.book
         if self._failed:
             writer.note(self._failed)
@@ -211,7 +211,7 @@ class _Log:
                 logbook.edges(book.workload["phases"], book, apart_s)
 
     def _clock(self, book: Logbook) -> ClockMap:
-        """From the host's clock to the capture's. ClockError where nothing can be said."""
+        """Return the map from the host's clock to the capture's. Raises ClockError if none can be made."""
         writer = self._writer
         tick_ps = int(writer.meta["clock"]["tick_ps"])
         if book.tap:
@@ -223,7 +223,7 @@ class _Log:
         return self._waveform.align(book.logged(book.patterns), book.late_ns, self._apart_s, book.span_ns).inverse()
 
     def _cut(self, book: Logbook, clock: ClockMap | None, died: str) -> None:
-        """What happened behind the last that came is missing, nobody knows how much of it."""
+        """Record an unknown loss of commands behind the last part of the log."""
         if book.until_ns is None:
             return
         tick_ps = int(self._writer.meta["clock"]["tick_ps"])
@@ -238,8 +238,10 @@ def _made() -> list[str]:
 
 
 def _require_room(directory: Path, old: meta.Meta) -> None:
-    """Raises CaptureError when the result of rebuilding will not fit the disk, judged by what the recorder had made of the journal's first
-    part."""
+    """Raise CaptureError when the rebuilt capture will not fit the disk.
+
+    The size is estimated from the size that the recorder made of the journal's first part.
+    """
     total = (directory / JOURNAL).stat().st_size
     converted = old["loss"].get("bytes_in") or 0
     if converted:

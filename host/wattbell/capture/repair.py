@@ -1,4 +1,4 @@
-"""Repairs a damaged capture: what can be is rebuilt from the journal, the rest is set aside and counted as lost."""
+"""Repairs a damaged capture: rebuilds parts from the journal, sets the rest aside, and counts that as lost."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .room import writing
 
 _TICKS = ("cqe_tick", "tick", "first_tick")
 _KINDS = {"commands": "COMMANDS", "rail_blocks": "RAIL", "events": "EVENTS", "tlps": "TLP", "status": "STATUS", "link": "LINK"}
-"""`kind` of the gap that stands for a lost table; without its gaps table, a capture may lack anything."""
+"""`kind` of the gap for a lost table; without its gaps table, a capture may lack anything."""
 ALL = "tables and waveform"
 
 
 def repair(found: Checkup, progress: Progress | None = None) -> list[tuple[str, Remedy]]:
-    """Repair a capture; returns what was done about which file. Afterwards it is whole, opens, and says in every figure what it lost.
+    """Repair a capture; return each file with the action taken. Afterwards the capture opens, and every figure states its losses.
 
-    A file set aside is not removed but renamed to end in :data:`~wattbell.capture.hashes.ASIDE`. Raises CaptureError when nothing
-    can be done (``meta.json`` is lost and there is no journal), or the disk refuses a write.
+    A file set aside is not removed but renamed to end in :data:`~wattbell.capture.hashes.ASIDE`. Raises CaptureError when nothing can be
+    done (``meta.json`` is lost and there is no journal), or the disk refuses a write.
     """
     if found.description is None and not found.journal:
         raise CaptureError(f"{found.path / meta.NAME} is lost, and there is no journal: restore {meta.NAME} from a copy of the capture.")
@@ -83,7 +83,7 @@ def _set_aside(directory: Path, description: meta.Meta, names: Sequence[str]) ->
     rows = []
     span = _span(directory, description) if tables or RAIL in names else (0, 0)
     for table in tables:
-        # for commands alone, the number of rows is the number of what is missing
+        # only for commands is the number of rows the number of losses
         count = (description.get("counts") or {}).get(table) if table == "commands" else None
         rows.append(_gap(_KINDS.get(table, schema.ANY_KIND), span, count or -1, f"{table}.parquet was damaged after the recording"))
         description["counts"] = {**(description.get("counts") or {}), table: 0}
@@ -105,7 +105,7 @@ def _set_aside(directory: Path, description: meta.Meta, names: Sequence[str]) ->
 
 
 Row = Mapping[str, str | int]
-"""Of the table of gaps."""
+"""A row of the table of gaps."""
 
 
 def _gap(kind: str, span: tuple[int, int], count: int, reason: str) -> Row:
@@ -121,7 +121,7 @@ def _add_gaps(directory: Path, rows: list[Row]) -> None:
 
 
 def _span(directory: Path, description: meta.Meta) -> tuple[int, int]:
-    """First and last tick of what is left."""
+    """Return first and last tick of the remaining data."""
     ticks: list[int] = []
     rail = description["rail"]
     if rail.get("samples") and rail.get("first_tick") is not None:

@@ -58,7 +58,7 @@ class Reserve:
         return False
 
     def close(self) -> None:
-        """Give back what the file did not need."""
+        """Give back the unused reserve of the file."""
         if not self._closed:
             self._closed = True
             try:

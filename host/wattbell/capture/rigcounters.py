@@ -1,6 +1,6 @@
-"""What the rig's own counters of loss say (STATUS): every increase that nothing else has told of is a gap, and so is a decrease.
+"""Check the rig's own counters of loss (STATUS): every increase without another report is a gap, and so is a decrease.
 
-Counters run from power-on, modulo 2**32 (docs/wire-format.md); a run is judged by the differences between its STATUS blocks.
+Counters run from power-on, modulo 2**32 (docs/wire-format.md). A run is judged by the differences between its STATUS blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS = {
     "lost_events": spec.Kind.EVENTS,
     "lost_samples": spec.Kind.RAIL,
 }
-"""Records that each counter counts. Of the others nobody knows which records are missing for what it counts."""
+"""Kind of the records that each counter counts. For the other counters, nobody knows which records are missing."""
 _DROPPED_TOO = ("lost_records", "lost_samples")
 """Counters of records that the next block of their kind says to be dropped."""
 COUNTED_ONLY = ("unmatched",)
@@ -40,22 +40,22 @@ _WRAP = 1 << 32
 
 @dataclass
 class _Account:
-    """Of one counter: by how much it has grown, and what else has told of it."""
+    """One counter: its growth, and the losses that other reports explain."""
 
     counted: int = 0
     events: int = 0
     marked: int = 0
-    """Records that gaps of this counter stand for."""
+    """Records covered by gaps of this counter."""
     explained_tick: int = 0
     """The last STATUS at which nothing was unexplained."""
 
 
 class RigCounters:
-    """Follows the STATUS blocks and LOSS events of one run. ``dropped``: what blocks had said to be dropped before it, by kind."""
+    """Follows the STATUS blocks and LOSS events of one run. ``dropped``: drops that blocks reported before the run, by kind."""
 
     def __init__(self, dropped: Mapping[str, int]) -> None:
         self.before: dict[str, int] = {}
-        """What the run's first STATUS counts: lost since power-on, before it."""
+        """Counters in the run's first STATUS: losses between power-on and the run."""
         self._accounts = {name: _Account() for name in _SOURCES}
         self._dropped_before = dict(dropped)
         self._dropped = dict(dropped)
@@ -65,11 +65,11 @@ class RigCounters:
 
     @property
     def total(self) -> dict[str, int]:
-        """By how much each counter has grown at most, so far."""
+        """Largest growth of each counter so far."""
         return {name: account.counted for name, account in self._accounts.items()}
 
     def add(self, batch: Batch, dropped: Mapping[str, int]) -> list[Gap]:
-        """Take note of a batch, and of what blocks say to be dropped until now; returns the gaps that are certain."""
+        """Take note of a batch, and of the drops that blocks report so far; return the gaps that are certain."""
         self._dropped = dict(dropped)
         if batch.events is not None:
             columns = batch.events.columns
@@ -85,7 +85,7 @@ class RigCounters:
         return gaps
 
     def finish(self) -> list[Gap]:
-        """The gaps of what is still unexplained at the end of the run."""
+        """Return gaps for the losses still unexplained at the end of the run."""
         return [gap for name in _SOURCES for gap in self._unexplained(name)]
 
     def _status(self, tick: int, values: dict[str, int]) -> list[Gap]:
@@ -96,7 +96,7 @@ class RigCounters:
                 account.explained_tick = tick
         if tick < self._last_tick:
             return []  # it came late: the counters of a later one include its own
-        # what the STATUS before this one counted has had a period to be told of by events
+        # events had a period to report the losses that the STATUS before this one counted
         gaps = [gap for name in _SOURCES for gap in self._unexplained(name)]
         for name, value in values.items():
             before = self._last[name]
@@ -110,7 +110,7 @@ class RigCounters:
         return gaps
 
     def _unexplained(self, name: str) -> list[Gap]:
-        """A gap for what the counter has counted by the last STATUS and nothing else has told of."""
+        """Return a gap for losses counted up to the last STATUS and explained by no other report."""
         account, kind = self._accounts[name], _KINDS.get(name)
         dropped = 0 if kind is None else self._dropped.get(kind.name, 0) - self._dropped_before.get(kind.name, 0)
         told = max(account.events, dropped if name in _DROPPED_TOO else 0) + account.marked

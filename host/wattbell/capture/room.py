@@ -39,7 +39,7 @@ def write_error(path: Path, error: OSError) -> CaptureError:
 
 
 def memory_error(path: Path) -> CaptureError:
-    """The one error of a recording whose memory ran out."""
+    """Return the error of a recording that ran out of memory."""
     return write_error(path, OSError(errno.ENOMEM, ""))
 
 
@@ -59,7 +59,7 @@ def free_bytes(place: Path | int) -> int:
 
 
 def refused_growth(path: Path) -> OSError:
-    """Why a file did not grow, where the writer did not say: what a try to make it larger meets, or one to get memory."""
+    """Find out why a file did not grow, if the writer did not say: try to make it larger, then to get memory."""
     try:
         size = path.stat().st_size
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What the rig itself reports of a run: its beginning, its end, and the number of commands between."""
+"""Account of a run by the rig's own reports: its beginning, its end, and the number of commands between."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class _Status:
 class RunAccount:
     """One run of the rig, as far as it was received: all batches of one epoch, in order.
 
-    Both the first and the last block of a run are STATUS blocks, the last with run 0 and the final counters; the RUN events lie between.
-    So whatever lies between the two STATUS blocks is covered by the sequence numbers, and what lies outside them was not received.
+    Both the first and the last block of a run are STATUS blocks, the last with run 0 and the final counters. The RUN events lie between. So
+    sequence numbers cover everything between the two STATUS blocks, and data outside them was not received.
     """
 
     def __init__(self) -> None:
@@ -93,8 +93,7 @@ class RunAccount:
         return None if self.ended else self._around(self._last_tick, "the end was not received")
 
     def count_gap(self) -> Gap | None:
-        """A gap over the whole of a run whose beginning and end were received, but whose command count differs from the commands
-        received."""
+        """Return a gap over a run, received from beginning to end, if the rig counted more or fewer commands than came."""
         missing = self._uncounted() if self.began and self.ended else 0
         if not missing:
             return None

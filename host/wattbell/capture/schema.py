@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 
 class SeenBy(IntEnum):
-    """Where the instants of a command are from: ``source`` of ``commands.parquet``."""
+    """Source of a command's instants: ``source`` of ``commands.parquet``."""
 
     TAP = 0
     TRACEPOINT = 1
@@ -131,8 +131,11 @@ _UNITS = {
 
 
 def metadata(table: str, meta: Mapping[str, Any], columns: Iterable[str] | None = None) -> dict[str, str]:
-    """Key-value metadata of a table's Parquet file, which says what it is where it is found without its capture. ``meta``: that of
-    ``meta.json``; a capture from before captures had an ``id`` gives an empty one. ``columns``: where they are not those of a capture."""
+    """Return the key-value metadata of a table's Parquet file, which describes the file to a reader without the capture.
+
+    meta: contents of ``meta.json``. A capture from before captures had an ``id`` gives an empty one.
+    columns: names, if they differ from a capture's
+    """
     names = list(columns or (TABLES | BESIDE)[table].names)
     units = {name: "tick" for name in names if name == "tick" or name.endswith("_tick")}
     units |= {name: unit for name, unit in _UNITS.items() if name in names}

@@ -1,7 +1,7 @@
-"""What a source of rail samples or of commands gives to become part of a capture.
+"""The interfaces of a source of rail samples and of a source of commands for a capture.
 
-Another meter or another tap of the bus is one of the two protocols here, and a :class:`~.writer.CaptureWriter` takes it
-(``add_rail_source``, ``add_command_source``), on a clock of ``clock.tick_ps`` picoseconds a tick that both share. Our rig's stream is one
+Another meter or another tap of the bus implements one of the two protocols here. A :class:`~.writer.CaptureWriter` takes it with
+``add_rail_source`` or ``add_command_source``. Both share a clock of ``clock.tick_ps`` picoseconds a tick. Our rig's stream is one
 implementation (:mod:`.convert`).
 """
 
@@ -22,8 +22,11 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A meter's own sums over every conversion so far, one value a block, at its end: the number of conversions, and the energy in
-    ``energy_raw`` units (docs/capture.md) as a low (int64) and a high part."""
+    """A meter's own sums over every conversion so far, one value a block, at its end.
+
+    conversions: number of conversions
+    energy_low, energy_high: energy in ``energy_raw`` units (docs/capture.md), low part as int64
+    """
 
     conversions: npt.NDArray[np.uint64]
     energy_low: I64
@@ -32,8 +35,10 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Ranges:
-    """In which range a meter measured: the one with ``number`` from the sample at ``tick`` on, in order of time. ``settling_nj``: by how
-    much the energy of the samples behind that change may be off besides (nJ, limit read as k = 2)."""
+    """The range in which a meter measured: ``number`` from the sample at ``tick`` on, in order of time.
+
+    settling_nj: additional error of the energy of the samples behind that change (nJ, limit read as k = 2)
+    """
 
     tick: I64
     number: npt.NDArray[np.uint8]
@@ -57,7 +62,7 @@ class RailSource(Protocol):
 
     @property
     def flags(self) -> npt.NDArray[np.uint16]:
-        """:class:`~wattbell_spec.wire.RailFlag`: what makes its values doubtful."""
+        """:class:`~wattbell_spec.wire.RailFlag`: reasons to doubt the values."""
 
     @property
     def dropped(self) -> npt.NDArray[np.uint32]:
@@ -65,7 +70,7 @@ class RailSource(Protocol):
 
     @property
     def voltage_v(self) -> F32:
-        """Of every sample, block after block."""
+        """Voltage of every sample, block after block."""
 
     @property
     def current_a(self) -> F32:
@@ -77,12 +82,12 @@ class RailSource(Protocol):
 
     @property
     def ranges(self) -> Ranges | None:
-        """Of a meter that changes its range: the changes since the source before. None where there is one error model for all of it."""
+        """Changes of range since the source before, of a meter that changes its range; None if one error model covers the meter."""
 
 
 _OF_RANGES = ("tick", "number", "settling_nj")
 _MOST_SAMPLES = 1 << 15
-"""Of a block of :func:`blocks`: its count has 16 bits."""
+"""Most samples of a block of :func:`blocks`: its count has 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,11 @@ def blocks(
     dropped: int = 0,
     ranges: Ranges | None = None,
 ) -> Samples:
-    """Consecutive samples from `first_tick` on as a RailSource: float32 V and A of one length above 0. `flags` apply to all of them;
-    `dropped`: blocks that the source itself lost before the first."""
+    """Return consecutive samples from `first_tick` on as a RailSource: float32 V and A of one length above 0.
+
+    flags: apply to all samples
+    dropped: blocks that the source itself lost before the first
+    """
     starts = np.arange(0, len(current_a), _MOST_SAMPLES, dtype=np.int64)
     count = np.diff(np.append(starts, len(current_a)))
     lost = np.zeros(len(starts), np.uint32)
@@ -129,8 +137,10 @@ def blocks(
 
 
 def together(sources: Sequence[RailSource]) -> RailSource:
-    """Sources without an accumulator, in order of time and at least one, as one of all their blocks: what is done for a source, such as a
-    write to a disk, is then done once."""
+    """Join sources without an accumulator, one or more in order of time, into one source with all their blocks.
+
+    The work per source, such as a write to a disk, is then done once.
+    """
     if len(sources) == 1:
         return sources[0]
     assert all(source.accumulator is None for source in sources), "only samples"
@@ -151,4 +161,4 @@ class CommandSource(Protocol):
     """Commands as they were seen on the bus."""
 
     def table(self) -> pa.Table:
-        """Rows of ``commands.parquet`` (:data:`~.schema.COMMANDS`) in order of their CQE; null is what was not seen."""
+        """Rows of ``commands.parquet`` (:data:`~.schema.COMMANDS`) in order of their CQE; unseen values are null."""

@@ -13,21 +13,21 @@ from .live import LATENCY_BINS, SIGNALS, without_nan
 from .livewriter import Bins, Level, LiveSummary
 
 _PERIODS = 1 << 10
-"""That are kept until they are told."""
+"""Most periods kept until they are reported."""
 STEP_S = live.WIDTH_S * LATENCY_BINS
 LONGEST_S = 86400.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """One period of a recording. Rail: None where no sample came. A command belongs to the period in which it ended."""
+    """One period of a recording. Rail: None if no sample came. A command belongs to the period in which it ended."""
 
     time_s: float
     """At which the period ends, since the beginning of the recording, by the instrument's clock."""
     utc: str | None
     """The same as time of day (ISO 8601), as the host saw it."""
     duration_s: float
-    """Of the period: the last one may be shorter."""
+    """Length of the period; the last one may be shorter."""
     power_mean_w: float | None
     power_min_w: float | None
     power_max_w: float | None
@@ -38,7 +38,7 @@ class Line:
     voltage_min_v: float | None
     voltage_max_v: float | None
     energy_j: float | None
-    """Of the samples of this period."""
+    """Energy of the samples of this period."""
     energy_total_j: float
     """Since the beginning."""
     charge_c: float | None
@@ -51,7 +51,7 @@ class Line:
     p99_s: float | None
     p99_9_s: float | None
     missing_s: float
-    """Time of the rail in it whose samples are missing."""
+    """Time in s of the period without samples of the rail."""
     lost: int
     """Gaps of the commands in it."""
 
@@ -70,7 +70,7 @@ def check_period(period_s: float, option: str) -> float:
 
 
 class Statistics:
-    """Tells `write` of every period of `period_s` (checked before) as soon as all of it has come; the last one, at the end, as it is.
+    """Calls `write` with every period of `period_s` (checked before) as soon as all its data has come; the last period may be cut short.
 
     Attach it before the first data.
     """
@@ -100,7 +100,7 @@ class Statistics:
             self._tell(min(width, last - self._next * width))
 
     def _tell(self, ticks: int) -> None:
-        """The next period, of which so many ticks have come."""
+        """Report the next period, with data for ``ticks``."""
         summary, number = self._summary, self._next
         assert summary.origin is not None
         self._next += 1

@@ -15,15 +15,14 @@ from .room import writing
 
 _SORTED = ("cqe_tick", "tick", "first_tick")
 _ROW_GROUP = 1 << 18
-"""Rows collected before a row group is written: large groups read and compress well, and what a crash would lose is in the journal."""
+"""Rows collected before a row group is written. Large groups read and compress well, and the journal covers a crash."""
 
 
 class TableSink:
     """One ``NAME.parquet``: collects rows, writes row groups, leaves a valid (possibly empty) file when closed.
 
-    Integers are delta-packed and not compressed: at the rate of a busy rig that takes half the time and half the space of
-    LZ4 on plain values, since ticks grow slowly. Columns that mostly repeat a value are plain and LZ4, which is as
-    small for them in half the time.
+    Integers are delta-packed and not compressed. At the rate of a busy rig that takes half the time and half the space of LZ4 on plain
+    values, since ticks grow slowly. Columns that mostly repeat a value are plain and LZ4, which is as small for them in half the time.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
@@ -66,7 +65,7 @@ class TableSink:
             self._parts, self._waiting = [], 0
 
     def close(self, about: Mapping[str, str] | None = None) -> None:
-        """Write what is left, and the footer, with ``about`` as its key-value metadata (:func:`schema.metadata`)."""
+        """Write the remaining rows, and the footer with ``about`` as its key-value metadata (:func:`schema.metadata`)."""
         self._write()
         if about:
             self._writer.add_key_value_metadata(dict(about))

@@ -40,13 +40,13 @@ COMMAND_JOURNAL = "commands.arrow"
 """The host's log of commands (:mod:`.logbook`)."""
 _META_PERIOD_S = 1.0
 _UPTIME_TICKS = 1_000_000_000
-"""A counter that shows so much more than the host's clock has counted since the last data did not begin at 0 in that time."""
+"""Ticks by which a counter may exceed the host's clock since the last data. With more, it did not begin at 0 in that time."""
 _AHEAD_NS = 5_000_000_000
-"""The first block may come late by so much, on a busy host."""
+"""Largest delay in ns of the first block, on a busy host."""
 
 
 LEAST_STEP_S = 0.5
-"""A step of the host's clock is told from here on: below a leap second, above what a time server corrects."""
+"""Least step of the host's clock that is reported: below a leap second, above the corrections of a time server."""
 
 
 class SteadyClock:
@@ -65,7 +65,7 @@ class SteadyClock:
 
     @property
     def stepped_s(self) -> float:
-        """By how much the host's clock was put forward meanwhile; negative: back."""
+        """Seconds by which the host's clock was put forward meanwhile; negative: back."""
         return (now_ns() - self.now_ns()) * 1e-9
 
 
@@ -76,13 +76,16 @@ class CaptureWriter:
     ...     writer.add_rows("commands", {"cqe_tick": [2000], "doorbell_tick": [1000], "opcode": [2], "blocks": [8]})
     ...     writer.add_rail(0, 1000, voltage_v, current_a)
 
-    Leaving the ``with`` block normally completes the capture; an exception leaves it unfinished, to be rebuilt from
-    its journal (an interrupt may have struck in the middle of a batch).
+    Leaving the ``with`` block normally completes the capture. An exception leaves it unfinished, to be rebuilt from its journal: an
+    interrupt may have struck in the middle of a batch.
 
-    With `overwrite`, an existing capture stays until :meth:`commit`, which the first data and a normal end also call; :attr:`path` is
-    another folder until then. `tick_ps`: of the clock of what is added; a stream brings its own. `missing`: why samples of the rail are
-    missing, where their source says no more. Raises CaptureError, here and in every
-    method that writes, when the disk refuses a write, and at once when the folder is not writable or another recorder has it.
+    overwrite: an existing capture stays until :meth:`commit`, which the first data and a normal end also call; :attr:`path` is another
+        folder until then
+    tick_ps: ps a tick of the clock of added data; a stream brings its own
+    missing: why samples of the rail are missing, if their source says no more
+
+    Raises CaptureError, here and in every method that writes, when the disk refuses a write. Raises it at once when the folder is not
+    writable or another recorder has it.
     """
 
     def __init__(
@@ -109,17 +112,17 @@ class CaptureWriter:
         self.decoder = Decoder()
         self.keep_stream = keep_stream
         self.account = RunAccount()
-        """What the rig reports of its present run."""
+        """The rig's reports of its present run."""
         self.attached_late = False
         """To be set if the rig was capturing before the recording began."""
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
         self.on_rail: Callable[[RailSource], None] | None = None
-        """Called with what is added to the rail."""
+        """Called with every source added to the rail."""
         self.rail_journal: RailJournal | None = None
         self.command_journal: ArrowJournal | None = None
-        """Of the host's log (:mod:`.logbook`), where there is one. The capture removes it when it is complete."""
+        """Journal of the host's log (:mod:`.logbook`), if there is a log. A complete capture removes it."""
         self.live: LiveSummary | None = None
         """The figures of this moment, and for others to look at, from :meth:`begin_live` on."""
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
@@ -147,11 +150,11 @@ class CaptureWriter:
         self._status: dict[str, int] = {}
         self._rig_losses: dict[str, int] = {}
         self._counted: dict[str, int] = {}
-        """What the rig's counters of loss grew by, in the runs before the present one."""
+        """Growth of the rig's counters of loss in the runs before the present one."""
         self._rig_counters = RigCounters({})
         self._rail_rate = RailRate()
         self._first_lag: tuple[int, int] | None = None
-        """By how much the host's clock was ahead of the run's first tick, ns, and when."""
+        """Lead of the host's clock over the run's first tick in ns, and when it was read."""
         self._run_began = 0
         """Tick of the capture."""
         self._offset, self._epoch = 0, 0
@@ -172,7 +175,7 @@ class CaptureWriter:
     # -- from a stream ---------------------------------------------------------------------------------------------
 
     def feed(self, data: Buffer, arrival_utc_ns: int | None = None) -> list[Batch]:
-        """Journal and decode bytes of the stream; returns the batches, whose ticks are those of the rig."""
+        """Journal and decode bytes of the stream; return the batches, with the rig's own ticks."""
         self.journal_append(data)
         return self.decode(data, arrival_utc_ns)
 
@@ -182,13 +185,15 @@ class CaptureWriter:
         return self.journal.read(offset, size)
 
     def ask_sender(self, ask: Callable[[], str | None]) -> None:
-        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew. What another rig sends is left out, and
-        what came without an answer is in doubt."""
+        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew.
+
+        Data of another rig is left out, and data without an answer is in doubt.
+        """
         self._ask_sender = ask
         self.meta["journal"].setdefault("senders", [])
 
     def rail_only(self, origin_tick: int) -> None:
-        """Of a stream to come, keep nothing that its tap saw: commands, TLPs, markers. Its `origin_tick` becomes tick 0."""
+        """From now on keep no records of the tap in a stream: commands, TLPs, markers. Tick `origin_tick` of the stream becomes tick 0."""
         self._tapped = False
         self._streamed = True
         self._offset = -origin_tick
@@ -273,7 +278,7 @@ class CaptureWriter:
         elapsed = 0
         if arrival_utc_ns is not None and self._last_arrival_ns is not None:
             elapsed = (arrival_utc_ns - self._last_arrival_ns) * 1000 // int(self.meta["clock"]["tick_ps"])
-        began_at = 0  # the new counter: none of it may lie before the cut
+        began_at = 0  # the new counter cannot have begun before the cut
         if batch.last_tick > elapsed + _UPTIME_TICKS:  # it ran before, or is wrong
             began_at = batch.last_tick - spec.FLUSH_TICKS
         offset = max(before + spec.FLUSH_TICKS - began_at, before + elapsed - batch.last_tick)
@@ -318,7 +323,7 @@ class CaptureWriter:
         return self._stranger
 
     def _sender(self, epoch: int) -> str | None:
-        """Serial number of the rig that sends in an epoch; None where it is not known. The first epoch's rig had answered just before."""
+        """Return the serial number of the rig that sends in an epoch; None if unknown. The first epoch's rig had answered just before."""
         senders: list[str | None] | None = self.meta["journal"].get("senders")
         if senders is None or not self._serial:  # nobody is asked
             return self._serial
@@ -328,7 +333,7 @@ class CaptureWriter:
         return senders[epoch] if epoch else senders[0] or self._serial
 
     def _end_run(self) -> None:
-        """Add what is missing of the present run, unless it is already known."""
+        """Add the missing parts of the present run, unless they are already known."""
         if self._stranger:
             return
         account, first = self.account, self._epoch == 0
@@ -352,7 +357,7 @@ class CaptureWriter:
         self._counted, self._rig_counters = self._counts_of_loss(), RigCounters(self.decoder.counters.dropped)
 
     def _counts_of_loss(self) -> dict[str, int]:
-        """What the rig's counters of loss have grown by while it was recorded."""
+        """Return the growth of the rig's counters of loss during the recording."""
         return {name: self._counted.get(name, 0) + count for name, count in self._rig_counters.total.items()}
 
     def _follow_events(self, batch: Batch, offset: int) -> None:
@@ -380,11 +385,13 @@ class CaptureWriter:
                 if self.live and gap.kind in (spec.Kind.COMMANDS, None):
                     self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
 
-    # -- what can be seen meanwhile ----------------------------------------------------------------------------------
+    # -- live summary -------------------------------------------------------------------------------------------------
 
     def begin_live(self) -> LiveSummary:
-        """Keep a live summary (:mod:`.live`) from now on, until the capture is closed; idempotent. :meth:`look` is to be called ten times a
-        second then, whether anything comes or not."""
+        """Keep a live summary (:mod:`.live`) from now on, until the capture is closed; idempotent.
+
+        From then on :meth:`look` is to be called ten times a second, with or without new data.
+        """
         if self.live is None:
             self.live = LiveSummary(self.path, int(self.meta["clock"]["tick_ps"]), self._lba_size_bytes)
             self.live.lost, self.live.namespace = self._lost, self._identify.lba_size
@@ -392,7 +399,7 @@ class CaptureWriter:
         return self.live
 
     def keep_rail(self) -> None:
-        """Journal what is added to the rail from now on (:mod:`.railjournal`), for a source that has no stream; idempotent."""
+        """Journal rail data added from now on (:mod:`.railjournal`), for a source without a stream; idempotent."""
         if self.rail_journal is None:
             self.rail_journal = RailJournal(self.path)
 
@@ -402,7 +409,7 @@ class CaptureWriter:
             self.live.look(self.last_tick)
 
     def _lost(self) -> list[str]:
-        """What is known to be lost so far, in words."""
+        """Return the known losses so far, in words."""
         counters = self.decoder.counters
         found = [f"{count} gap{'s' * (count > 1)} ({kind.lower()})" for kind, count in self._gap_counts.items()]
         found += [f"{count} {kind.lower()} dropped in the rig" for kind, count in counters.dropped.items() if count]
@@ -426,8 +433,10 @@ class CaptureWriter:
             self.markers += markers
 
     def add_rail_source(self, source: RailSource, epoch: int = 0) -> None:
-        """Append blocks of the rail; what is missing between them, and what has no place on their grid, becomes a gap. `epoch`: how often
-        the source has restarted."""
+        """Append blocks of the rail. Missing samples between them, and blocks without a place on their grid, become gaps.
+
+        epoch: number of restarts of the source
+        """
         if self.rail_journal is not None:
             self.rail_journal.add(source)
         if source.ranges is not None:
@@ -449,8 +458,10 @@ class CaptureWriter:
 
     def add_rail(self, first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, energy_raw: int = 0,
                  adc_index: int | None = None, flags: int = 0) -> None:  # fmt: skip
-        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 of them) and to the waveform; ``energy_raw`` has up to 96
-        bits."""
+        """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 samples) and to the waveform.
+
+        energy_raw: up to 96 bits
+        """
         voltage, current = np.asarray(voltage_v, np.float32), np.asarray(current_a, np.float32)
         sample = self._rail.write_samples(first_tick, interval_ticks, voltage, current)
         row = {
@@ -488,7 +499,7 @@ class CaptureWriter:
         return {name: table.rows for name, table in self._tables.items()} | {"samples": self._rail.samples}
 
     def utc_of(self, tick: int) -> str | None:
-        """Time of day of a tick (ISO 8601); None before anything told it."""
+        """Return the time of day of a tick (ISO 8601); None before it is known."""
         return None if self._anchor is None else iso(self._anchor.utc_ns_of(tick))
 
     def set_anchor(self, tick: int, utc_ns: int) -> None:
@@ -555,9 +566,12 @@ class CaptureWriter:
                 journal.moved_to(self.path)
 
     def close(self, state: str = "complete") -> None:
-        """End the capture. A capture of a stream is ``incomplete`` instead of ``complete`` when the beginning or the end of the run was not
-        received, or the rig's count differs from what was; the gaps then say where. Raises CaptureError, leaving the capture unfinished,
-        when part of it could not be written."""
+        """End the capture.
+
+        A capture of a stream becomes ``incomplete`` instead of ``complete`` in two cases: the beginning or the end of the run was not
+        received, or the rig's count differs. The gaps then say where. Raises CaptureError, leaving the capture unfinished, when a part
+        cannot be written.
+        """
         if self._closed:
             return
         self._closed = True

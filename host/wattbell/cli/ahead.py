@@ -1,4 +1,4 @@
-"""What a run is going to do: told, asked about, and shown while it goes on."""
+"""Announce a run, ask for agreement, and show its progress."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _BAR_WIDTH = 30
 
 
 def agree(outlook: Outlook, device: Device, yes: bool, times: int = 1) -> None:
-    """Say what will be written and how long it takes, and ask. UsageError when it is not to be done, or nobody is there to be asked.
-    ``times``: how often all of it is done."""
+    """Say how much will be written and how long the run takes, and ask. ``times``: number of repetitions.
+
+    Raises UsageError when the user declines, or when there is no terminal to ask.
+    """
     again = f" All of it is done {times} times." if times > 1 else ""
     text = f"{lost(outlook, device)} It takes {about(outlook.seconds())}{_up_to(outlook)}.{again}"
     if yes:
@@ -44,7 +46,7 @@ def agree(outlook: Outlook, device: Device, yes: bool, times: int = 1) -> None:
 
 
 def lost(outlook: Outlook, device: Device) -> str:
-    """What is written to a drive, and what becomes of what is on it."""
+    """Return in words how much is written to a drive, and what happens to the data on the drive."""
     what = f"{device.path} ({printable(device.model)}, serial number {printable(device.serial)})"
     erased = outlook.erasures
     times = f", and {'erases it' if erased == 1 else f'erases it {erased} times'}" if erased else ""
@@ -53,7 +55,7 @@ def lost(outlook: Outlook, device: Device) -> str:
 
 
 def amount(outlook: Outlook) -> str:
-    """What is written, also in terms of the drive."""
+    """Return in words how much is written, also as a multiple of the drive's capacity."""
     least, most = outlook.written_bytes(), outlook.written_bytes(most=True)
     size = output.si(least, "B") if least == most else f"{output.si(least, 'B')} to {output.si(most, 'B')}"
     share = least / outlook.capacity_bytes
@@ -70,7 +72,7 @@ def _up_to(outlook: Outlook) -> str:
 
 @contextmanager
 def progress(eta: Eta, folder: Path) -> Iterator[None]:
-    """A bar with the time that is left, and the figures of what is being recorded in `folder` (nothing when stderr is no terminal)."""
+    """Show a bar with the remaining time, and the figures of the recording in `folder` (nothing when stderr is no terminal)."""
     if not output.err.is_terminal:
         yield
         return
@@ -103,8 +105,12 @@ def progress(eta: Eta, folder: Path) -> Iterator[None]:
 def show_plan(
     title: str, outlook: Outlook, bench: RealBench | None, json: bool, options: Mapping[str, Any], refusals: Sequence[str]
 ) -> None:
-    """The whole plan on stdout. ``bench``: where the drive is a real one; ``options``: of the run, by their names; ``refusals``: what the
-    run would be refused for, those of the bench among them."""
+    """Print the whole plan on stdout.
+
+    bench: of a real drive, else None
+    options: of the run, by their names
+    refusals: reasons to refuse the run, the bench's included
+    """
     changes = {} if bench is None else bench.rehearse([step for part in outlook.parts for step, _ in part.runs])
     given = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in options.items()}
     given.pop("--dry-run", None)

@@ -83,7 +83,7 @@ def tree() -> Any:
 
 def main() -> None:
     """Entry point of the ``wattbell`` program."""
-    signal.signal(signal.SIGTERM, _interrupt)  # what was recorded is completed as after Ctrl-C
+    signal.signal(signal.SIGTERM, _interrupt)  # the recording so far is completed as after Ctrl-C
     hangup.prepare()
     debug = os.environ.get("WATTBELL_DEBUG", "")
     try:
@@ -106,7 +106,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest in its buffer would fail again
         _fail("error:", _of_the_system(error), 1, debug)
     except Exception as error:
         if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_THREAD):
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 _NO_THREAD = ("can't start new thread", "Failed to launch worker thread")
-"""What Python and Arrow say where there is no memory for a thread, or no right to one more."""
+"""Messages of Python and Arrow without memory for a thread, or without the right to one more."""
 _WHAT_TO_DO = {
     errno.ENOSPC: "disk is full: free some space",
     errno.EDQUOT: "your quota of the disk is used up: free some space",
@@ -131,7 +131,7 @@ _WHAT_TO_DO = {
 
 
 def _of_the_system(error: OSError) -> str:
-    """An error of the operating system that no command knew to expect, with what to do about it."""
+    """Return the message of an unexpected error of the operating system, with advice."""
     rust = re.search(r"\(os error (\d+)\)", str(error))  # Polars puts the number into the text
     said = _WHAT_TO_DO.get(error.errno or int(rust[1] if rust else 0)) or error.strerror or str(error) or type(error).__name__
     return f"{error.filename}: {said}" if error.filename is not None else said

@@ -1,9 +1,10 @@
-"""Which option applies to what: the tables from which every refusal comes, and those of the user's guide (``tools/options_guide.py``).
+"""Tables of the works and benches that each option applies to. All refusals and the user's guide (``tools/options_guide.py``) come from
+here.
 
 This module imports nothing heavy.
 
-An option is *given* if it stands on the command line, whatever its value. An option that does not apply is refused if it is given; a value
-of the user's own defaults (:mod:`.config`) that does not apply is left out.
+An option is *given* if it is on the command line, whatever its value. An option that does not apply is refused if it is given. A value from
+the user's own defaults (:mod:`.config`) that does not apply is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..errors import UsageError
 
 
 class WorkKind(StrEnum):
-    """What ``wattbell run`` runs. The value names the work in a sentence."""
+    """The work of ``wattbell run``. The value names the work in a sentence."""
 
     suite = "a suite"
     plan = "a plan"
@@ -31,7 +32,7 @@ class WorkKind(StrEnum):
 
 
 class BenchKind(StrEnum):
-    """Where the work runs, and what records the rail there. The value stands behind "on"."""
+    """The bench of the work: the place where it runs and the recorder of its rail. The value follows "on"."""
 
     model = "a drive model"
     rig = "a real drive with a rig"
@@ -40,7 +41,7 @@ class BenchKind(StrEnum):
 
 
 class Trait(StrEnum):
-    """What only the content of the work tells. The value says what work without the trait does."""
+    """A trait that only the content of the work shows. The value describes work without the trait."""
 
     writes = "only reads"
     rounds = "has no test in rounds to a steady state among those to run"
@@ -68,12 +69,12 @@ BENCH_WORDS: dict[Benches, tuple[str, str]] = {
     RIG: ("a real drive with a rig", ""),
     RIGS: ("a rig, virtual or real", ""),
 }
-"""Sets of benches, and how a user comes to one."""
+"""Sets of benches in words, and the option that selects each."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """Kinds of work and of bench. ``trait``: what the work must have besides."""
+    """Kinds of work and of bench. ``trait``: a further property that the work must have."""
 
     works: Works = ANY_WORK
     benches: Benches = ANY_BENCH
@@ -125,8 +126,11 @@ RUN: dict[str, tuple[Box, ...]] = {
     "--wide": EVERYWHERE,
     "--json": EVERYWHERE,
 }
-"""Where an option applies: in any of its boxes. By its long name, by both names of a flag, or by its name and a value; of an argument, by
-its name in the help. A dry run tells of every option that its run would take, and so takes them all."""
+"""Boxes of each option; it applies in any box.
+
+The key is the option's long name, both names of a flag, its name and a value, or an argument's name in the help. A dry run lists every
+option that its run would take, and so takes them all.
+"""
 
 _INSTEAD = {
     ("--keep-trace", REAL & RIGS): ("--keep-stream", "--keep-stream keeps the data that the rig sent"),
@@ -136,7 +140,10 @@ _INSTEAD = {
     ("--aspm", PLAN): (None, "each step says that itself"),
     ("--written", REAL): (None, "a real drive is always purged and filled by writing"),
 }
-"""What does an option's work where it does not apply: an option (not told to whoever gives it already), or no option; and the words."""
+"""Replacement for an option that does not apply, and the words for it.
+
+The replacement is an option, not suggested to a user who gave it already, or None.
+"""
 
 
 def panel(label: str) -> str | None:
@@ -150,7 +157,7 @@ def panel(label: str) -> str | None:
 
 @dataclass(frozen=True)
 class Kinds:
-    """Of one call of ``wattbell run``. ``name``: of the work, as the user gave it."""
+    """The kinds of one call of ``wattbell run``. ``name``: of the work, as the user gave it."""
 
     work: WorkKind
     bench: BenchKind
@@ -179,14 +186,14 @@ def _benches(benches: Benches, here: BenchKind | None = None) -> str:
 
 
 def _place(box: Box, kinds: Kinds | None = None) -> str:
-    """A box in words; with ``kinds`` only as far as they lie outside of it."""
+    """Return a box in words; with ``kinds``, only the parts that they do not match."""
     work = "" if box.works == ANY_WORK or (kinds is not None and kinds.work in box.works) else works_words(box.works)
     bench = "" if box.benches == ANY_BENCH or (kinds is not None and kinds.bench in box.benches) else _benches(box.benches)
     return f"{work} on {bench}" if work and bench else work or bench
 
 
 def _merged(boxes: Iterable[Box]) -> list[Box]:
-    """One box for all that are of the same benches, whatever the work must have besides."""
+    """Return one box for all that share their benches, whatever further trait the work must have."""
     works: dict[Benches, Works] = {}
     for box in boxes:
         works[box.benches] = works.get(box.benches, frozenset()) | box.works
@@ -199,8 +206,11 @@ def fits(option: str, kinds: Kinds) -> bool:
 
 
 def why_not(option: str, kinds: Kinds, shown: Sequence[str], given: Iterable[str] = ()) -> str:
-    """Why an option does not apply, and what to do. ``shown``: how it was spelled, with those that apply to the same and so do not, either;
-    ``given``: all options that are."""
+    """Return why an option does not apply, with advice.
+
+    shown: its spelling, and other options that do not apply for the same reason
+    given: all given options
+    """
     boxes = _merged(RUN[option])
     what = "this" if kinds.work is WorkKind.command else kinds.name
     if len(boxes) > 1:
@@ -323,7 +333,7 @@ def is_given(context: Any, name: str) -> bool:
 
 
 def _param(context: Any, spelled: str) -> Any:
-    """The parameter that ``--name``, ``--no-name``, ``--name/--no-name``, ``--name VALUE`` or an argument's name means; None where the
+    """The parameter that ``--name``, ``--no-name``, ``--name/--no-name``, ``--name VALUE`` or an argument's name means; None if the
     command has none such."""
     name = _plain(spelled)
     for param in context.command.params:
@@ -338,7 +348,7 @@ def _plain(spelled: str) -> str:
 
 
 def shown_as(context: Any, param: Any) -> str:
-    """The name of a parameter as it stands on the command line: of a flag of two names, the one that is meant."""
+    """Return the name of a parameter on the command line; for a flag of two names, the name that was meant."""
     off = context.params.get(param.name) is False and param.secondary_opts
     return str(param.secondary_opts[0]) if off else label(param)
 
@@ -376,7 +386,7 @@ def _rules(context: Any, rules: Iterable[Any]) -> Iterable[Any]:
 
 
 def _keep_apart(context: Any, among: Callable[[Apart], bool] = lambda _: True) -> None:
-    """Refuse what excludes each other on the command line, which wins against the user's own defaults. ``among``: which rules to go by."""
+    """Refuse options that exclude each other. The command line wins against the user's own defaults. ``among``: the rules to apply."""
     for rule in filter(among, _rules(context, APART)):
         sources = {spelled: _source(context, spelled) for spelled in (rule.one, rule.other)}
         if not all(sources.values()):
@@ -412,10 +422,11 @@ def _refuse_elsewhere(context: Any, kinds: Kinds) -> None:
 
 
 def settle(context: Any, kinds_of: Callable[[Any], Kinds] | None = None) -> None:
-    """Refuse what does not apply, of a command line that is read; leave out what the user's own defaults say and does not apply.
+    """Refuse given options that do not apply to a parsed command line; leave out the user's own defaults that do not apply.
 
-    ``kinds_of``: asked for the kinds of work and bench of ``wattbell run``, once it is settled which bench is meant. UsageError with one
-    line.
+    kinds_of: called for the kinds of work and bench of ``wattbell run``, once the bench is known
+
+    Raises UsageError with one line.
     """
     if kinds_of is not None:
         _keep_apart(context, lambda rule: rule.one in _BENCH and rule.other in _BENCH)
@@ -439,7 +450,7 @@ def settle_traits(context: Any, kinds: Kinds, traits: Mapping[Trait, bool]) -> N
 
 
 def told(context: Any) -> dict[str, Any]:
-    """The options of a call that are not its defaults, by their names: for a plan of what the call would do."""
+    """Return the options of a call that differ from their defaults, by name: for the plan of a dry run."""
     found = {}
     for param in context.command.params:
         source = context.get_parameter_source(param.name)
@@ -459,6 +470,6 @@ class Checked(TyperCommand):
         raise NotImplementedError
 
     def invoke(self, ctx: Any) -> Any:
-        """As in Click, with options that apply."""
+        """Invoke as Click does, after checking that the options apply."""
         settle(ctx, None if type(self).kinds_of is Checked.kinds_of else self.kinds_of)
         return super().invoke(ctx)

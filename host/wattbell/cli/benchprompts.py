@@ -1,4 +1,4 @@
-"""What ``wattbell calibrate`` says to a person at a bench, and asks."""
+"""Messages and questions of ``wattbell calibrate`` to a person at a bench."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import output
 __all__ = ["PromptedBench", "UnaskedBench"]
 
 _SUPPLY_MARGIN = 1.1
-"""Current limit of the supply, of the load's current, and a little for what else is on the rail."""
+"""Ratio of the supply's current limit to the load's current, with a little for other loads on the rail."""
 _SUPPLY_FLOOR_A = 0.1
 _WIRING = """\
 No drive in the rig. Warm-up: rig and meters on for half an hour.
@@ -30,7 +30,7 @@ Never more than {volts:g} V or {amps:g} A. Ctrl-C at any time: the rig keeps the
 
 
 class UnaskedBench:
-    """A source that is what it is set to: asked for, and believed."""
+    """A source that the person sets and that is then believed to have the set values."""
 
     def ready(self, number: int, of: int, target: Applied) -> None:
         """Waits for Enter."""
@@ -42,7 +42,7 @@ class UnaskedBench:
 
 
 class PromptedBench:
-    """Leads a person through the points, who connects, sets, and types what the reference meters show."""
+    """Leads a person through the points, who connects, sets, and types the readings of the reference meters."""
 
     def __init__(self, settle_s: float, seconds: float) -> None:
         if not sys.stdin.isatty():
@@ -50,7 +50,7 @@ class PromptedBench:
         self._wait_s = settle_s + seconds
 
     def ready(self, number: int, of: int, target: Applied) -> None:
-        """Says what to set, the wiring first, and waits for Enter."""
+        """Say how to set the source, the wiring first, and wait for Enter."""
         if number == 1:
             wiring = _WIRING.format(volts=LIMIT.voltage, amps=LIMIT.current)
             output.err.print(Panel(output.marked(wiring), title="Wiring", title_align="left"))
@@ -65,7 +65,7 @@ class PromptedBench:
         _wait("Enter when both meters stand still ")
 
     def applied(self, target: Applied, seen: Applied, fine: bool) -> Applied:
-        """What the person reads off both meters."""
+        """Return the readings of both meters, as the person types them."""
         return Applied(
             self._reading("voltmeter", "V", target.voltage, seen.voltage, fine),
             self._reading("ammeter", "A", target.current, seen.current, fine),

@@ -26,7 +26,7 @@ def bridge(
     """Offer a rig's control port as a SCPI raw socket, until Ctrl-C.
 
     One client at a time; another one gets one line that says who has the rig. The control port is held only while there is a client, so
-    [bold]wattbell record[/] can take the rig between two of them. Only this machine is listened to, unless --listen says otherwise.
+    [bold]wattbell record[/] can take the rig between two clients. Only this machine is listened to, unless --listen says otherwise.
 
     The first line that a client sends must be the token, which is printed and new each time. For programs that cannot send it (sigrok),
     --no-token lets in whoever reaches the socket. Commands that move power, protection, calibration or the EEPROM need --allow-power

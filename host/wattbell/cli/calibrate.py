@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _SETTLE_S, _PROMPTED_SETTLE_S = 0.01, 2.0
-"""Of a source that has been set, and of what hands have just let go of."""
+"""Settling times in s: of a programmed source, and of connections just made by hand."""
 
 
 _LARGEST = 1e6
-"""V, A or ppm of what can be connected to a rig."""
+"""Largest V, A or ppm that can be connected to a rig."""
 
 
 def calibrate(

@@ -1,4 +1,4 @@
-"""``wattbell calibrate --delay``: what it asks and says of the paths' delays."""
+"""Questions and messages of ``wattbell calibrate --delay`` on the delays of the paths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _ask_empty() -> None:
 
 
 def show(found: dict[str, PathDelay]) -> None:
-    """As a table."""
+    """Print the delays as a table."""
     shown = output.table("path", ">late by", ">u (k=2)", ">edges on", ">edges off")
     for name, path in found.items():
         on, off = (f"{side.delay_s * 1e9:z.1f} ns" for side in (path.on, path.off))
@@ -39,7 +39,7 @@ def show(found: dict[str, PathDelay]) -> None:
 
 
 def to_json(found: dict[str, PathDelay]) -> dict[str, dict[str, float]]:
-    """As plain values, by path."""
+    """Return the delays as plain values, by path."""
     return {
         name: {
             "delay_s": path.delay_s, "u_s": path.u_s, "edges": path.on.edges + path.off.edges,

@@ -1,4 +1,4 @@
-"""``wattbell analyze``, ``report`` and ``export``: what is made of a capture."""
+"""``wattbell analyze``, ``report`` and ``export``: outputs made from a capture."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def analyze(
 ) -> None:
     """Compute the figures of a capture: throughput, latency, queue depth, power, energy, idle power, wake-up.
 
-    Every figure comes with its uncertainty and with the count of what was lost while it was measured. A capture whose
-    recorder died is rebuilt from its journal first.
+    Every figure comes with its uncertainty and with the count of records lost meanwhile. If its recorder died, a
+    capture is rebuilt from its journal first.
 
-    Of many captures, or a folder that holds some, it prints a line each. They are analysed side by side, on a cluster
-    with the extra [bold]cluster[/]; one that fails is a line, too, the others go on, and the exit code is 1.
+    Many captures, or a folder that holds some, give a line each. They are analysed side by side, on a cluster with the
+    extra [bold]cluster[/]. If a capture fails, its line says so, the others go on, and the exit code is 1.
 
       wattbell analyze capture
 
@@ -280,7 +280,7 @@ def export_perfetto(
     stop: ToTime = None,
     json: Json = False,
 ) -> None:
-    """Write a Perfetto trace: commands as slices by queue, the rail as counters, phases, events, link state, what is missing.
+    """Write a Perfetto trace: commands as slices by queue, the rail as counters, phases, events, link state, losses.
 
     Open it at ui.perfetto.dev (the file stays on this computer) or with trace_processor. Needs the extra [bold]perfetto[/].
 

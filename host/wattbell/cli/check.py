@@ -24,11 +24,11 @@ def check(
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """Tell whether a capture is as it was recorded: every file is compared with its hash in meta.json.
+    """Check whether a capture is as it was recorded: every file is compared with its hash in meta.json.
 
-    The exit code is 0 for a capture that is whole, 1 for one that is damaged. A capture recorded with --keep-stream can be
-    rebuilt from its journal. Without it a damaged file is set aside by --repair: the rest can be used, and its figures say
-    what is lost.
+    The exit code is 0 for a whole capture, 1 for a damaged one. A capture recorded with --keep-stream can be rebuilt from
+    its journal. Without the journal, --repair sets a damaged file aside: the rest can be used, and its figures state the
+    loss.
 
       wattbell check capture
 
@@ -85,7 +85,7 @@ def _show(found: Checkup, done: dict[str, str]) -> None:
 
 
 def _advice(found: Checkup) -> list[str]:
-    """What it comes to, and what to do."""
+    """Return the conclusion, and advice."""
     if found.unfinished:
         return ["Its recorder died; it is rebuilt from its journal when it is opened, or by --repair."]
     if found.whole and not found.sealed:

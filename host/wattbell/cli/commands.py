@@ -1,8 +1,8 @@
-"""The commands: where each is written, and how each is loaded when somebody asks for it.
+"""The commands: the module of each, and its loading on demand.
 
-A command's module is imported when the command is called, or when its help is wanted. So ``wattbell --version`` imports none of them. The
-modules of the commands in turn import what they work with (Polars, SciPy, the drive model) inside their functions: options, help and
-completion of a command need none of it. ``tests/host/cli/test_light.py`` holds all commands to that.
+A command's module is imported when the command is called, or for its help. So ``wattbell --version`` imports no command. The modules in
+turn import heavy packages (Polars, SciPy, the drive model) inside their functions: options, help and completion need none.
+``tests/host/cli/test_light.py`` holds all commands to that.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ RECORD, LOOK, SUITES, EQUIPMENT, FILES, MAINTENANCE = "Record", "Look", "Suites"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command is written. ``panel``: its group in the help; ``module``: in this folder; ``name``: of the function there, or of the
-    :class:`typer.Typer` of a command that has commands below it; ``kind``: name of the command's class there, None for
-    :class:`.applies.Checked`."""
+    """The place of a command.
+
+    panel: its group in the help
+    module: in this folder
+    name: of the function there, or of the :class:`typer.Typer` of a command with subcommands
+    kind: name of the command's class there, None for :class:`.applies.Checked`
+    """
 
     panel: str
     module: str
@@ -64,7 +68,7 @@ PLACES = {
 
 
 class Group(TyperGroup):
-    """A command with commands below it: refuses a name that is none of them in one line."""
+    """A command with subcommands: refuses an unknown name in one line."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Typer's own, on a command that is there."""

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _WITH = "--with"
 _NEXT_SIDE = "\0with"
-"""Stands for ``--with`` among the references: no path or id has that character."""
+"""Represents ``--with`` among the references: no path or id has that character."""
 
 
 class CompareCommand(applies.Checked):
-    """Takes what stands behind ``--with`` for another side, however many runs that is."""
+    """Takes the references behind ``--with`` as another side, however many runs it has."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Click's own, with each ``--with`` among the references too, where it stands."""
+        """Parse as Click does, with each ``--with`` kept at its place among the references."""
         end = args.index("--") if "--" in args else len(args)
         made: list[str] = []
         for arg in args[:end]:
@@ -69,12 +69,12 @@ def compare(
     Runs of one drive that did the same are put together, unless all are of
     one drive. --with says where the runs of another side begin.
 
-    Of captures, what one command costs by class is compared too, where the
-    joules of each phase went, and the power states that were found.
+    Captures are also compared by the energy of a command of each class, by
+    the use of each phase's energy, and the power states that were found.
 
-    The page has all of it with charts. One reference makes the page of that
+    The page has all figures with charts. One reference makes the page of that
     run. Drives in the store that ran the same job files at the same scale
-    stand in grey behind the chart of performance against power.
+    are shown in grey behind the chart of performance against power.
 
       wattbell run quick --virtual intel-660p-1tb --repeat 5 --out old
 
@@ -149,7 +149,10 @@ def _by_side(references: Sequence[str]) -> list[list[str]]:
 
 
 def _read(names: Sequence[str], get: Callable[[], Store], kept: Sequence[Run], key: Callable[[Run], str]) -> list[list[Run]]:
-    """The runs of each reference. With ``kept`` also those of them that repeat it; a reference among those of another is left out then."""
+    """Return the runs of each reference.
+
+    With ``kept``, stored runs that repeat them are added, and a reference that is among another one's runs is left out.
+    """
     from ..results.load import resolve_all
 
     groups: list[list[Run]] = []
@@ -164,7 +167,7 @@ def _read(names: Sequence[str], get: Callable[[], Store], kept: Sequence[Run], k
 
 
 def _with_kept(group: Sequence[Run], kept: Sequence[Run], key: Callable[[Run], str]) -> list[Run]:
-    """The group, and the runs of the store that repeat one of it."""
+    """Return the group, and the stored runs that repeat one of its runs."""
     keys, hashes = {key(run) for run in group}, {run.content_hash for run in group}
     return [*group, *(run for run in kept if key(run) in keys and run.content_hash not in hashes)]
 

@@ -1,7 +1,7 @@
-"""What the shell offers for an argument or an option whose values Typer does not know: suites, tests, drive models, captures.
+"""Shell completion for values that Typer does not know: suites, tests, drive models, captures.
 
-A shell calls the program at each press of the key, so nothing here imports what a command works with, and no more than is asked for. Names
-that a shell would have to quote are left out. Where nothing fits, the shell offers its own names of files.
+A shell calls the program at each press of the key. So nothing here imports heavy packages, and only the requested values are read. Names
+that a shell would have to quote are left out. If nothing fits, the shell offers its own names of files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import typer
 
 Offers = list[tuple[str, str]]
-"""Each value with a few words about it, which some shells show; Typer leaves out those that do not begin with what was typed."""
+"""Each value with a few words on its meaning, which some shells show. Typer leaves out values that do not match the typed text."""
 _CAPTURE, _RESULTS = "meta.json", "results.json"
 """The file that makes a folder a capture, and the one that makes it a suite's results."""
 _DEPTH, _MOST_FOLDERS = 4, 1000
@@ -30,7 +30,7 @@ def suites(incomplete: str) -> Offers:
 
 
 def work(incomplete: str) -> Offers:
-    """What ``wattbell run`` takes: suites, and files of work by the ends of their names."""
+    """Return completions for ``wattbell run``: suites, and files of work by the ends of their names."""
     folder, start = os.path.split(incomplete)
     try:
         names = sorted(os.listdir(os.path.expanduser(folder) or "."))
@@ -59,7 +59,7 @@ def tests(ctx: typer.Context, incomplete: str) -> Offers:
 
 
 def traces(incomplete: str) -> Offers:
-    """The traces of which there are statistics."""
+    """Return the names of traces with known statistics."""
     from ..suites.traces.composition import COMPOSITIONS
 
     return [(name, "statistics of this trace") for name in COMPOSITIONS if name.startswith(incomplete)]

@@ -16,15 +16,19 @@ from .options import Json
 
 VARIABLE = "WATTBELL_CONFIG"
 COMPLETING = "_WATTBELL_COMPLETE"
-"""Set by the shell that asks what may follow on its command line."""
+"""Set by a shell that asks for the next words on its command line."""
 _EACH_TIME = ("yes", "force", "serial", "drive", "repair", "seal", "out", "help", "install-completion", "show-completion", "version")
-"""What a file may not say: it would overwrite or erase without being asked, or means something on a command line only."""
+"""Options that the file may not set. They would overwrite or erase without a question, or make sense on a command line only."""
 
 
 @dataclass
 class Settings:
-    """What was read. ``path``: where the file is or would be; ``values``: option by option, as "record --duration"; ``defaults``: the same
-    as Typer's ``default_map``."""
+    """The settings read.
+
+    path: of the file, whether it exists or not
+    values: option by option, as "record --duration"
+    defaults: the same as Typer's ``default_map``
+    """
 
     path: Path
     found: bool = False
@@ -33,11 +37,11 @@ class Settings:
 
 
 read = Settings(Path())
-"""What :func:`load` has read in this process."""
+"""Settings that :func:`load` has read in this process."""
 
 
 def place() -> Path:
-    """Where the file is looked for."""
+    """Return the path of the file."""
     given = os.environ.get(VARIABLE)
     if given is not None:
         return Path(given)
@@ -45,7 +49,7 @@ def place() -> Path:
 
 
 def load(tree: Callable[[], Any]) -> Settings:
-    """Read the file, if there is one; `tree` makes the program's whole tree of commands. UsageError for what is none of its options."""
+    """Read the file, if there is one. `tree` makes the program's whole tree of commands. Raises UsageError for unknown options."""
     path = read.path = place()
     read.found = False
     read.values.clear()
@@ -95,7 +99,7 @@ def _defaults(path: Path, command: Any, content: Mapping[str, Any], name: str) -
 
 
 def _value(path: Path, full: str, param: Any, value: Any) -> Any:
-    """As the command line would give it."""
+    """Return a value as the command line would give it."""
     one = (str, int, float, bool)
     if not isinstance(value, list if param.multiple else one):
         raise UsageError(f"{path}: {full} takes {'a list of values' if param.multiple else 'one value'}.")
@@ -112,7 +116,7 @@ def _text(value: Any) -> str:
 
 
 def config(json: Json = False) -> None:
-    """Show your own defaults: a TOML file, where it is looked for, and what it says.
+    """Show your own defaults: a TOML file, the place where it belongs, and its values.
 
     A table for each command, and in it options without their dashes:
 
@@ -124,7 +128,7 @@ def config(json: Json = False) -> None:
 
       store = "~/drives.sqlite"
 
-    It is ~/.config/wattbell/config.toml, or what WATTBELL_CONFIG names. What is given on the command line wins.
+    It is ~/.config/wattbell/config.toml, or the file that WATTBELL_CONFIG names. The command line wins over the file.
     """
     from rich.text import Text
 

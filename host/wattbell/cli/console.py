@@ -1,7 +1,7 @@
-"""The terminal: consoles, tables, spinners and bars, drawn by Rich. The commands reach all of it through :mod:`.output`.
+"""The terminal: consoles, tables, spinners and bars, drawn by Rich. The commands use this module through :mod:`.output`.
 
-Names of drives, tests and files come from anywhere, so nothing printed here is read as markup, and no control character reaches the
-terminal. What is to be bold or in colour is a Rich ``Text`` (:func:`marked` for words of our own).
+Names of drives, tests and files come from anywhere. So nothing printed here is read as markup, and no control character reaches the
+terminal. Bold or coloured text is a Rich ``Text`` (:func:`marked` for words of our own).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _LOG = logging.getLogger(__name__)
 
 
 class PlainConsole(Console):
-    """A console that shows text as it stands: no markup, no emoji codes, no control characters in it."""
+    """A console that shows text unchanged: no markup, no emoji codes, no control characters in it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """As Rich does, on :func:`printable` text, because Rich measures its width here."""
+        """Render as Rich does, on :func:`printable` text, because Rich measures its width here."""
         return super().render_str(printable(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As Rich does, with :func:`printable` text in every segment."""
+        """Render as Rich does, with :func:`printable` text in every segment."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
@@ -64,9 +64,11 @@ def say(text: str | Text) -> None:
 
 
 def table(*columns: str, title: str | None = None, expendable: Sequence[str] = ()) -> WholeTable:
-    """A table in the common style. Columns whose name begins with ``>`` hold figures: right-aligned, shown whole or not at all. The first
-    column is never wrapped either: its names are there to be copied. ``expendable``: names of columns that go first where there is little
-    room."""
+    """Make a table in the common style.
+
+    Columns named ``>...`` hold figures: right-aligned, shown whole or not at all. The first column is never wrapped, since its names are
+    there to be copied. ``expendable``: names of columns that are dropped first in a narrow terminal.
+    """
     made = WholeTable(
         expendable=expendable, title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )

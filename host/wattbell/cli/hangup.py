@@ -1,4 +1,4 @@
-"""The terminal that a command runs in is closed: the command ends as after Ctrl-C, and what it still says is dropped."""
+"""Ends a command when its terminal is closed, as after Ctrl-C; further output is dropped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _hung_up(_number: int, _frame: FrameType | None) -> None:
 
 
 class _Terminal(io.FileIO):
-    """A terminal. After it was closed, what is written is dropped."""
+    """A terminal that drops output after it was closed."""
 
     def write(self, data: Any, /) -> int:
         try:

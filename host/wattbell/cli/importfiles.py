@@ -70,13 +70,13 @@ def import_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make a capture of another instrument's waveform and of what the host knows of the work.
+    """Make a capture of another instrument's waveform and of the host's records of the work.
 
     Waveforms: JLS and CSV of a Joulescope, Quarch, PPK2 (.ppk2 and CSV),
     PowerSensor3, Otii, sigrok sessions, CSV of any scope, supply or logger.
     Rows that are missing, and samples that the instrument cannot have
     measured, are gaps. The clocks are aligned by the edges that the work
-    makes in the power; how well is printed and stands in every figure.
+    makes in the power; how well is printed and enters every figure.
 
       wattbell import run.jls --fio fio.json --out capture
 

@@ -23,7 +23,7 @@ def info(
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """Tell what a capture holds, or what a rig says about itself.
+    """Describe a capture, or the rig.
 
       wattbell info capture
 

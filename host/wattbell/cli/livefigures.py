@@ -1,4 +1,4 @@
-"""What a recording shows while it goes on: the figures of this moment in a few lines on a terminal, and a log of them, a line a period."""
+"""Show a recording in progress: the present figures in a few lines on a terminal, and a log with a line a period."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _unit(value: float | None, unit: str) -> str:
 
 
 def fields_of(latest: Latest) -> list[list[Text]]:
-    """The figures of a moment: of the load, of the rail, sums and what was lost."""
+    """Return the figures of a moment: of the load, of the rail, sums and losses."""
     load, rail, sums = [], [], []
     if latest.samples:
         rail = [_field(_unit(value, unit), width=9) for value, unit in ((latest.w, "W"), (latest.a, "A"), (latest.v, "V"))]
@@ -149,12 +149,12 @@ def recording(serial: str) -> Iterator[Callable[[Progress], None]]:
 
 
 _following: list[Path] = []
-"""Folders whose recordings are shown already."""
+"""Folders of recordings that are shown already."""
 
 
 @contextmanager
 def following(head: RenderableType, folder: Path) -> Iterator[None]:
-    """``head`` on stderr, which is a terminal, and below it the figures of what is recorded in a folder or below it meanwhile."""
+    """Show ``head`` on stderr, which is a terminal, and below it the figures of recordings in a folder."""
     _following.append(folder)
     try:
         with Live(Group(head, Looking(folder)), console=output.err, refresh_per_second=_REFRESH // 2, transient=True):
@@ -211,7 +211,7 @@ class _Log:
         self._lines.put(line)
 
     def close(self) -> None:
-        """Wait for what is not written yet, unless nobody takes it."""
+        """Wait until all lines are written, unless nobody reads them."""
         self._lines.put(None)
         self._thread.join(_PATIENCE_S)
 
@@ -240,9 +240,11 @@ def _rounded(value: object) -> object:
 
 @contextmanager
 def statistics(period_s: float | None, file: Path | None) -> Iterator[Callable[[CaptureWriter], None]]:
-    """A log of what is recorded meanwhile, a line every `period_s` (None: none): in `file`, as JSON lines where it ends in ``.jsonl`` or
-    ``.json``, else as CSV with a header; without a file, as CSV on stdout. Call the result with the writer, before its first data; close
-    the capture before this ends."""
+    """Log a recording in progress, with a line every `period_s` (None: no log).
+
+    The file gets JSON lines if its name ends in ``.jsonl`` or ``.json``, else CSV with a header. Without a file, stdout gets CSV. Call the
+    result with the writer, before its first data; close the capture before this ends.
+    """
     if period_s is None:
         yield lambda _writer: None
         return
@@ -268,5 +270,5 @@ def statistics(period_s: float | None, file: Path | None) -> Iterator[Callable[[
         with suppress(OSError):
             if file is not None:
                 stream.close()
-            elif log.error is not None:  # what is left in its buffer would fail again
+            elif log.error is not None:  # the rest in its buffer would fail again
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -12,7 +12,7 @@ def meters(
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """List the power meters that [bold]--meter[/] knows, how each is named there, and whether what it needs is installed.
+    """List the power meters that [bold]--meter[/] knows, how each is named there, and whether its packages are installed.
 
     All take [bold]gain=[/], [bold]offset=[/] (A) and [bold]timebase=[/] besides: limits (k = 2) that you have from a calibration of your
     own. docs/meters.md has the wiring, rate and accuracy of each.
@@ -35,7 +35,7 @@ def meters(
 
 
 def _lines(usage: str, width: int) -> list[str]:
-    """``--meter`` with what stands behind it, broken in front of an option where it is too wide; a bracket stays whole."""
+    """Return ``--meter`` with its value, broken before an option if too wide; a bracket stays whole."""
     first, *options = re.split(r"(?=\[,)", usage)
     lines = [f"  --meter {first}"]
     for option in options:

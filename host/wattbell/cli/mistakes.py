@@ -1,6 +1,6 @@
-"""What is wrong with a command line, in one line that says what to do: in place of the boxes that Typer draws.
+"""Report mistakes in a command line in one line of advice, in place of the boxes that Typer draws.
 
-Typer checks values with Pydantic. The words of Pydantic and the names of Python's types are for programmers, so none of them is shown.
+Typer checks values with Pydantic. The words of Pydantic and the names of Python's types are for programmers, so neither is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def nothing_given(error: typer.TyperException) -> bool:
 
 
 def sentence(error: typer.TyperException) -> str:
-    """The mistake, and what to do about it."""
+    """Return the mistake, with advice."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = "wattbell" if context is None else context.command_path
     kind = type(error).__name__

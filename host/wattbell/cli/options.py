@@ -1,6 +1,6 @@
 """Options and arguments that several commands share.
 
-Every command imports this module, so it imports neither Rich nor what a command works with.
+Every command imports this module, so it imports neither Rich nor other heavy packages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What every command prints with: figures to stdout, progress and notes to stderr.
+"""Output of every command: figures to stdout, progress and notes to stderr.
 
 Every command imports this module, but help, completion and a mistake print nothing with it. So :mod:`.console`, where Rich draws, is
-imported when a name of it is first used.
+imported at the first use of one of its names.
 """
 
 from __future__ import annotations

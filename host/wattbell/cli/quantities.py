@@ -30,23 +30,24 @@ _SIZE = {
 
 @dataclass(frozen=True)
 class Unread:
-    """What was given and is no such quantity, and what would be one."""
+    """The user's text, which is no such quantity, and an example of one."""
 
     text: str
     example: str
 
 
 class Quantity:
-    """Reads a number with a unit of ``units`` (each in terms of the value's own), or without one; ``parser`` of an option of
-    Typer's that has a callback of :mod:`.numbers`.
-    ``example``: what the message of an error shows."""
+    """Reads a number with a unit of ``units`` (each in terms of the value's own), or without one.
+
+    It is the ``parser`` of an option of Typer's that has a callback of :mod:`.numbers`. ``example``: shown in an error.
+    """
 
     def __init__(self, name: str, units: Mapping[str, float], example: str, *, integer: bool = False) -> None:
         self.__name__ = name  # shown in the help
         self.units, self.example, self.integer = units, example, integer
 
     def read(self, text: str) -> float | None:
-        """The value in the option's unit; None where it is none."""
+        """Return the value in the option's unit; None if the text is no value."""
         match = _NUMBER.fullmatch(text.strip())
         if match is None:
             return None
@@ -58,7 +59,9 @@ class Quantity:
         return float(f"{value * self.units[unit]:.15g}") if unit else value
 
     def __call__(self, value: str | float) -> Any:
-        """The value; :class:`Unread` where it is none, which the option's callback (:mod:`.numbers`) refuses by the option's name."""
+        """Return the value; :class:`Unread` if the text is no value, which the option's callback (:mod:`.numbers`) refuses by the option's
+        name.
+        """
         if not isinstance(value, str):
             return value
         found = self.read(value)

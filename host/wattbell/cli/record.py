@@ -56,8 +56,8 @@ def record(
 ) -> None:
     """Record a rig or a meter into a capture directory until Ctrl-C.
 
-    A rig that is told to stop sends what it has until it does, and that
-    is kept: [bold]--duration[/] and [bold]--until-marker[/] are the least that is recorded.
+    A stopping rig still sends the data that it holds, and all is kept.
+    So a recording lasts at least as long as [bold]--duration[/] or [bold]--until-marker[/] say.
 
     The directory is whole at any time: a killed recorder loses at most
     half a second; an unplugged rig leaves a gap and goes on when it is back.
@@ -162,7 +162,7 @@ def _number(text: str | None) -> int | None:
 
 
 def finish(out: Path, reason: str, json: bool) -> None:
-    """Say what was recorded, and what was not."""
+    """Say how much was recorded, and how much was lost."""
     from ..capture import open_capture
 
     capture = open_capture(out)
@@ -176,7 +176,7 @@ def finish(out: Path, reason: str, json: bool) -> None:
 
 
 class Summary(TypedDict):
-    """``loss``: as it stands in meta.json."""
+    """Summary of a recording. ``loss``: as in meta.json."""
 
     state: str
     seconds: float

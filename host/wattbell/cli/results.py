@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 def open_store(path: Path | None, create: bool = False) -> Store:
-    """The store the user means. ResultsError when there is none, unless ``create``."""
+    """The store the user means. Raises ResultsError when there is none, unless ``create``."""
     from ..results import Store, default_path
 
     if path is not None and not create and not path.exists():
@@ -39,8 +39,10 @@ def open_store(path: Path | None, create: bool = False) -> Store:
 
 
 def open_to_list(path: Path | None) -> Store | None:
-    """The store the user means; None where the user named none and has none yet: then no run is in it. ResultsError for a store that
-    was named and is not there, whose name may be mistyped."""
+    """Return the store the user means; None if the user named none and has none yet, so that no run is in it.
+
+    Raises ResultsError for a named store that is missing, since its name may be mistyped.
+    """
     from ..results import default_path
 
     return None if path is None and not default_path().exists() else open_store(path)
@@ -54,7 +56,7 @@ def _say_empty(opened: Store | None) -> None:
 
 
 def stamps(run: Run) -> str:
-    """What must accompany every figure of a run."""
+    """Return the words that must accompany every figure of a run."""
     named = {
         Origin.MEASURED: "real drive",
         Origin.VIRTUAL: f"model {run.profile}" if run.profile else "virtual",
@@ -127,7 +129,7 @@ def show(
     store: StoreOption = None,
     json: Json = False,
 ) -> None:
-    """Show the scores of a run and what they rest on.
+    """Show the scores of a run and the evidence for them.
 
     wattbell results show 3f2a
     """

@@ -54,8 +54,9 @@ _COMMAND, _KINDS = "wattbell.command", "wattbell.kinds"
 
 
 class RunCommand(applies.Checked):
-    """Keeps what stands behind the first ``--`` as it is: a command with its arguments. Its help has a panel for suites and for each kind
-    of drive."""
+    """Keeps the words behind the first ``--`` unchanged: a command with its arguments. The help has a panel for suites and for each kind of
+    drive.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,7 +65,7 @@ class RunCommand(applies.Checked):
                 setattr(param, "rich_help_panel", panel)  # noqa: B010 - Typer's own, which Click's class does not declare
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Click's own, on what stands before."""
+        """Parse as Click does, but only the words before ``--``."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[_COMMAND] = args[at + 1 :]
@@ -74,7 +75,7 @@ class RunCommand(applies.Checked):
         return super().parse_args(ctx, args)
 
     def kinds_of(self, context: Any) -> applies.Kinds:
-        """Kept in the context's ``meta``. UsageError when there is nothing to run, or nothing to run it on."""
+        """Kept in the context's ``meta``. Raises UsageError when there is nothing to run, or nothing to run it on."""
         what, meter, model = context.params["what"], context.params["meter"], context.params["virtual"]
         command = context.meta.get(_COMMAND)
         if model is None and context.params["drive"] is None:
@@ -264,9 +265,9 @@ def run(
       wattbell run anandtech-2018 --virtual intel-660p-1tb \\
         --out results --resume
 
-    [bold]On a real drive[/] fio and nvme-cli do the work. What writes needs the
+    [bold]On a real drive[/] fio and nvme-cli do the work. A write needs the
     drive's serial number, refuses a drive that is mounted, says how much it
-    writes, and asks. A command may do what it likes and is not asked about;
+    writes, and asks. A command may do anything and is not asked about;
     it finds the drive's path in $WATTBELL_DRIVE, and its exit code is ours.
 
       wattbell run quick --drive /dev/nvme0n1 --serial S4EWNX0M1234 --out r
@@ -386,12 +387,12 @@ def run(
 
 
 def _named_after(what: str, drive: str) -> Path:
-    """Folder for the results where none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
+    """Return the folder for the results if none is given, such as ``quick-intel-660p-1tb`` and ``reads-nvme0n1``."""
     return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
 def _has_what_options_need(context: typer.Context, order: Order, rounds: int | None) -> None:
-    """UsageError for an option that has nothing to act on in the tests that are to run, and for more rounds than any of them may have."""
+    """Raise UsageError for an option without effect on the tests to run, and for more rounds than any test may have."""
     from ..suites.manifest import load_suite
     from ..suites.plan import choose_tests
 
@@ -416,8 +417,11 @@ def _set_at_once(order: Order, drive: Drive, choice: Choice) -> bool:
 
 @dataclass(frozen=True)
 class _Dry:
-    """Tells what a run would do, in place of it. ``single``: leaves a capture in ``order.out``, not a suite's results; ``times``: how often
-    it would be run."""
+    """Prints a run's plan instead of running.
+
+    single: leaves a capture in ``order.out``, not a suite's results
+    times: number of repetitions
+    """
 
     context: typer.Context
     order: Order
@@ -426,7 +430,7 @@ class _Dry:
     times: int = 1
 
     def show(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
-        """The plan, the options, and what the run would be refused for. ``bench``: a real drive's, None for a model's."""
+        """Show the plan, the options, and the reasons to refuse the run. ``bench``: a real drive's, None for a model's."""
         from ..campaign.folder import in_the_way
         from ..campaign.repeats import in_the_way_of_repeats
         from ..virtual.play import refuse_existing
@@ -479,7 +483,7 @@ def _run_on_drive(work: Work, bench: RealBench, out: Path, force: bool, audience
 
 
 def _stamp(out: Path) -> tuple[int, int] | None:
-    """Tells captures of one name apart."""
+    """Return values that distinguish captures of one name; None without a capture."""
     from ..capture.meta import NAME as META
 
     try:
@@ -490,7 +494,7 @@ def _stamp(out: Path) -> tuple[int, int] | None:
 
 
 def _asked(question: str) -> bool:
-    """Put to whoever sits at the terminal."""
+    """Ask the person at the terminal."""
     from rich.text import Text
 
     output.err.print(Text(f"{question} [y/N] "), end="")
@@ -544,7 +548,7 @@ class _Audience:
 
 
 def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: _Audience) -> None:
-    """The suite so many times; the spread between the runs at the end."""
+    """Run the suite ``times`` times; print the spread between the runs at the end."""
     from ..campaign.repeats import run_repeated
     from ..present.suite.sidebyside import spread
     from ..present.terminal import drawn

@@ -1,4 +1,4 @@
-"""``wattbell seeds-check``: the statements of the seed articles against what was measured."""
+"""``wattbell seeds-check``: the statements of the seed articles compared with measurements."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def start(
     options += [*(["--eeprom", str(eeprom)] if eeprom else []), *rig_options(fidelity, longest_gap)]
     command = [str(simulator.find_program("wattbell-rig")), "play", str(trace), *options]
     output.say("The virtual rig runs until Ctrl-C; `wattbell rigs` lists it, `wattbell record --out DIR` records it.")
-    # The rig takes this process over: whoever stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
+    # The rig takes this process over: a signal that stops it (Ctrl-C, kill, a CI job with SIGINT ignored) stops the rig itself,
     # which then takes its entry from the list of rigs. A parent that only waits would have to pass every signal on.
     sys.stdout.flush()
     sys.stderr.flush()

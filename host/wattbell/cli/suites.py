@@ -1,4 +1,4 @@
-"""``wattbell suites``: what can be run."""
+"""``wattbell suites``: lists the suites."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def sump(
     r"""Be a SUMP logic analyser (sigrok's "ols"), made from a rig's stream, until Ctrl-C.
 
     Channels 0 to 8 are CLKREQ#, PERST#, LINK0, LINK1, LINK2, DOORBELL, FETCH, DATA, CQE, as in the session files of [bold]wattbell export
-    sigrok[/]; the levels follow. Triggers act on any of them. Done here, from the stream, not in the rig. The rig is held only while a
-    capture is armed.
+    sigrok[/]; the levels follow. Triggers act on any channel. Both are made here, from the stream, not in the rig. The rig is
+    held only while a capture is armed.
 
       wattbell sump --level current=0.5
 

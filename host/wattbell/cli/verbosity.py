@@ -1,4 +1,4 @@
-"""``--verbose``: what is being done, on stderr, with the time since the program began."""
+"""``--verbose``: log the program's actions on stderr, with the time since the program began."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .. import __version__
 from . import config, output
 
 LOG = logging.getLogger("wattbell")
-"""Anything below it may say what it does (``info``); nothing is shown without ``--verbose``."""
+"""Any code below may log its actions (``info``); nothing is shown without ``--verbose``."""
 _began = time.monotonic()
 
 

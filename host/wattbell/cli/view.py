@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..view.shown import Shown
 
 _STARTS_S = 60.0
-"""A recorder that has no data by then is told of; it may wait for a trigger, so it is left alone."""
+"""Time in s after which a recorder without data is reported; it may wait for a trigger, so it is left alone."""
 
 
 def view(
@@ -38,11 +38,11 @@ def view(
     align: Annotated[str | None, typer.Option(help="Lay captures over one another at this phase (name or number) or event.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Of a rig: capture directory to write.")] = None,
 ) -> None:
-    """Look at a capture in the browser, from all of it down to one sample and one command.
+    """Look at a capture in the browser, from the whole down to one sample and one command.
 
     The page comes from this computer alone, for you alone, and needs no
     network. Ctrl-C ends it. A rig is recorded meanwhile, in a process of
-    its own: what the browser does costs no sample.
+    its own, so the browser costs no sample.
 
       wattbell view capture
 
@@ -72,7 +72,7 @@ def view(
 
 
 def _rig(what: list[str]) -> str | None:
-    """The rig that is meant: one name that is no directory, and that of a rig."""
+    """Return the rig that is meant: the only name, if it is a rig's and no directory; else None."""
     from ..rig import discovery
 
     name = what[0]

@@ -8,7 +8,7 @@ from .map import ClockMap
 
 
 def apart_s(one: ClockMap, other: ClockMap) -> float:
-    """The largest difference of two maps within their common span, in s. ValueError where they have none."""
+    """Return the largest difference of two maps within their common span, in s. Raises ValueError without a common span."""
     first, last = max(one.first_ns, other.first_ns), min(one.last_ns, other.last_ns)
     if last < first:
         raise ValueError(f"{one.method} and {other.method} have no instant in common")
@@ -17,7 +17,7 @@ def apart_s(one: ClockMap, other: ClockMap) -> float:
 
 
 def contradiction(one: ClockMap, other: ClockMap) -> str | None:
-    """What is wrong with two maps whose bounds do not meet; None when they do."""
+    """Return why two maps with separate bounds contradict each other; None if their bounds meet."""
     apart = apart_s(one, other)
     if apart <= one.bound_s + other.bound_s:
         return None

@@ -1,18 +1,18 @@
-"""A meter's clock against the host's by the edges of power that the host's work makes, for a meter that has neither tap nor markers.
+"""Relate a meter's clock to the host's by the edges of power that the host's work makes, for a meter without tap and markers.
 
-**Where to look** (coarse). The host's instants, moved and stretched, cut the waveform into segments; the right place is where a level for
-each segment leaves least of the waveform unexplained. Another place that leaves nearly as little makes it ambiguous: that is an error,
-never a choice.
+**The place** (coarse). The host's instants, moved and stretched, cut the waveform into segments. A level for each segment explains part of
+the waveform, and the right place leaves the least unexplained. Another place that leaves nearly as little makes the result ambiguous: that
+is an error, never a choice.
 
-**How well** (fine). Around every instant a step of power is sought in the samples as they are, with the interval in which it may lie.
-What it says is a limit on either side:
+**The bound** (fine). Around every instant a step of power is sought in the unfiltered samples, with the interval in which it may lie. A
+step gives a limit on either side:
 
 - Cause comes before effect: power rises no earlier than the host began, and falls no earlier than it ended.
-- Power rises no later than ``settle_s`` after the host began. This is an assumption on drive and host; no waveform can tell a drive that is
-  always late from a clock that is. A fall has no such limit: a drive may work on for as long as it likes.
+- Power rises no later than ``settle_s`` after the host began. This is an assumption on drive and host: no waveform can distinguish a drive
+  that is always late from a clock that is. A fall has no such limit, since a drive may go on working.
 
-The limits go into :mod:`.hull`; its bound therefore contains the rise of the drive, the samples' spacing, their noise and what the host's
-instants are uncertain by.
+The limits go into :mod:`.hull`. Its bound therefore contains the drive's rise, the samples' spacing and noise, and the uncertainty of the
+host's instants.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SETTLE_S = 10e-3
 """How long after the host began a drive's power has risen: a command under way and the link awake. Wake-up takes longer, but not to draw
 power."""
 LEAST_EXPLAINED = 0.3
-"""Of the waveform's variance, by the levels of the segments."""
+"""Least share of the waveform's variance that the levels of the segments must explain."""
 RIVAL = 1.5
-"""The next best place leaves at least so many times as much unexplained ..."""
+"""Ratio by which the next best place must leave more unexplained ..."""
 RIVAL_OF_ALL = 0.02
 """... and more by at least this share of all."""
 _MOST_PLACES = 60_000
@@ -45,23 +45,27 @@ _MOST_SEGMENTS = 2000
 _LEAST_STEP = 5.0
 """Standard deviations of the mean on either side that a step must have."""
 _LIKELY = 14.0
-"""Rise of the residual squares, in variances of a sample, within which a step may lie: 4.5 in log-likelihood, doubled for noise that is
-not white."""
+"""Rise of the residual squares, in variances of a sample, within which a step may lie.
+
+It is 4.5 in log-likelihood, doubled for noise that is not white.
+"""
 _MOST_LEFT = 0.75
-"""Of the squares around a step, by the levels before and behind it."""
+"""Largest share of the squares around a step that its two levels may leave unexplained."""
 _CONFIRMED = 0.75
 """Share of the edges that must be found, and agree; the others are left out."""
 _MOST_CANDIDATES = 24
 _TAIL_S = 0.25
 """How long behind its edge a fall is looked for, and a rise before it."""
 _SAME_S = 1e-3
-"""Two places whose steps are this close are one, reached from two sides."""
+"""Two places with steps this close, in s, are one place, reached from two sides."""
 
 
 @dataclass(frozen=True)
 class HostEdges:
     """Instants of the host's clock at which its work began (``rising``) or ended, between ``earliest_s`` and ``latest_s``; in order.
-    ``tells``: of which a step of power is to be expected; the others only cut the waveform."""
+
+    tells: whether a step of power is to be expected; the other instants only cut the waveform
+    """
 
     earliest_s: F64
     latest_s: F64
@@ -148,7 +152,7 @@ def match_edges(
 
 
 Score = Callable[["Coarse", list[float], int], F64]
-"""(waveform, places of the edges in bins, count): what is left unexplained, of 1, with the edges there, and 1, 2, ... bins further."""
+"""(waveform, places of the edges in bins, count): unexplained share with the edges there, and 1, 2, ... bins further."""
 Finder = Callable[[F64, F64, HostEdges, F64, float, float], Steps]
 """(time_s, power_w, edges, their instants by the meter's clock, reach_s, widest_s): as :func:`find_steps`."""
 
@@ -200,8 +204,10 @@ class Search:
         return from_steps(steps, self.edges, span, self.what, drift_limit=self.drift_limit, settle_s=self.settle_s)
 
     def _left(self, coarse: Coarse, offset_s: float, reach_s: float, near: float | None = None) -> tuple[F64, F64]:
-        """(what is left unexplained; the drift that leaves so little) for the offsets from ``offset_s`` + ``reach_s`` downwards, a bin
-        each; of drifts within the limit (around ``near``)."""
+        """Return (unexplained share; the drift with this share) for the offsets from ``offset_s`` + ``reach_s`` downwards, a bin each.
+
+        Drifts are within the limit (around ``near``).
+        """
         length = float(self.edges.middle_s[-1] - self.edges.middle_s[0])
         steps = math.ceil(self.drift_limit * length / coarse.bin_s) if self.drift_limit else 0
         drifts = np.linspace(-self.drift_limit, self.drift_limit, 2 * steps + 1)
@@ -219,8 +225,12 @@ class Search:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place that may be the right one: what it leaves unexplained (of 1), by how many edges it is confirmed, and the map or why there
-    is none."""
+    """A place that may be the right one.
+
+    left: unexplained share
+    confirmed: number of edges that confirm it
+    clock: the map, or None with the reason
+    """
 
     left: float
     steps: Steps
@@ -230,8 +240,7 @@ class Candidate:
 
 
 def places(left: F64, apart: int) -> list[int]:
-    """The places that may be the right one, best first and at least ``apart`` from each other: those that explain half as much as the
-    best."""
+    """Return the possible places, best first and at least ``apart`` from each other: those that explain half as much as the best."""
     best = float(left.min())
     if 1 - best < LEAST_EXPLAINED:
         raise ClockError(
@@ -251,7 +260,7 @@ def places(left: F64, apart: int) -> list[int]:
 
 
 def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, Steps]:
-    """The one place that the edges confirm. Raises ClockError where they confirm none, or another one as well."""
+    """Return the one place that the edges confirm. Raises ClockError if they confirm none, or another one as well."""
     best = max(candidates, key=lambda candidate: (candidate.confirmed, -candidate.left))
     if best.clock is None:
         assert candidates[0].error is not None
@@ -278,13 +287,13 @@ def _apart_s(one: Steps, other: Steps) -> float:
 
 
 def moved(edges: HostEdges, offset_s: float, drift: float) -> F64:
-    """The edges by the meter's clock, if the host's is ahead of it by ``offset_s`` in the middle of them and runs faster by ``drift``."""
+    """Return the edges by the meter's clock, if the host's is ahead by ``offset_s`` in their middle and runs faster by ``drift``."""
     centre = float(edges.middle_s[0] + edges.middle_s[-1]) / 2
     return np.asarray((edges.middle_s - centre) * (1 - drift) + centre - offset_s)
 
 
 def samples(time_s: npt.ArrayLike, power_w: npt.ArrayLike) -> tuple[F64, F64]:
-    """A waveform as float64. Raises ClockError where there is nothing to look at."""
+    """A waveform as float64. Raises ClockError if there is nothing to look at."""
     time, power = np.asarray(time_s, np.float64), np.asarray(power_w, np.float64)
     if len(time) != len(power):
         raise ValueError("a time for every sample")
@@ -327,16 +336,18 @@ def explained(coarse: Coarse, at: list[float], count: int) -> F64:
 
 
 def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> Steps:
-    """The step of power near each of ``at_s`` (meter's clock, one an edge), sought within ``reach_s`` and what the edge is uncertain by,
-    at most half way to its neighbours; left out where there is none in the right direction, none within ``widest_s``, or samples are
-    missing around it."""
+    """Return the step of power near each of ``at_s`` (meter's clock, one an edge).
+
+    The step is sought within ``reach_s`` and the edge's uncertainty, at most half way to its neighbours. It is left out if there is none in
+    the right direction, none within ``widest_s``, or samples are missing around it.
+    """
     rows: list[tuple[float, float, int]] = []
     distance = np.diff(at_s, prepend=at_s[0] - 1e9, append=at_s[-1] + 1e9)
     for k, at in enumerate(at_s.tolist()):
         if not edges.tells[k]:
             continue
         reach = 2 * (reach_s + float(edges.latest_s[k] - edges.earliest_s[k]))
-        # What a drive works on behind the end of its load pulls the place found so far behind the true one: a rise may be earlier, a fall
+        # A drive's work behind the end of its load pulls the place found so far behind the true place: a rise may be earlier, a fall
         # later.
         wide = max(reach, _TAIL_S)
         low = at - min(wide if edges.rising[k] else reach, 0.45 * float(distance[k]))
@@ -350,7 +361,7 @@ def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
 
 
 def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
-    """(first, last) instant at which power steps up (down) in a window; None where it does not."""
+    """Return the (first, last) instant at which power steps up (down) in a window; None without a step."""
     good = ~np.isnan(power)
     time, power = time[good], power[good]
     n = len(power)
@@ -392,8 +403,10 @@ def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
 def from_steps(
     steps: Steps, edges: HostEdges, span_s: tuple[float, float], what: str, *, drift_limit: float, settle_s: float
 ) -> tuple[ClockMap, int]:
-    """The map of the meter's clock onto the host's from the steps found, and how many of them confirm it. Raises ClockError where there are
-    too few, or they contradict each other."""
+    """Return the map of the meter's clock onto the host's from the steps found, and the number of steps that confirm it.
+
+    Raises ClockError if there are too few, or they contradict each other.
+    """
     many = int(np.count_nonzero(edges.tells))
     least = max(2, math.ceil(_CONFIRMED * many))
     if not np.any(edges.rising[steps.edge]):
@@ -440,7 +453,7 @@ def _limits(steps: Steps, edges: HostEdges, kept: npt.NDArray[np.int64], settle_
 
 
 def _needed(given: hull.Limits, drift_limit: float) -> int:
-    """By how many ns all limits must be widened for one line to satisfy them; 0: none."""
+    """Return in ns how much all limits must be widened for one line to satisfy them; 0: not at all."""
 
     def fits(wander_ns: int) -> bool:
         return hull.possible(given, drift_limit=drift_limit, wander_ns=wander_ns)

@@ -1,13 +1,12 @@
-"""Offset and drift of a clock from what is certain: at this instant of the source the reference stood not before, or not behind, that.
+"""Offset and drift of a clock from certain limits: at an instant of the source, the reference stood no earlier, or no later, than a value.
 
-Every such limit is a half-plane in the plane of (drift, offset); all lines that satisfy all of them are a convex polygon. Only the limits
-on the convex hulls of their two sets of points have a side of it. The map that is given lies, at both ends of its span, in the middle of
-what the lines of the polygon say there, so its bound is half of that width and no line has a smaller one: a result of the limits, not an
-estimate. An upper limit that is too late (a lower one too early) only makes the polygon larger, so delays, however distributed, need no
-model.
+Every such limit is a half-plane in the plane of (drift, offset). All lines that satisfy all limits form a convex polygon. Only limits on
+the convex hulls of their two sets of points are sides of the polygon. The map lies, at both ends of its span, in the middle of the
+polygon's lines. Its bound is half their width there, and no line has a smaller bound: a result of the limits, not an estimate. A late upper
+limit (or an early lower one) only makes the polygon larger, so delays of any distribution need no model.
 
-Limits that no line satisfies mean that the clocks do not run along a line: one was set (NTP), restarted, or stood still while its host
-was suspended. That is an error that says where, never an average.
+If no line satisfies all limits, the clocks do not run along a line. One was set (NTP), restarted, or stood still while its host was
+suspended. That is an error that says where, never an average.
 """
 
 from __future__ import annotations
@@ -77,12 +76,13 @@ def fit(
     drift_limit: float = DRIFT_LIMIT,
     wander_ns: int = 0,
 ) -> ClockMap:
-    """The map within all limits, and its bound over ``span`` of the source (by default that of the limits; it may be longer: then the
-    bound is what the limits say there). ``wander_ns``: by how much the clocks may depart from any line; it widens every limit and the
-    bound.
+    """Return the map within all limits, and its bound over ``span`` of the source, by default the limits' span.
 
-    Raises ClockError when one side has no limit at all, and when no line satisfies all: it says between which instants of the source (s
-    since the first limit) the clocks parted, and by how much.
+    span: may be longer than the limits' span; the limits then give the bound there
+    wander_ns: possible departure of the clocks from any line; widens every limit and the bound
+
+    Raises ClockError when one side has no limit at all, and when no line satisfies all. The latter error names the instants of the source
+    between which the clocks parted (s since the first limit), and by how much.
     """
     if not len(given.low_ns) or not len(given.high_ns):
         side = "earliest" if not len(given.low_ns) else "latest"
@@ -99,7 +99,7 @@ def fit(
     drift = (middle[1] - middle[0]) / (ends[1] - ends[0]) if last > first else float(polygon[:, 0].mean())
     at = (first + last) // 2
     level = middle[0] + drift * (at - origin - ends[0])
-    # 1 ns for rounding both the point of the map and what it maps
+    # 1 ns for rounding both the point of the map and the mapped value
     bound = max(b - a for a, b in zip(low, high)) / 2 + wander_ns + 1
     return ClockMap(at, at + base + round(level), drift, bound * 1e-9, method, first, last)
 
@@ -138,7 +138,7 @@ def _longest(given: Limits, instants: Int64, drift_limit: float, wander_ns: int,
 
 
 def _where(given: Limits, method: str, drift_limit: float, wander_ns: int) -> str:
-    """What to tell of limits that no line satisfies."""
+    """Return the error message for limits that no line satisfies."""
     begin, end = given.span
     instants = np.unique(np.concatenate((given.low_source_ns, given.high_source_ns)))
     before = _longest(given, instants, drift_limit, wander_ns)
@@ -212,10 +212,10 @@ def _most(x: F64, y: F64, drift: F64) -> F64:
 
 
 def _upper_hull(x: F64, y: F64) -> tuple[F64, F64]:
-    """The upper convex hull of points, in order of x.
+    """Return the upper convex hull of points, in order of x.
 
-    Millions of points: what lies on or below the line of its two neighbours is left out, all at once, again and again (a corner of the
-    hull never does), and the monotone chain runs over the few that are left.
+    There are millions of points. Points on or below the line of their two neighbours are dropped, all at once, again and again. A corner of
+    the hull is never dropped. The monotone chain then runs over the few remaining points.
     """
     order = np.lexsort((y, x))
     x, y = x[order], y[order]

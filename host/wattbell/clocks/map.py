@@ -65,14 +65,16 @@ class ClockMap:
         )
 
     def then(self, further: ClockMap) -> ClockMap:
-        """The map from this source onto the reference of ``further``, whose source is this reference. Bounds add up; the span is the
-        common one. Raises ValueError where there is none."""
+        """Return the map from this source onto the reference of ``further``, a map that begins at this reference.
+
+        Bounds add up; the span is the common one. Raises ValueError without a common span.
+        """
         back = self.inverse()
         low, high = (int(ns) for ns in back.to_reference(np.array((further.first_ns, further.last_ns))))
         first, last = max(self.first_ns, low), min(self.last_ns, high)
         if last < first:
             raise ValueError(f"the spans of two clock maps ({self.method}; {further.method}) have no instant in common")
-        # A point in the middle of the span, so that what a point is rounded by is not turned by the drift over a long way.
+        # A point in the middle of the span, so that the drift does not turn the point's rounding over a long way.
         middle = (first + last) // 2
         at = int(further.to_reference(self.to_reference(middle)))
         drift = math.fsum((self.drift, further.drift, self.drift * further.drift))

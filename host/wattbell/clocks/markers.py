@@ -1,7 +1,8 @@
 """In-band markers: a command with a value in it, which the host sends and the tap sees on the wire.
 
-The tap's tick (of the doorbell, the fetch or the completion: any) lies between the host's clock before nvme-cli was called and after it
-returned, some milliseconds; between nvme_setup_cmd and nvme_complete_rq of the same Get Features, where the kernel was traced, some ten us.
+The tap's tick (doorbell, fetch or completion) lies between two readings of the host's clock. One is before nvme-cli was called, the other
+after it returned, some milliseconds apart. If the kernel was traced, they are nvme_setup_cmd and nvme_complete_rq of the same Get Features,
+some ten us apart.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class MarkerPairs:
 
 
 def pair_markers(sent: Sequence[int], seen: Sequence[int]) -> MarkerPairs:
-    """Which marker is which, by their values and their order; a value may come again. What is missing on either side stays unpaired."""
+    """Pair markers by their values and their order; a value may come again. A marker missing on either side stays unpaired."""
     pairs = [
         (block.a + k, block.b + k)
         for block in SequenceMatcher(None, list(sent), list(seen), autojunk=False).get_matching_blocks()

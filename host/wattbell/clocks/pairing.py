@@ -1,16 +1,16 @@
-"""The host's log of commands against the wire's: which command is which, and what that says of the two clocks.
+"""Pair the host's log of commands with the wire's, and derive limits for the two clocks.
 
-The driver notes a command before it rings the doorbell (``nvme_setup_cmd``) and after its CQE has come (``nvme_complete_rq``), so the
-host's interval holds the wire's, whatever the delays are: of every pair, the doorbell is no earlier than the setup and the CQE no later
+The driver notes a command before it rings the doorbell (``nvme_setup_cmd``) and after its CQE has come (``nvme_complete_rq``). So the
+host's interval holds the wire's, whatever the delays are. In every pair, the doorbell is no earlier than the setup and the CQE no later
 than the completion. At depth 1 both are a microsecond or a few apart, and one quick command in millions is enough, on either side.
 
-**Which is which.** A CID is used by one command of its queue at a time. So, once the clocks are known well enough, a command of the wire
-belongs to that one of the host with its QID and CID within whose time it lies: at most one, whatever was lost on either side, wherever
-either log begins, and however often a CID comes again. If opcode or address differ, they are no pair.
+**Known clocks.** A CID is used by one command of its queue at a time. Once the clocks are known well enough, a command of the wire lies
+within the time of at most one command of the host with its QID and CID. This holds whatever was lost on either side, wherever either log
+begins, and however often a CID comes again. If opcode or address differ, they are no pair.
 
-**Before the clocks are known**, commands whose QID, CID, opcode, address and length come only once in either log stand for themselves (in
-a log of repeated work: with the commands that follow them). Most of them tell the offset in a short stretch, and from there the limits of
-one stretch tell where to look in the next, longer one.
+**Unknown clocks.** At first, commands are paired if their QID, CID, opcode, address and length come only once in either log. In a log of
+repeated work, the commands that follow are compared too. Most of these pairs give the offset in a short stretch. From there, the limits of
+one stretch say where to look in the next, longer stretch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNKNOWN = np.iinfo(np.int64).min
 _FIRST_STRETCH = 256
 """Commands that tell the offset: their time is short, so that the drift hardly matters."""
 _LEAST_SHARE = 0.2
-"""Of the commands of the first stretch that must agree on the offset."""
+"""Least share of the commands of the first stretch that must agree on the offset."""
 _LEAST = 8
 _FOLLOWERS = (0, 3, 15, 63)
 """With how many commands behind it a command is looked for, if it is not alone in its log."""
@@ -43,8 +43,11 @@ _ENOUGH = 0.2
 
 @dataclass(frozen=True)
 class CommandLog:
-    """Commands of one log, all arrays of one length, in any order. ``start_ns`` and ``end_ns`` by the log's own clock, :data:`UNKNOWN`
-    where not known: setup and completion of the host's; doorbell (fetch, where there is none) and CQE of the wire's."""
+    """Commands of one log, all arrays of one length, in any order.
+
+    start_ns, end_ns: by the log's own clock, :data:`UNKNOWN` if not known. In the host's log, setup and completion; in the wire's, doorbell
+        (else fetch) and CQE.
+    """
 
     qid: npt.NDArray[Any]
     cid: npt.NDArray[Any]
@@ -71,11 +74,14 @@ class CommandLog:
 
 @dataclass(frozen=True)
 class Pairs:
-    """``host[i]`` of the host's log and ``wire[i]`` of the wire's are one command. ``host_alone``, ``wire_alone``: indices of those
-    without a partner while both logs ran, which the other lost; ``differ``: of the wire, where the host's of that time has another opcode
-    or address. What came before or after the time that both logs cover is in none of them; ``host_outside`` and ``wire_outside`` count it.
+    """Pairs of commands: ``host[i]`` of the host's log and ``wire[i]`` of the wire's are one command.
 
-    ``clock`` maps ns of the wire onto those of the host, from the first pair to the last; ``limits`` are what it follows from."""
+    host_alone, wire_alone: indices of commands without a partner while both logs ran, which the other log lost
+    differ: commands of the wire with another opcode or address than the host's command of that time
+    host_outside, wire_outside: numbers of commands before or after the time that both logs cover, which are in no other field
+    clock: maps ns of the wire onto the host's, from the first pair to the last
+    limits: the limits behind ``clock``
+    """
 
     host: Int64
     wire: Int64
@@ -95,7 +101,7 @@ class Pairs:
 
 
 def pair_limits(host: CommandLog, wire: CommandLog, host_index: Int64, wire_index: Int64) -> Limits:
-    """What pairs say of the wire's clock (source) by the host's (reference)."""
+    """Return the limits that pairs give for the wire's clock (source) by the host's (reference)."""
     starts = (wire.start_ns[wire_index] != UNKNOWN) & (host.start_ns[host_index] != UNKNOWN)
     ends = (wire.end_ns[wire_index] != UNKNOWN) & (host.end_ns[host_index] != UNKNOWN)
     return Limits(
@@ -104,8 +110,7 @@ def pair_limits(host: CommandLog, wire: CommandLog, host_index: Int64, wire_inde
 
 
 def pair(host: CommandLog, wire: CommandLog, *, drift_limit: float = DRIFT_LIMIT) -> Pairs:
-    """Pairs the two logs of one drive. Raises ClockError where they have too little in common, or their clocks parted
-    (:func:`.hull.fit`)."""
+    """Pair the two logs of one drive. Raises ClockError if they have too little in common, or their clocks parted (:func:`.hull.fit`)."""
     here = np.flatnonzero((host.start_ns != UNKNOWN) & (host.end_ns != UNKNOWN))
     there = np.flatnonzero((wire.start_ns != UNKNOWN) & (wire.end_ns != UNKNOWN))
     if not len(here) or not len(there):
@@ -115,7 +120,7 @@ def pair(host: CommandLog, wire: CommandLog, *, drift_limit: float = DRIFT_LIMIT
     ours, theirs = host.take(here), wire.take(there)
     span = int(theirs.start_ns.min()), int(theirs.end_ns.max())
     clock = _coarse(ours, theirs, span, drift_limit)
-    for _ in range(2):  # what the coarse map left out between two neighbours, the better one decides
+    for _ in range(2):  # the better map decides where the coarse map could not choose between two neighbours
         a, b, differ = _contained(ours, theirs, clock)
         made = pair_limits(ours, theirs, a, b)
         clock = fit(made, f"{len(a)} commands in both logs", drift_limit=drift_limit)
@@ -145,7 +150,7 @@ def _common(host: CommandLog, wire: CommandLog, clock: ClockMap) -> tuple[int, i
 
 
 def _contained(host: CommandLog, wire: CommandLog, clock: ClockMap) -> tuple[Int64, Int64, Int64]:
-    """(indices of the host, of the wire, of those of the wire that differ): by QID, CID and time."""
+    """Return (indices of the host, of the wire, of differing commands of the wire) by QID, CID and time."""
     slack = round(clock.bound_s * 1e9)
     start, end = clock.to_reference(wire.start_ns), clock.to_reference(wire.end_ns)
     middle = start + (end - start) // 2
@@ -212,7 +217,7 @@ def _coarse(host: CommandLog, wire: CommandLog, span: tuple[int, int], drift_lim
         length = end - begin
         begin, end = max(0, begin - length), min(len(a), end + length)
         part = np.arange(begin, end)
-        # What the lines within the limits say of this longer stretch is certain, so nothing of it lies outside of that.
+        # All lines within the limits hold for this longer stretch, so nothing lies outside their range.
         reach = fit(
             pair_limits(host, wire, a[chosen], b[chosen]),
             "",
@@ -222,7 +227,7 @@ def _coarse(host: CommandLog, wire: CommandLog, span: tuple[int, int], drift_lim
         slack = round(reach.bound_s * 1e9)
         start, stop = (reach.to_reference(ns[b[part]]) for ns in (wire.start_ns, wire.end_ns))
         chosen = part[(host.start_ns[a[part]] <= start + slack) & (stop - slack <= host.end_ns[a[part]])]
-    # Where others agree among themselves, and none there with the rest, it is the clocks that parted; what only looks alike is anywhere.
+    # If others agree among themselves, and none there with the rest, the clocks parted; pairs that only look alike are anywhere.
     others = np.setdiff1d(every, chosen)
     if len(others) >= _LEAST:
         parted, share = _consensus(low, high, at, others, drift_limit)
@@ -234,7 +239,7 @@ def _coarse(host: CommandLog, wire: CommandLog, span: tuple[int, int], drift_lim
 
 
 def _consensus(low: Int64, high: Int64, at: Int64, index: Int64, drift_limit: float) -> tuple[Int64, float]:
-    """Of up to 16 short stretches of the candidates `index`, all over the log: those of the one in which most agree, and their share."""
+    """Return the agreeing members of the best of up to 16 short stretches of the candidates `index`, all over the log, and their share."""
     length = min(len(index), _FIRST_STRETCH)
     found: tuple[Int64, float] = (index[:0], 0.0)
     for k in np.unique(np.linspace(0, len(index) - length, 16).astype(int)).tolist():
@@ -246,7 +251,7 @@ def _consensus(low: Int64, high: Int64, at: Int64, index: Int64, drift_limit: fl
 
 
 def _agreeing(low: Int64, high: Int64, at: Int64, drift_limit: float) -> tuple[Bool, float]:
-    """Those whose interval of the offset holds the offset that most of them hold, and their share."""
+    """Return a mask of the intervals that hold the offset common to most, and their share."""
     # Sums with an origin: float64 of whole offsets would round them.
     reach = np.rint(np.abs(at - at[len(at) // 2]) * drift_limit).astype(np.int64)
     first, last = low - reach, high + reach
@@ -258,8 +263,10 @@ def _agreeing(low: Int64, high: Int64, at: Int64, drift_limit: float) -> tuple[B
 
 
 def _alike(host: CommandLog, wire: CommandLog) -> tuple[Int64, Int64]:
-    """Indices of the commands that are alone of their kind in both logs, in the wire's order; if they are few, with those behind them in
-    their queue."""
+    """Return the indices of the commands that are unique in both logs, in the wire's order.
+
+    If there are few, commands are compared together with the commands behind them in their queue.
+    """
     keys = host.keys(), wire.keys()
     found: tuple[Int64, Int64] = (np.empty(0, np.int64), np.empty(0, np.int64))
     for more in _FOLLOWERS:

@@ -1,16 +1,16 @@
 """A load pattern that the host makes, for a meter without tap or markers: bursts of work at known times, found again in the waveform.
 
-**The pattern** is a Golomb ruler: eight bursts that begin at marks no two pairs of which are equally far apart. Moved by any amount but
-none, at most one burst falls onto another, so nothing but the pattern looks like it, whatever a drive does at rest. It is made before the
-work and, from back to front, behind it: two patterns far apart tell the drift.
+**The pattern** is a Golomb ruler: eight bursts that begin at marks with all distances different. If the pattern is moved, at most one burst
+falls onto another. So nothing else looks like it, whatever a drive does at rest. It is made before the work and, reversed, behind it: two
+patterns far apart give the drift.
 
-**Finding it.** Each pattern is sought on its own by the correlation of power with the pattern, around the pattern only; the rest as in
+**The search.** Each pattern is sought separately by the correlation of power with the pattern, around the pattern only. The rest is as in
 :mod:`.edges`: the steps of the bursts must confirm one place and no other, and their limits give the bound. A pattern that is not found
-(its drive drew too little) has no limits; all that are found, one or more, give the map.
+(its drive drew too little) has no limits. All patterns found, one or more, give the map.
 
-**A burst need not be dense.** On a slow computer it is a few commands with milliseconds between them. So a rise is where power first
-leaves the rest before a burst, a fall where it last returns to the rest behind it, whatever it does between; and the limits are those of
-:data:`SEVERAL` commands, since a single one need not show.
+**Sparse bursts.** On a slow computer a burst is a few commands with milliseconds between them. So a rise is where power first leaves the
+rest before a burst, and a fall is where it last returns to the rest behind it, whatever happens between. The limits use :data:`SEVERAL`
+commands, since a single command need not show.
 """
 
 from __future__ import annotations
@@ -29,26 +29,32 @@ from .map import ClockMap
 MARKS = (0, 1, 4, 9, 15, 22, 32, 34)
 """An optimal Golomb ruler of order 8."""
 UNIT_S = 0.2
-"""Between two marks. Long enough for a drive to leave its load behind in half of it, short enough not to fall asleep."""
+"""Time between two marks, in s: half is long enough for a drive to finish its load, the whole too short to fall asleep."""
 BURST = 0.5
-"""Of the unit, for which a burst lasts."""
+"""Length of a burst as a share of the unit."""
 PATTERN_SETTLE_S = 2e-3
-"""How long after the first I/O of a burst a drive's power has risen: it is awake, for no pause of a pattern is long enough to fall asleep
-in (with APST off)."""
+"""Time in s after the first I/O of a burst by which a drive's power has risen.
+
+The drive is awake: no pause of a pattern is long enough to fall asleep in (with APST off).
+"""
 _BINS = 20
 """In a unit."""
 _LEAST_COVERED = 0.9
-"""Of a pattern that must have samples."""
+"""Least share of a pattern that must have samples."""
 SEVERAL = 4
-"""Commands that a waveform shows: by the completion of so many power has risen, and it has not fallen for good before so many last ones
-were sent."""
+"""Number of commands after which a waveform shows a change.
+
+Power has risen once this many commands are complete, and has not finally fallen before this many last commands were sent.
+"""
 _REST_S = 0.04
-"""What is looked at of the rest before and behind a burst."""
+"""Time in s of the rest that is examined before and behind a burst."""
 _LEAST_REST = 4
 """Samples of it."""
 _DEVIATIONS, _OF_HEIGHT_UP, _OF_HEIGHT_DOWN = 6.0, 0.1, 0.02
-"""Power is not at rest if it is higher by so many standard deviations of the rest, and by so much of the height of the bursts: less behind
-a burst, whose last command may take little long before it is complete."""
+"""Thresholds above which power is not at rest: standard deviations of the rest, and shares of the bursts' height before and behind a burst.
+
+Behind a burst the share is less, since its last command may need little power before it completes.
+"""
 _PULLED_S, _LONGEST_TAIL_S = 0.04, 0.25
 """How long before its begin a burst's rise is looked for, and behind its end its fall."""
 
@@ -64,8 +70,11 @@ class Burst:
 
     @classmethod
     def of(cls, start_ns: npt.ArrayLike, end_ns: npt.ArrayLike, settle_s: float = PATTERN_SETTLE_S) -> Burst:
-        """Of commands that the host sent and saw completed (ns, in any order). Power rises no earlier than the first was sent, and no later
-        than :data:`SEVERAL` were complete, or ``settle_s`` behind the first. It falls no earlier than the last but so many were sent."""
+        """Return the burst of commands that the host sent and saw completed (ns, in any order).
+
+        Power rises no earlier than the first was sent, and no later than :data:`SEVERAL` were complete, or ``settle_s`` behind the first.
+        It falls no earlier than the sending of the first of the last :data:`SEVERAL` commands.
+        """
         start, end = np.sort(np.asarray(start_ns, np.int64)), np.sort(np.asarray(end_ns, np.int64))
         several = min(SEVERAL, len(start))
         first = int(start[0])
@@ -89,13 +98,16 @@ def match_pattern(
     settle_s: float = PATTERN_SETTLE_S,
     covers_ns: tuple[int, int] | None = None,
 ) -> ClockMap:
-    """The map of a meter's clock (source, ``time_s`` x 1e9 ns) onto the host's (reference), from patterns of bursts that the host made.
+    """Return the map of a meter's clock (source, ``time_s`` x 1e9 ns) onto the host's (reference), from patterns of bursts that the host
+    made.
 
-    Arguments as of :func:`.edges.match_edges`; ``patterns``: each what was made of one :func:`schedule`, in order of time. A burst begins
-    with its first I/O and ends with the completion of its last. ``settle_s``: how much later than that first I/O power may rise.
-    ``covers_ns``: the instants of the host's clock between which the bound holds; None: it holds over the whole waveform.
+    Other arguments are as in :func:`.edges.match_edges`.
 
-    Raises ClockError where no pattern is in the waveform, one is there more than once, or contradicts itself or the other.
+    patterns: each from one :func:`schedule`, in order of time. A burst begins with its first I/O and ends with the completion of its last.
+    settle_s: longest delay of the rise in power after that first I/O
+    covers_ns: the instants of the host's clock between which the bound holds; None: over the whole waveform
+
+    Raises ClockError if no pattern is in the waveform, one is there more than once, or a pattern contradicts itself or the other.
     """
     time, power = samples(time_s, power_w)
     if not patterns or any(len(bursts) < 3 for bursts in patterns):
@@ -168,7 +180,7 @@ def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
         if not up and k < last:
             room = float(at_s[k + 1]) - at
         inwards = 0.45 * float(at_s[k + 1] - at if up else at - at_s[k - 1])
-        # what a drive works on behind its bursts pulls the place found so far behind the true one
+        # a drive's work behind its bursts pulls the place found so far behind the true place
         outwards = min(max(reach_s + float(uncertain[k]), _PULLED_S) if up else max(reach_s, _LONGEST_TAIL_S), 0.5 * room)
         inwards = min(reach_s + float(uncertain[k]), inwards) if up else inwards
         low, high = (at - outwards, at + inwards) if up else (at - inwards, at + outwards)
@@ -180,7 +192,7 @@ def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
         level = float(np.median(calm))
         spread = 1.4826 * float(np.median(np.abs(calm - level)))
         above = max(_DEVIATIONS * spread, (_OF_HEIGHT_UP if up else _OF_HEIGHT_DOWN) * height)
-        away = np.flatnonzero(~(power[a:b] <= level + above))  # what is missing, too
+        away = np.flatnonzero(~(power[a:b] <= level + above))  # missing samples count, too
         if not len(away):
             continue
         i = a + int(away[0 if up else -1])
@@ -194,7 +206,7 @@ def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
 
 
 def _height(time: F64, power: F64, at_s: F64) -> float:
-    """By how much power is higher in the bursts than between them, in most of them at their highest."""
+    """Return how much higher power is in the bursts than between, by the high values of most bursts."""
     parts = [power[a:b] for a, b in pairwise(np.searchsorted(time, at_s).tolist())]
     high = [float(np.nanquantile(part, 0.9)) for part in parts[::2] if np.isfinite(part).any()]
     low = [float(np.nanmedian(part)) for part in parts[1::2] if np.isfinite(part).any()]
@@ -202,8 +214,10 @@ def _height(time: F64, power: F64, at_s: F64) -> float:
 
 
 def correlated(coarse: Coarse, at: list[float], count: int) -> F64:
-    """A :data:`.edges.Score`: 1 less the squared correlation of power with the pattern, from one pause before it to one behind it. 1
-    where power is lower in the bursts than between them, or samples are missing."""
+    """Return a :data:`.edges.Score`: 1 less the squared correlation of power with the pattern, from one pause before it to one behind it.
+
+    It is 1 if power is lower in the bursts than between them, or samples are missing.
+    """
     pause = min(b - a for a, b in zip(at, at[1:]))
     bounds = [at[0] - pause, *at, at[-1] + pause]
 

@@ -20,10 +20,10 @@ from .ticks import read_between
 def round_trip_limits(
     before_ns: Sequence[int | None], after_ns: npt.ArrayLike, tick: npt.ArrayLike, tick_ps: int, *, step_ticks: int = 1
 ) -> Limits:
-    """Limits of a meter's clock (source, ns from tick 0) by the host's (reference).
+    """Return limits of a meter's clock (source, ns from tick 0) by the host's (reference).
 
-    ``before_ns`` None: the tick is only known to be no later than ``after_ns``. ``step_ticks``: by how much the counter advances at a time
-    (a tick was read that long at most after it began); 0 for the instant of a sample.
+    before_ns: None: the tick is only known to be no later than ``after_ns``
+    step_ticks: step of the counter (a tick was read that long at most after it began); 0 for the instant of a sample
     """
     early, late = read_between(tick, tick_ps, step_ticks)
     known = np.array([ns is not None for ns in before_ns], bool)

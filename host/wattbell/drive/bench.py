@@ -1,4 +1,4 @@
-"""A session of a suite on a real drive: a rig or a meter records in a thread while the steps run, and the host logs its commands."""
+"""Run a session of a suite on a real drive. A rig or a meter records in a thread during the steps, and the host logs its commands."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from .suspend import Awake
 from .tools import Tools
 
 _FOUND_S = 60.0
-"""By the recorder's clock: what records at this drive shows a marker at once, a virtual rig once its simulation is there."""
+"""Time in s of the recorder's clock within which the marker must appear: at once, or once a virtual rig's simulation has caught up."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the host is set to for a session. None: as it is."""
+    """Settings of the host for a session. None: unchanged."""
 
     link_speed_gt_s: float | None = None
     governor: str | None = None
@@ -71,14 +71,18 @@ def run_session(
     keep_stream: bool = False,
     drive: Drive | None = None,
 ) -> list[Phase]:
-    """Run the steps on the drive, recorded by a rig or a meter into ``capture``; returns the phases. ``left_out``: asked before each step,
-    with the phases so far, whether it is not needed any more. ``marking``: the command that marks. ``command_stdout``: where the standard
-    output of a command goes, None for where ours does. ``log``: the host's own of the drive's commands. With a rig it is kept beside the
-    tap's (host_commands.parquet); with a meter, which needs one, it becomes the capture's. ``keep_stream``: a rig's, in the capture.
-    ``drive``: what it said of itself, where the wire does not show it.
+    """Run the steps on the drive, recorded by a rig or a meter into ``capture``; return the phases.
 
-    Settings are put back whatever happens, however often it is interrupted. Interrupted, what was recorded is kept and the
-    interruption goes on to the caller. DriveError, RigError or ClockError when the drive, the rig or meter, or the clocks fail.
+    left_out: called before each step, with the phases so far; returns whether the step is no longer needed
+    marking: the command that marks
+    command_stdout: destination of a command's standard output, None for our own
+    log: the host's log of the drive's commands. With a rig it is kept beside the tap's (host_commands.parquet). A meter needs a log, which
+        becomes the capture's.
+    keep_stream: keep a rig's stream in the capture
+    drive: the drive's description of itself, if the wire does not show it
+
+    Settings are put back whatever happens, however often it is interrupted. After an interruption the recording is kept, and the
+    interruption goes on to the caller. Raises DriveError, RigError or ClockError when the drive, the rig or meter, or the clocks fail.
     """
     files = files.resolve()  # fio runs in a folder of its own
     results = files / "results"
@@ -158,7 +162,7 @@ def run_session(
 
 
 def last_of_filling(steps: Sequence[Step]) -> int | None:
-    """Which step is the last that prepares the drive by writing before anything is measured; None where nothing does."""
+    """Return the last step that prepares the drive by writing before the first measured step; None without one."""
     first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
     return max((number for number, step in enumerate(steps[:first]) if step.fill is not None or step.fio is not None), default=None)
 
@@ -202,7 +206,7 @@ def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keep
 
 
 def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str], None]) -> None:
-    """Put the settings back. DriveError with both, when that fails besides."""
+    """Put the settings back. Raises DriveError with both messages when that fails, too."""
     try:
         settings.restore()
     except DriveError as other:
@@ -213,15 +217,17 @@ def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str]
 
 @contextmanager
 def _completed(writer: CaptureWriter, keeper: LogKeeper | None) -> Iterator[None]:
-    """The capture is complete at the end of the block, and after an error ends where it is. Where not all could be put into it, as on a
-    full disk, it is left to be rebuilt from its journals."""
+    """Complete the capture at the end of the block, or at an error.
+
+    If a part cannot be put into it, as on a full disk, the capture is left to be rebuilt from its journals.
+    """
     try:
         yield
     except BaseException as error:
         if isinstance(error, CaptureError) or (keeper is not None and not keeper.book.settled):
             writer.abandon()
             raise
-        with suppress(CaptureError):  # the other one tells more
+        with suppress(CaptureError):  # the other error says more
             writer.close("incomplete")
         raise
     writer.close()
@@ -229,7 +235,7 @@ def _completed(writer: CaptureWriter, keeper: LogKeeper | None) -> Iterator[None
 
 @dataclass
 class _Account:
-    """What a session recorded, brought together at its end."""
+    """The recording of a session, brought together at its end."""
 
     writer: CaptureWriter
     recording: Recording
@@ -241,8 +247,11 @@ class _Account:
     patterns: list[Pattern] = field(default_factory=list)
 
     def find_drive(self) -> None:
-        """Wait for the marker that a session begins with. DriveError when it does not show: what records is then not at this drive, and
-        would go on without a word while the drive is written."""
+        """Wait for the marker that a session begins with.
+
+        Raises DriveError when it does not show. The recorder is then not at this drive, and would silently go on while the drive is
+        written.
+        """
         marker = self.runner.first_marker
         self.runner.marker(marker)
         tick = self.recording.await_marker(marker, _FOUND_S)
@@ -251,7 +260,7 @@ class _Account:
             raise DriveError(f"{self.recording.unseen} Nothing was written, and nothing changed.")
 
     def pattern(self, name: str, device: Device, steps: Sequence[Step], *, backwards: bool = False) -> None:
-        """Let the drive's load tell a meter's clock that nothing else tells."""
+        """Play a pattern of load for a meter whose clock cannot be asked."""
         recording = self.recording
         if not isinstance(recording, MeterRecording):
             return
@@ -265,10 +274,10 @@ class _Account:
         if recording.await_marker(self.runner.last_marker) is None:
             recording.check()
             raise DriveError(recording.unseen)
-        recording.watched = recording.virtual  # of which nobody knows how far behind it is
+        recording.watched = recording.virtual  # nobody knows how far behind a virtual meter is
 
     def look_at(self, device: Device) -> None:
-        """Note link and computer as they are now."""
+        """Note the present state of link and computer."""
         link = read_link(device)
         self.around = {"link": None if link is None else link.to_json(), "computer": about_host()}
 
@@ -278,7 +287,7 @@ class _Account:
             self.recording.await_pattern(self.patterns)
 
     def check(self) -> None:
-        """Raise what ended the recording, or a log of commands that nothing stands in for."""
+        """Raise the error that ended the recording, or ended a log of commands without replacement."""
         self.recording.check()
         if self.keeper is not None and isinstance(self.recording, MeterRecording):
             self.keeper.check()
@@ -311,7 +320,7 @@ class _Account:
                 phase.edge_u_s = apart_s + book.marked_within_s(phase.phase)
 
     def besides(self) -> Besides:
-        """What the journal of the log has to know."""
+        """Return the data that the journal of the log needs."""
         recording, workload, now = self.recording, self.workload, self.runner.cut_short
         if now is not None:
             workload["phases"] = [*workload["phases"], *to_json([now])]
@@ -322,7 +331,7 @@ class _Account:
 
     @property
     def workload(self) -> dict[str, Any]:
-        """Of ``meta.json``."""
+        """``workload`` of ``meta.json``."""
         return {**self.description, "phases": to_json(self.runner.phases)}
 
     def store(self) -> None:
@@ -340,7 +349,7 @@ class _Account:
         writer.save_meta()  # a capture that is rebuilt from its journal has it from there
 
     def check_end(self) -> None:
-        """Raise what the recording, the log or the clocks ended with."""
+        """Raise the final error of the recording, the log or the clocks."""
         if self.recording.error is not None:
             raise self.recording.error
         if self.keeper is not None and isinstance(self.recording, MeterRecording):

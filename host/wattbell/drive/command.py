@@ -1,4 +1,4 @@
-"""A command of the user's, as `perf stat` runs one: with our terminal, folder and rights; what it does with the drive is its own affair."""
+"""A command of the user's, as `perf stat` runs one: with our terminal, folder and rights. Its use of the drive is its own affair."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ENDS_WITHIN_S = 5.0
 
 
 def run_command(command: Sequence[str], device: Device, phase: Phase, stdout: int | None = None) -> None:
-    """Run it to its end, and note in ``phase`` how it ended. DriveError when it cannot be started.
+    """Run the command to its end, and note in ``phase`` how it ended. Raises DriveError when it cannot be started.
 
-    The terminal's Ctrl-C is for the command, and ends the phase when the command ends of it. SIGTERM and SIGHUP end the command first, and
-    the run then. A program that the command left in the background goes on.
+    The terminal's Ctrl-C is for the command, and ends the phase if the command ends. SIGTERM and SIGHUP end the command first, and then the
+    run. A program that the command left in the background goes on.
     """
     with _left_to_the_command(signal.SIGINT):
         try:

@@ -1,4 +1,4 @@
-"""Which drive a path means: its device number tells, whatever the node is called. :mod:`.inuse` finds who else works with it.
+"""Find the drive that a path means by its device number, whatever the node is called. :mod:`.inuse` finds its other users.
 
 Everything is read from sysfs (Documentation/ABI/testing/sysfs-block, sysfs-class-nvme, sysfs-dev of the Linux kernel).
 """
@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Node:
-    """What a device node opens. ``block``: a block device, else a character device. ``number``: ``major:minor``."""
+    """The device behind a node. ``block``: a block device, else a character device. ``number``: ``major:minor``."""
 
     block: bool
     number: str
@@ -32,7 +32,7 @@ class Node:
 @dataclass(frozen=True)
 class Device:
     """A namespace of an NVMe drive. ``controller``: name of its character device (``nvme0``). ``pci``: address of the
-    controller, such as ``0000:01:00.0``; empty where it is not on PCIe. ``nsid``: the namespace's identifier, which its name need not
+    controller, such as ``0000:01:00.0``; empty if it is not on PCIe. ``nsid``: the namespace's identifier, which its name need not
     end with."""
 
     path: str
@@ -53,7 +53,7 @@ class Device:
 
 
 def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
-    """The namespace that ``path`` is. DriveError when it is something else."""
+    """The namespace that ``path`` is. Raises DriveError when it is something else."""
     given = Path(path)
     try:
         mode = given.stat().st_mode
@@ -89,7 +89,7 @@ def inspect(path: str | Path, sys: Path = Path("/sys")) -> Device:
 
 
 def node_of(path: Path) -> Node | None:
-    """The device that a node is, through links of procfs too; None for anything else, and for what cannot be looked at."""
+    """Return the device of a node, through links of procfs too; None for any other file, or an inaccessible one."""
     try:
         found = path.stat()
     except OSError:
@@ -100,7 +100,7 @@ def node_of(path: Path) -> Node | None:
 
 
 def _name(node: Node, sys: Path) -> str:
-    """The kernel's name of a block device; empty where it has none of that number."""
+    """The kernel's name of a block device; empty if it has none of that number."""
     found = sys / "dev/block" / node.number
     return found.resolve().name if found.exists() else ""
 
@@ -133,7 +133,7 @@ def _pci_address(node: Path) -> str:
 
 
 def read(path: Path) -> str:
-    """Text of a file of sysfs or procfs, without white space around it; empty where it cannot be read."""
+    """Text of a file of sysfs or procfs, without white space around it; empty if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -155,7 +155,7 @@ def refuse_wrong_serial(device: Device, serial: str | None) -> None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What a folder has, sorted; empty where it cannot be read."""
+    """Return the entries of a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:

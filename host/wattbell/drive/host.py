@@ -1,4 +1,4 @@
-"""What of the host computer changes figures: its processors, how their clocks are governed, where fio may run, and the kernel's options.
+"""Properties of the host computer that change figures: its processors, their clocks, where fio may run, and the kernel's options.
 
 Read from sysfs and procfs (Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst, kernel-parameters.txt of the Linux kernel).
 """
@@ -17,7 +17,7 @@ _MATTERS = re.compile(r"(nvme(_core)?\.|pcie_|pci=|intel_idle\.|intel_pstate|amd
 
 
 def about_host(sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> Mapping[str, object]:
-    """``conditions.computer``; what a machine does not tell is left out."""
+    """Return ``conditions.computer``; properties that the machine does not report are left out."""
     found = {
         "cpu": _model(proc),
         "cpus": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""What a plan must know of a real drive, capacity and power states, and what its captures say of it: from Identify, by nvme-cli."""
+"""Read a real drive's Identify by nvme-cli: capacity and power states for a plan, and the description for its captures."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class _State(msgspec.Struct):
 
 
 class _Controller(msgspec.Struct):
-    """nvme-cli's JSON of Identify Controller. A drive has 1 to 32 power states, of which 0 is operational."""
+    """nvme-cli's JSON of Identify Controller. A drive has 1 to 32 power states, and state 0 is operational."""
 
     psds: Annotated[list[_State], msgspec.Meta(min_length=1, max_length=32)]
 
 
 def identify(device: Device, tools: Tools) -> Drive:
-    """The drive as plans want it. DriveError when nvme-cli gives no Identify Controller data."""
+    """The drive as plans want it. Raises DriveError when nvme-cli gives no Identify Controller data."""
     command = f"nvme id-ctrl {device.character_device}"
     states = power_states(tools.run("nvme", "id-ctrl", device.character_device, "--output-format=json"), command)
     return Drive(
@@ -58,8 +58,10 @@ def identify(device: Device, tools: Tools) -> Drive:
 
 
 def declared(device: Device, tools: Tools) -> structures.Drive | None:
-    """``drive`` of a capture's meta.json. A tap sees Identify only where somebody asks for it, the host's log never what it returns. None
-    when nvme-cli gives none."""
+    """Return ``drive`` of a capture's meta.json; None when nvme-cli gives nothing.
+
+    A tap sees Identify only if somebody asks for it. The host's log never has the returned data.
+    """
     try:
         controller = _raw(tools, "id-ctrl", device.character_device)
         namespace = _raw(tools, "id-ns", device.character_device, f"--namespace-id={device.nsid}")
@@ -78,8 +80,10 @@ def _raw(tools: Tools, *arguments: str) -> bytes:
 
 
 def power_states(said: str, command: str = "nvme id-ctrl") -> list[tuple[bool, float, float]]:
-    """Of each power state (whether it is operational, entry latency in us, exit latency in us), from the JSON of ``nvme id-ctrl``.
-    DriveError when it makes no sense."""
+    """Return (whether operational, entry latency in us, exit latency in us) of each power state, from the JSON of ``nvme id-ctrl``.
+
+    Raises DriveError when it makes no sense.
+    """
     try:
         # not strict: nvme-cli prints control characters in a drive's strings as they are
         found = msgspec.convert(json.loads(said, strict=False), _Controller)

@@ -1,8 +1,8 @@
-"""Ctrl-C and its kin while a drive's settings are changed: they end a run once, and never keep it from putting things back.
+"""Ctrl-C and its kin while a drive's settings are changed: they end a run once, and never keep it from restoring settings.
 
-Signals are taken by handlers that do nothing, not blocked: a mask is a thread's own, the kernel gives a blocked signal to any other
-thread (numpy and Polars have some), and Python then runs its handler in the main thread all the same. Nor are they ignored with
-SIG_IGN, which the programs that put settings back would inherit.
+Signals are taken by handlers that do nothing, not blocked. A mask is a thread's own: the kernel gives a blocked signal to any other thread
+(numpy and Polars have some), and Python still runs its handler in the main thread. The signals are not ignored with SIG_IGN either, which
+the programs that restore settings would inherit.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _WAIT = b"The drive's settings are being put back; this ends by itself.\n"
 
 
 class Gate:
-    """Lets one signal through as KeyboardInterrupt, and only while it is open; notes all others in ``seen``.
+    """Lets one signal through as KeyboardInterrupt, and only while open; notes all others in ``seen``.
 
-    It is shut at first, and shuts itself with the signal that it lets through, so that a ``finally`` entered by that signal is not
-    left by the next one.
+    The gate is shut at first, and shuts itself with the signal that it lets through. So the next signal does not end a ``finally`` entered
+    by that signal.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Gate:
             self._open = False
 
     def check(self) -> None:
-        """KeyboardInterrupt if a signal was seen: also one whose exception was lost, in a finalizer for example."""
+        """Raise KeyboardInterrupt if a signal was seen, even if its exception was lost, in a finalizer for example."""
         if self.seen:
             self._open = False
             raise KeyboardInterrupt
@@ -55,15 +55,15 @@ class Gate:
             raise KeyboardInterrupt
         if not self._told:
             self._told = True
-            with contextlib.suppress(OSError):  # the terminal may be what has gone
+            with contextlib.suppress(OSError):  # the terminal itself may be gone
                 os.write(2, _WAIT)
 
 
 @contextmanager
 def guarded() -> Iterator[Gate]:
-    """SIGINT, SIGTERM and SIGHUP go to a gate within the block. After it KeyboardInterrupt is raised for a signal that was only noted.
+    """Send SIGINT, SIGTERM and SIGHUP to a gate within the block. Then raise KeyboardInterrupt for a signal that was only noted.
 
-    A SIGHUP that is ignored (nohup) stays so. In a thread other than the main one there is nothing to do: Python raises in none of them.
+    An ignored SIGHUP (nohup) stays ignored. Outside the main thread nothing is done, since Python raises only in the main thread.
     """
     gate = Gate()
     if threading.current_thread() is not threading.main_thread():

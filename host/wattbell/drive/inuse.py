@@ -1,7 +1,7 @@
-"""Every reason not to write to a drive that something else uses.
+"""Find every reason not to write to a drive because of another user.
 
-A device is known by its number (``st_rdev``), not by a name: any process may make another node of it. Who uses it is read from sysfs,
-procfs and configfs (Documentation/ABI/testing/sysfs-block, drivers/nvme/target/configfs.c of the Linux kernel).
+A device is known by its number (``st_rdev``), not by a name: any process may make another node of it. Its users are read from sysfs, procfs
+and configfs (Documentation/ABI/testing/sysfs-block, drivers/nvme/target/configfs.c of the Linux kernel).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATH = re.compile(r"nvme\d+c\d+n\d+")
 _GENERIC = re.compile(r"ng\d+(c\d+)?n\d+")
 _CONTROLLER = re.compile(r"nvme\d+")
 _LOOP_GET_STATUS64 = 0x4C05
-"""uapi/linux/loop.h; its answer is a ``struct loop_info64`` of 232 bytes, whose third word is ``lo_rdevice``."""
+"""uapi/linux/loop.h; the answer is a ``struct loop_info64`` of 232 bytes with ``lo_rdevice`` as its third word."""
 _LOOP_INFO_BYTES = 232
 _TARGETS = (
     ("nvmet/subsystems/*/namespaces/*/device_path", "enable", "NVMe target"),
@@ -35,14 +35,14 @@ _TARGETS = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A device of the drive. ``name``: the kernel's. ``node``: None where sysfs gives no number."""
+    """A device of the drive. ``name``: the kernel's. ``node``: None if sysfs gives no number."""
 
     name: str
     node: Node | None
 
 
 class _Places:
-    """Where the kernel shows what it has; a test puts its own there."""
+    """Folders in which the kernel presents its state; a test gives its own."""
 
     def __init__(self, sys: Path, proc: Path, dev: Path) -> None:
         self.sys, self.proc, self.dev = sys, proc, dev
@@ -57,11 +57,11 @@ class _Places:
 
 
 def refuse_in_use(device: Device, sys: Path = Path("/sys"), proc: Path = Path("/proc"), dev: Path = Path("/dev")) -> None:
-    """DriveError when any namespace of the drive is mounted, swapped to, held, exported, or open for writing or exclusively.
+    """Raise DriveError when any namespace of the drive is mounted, swapped to, held, exported, or open for writing or exclusively.
 
-    All namespaces of the drive count, over all its controllers: power states and Format are the whole drive's. What the kernel lists
-    (mounts, swap, btrfs, holders, loop devices, exports, open files) gives the reason; that each block device can be opened exclusively
-    is the proof, as whatever in the kernel uses one has claimed it. Exports and loop devices claim nothing.
+    All namespaces of the drive count, over all its controllers: power states and Format are the whole drive's. The kernel's lists (mounts,
+    swap, btrfs, holders, loop devices, exports, open files) give the reason. The proof is that each block device can be opened exclusively,
+    since any user in the kernel has claimed it. Exports and loop devices claim nothing.
     """
     at = _Places(sys, proc, dev)
     controllers = _controllers(device, sys)
@@ -125,7 +125,7 @@ def _claim(node: Path, mode: int, part: _Part) -> None:
 
 
 def _controllers(device: Device, sys: Path) -> set[str]:
-    """The drive's controllers: without multipath those of one subsystem are separate devices with separate namespaces."""
+    """Return the drive's controllers. Without multipath, the controllers of one subsystem are separate devices with separate namespaces."""
     name = read(sys / "class/nvme" / device.controller / "subsysnqn")
     found = {device.controller}
     if name:
@@ -182,7 +182,7 @@ def _mounted(used: _Used, at: _Places) -> _Found:
         if len(words) < 5:
             continue
         source = words[words.index("-") + 2] if "-" in words and words.index("-") + 2 < len(words) else ""
-        # file systems with a device number of their own (btrfs) are told by their source
+        # file systems with a device number of their own (btrfs) are identified by their source
         part = used.numbered(Node(True, words[2])) or used.at(_unescaped(source))
         if part:
             yield part, f"mounted on {_unescaped(words[4])}"
@@ -201,7 +201,7 @@ def _swapped(used: _Used, at: _Places) -> _Found:
 
 
 def _btrfs(used: _Used, at: _Places) -> _Found:
-    """Members of the mounted btrfs file systems: mountinfo names only one of them."""
+    """Yield the members of mounted btrfs file systems: mountinfo names only one member."""
     for entry in entries(at.sys / "fs/btrfs"):
         for member in entries(entry / "devices"):
             number = read(member / "dev")
@@ -231,7 +231,7 @@ def _held(used: _Used, at: _Places) -> _Found:
 
 
 def _tree(name: str, at: _Places, seen: set[str]) -> str:
-    """A device above the drive, with what the kernel calls it and with what is above it."""
+    """Return a device above the drive in words, with the kernel's name and the devices above it."""
     block = at.block(name)
     kind, _, _rest = read(block / "dm/uuid").partition("-")
     label = " ".join(part for part in ({"CRYPT": "LUKS", "mpath": "multipath"}.get(kind, kind), read(block / "dm/name")) if part)
@@ -251,7 +251,7 @@ def _looped(used: _Used, at: _Places) -> _Found:
 
 
 def _behind(loop: Path) -> Node | None:
-    """The block device behind a loop device as the kernel has it, though its node be removed; None where it is a file."""
+    """Return the block device behind a loop device as the kernel has it, even if its node is removed; None for a file."""
     node = node_of(loop)
     if node is None or not node.block:
         return None
@@ -270,9 +270,9 @@ def _behind(loop: Path) -> Node | None:
 
 
 def _exported(used: _Used, at: _Places) -> _Found:
-    """What this machine offers to others (NVMe over Fabrics, SCSI, USB). An export claims nothing either.
+    """Yield exports of this machine to others (NVMe over Fabrics, SCSI, USB). An export claims nothing either.
 
-    An export whose device cannot be looked at may be the drive's, and counts as such.
+    If the device of an export cannot be examined, it may be the drive, and counts as such.
     """
     for pattern, switch, kind in _TARGETS:
         for file in sorted(at.config.glob(pattern)):

@@ -1,8 +1,8 @@
 """The link between a drive and its slot: speed, width, ASPM and payload sizes of both ends, and whether a tap can see it.
 
-Speeds and widths are sysfs' own (Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel); the rest is read from configuration space,
-of which sysfs shows root everything. Offsets and fields: PCI Express Base Specification, PCI Express Capability Structure and L1 PM
-Substates Extended Capability; the names behind them are the specification's.
+Speeds and widths come from sysfs (Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel). The rest is read from configuration space,
+all of it visible to root in sysfs. Offsets and fields: PCI Express Base Specification, PCI Express Capability Structure and L1 PM Substates
+Extended Capability; the names behind them are the specification's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wattbell_spec.boards import Board
 from .device import Device
 
 SPEEDS_GT_S = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
-"""By the code of Max Link Speed, Current Link Speed and Target Link Speed (as bits of the Supported Link Speeds Vector)."""
+"""Speeds by the code of Max Link Speed, Current Link Speed and Target Link Speed (as bits of the Supported Link Speeds Vector)."""
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _EXPRESS, _L1PM = 0x10, 0x1E
 """Capability ID, Extended Capability ID."""
@@ -36,7 +36,7 @@ _SUBSTATES = ("PCI-PM L1.2", "PCI-PM L1.1", "ASPM L1.2", "ASPM L1.1")
 
 @dataclass(frozen=True)
 class End:
-    """One end of a link; None where it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
+    """One end of a link; None if it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
     ``aspm_offered``: what this end can. ``mps_bytes``, ``mrrs_bytes``: Max_Payload_Size
     and Max_Read_Request_Size as set; ``mps_most_bytes``: the largest payload that it takes. ``l1_substates``: those enabled;
     ``l1_substates_offered``: those there are."""
@@ -66,7 +66,7 @@ class Link:
 
     @property
     def speed_gt_s(self) -> float | None:
-        """Of each lane, as the drive has it."""
+        """Speed of each lane as the drive reports it."""
         return self.drive.speed_gt_s
 
     @property
@@ -76,7 +76,7 @@ class Link:
 
     @property
     def text(self) -> str:
-        """One line: what runs, what limits it, and ASPM."""
+        """Return one line: present speed and width, their limits, and ASPM."""
         if not self.speed_gt_s or not self.width:
             return "the drive is part of the root complex: there is no link" if self.integrated else "not known"
         words = [f"{rate(self.speed_gt_s)} x{self.width}"]
@@ -113,12 +113,12 @@ def rate(gt_s: float) -> str:
 
 
 def most(end: End) -> str:
-    """What an end could do: ``16 GT/s x4``; empty where it is not known."""
+    """Return the best speed and width of an end: ``16 GT/s x4``; empty if unknown."""
     return f"{rate(end.max_speed_gt_s)} x{end.max_width}" if end.max_speed_gt_s and end.max_width else ""
 
 
 def upstream_port(device: Device, sys: Path = Path("/sys")) -> str | None:
-    """PCI address of the port above the drive; None where there is none (not PCIe, integrated, passed through to a guest)."""
+    """PCI address of the port above the drive; None if there is none (not PCIe, integrated, passed through to a guest)."""
     if not device.pci:
         return None
     above = (sys / "bus/pci/devices" / device.pci).resolve().parent.name
@@ -126,7 +126,7 @@ def upstream_port(device: Device, sys: Path = Path("/sys")) -> str | None:
 
 
 def read_link(device: Device, sys: Path = Path("/sys")) -> Link | None:
-    """Both ends of the drive's link as they are now; None for a drive that is not on PCIe."""
+    """Return both ends of the drive's link at present; None for a drive that is not on PCIe."""
     if not device.pci:
         return None
     port = upstream_port(device, sys)
@@ -170,7 +170,7 @@ def _lanes(file: Path) -> int | None:
 
 
 class _Space:
-    """Configuration space, as much of it as could be read (64 bytes without root)."""
+    """Configuration space, as far as it could be read (64 bytes without root)."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -259,8 +259,10 @@ class _Space:
 
 
 def unseen(board: Board, link: Link, set_to_gt_s: float | None = None) -> str | None:
-    """Why a tap of that board does not see what passes on the link, and what can be done; None where it does, or nothing is known.
-    ``set_to_gt_s``: the speed that the link will be set to."""
+    """Return why a tap of that board does not see the link's traffic, with advice; None if it does, or nothing is known.
+
+    set_to_gt_s: the speed that the link will be set to
+    """
     speed, width = set_to_gt_s or link.speed_gt_s, link.width
     wide = width is not None and width > board.lanes
     fast = speed is not None and speed not in board.rates_gt_s

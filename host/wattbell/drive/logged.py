@@ -20,13 +20,17 @@ from ..jsondata import JsonObject
 from ..meters.meter import ClockPair
 
 _PERIOD_S = 0.5
-"""How often what a log has is put into its journal: a session that is killed loses no more of it."""
+"""Period in s of writing the log to its journal; a killed session loses at most this much."""
 
 
 @dataclass(frozen=True)
 class Besides:
-    """What is journalled beside the commands, so that they can be placed without the session: all of it so far. ``pairs``, ``late_ns``: of
-    a meter's clock; ``patterns`` of load; ``workload``: of ``meta.json``."""
+    """All data so far that is journalled beside the commands, so that they can be placed without the session.
+
+    pairs, late_ns: of a meter's clock
+    patterns: of load
+    workload: of ``meta.json``
+    """
 
     pairs: Sequence[ClockPair] = ()
     late_ns: int | None = None
@@ -35,8 +39,10 @@ class Besides:
 
 
 class LogKeeper:
-    """Puts what a log has into the journal of a capture (:mod:`..capture.logbook`), from :meth:`begin` until :meth:`end`. ``tap``: whether
-    the capture has the commands of a tap."""
+    """Puts the parts of a log into the journal of a capture (:mod:`..capture.logbook`), from :meth:`begin` until :meth:`end`.
+
+    tap: whether the capture has the commands of a tap
+    """
 
     def __init__(self, log: CommandLog, writer: CaptureWriter, marking: Marking, tap: bool) -> None:
         self.log = log
@@ -55,7 +61,7 @@ class LogKeeper:
         self._ended = False
 
     def begin(self) -> None:
-        """Start the log. DriveError where it cannot be, CaptureError where the disk refuses its journal."""
+        """Start the log. Raises DriveError if it cannot start, CaptureError if the disk refuses its journal."""
         self._writer.command_journal = self.book.begin()
         begun_ns = host_ns()
         self.log.start()
@@ -67,7 +73,7 @@ class LogKeeper:
             self.poll()
 
     def poll(self) -> None:
-        """Take what has come."""
+        """Take the new part of the log."""
         with self._guard:
             if self._ended or self.error is not None:
                 return
@@ -77,7 +83,7 @@ class LogKeeper:
                 self.error = error
 
     def check(self) -> None:
-        """Raise what ended the log, if something did."""
+        """Raise the error that ended the log, if any."""
         if self.error is not None:
             raise self.error
 
@@ -110,7 +116,7 @@ class LogKeeper:
         return self.book.marked_ns(value)
 
     def end(self) -> None:
-        """Stop the log. What ended it is in :attr:`error`."""
+        """Stop the log. The error that ended it, if any, is in :attr:`error`."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -124,7 +130,7 @@ class LogKeeper:
             except WattbellError as error:
                 self.error = self.error or error
             finally:
-                self.log.__exit__(None, None, None)  # what it changed of the system is put back, whatever happened
+                self.log.__exit__(None, None, None)  # its changes to the system are undone, whatever happened
 
 
 __all__ = ["Besides", "LogKeeper"]

@@ -63,8 +63,9 @@ def words(marking: Marking, device: Device, value: int) -> Sequence[str]:
 
 
 def choose(device: Device, tools: Tools, sys: Path = Path("/sys")) -> tuple[Marking, str]:
-    """The first command that does for a marker, and why none before it (empty: none was tried in vain). DriveError when there is none, or
-    when the drive is not well after one."""
+    """The first command that does for a marker, and why none before it (empty: none was tried in vain). Raises DriveError when there is
+    none, or when the drive is not well after one.
+    """
     unfit: list[str] = []
     for way in _WAYS:
         reason = _unfit(way, device, tools)

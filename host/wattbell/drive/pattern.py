@@ -1,9 +1,8 @@
-"""A pattern of load by which a meter's clock is told from its waveform: bursts of reads at the marks of :mod:`..clocks.pattern`.
+"""A pattern of load that shows a meter's clock in its waveform: bursts of reads at the marks of :mod:`..clocks.pattern`.
 
-Only for a meter that cannot be asked for its counter. It runs before the first and behind the last step of a session, so that both
-offset and drift are known, and once more behind what fills the drive: before that, a drive may answer reads without its flash, and hardly
-show them. Nothing is written. The host's instants are those of the reads' commands in its log, where that has them, else those around the
-reads themselves.
+It is only for a meter that cannot be asked for its counter. It runs before the first and behind the last step of a session, so that both
+offset and drift are known. It runs once more behind a fill: before the fill, a drive may answer reads without its flash and hardly show
+them. Nothing is written. The host's instants come from the reads' commands in its log if they are there, else from the reads themselves.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from .device import Device
 THREADS, READ_BYTES = 4, 128 << 10
 """Each read is one command for most drives: on a slow computer larger ones, which its kernel cuts, leave longer breaks."""
 REACH_BYTES = 16 << 20
-"""From the beginning of the drive, where a fill begins: a drive answers a read of what was never written without its flash."""
+"""Bytes read, from the beginning of the drive, where a fill begins: a drive answers a read of unwritten data without its flash."""
 REST_S = 0.5
 """Before the first burst and behind the last."""
 
 
 def play(device: Device, *, backwards: bool = False) -> Pattern:
-    """Run it once, some eight seconds. DriveError when the drive cannot be read."""
+    """Run it once, some eight seconds. Raises DriveError when the drive cannot be read."""
     try:
         descriptor = os.open(device.path, os.O_RDONLY | os.O_DIRECT)
     except OSError as error:
@@ -50,7 +49,7 @@ def play(device: Device, *, backwards: bool = False) -> Pattern:
                 time.sleep(max(0.0, origin + begin_s - time.monotonic()))
                 found.append([])
                 until = time.monotonic() + (end_s - begin_s)  # a thread that wakes up late leaves the pause behind a burst as it is
-                # one that wakes up only in the pause leaves that as it is, too; of all of them one reads in any case
+                # a thread that wakes up only in the pause does not read either, except for the first thread (seed 0)
                 while (seed == 0 and not found[-1]) or time.monotonic() < min(until, origin + end_s):
                     found[-1].append(timed_read(descriptor, block, chosen.randrange(places) * READ_BYTES))
         except OSError as error:

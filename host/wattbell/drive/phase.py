@@ -1,4 +1,4 @@
-"""What was run on a drive between two markers."""
+"""A record of the work on a drive between two markers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Phase(msgspec.Struct, omit_defaults=True):
     busy_s: float | None = None
     """For how long fio had I/O to do; only with a duty cycle."""
     idle_after_s: float | None = None
-    """The rest of it that was added to what fio's start and end took."""
+    """The rest of the idle time, added to the time that fio's start and end took."""
     exit_code: int | None = None
-    """Of a command, as a shell tells it: 128 and the signal's number where one ended it."""
+    """Exit code of a command, as a shell reports it: 128 and the signal's number if a signal ended it."""
     edge_u_s: float = 0.0
-    """By how much each of its edges may be off against the rail: 0 where a tap saw the markers."""
+    """Error in s of each edge against the rail: 0 if a tap saw the markers."""
 
 
 def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:

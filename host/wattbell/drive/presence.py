@@ -21,7 +21,7 @@ _GIVEN_UP = ("dead", "deleting", "deleting (no IO)")
 
 
 class _Node(NamedTuple):
-    """What is at the drive's path. ``sequence``: the kernel's number of the disk, which no other has since it was booted; Linux 5.15."""
+    """The state of the drive's path. ``sequence``: the kernel's number of the disk, unique since it was booted; Linux 5.15."""
 
     is_file: bool
     place: tuple[int, int]
@@ -37,7 +37,7 @@ class Presence:
         self.renew()
 
     def renew(self) -> None:
-        """What is there now is the right one."""
+        """Accept the present state of the path as the right drive."""
         self._known = self._look()
 
     def check(self) -> None:
@@ -48,7 +48,7 @@ class Presence:
             raise DriveError(f"{about} {what}; dmesg may tell why. What was recorded is kept.")
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass. DriveError as :meth:`check`."""
+        """Wait for ``seconds``. Raises DriveError as :meth:`check`."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, PERIOD_S))

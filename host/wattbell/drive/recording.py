@@ -1,4 +1,4 @@
-"""What records while a session's steps run: a rig, which has commands and rail in one stream, or a meter, which has the rail."""
+"""Recorders during a session's steps: a rig, with commands and rail in one stream, or a meter, with the rail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POLL_S = 0.2
 _READ_S, _LOOK_S = 0.1, 5.0
 _BEHIND_A_PATTERN_S = 0.5
 _ANSWERED_S = 3.0
-"""A busy computer may read a meter's first answer so much later than its first samples: it then needs no pattern of load."""
+"""Largest delay in s of a meter's first answer behind its first samples. A meter that answers needs no pattern of load."""
 _CATCHING_UP_S, _CATCHES_UP_NS = 2.0, 20_000_000
 """A virtual rig that has come nearer by less than this in as long is as near as it comes."""
 
@@ -64,7 +64,7 @@ class Recording(ABC):
         self.rail.add(source)
 
     def check(self) -> None:
-        """Raise what ended the recording, if something did."""
+        """Raise the error that ended the recording, if any."""
         if self.error is not None:
             raise self.error
         if not self._thread.is_alive():
@@ -88,7 +88,10 @@ class Recording(ABC):
         """Tick of a marker that was seen and behind which the rail is there."""
 
     def await_rest(self, begin: int, rest: Rest) -> Seen:
-        """What the rail does behind the marker ``begin`` until it is at rest, or for the longest time. DriveError when the stream stops."""
+        """Watch the rail behind the marker ``begin`` until it is at rest, or for the longest time; return the observation.
+
+        Raises DriveError when the stream stops.
+        """
         tick = self.await_marker(begin)
         self.check()
         if tick is None:
@@ -107,7 +110,7 @@ class Recording(ABC):
     @property
     @abstractmethod
     def unseen(self) -> str:
-        """What it means that a marker is not seen."""
+        """Meaning of an unseen marker, in words."""
 
     def end(self) -> None:
         """Stop, if it has not stopped by itself."""
@@ -137,7 +140,7 @@ class RigRecording(Recording):
 
 
 class MeterRecording(Recording):
-    """A meter's rail. ``marked_ns``: when, by the host's clock, the host's log of commands saw a marker; None where it has not.
+    """A meter's rail. ``marked_ns``: when, by the host's clock, the host's log of commands saw a marker; None if it has not.
 
     The meter's clock is placed by its earliest arrivals until the session is over: late by no more than the quickest of its data took.
     """
@@ -152,7 +155,7 @@ class MeterRecording(Recording):
         self._answers_by_s: float | None = None
         self.waveform = Waveform(self._tick_ps)
         self.watched = False
-        """Whether what comes goes into :attr:`waveform`, too."""
+        """Whether new samples also go into :attr:`waveform`."""
 
     def _record(self) -> str:
         self.meter.start()
@@ -169,7 +172,7 @@ class MeterRecording(Recording):
         return tick * self._tick_ps // 1000
 
     def tick_at(self, ns: int) -> int | None:
-        """About which tick it was at an instant of the host's clock: not earlier than it really was. None before the first sample."""
+        """Return the approximate tick at an instant of the host's clock, never too early. None before the first sample."""
         return None if self._late_ns is None else (ns - self._late_ns) * 1000 // self._tick_ps
 
     def _take(self, source: RailSource) -> None:
@@ -183,18 +186,19 @@ class MeterRecording(Recording):
 
     @property
     def virtual(self) -> bool:
-        """Whether it is a virtual rig, whose counter is that of a simulation: it may be behind the drive that it follows, and first catches
-        up with what came before the session."""
+        """Whether the meter is a virtual rig with a simulated counter.
+
+        It may be behind the drive that it follows, and first catches up with the time before the session.
+        """
         return bool(self.meter.about.conditions.get("virtual"))
 
     @property
     def asked(self) -> bool:
-        """Whether the meter tells its counter between two instants of the host's clock."""
+        """Whether the meter reports its counter between two instants of the host's clock."""
         return not self.virtual and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
     def await_data(self) -> None:
-        """Wait for the first samples, and a while for what the meter then tells of its clock; for a virtual rig until it catches up no
-        more."""
+        """Wait for the first samples, and then for readings of the meter's clock; for a virtual rig, until it has caught up."""
         progress = _Progress(lambda: self.recorder.last_tick)
         before: int | None = None
         while self._thread.is_alive() and progress.goes_on():
@@ -210,8 +214,9 @@ class MeterRecording(Recording):
             self._thread.join(_READ_S)
 
     def aligned(self, played: Sequence[Pattern], covers_ns: tuple[int, int] | None = None) -> ClockMap:
-        """The meter's clock on the host's, by patterns of load. ClockError when the waveform does not show them (yet, of a virtual rig:
-        :meth:`await_pattern`)."""
+        """The meter's clock on the host's, by patterns of load. Raises ClockError when the waveform does not show them (yet, of a virtual
+        rig: :meth:`await_pattern`).
+        """
         return self.waveform.align(played, self.late_ns, BEHIND_LIMIT_S if self.virtual else OFFSET_LIMIT_S, covers_ns)
 
     def await_pattern(self, played: Sequence[Pattern]) -> None:
@@ -236,13 +241,16 @@ class MeterRecording(Recording):
 
     @property
     def late_ns(self) -> int:
-        """Host's clock less the meter's, about: by the earliest arrival, so at least what it is. ClockError before the first."""
+        """Approximate difference of the host's clock and the meter's in ns, by the earliest arrival, so at least the true value.
+
+        Raises ClockError before the first arrival.
+        """
         if self._late_ns is None:
             raise ClockError(f"{self.what} has sent nothing.")
         return self._late_ns
 
     def await_marker(self, value: int, within_s: float = math.inf) -> int | None:
-        """As above. The host's log is there within a moment, however late the rail is."""
+        """Wait as the base class does. The host's log shows a marker within a moment, however late the rail is."""
         since = time.monotonic()
         while self._marked_ns(value) is None and self._thread.is_alive():
             if time.monotonic() - since > _STALLED_S:

@@ -1,4 +1,4 @@
-"""What the steps of a plan would change about a drive's settings: the same code as in a run, with nothing changed."""
+"""Find the changes that the steps of a plan would make to a drive's settings, with the code of a run and without changing anything."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NOWHERE = Path("/nonexistent/restore.json")
 
 
 class Rehearsal(Settings):
-    """Notes in ``changes`` what would be changed: where, what it is now, and the values that it would be given."""
+    """Notes in ``changes`` the settings that would change: where, the value now, and the values that would be set."""
 
     def __init__(self, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:
         super().__init__(device, tools, _NOWHERE, sys)
         self.changes: dict[str, tuple[str, list[str]]] = {}
 
     def rehearse(self, steps: Sequence[Step], link_speed_gt_s: float | None = None, governor: str | None = None) -> None:
-        """Go through the steps, and what is asked for besides. DriveError for what cannot be set."""
+        """Go through the steps and further wishes. Raises DriveError for settings that cannot be made."""
         if link_speed_gt_s is not None:
             self.link_speed(link_speed_gt_s)
         if governor is not None:
@@ -36,7 +36,7 @@ class Rehearsal(Settings):
                 self.write_cache(step.write_cache)
 
     def feature(self, number: int, value: int) -> None:
-        """Asks for the feature and leaves it as it is."""
+        """Note the feature's value and leave the feature unchanged."""
         try:
             now = str(get_feature(self.tools, self.device, number))
         except DriveError:
@@ -44,7 +44,7 @@ class Rehearsal(Settings):
         self._note(f"feature {number:02x}h", now, str(value))
 
     def link_speed(self, gt_s: float) -> None:
-        """Asks for the speed and leaves the link as it is."""
+        """Note the link's speed and leave the link unchanged."""
         port, _, before = self.check_link_speed(gt_s)
         self._note(f"Target Link Speed of {port}", rate(SPEEDS_GT_S[before]), rate(gt_s))
 

@@ -18,7 +18,7 @@ def replay_job(files: Path, results: Path, trace: str, step: Step, capacity_byte
     """Writes the cut trace and a job file that replays it into ``results``; returns the job file's path.
 
     ``trace``: an iolog in ``files``; ``step``: its ``trace_idle_cut_s`` and ``trace_iodepth``. A pause longer than the cut
-    becomes the cut. DriveError when an entry lies beyond the drive.
+    becomes the cut. Raises DriveError when an entry lies beyond the drive.
     """
     source = files / trace
     entries = read_iolog(source)

@@ -1,7 +1,7 @@
-"""A drive in a slot is shut down and brought up again, by the rig in its connector: its rail, or PERST# alone.
+"""Shut a drive in a slot down and bring it up again, by the rig in its connector: its rail, or PERST# alone.
 
-A slot that is not built for hot plug does not notice: the kernel is told to let go of the drive first (which shuts it down: CC.SHN), and to
-look for it again afterwards (Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel: remove, rescan).
+A slot that is not built for hot plug does not notice. So the kernel is first asked to let go of the drive, which shuts it down (CC.SHN),
+and afterwards to look for it again. Source: Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel, remove and rescan.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Restarter:
             self._tell(self._devices / str(self._port) / "rescan")
 
     def _command(self, text: str) -> None:
-        """A command that is over when this returns: a power sequence goes on after the rig took it."""
+        """Send a command and wait for its end: a power sequence goes on after the rig took the command."""
         self._control.command(text)
         self._control.query("*OPC?")
         self._control.check(text)

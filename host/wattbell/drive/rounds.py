@@ -16,14 +16,14 @@ from .phase import Phase
 
 
 class Rounds:
-    """Tells which rounds of a plan are no longer needed. ``results``: folder of fio's JSON."""
+    """Decides which rounds of a plan are no longer needed. ``results``: folder of fio's JSON."""
 
     def __init__(self, tests: Sequence[Test], results: Path) -> None:
         self._tests = {test.id: test for test in tests}
         self._results = results
 
     def over(self, step: Step, phases: Sequence[Phase]) -> bool:
-        """``phases``: those that were run. CaptureError when fio's JSON of one of them cannot be read."""
+        """Return whether a step is no longer needed. ``phases``: the phases so far. Raises CaptureError for unreadable JSON of fio."""
         test = self._tests.get(step.name.rpartition("#")[0])
         return test is not None and KINDS[test.kind].enough(test, self._tracked(test, phases))
 
@@ -42,7 +42,7 @@ class Rounds:
 
 
 def value(jobs: Sequence[Job], quantity: str) -> float:
-    """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 where they moved nothing."""
+    """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 if they moved nothing."""
     sides: list[Direction] = [side for job in jobs for side in job.data]
     if quantity == "iops":
         return sum(side.iops for side in sides)

@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 START, END, PRESENT = 1, 2, 3
 PHASES_MOST, PHASE_BASES = 1 << 12, 1 << 12
-"""A phase's number has 24 bits in a marker: which session, which phase of it."""
+"""Limits for phases: a marker has 24 bits for a phase's number, which gives the session and the phase within."""
 FILL_DEPTH = 32
 DUTY_IDLE_MAX_S = 60.0
 SANITIZE = {"block": 2, "overwrite": 3, "crypto": 4}
@@ -53,7 +53,7 @@ _SPELLED = re.compile(r"\((\d{1,9})\)")
 _FORMAT_TIMEOUT_S = 1800.0
 _WAKE_BYTES = 4096
 _NO_FILES = "--allow_file_create=0"
-"""Of a drive that has gone fio would make a file in /dev, which is memory, and measure that."""
+"""Without the drive, fio would make a file in /dev, which is memory, and measure that."""
 _FIO_CUTS_MS = 0.5
 """In the mean: fio leaves out parts of a millisecond."""
 
@@ -80,23 +80,23 @@ class Runner:
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
         self.marking = marking
         self.sent: Callable[[SentMarker], None] = lambda _marker: None
-        """Told of each marker that was sent."""
+        """Called with each marker that was sent."""
         self.fio_options: Callable[[], tuple[str, ...]] = tuple
-        """What a host's log of commands needs of the next run of fio."""
+        """Options that a host's log of commands needs in the next run of fio."""
         self.phases: list[Phase] = []
         self.cut_short: Phase | None = None
-        """What goes on, as it is if it ends here; None between two phases."""
+        """The phase in progress, as if it ended here; None between two phases."""
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
         self.command_stdout: int | None = None
-        """Where a command's standard output goes; None: where ours does."""
+        """Destination of a command's standard output; None: our own."""
         self.presence = Presence(device)
         self._health = HealthWatch(device, tools, results)
-        # Numbers of its own for each session: what a rig still holds of an interrupted one must not pass for this one's.
+        # Each session has numbers of its own: markers of an interrupted one, still in a rig, must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Every step, in order. DriveError when one cannot be run, or the drive has gone; KeyboardInterrupt ends fio first."""
+        """Every step, in order. Raises DriveError when one cannot be run, or the drive has gone; KeyboardInterrupt ends fio first."""
         for step in steps:
             with self._present():
                 if step.idle_s is None and step.wake is None:  # there it would wake the drive
@@ -106,7 +106,7 @@ class Runner:
 
     @contextmanager
     def _present(self) -> Iterator[None]:
-        """Of a drive that has gone before, while or after something was done with it, that is what is told, whatever it made fail."""
+        """Report a drive that has gone before, during or after an action, whatever error that caused."""
         self.presence.check()
         try:
             yield
@@ -120,7 +120,7 @@ class Runner:
         self._health.between(len(self.phases))
 
     def pattern(self, name: str, play: Callable[[], None], *, as_it_is: bool) -> None:
-        """A pattern of load by which clocks are told, as a phase of its own. ``as_it_is``: leave the drive's settings alone."""
+        """Play a pattern of load that relates clocks, as a phase by itself. ``as_it_is``: leave the drive's settings alone."""
         step = Step(name=name, measured=False)
         with self._present():
             if not as_it_is:
@@ -129,7 +129,7 @@ class Runner:
 
     @property
     def first_marker(self) -> int:
-        """Of no phase: sent before anything is changed, to see whether what records is at this drive."""
+        """Marker of no phase: sent before anything is changed, to see whether the recorder is at this drive."""
         return self._first << 8 | PRESENT
 
     @property
@@ -206,7 +206,7 @@ class Runner:
             self.settings.apst_table,
         )
         began = time.monotonic()
-        # what was recorded of it keeps its name
+        # the recording of this phase keeps its name
         self.cut_short = msgspec.structs.replace(phase, name=f"{name} (broke off)", kind="precondition", measured=False)
         self.marker(number << 8 | START)
         try:
@@ -229,7 +229,7 @@ class Runner:
             time.sleep(phase.idle_after_s)
 
     def _worked(self, phase: Phase) -> float:
-        """Seconds for which the jobs of a phase, which run together, had I/O to do, by fio's JSON; 0 where it does not say."""
+        """Return the seconds for which the jobs of a phase, which run together, had I/O, by fio's JSON; 0 if it does not say."""
         if phase.fio is None:
             return 0.0
         longest_ms = max((job.runtime_ms for job in load_jobs(self.results / phase.fio)), default=0)
@@ -241,13 +241,13 @@ class Runner:
         self.tools.attempt("nvme", *words(self.marking, self.device, value))
         self.sent(SentMarker(value, before_ns, host_ns()))
 
-    # -- what a step does --------------------------------------------------------------------------------------------
+    # -- the actions of a step ------------------------------------------------------------------------------------------
 
     def _groups(self, name: str) -> list[list[Section]]:
         """The jobs of a file that run together: a job with ``stonewall`` waits for those before it."""
         path = self.files / name
         try:
-            jobs = of_a_suite(door.read_text(path, door.SETTINGS), str(path))  # what fio gets is what is checked
+            jobs = of_a_suite(door.read_text(path, door.SETTINGS), str(path))  # fio gets the text that was checked
         except (OSError, UnicodeDecodeError) as error:
             raise DriveError(f"{path} cannot be read ({error}).") from None
         out: list[list[Section]] = []
@@ -298,7 +298,7 @@ class Runner:
             try:
                 return process.communicate(timeout=PERIOD_S)[0]
             except subprocess.TimeoutExpired:
-                self.presence.check()  # jobs may be told to go on after errors
+                self.presence.check()  # jobs may be set to go on after errors
 
     def _fill_job(self, fill: Writing) -> str:
         span = round(self.device.capacity_bytes * fill.span)
@@ -375,8 +375,11 @@ class Runner:
 
 
 def sanitize_state(said: str) -> int:
-    """SSTAT bits 2:0 of ``nvme sanitize-log``, wherever this nvme-cli puts them: at the top, below the device's name, as a number, a table,
-    or words such as ``(1) Most Recent Sanitize Command Completed Successfully.`` (2.13). DriveError when they are nowhere."""
+    """Return SSTAT bits 2:0 of ``nvme sanitize-log``. Raises DriveError when they are missing.
+
+    Versions of nvme-cli put them at the top or below the device's name. They are a number, a table, or words such as ``(1) Most Recent
+    Sanitize Command Completed Successfully.`` (2.13).
+    """
     try:
         log = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

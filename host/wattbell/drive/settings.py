@@ -1,7 +1,7 @@
 """Settings of the drive, its link and its block device: changed for a test, put back after it.
 
-What a setting was is written to a journal, and the journal to the disk, before the setting is changed: a run that is
-killed leaves the journal behind, and :func:`restore_left_over` puts everything back.
+The old value of a setting is written to a journal, and the journal to the disk, before the setting is changed. A killed run leaves the
+journal behind, and :func:`restore_left_over` restores everything.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Saved:
 class Settings:
     """Changes settings and puts them back; a context manager.
 
-    ``conditions``: what a result must say about how the drive was set.
+    conditions: the drive's settings that a result must state
     """
 
     def __init__(self, device: Device, tools: Tools, journal: Path, sys: Path = Path("/sys")) -> None:
@@ -76,9 +76,9 @@ class Settings:
         self.saved: list[Saved] = []
         self.conditions: dict[str, str | bool | int | None] = {}
         self.apst_table: Sequence[ApstEntry] | None = None
-        """What the kernel programmed, as the drive has it; None where APST is off or left as it was, or the drive does not say."""
+        """The table that the kernel programmed, read from the drive; None if APST is off or left alone, or the drive does not report it."""
         self.gone: list[str] = []
-        """What :meth:`restore` found gone with the drive: one that comes back begins with settings of its own."""
+        """Settings that :meth:`restore` could not restore since the drive had gone; a drive that comes back begins with its own."""
 
     def __enter__(self) -> Settings:
         return self
@@ -86,7 +86,7 @@ class Settings:
     def __exit__(self, *_: object) -> None:
         self.restore()
 
-    # -- what a test asks for ----------------------------------------------------------------------------------------
+    # -- requests of a test ---------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """One fio I/O is one command: no merging, no scheduler. The device stays in D0."""
@@ -97,7 +97,7 @@ class Settings:
             self._sysfs(self.sys / "bus/pci/devices" / self.device.pci / "power/control", "on")
 
     def power(self, *, apst: bool | None, aspm: str | None, power_state: int | None) -> None:
-        """How the drive and its link may save power from now on; what is None stays as it is (``power_state``: or is left to APST)."""
+        """Set how the drive and its link may save power from now on; None leaves a setting unchanged (``power_state``: or to APST)."""
         if apst is None:
             self.conditions["apst"] = "as it was"
             self.apst_table = None
@@ -118,8 +118,10 @@ class Settings:
         self.conditions["write_cache"] = on
 
     def link_speed(self, gt_s: float) -> None:
-        """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which bounds what both ends agree on. DriveError when
-        the slot cannot, or the link does not come back at that speed."""
+        """Retrain the drive's link at ``gt_s``: Target Link Speed of the slot's end, which limits both ends.
+
+        Raises DriveError when the slot cannot, or the link does not come back at that speed.
+        """
         port, code, before = self.check_link_speed(gt_s)
         if not any(s.kind == "link_speed" for s in self.saved):
             self._save(Saved("link_speed", port, str(before)))
@@ -130,7 +132,10 @@ class Settings:
         self.conditions["link_speed"] = f"set to {rate(gt_s)}"
 
     def check_link_speed(self, gt_s: float) -> tuple[str, int, int]:
-        """The slot's end, the speed's code, and the code that is set; nothing is changed. DriveError where it cannot be set."""
+        """Return the slot's end, the speed's code, and the code that is set; change nothing.
+
+        Raises DriveError if the speed cannot be set.
+        """
         port = upstream_port(self.device, self.sys)
         code = next((code for code, speed in SPEEDS_GT_S.items() if speed == gt_s), None)
         if code is None:
@@ -151,7 +156,7 @@ class Settings:
         return said
 
     def governor(self, name: str) -> None:
-        """The frequency governor of every policy. DriveError when there is none, or no such one."""
+        """The frequency governor of every policy. Raises DriveError when there is none, or no such one."""
         for folder in self.check_governor(name):
             self._sysfs(folder / "scaling_governor", name)
         self.conditions["governor"] = name
@@ -199,14 +204,16 @@ class Settings:
         elif not self.tools.has("setpci"):
             self.conditions["aspm"] = "not under our control: the kernel offers no ASPM on this link, and setpci is not installed"
         else:
-            setting = wanted if link.has_l1 else "off"  # a port that is told to use what it does not offer may hang the link
+            setting = wanted if link.has_l1 else "off"  # a port that is set to a feature it does not offer may hang the link
             for address in _link_ends(self.device, self.sys):
                 self._setpci(address, ASPM_BITS[setting])
             note = "" if setting == "off" else " (L1 substates as the firmware set them)"
             self.conditions["aspm"] = f"{setting} by setpci{note}" if setting == wanted else _NO_L1
 
     def _aspm_by_kernel(self, files: Path, wanted: str) -> str:
-        """What is then in force: the kernel has a file for what both ends offer, takes any value, and goes by its policy."""
+        """Set ASPM and return the resulting setting. The kernel has a file for each feature of both ends, takes any value, and obeys its
+        policy.
+        """
         offered = {name: (files / name).exists() for name in ("l1_aspm", "l1_2_aspm")}
         for name, value in _LINK_FILES[wanted if offered["l1_aspm"] else "off"].items():
             if (files / name).exists():
@@ -249,9 +256,9 @@ class Settings:
         durable.replace(part, self.journal)
 
     def restore(self) -> None:
-        """Put back what was changed, the last first, whatever signals come meanwhile: KeyboardInterrupt tells of them afterwards.
+        """Put back all changes, the last first, whatever signals come meanwhile; KeyboardInterrupt reports them afterwards.
 
-        DriveError names what could not be put back; the journal stays. Of a drive that has gone, its own settings went with it
+        Raises DriveError with the settings that could not be restored; the journal stays. A drive that has gone took its settings along
         (:attr:`gone`).
         """
         with guarded():
@@ -269,8 +276,9 @@ def _link_ends(device: Device, sys: Path) -> list[str]:
 
 
 def _retrain(tools: Tools, port: str, code: int) -> int:
-    """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. DriveError when it does not come
-    back."""
+    """Set Target Link Speed of a port and retrain its link; the code of the speed at which it then runs. Raises DriveError when it does not
+    come back.
+    """
     tools.run("setpci", "-s", port, f"{_LINK_CONTROL_2}={code:x}:f")
     tools.run("setpci", "-s", port, f"{LINK_CONTROL}={_RETRAIN:x}:{_RETRAIN:x}")
     began = time.monotonic()
@@ -295,8 +303,10 @@ def get_feature(tools: Tools, device: Device, number: int) -> int:
 
 
 def get_apst_table(tools: Tools, device: Device) -> Sequence[ApstEntry] | None:
-    """APST's table (Get Features 0Ch): 32 entries of 8 bytes, of which bits 7:3 are the state that is entered and bits 31:8 the ms of idle
-    time before (0: never). None where nvme-cli or the drive gives none."""
+    """Return APST's table (Get Features 0Ch); None if nvme-cli or the drive gives none.
+
+    It has 32 entries of 8 bytes. Bits 7:3 are the next state, and bits 31:8 the ms of idle time before (0: never).
+    """
     said = tools.attempt("nvme", "get-feature", device.character_device, "-f", hex(APST), "--raw-binary")
     if said.returncode or len(said.stdout) != _APST.size:
         return None
@@ -323,7 +333,7 @@ def _write(path: Path, value: str) -> None:
 
 
 def _put_back(saved: list[Saved], device: Device, tools: Tools, sys: Path) -> tuple[list[str], list[str]]:
-    """What could not be put back, and what has gone with the drive."""
+    """Restore the saved settings; return those that failed, and those that have gone with the drive."""
     failed, gone = [], []
     for setting in reversed(saved):
         try:
@@ -354,7 +364,7 @@ def _went_with(setting: Saved, device: Device, sys: Path) -> bool:
 
 
 class _Journal(msgspec.Struct):
-    """What :meth:`Settings._save` writes."""
+    """The file that :meth:`Settings._save` writes."""
 
     device: str
     serial: str
@@ -362,9 +372,9 @@ class _Journal(msgspec.Struct):
 
 
 def restore_left_over(journal: Path, device: Device, tools: Tools, sys: Path = Path("/sys")) -> bool:
-    """Put back what a killed run left changed; False when there is nothing.
+    """Restore the settings that a killed run left changed; return False when there are none.
 
-    DriveError when the drive is another one, or when the journal names what no run of ours changes: nothing is put back then.
+    Raises DriveError when the drive is another one, or when the journal has a setting that our runs never change. Nothing is restored then.
     """
     if not journal.is_file():
         return False

@@ -1,6 +1,6 @@
-"""Whether a drive has come to rest: the power of its rail, watched while it is recorded.
+"""Decide whether a drive is at rest, by the power of its rail during the recording.
 
-After Format and a fill a drive goes on erasing and moving data for seconds to minutes, and idle power is not yet its own.
+After Format and a fill a drive goes on erasing and moving data for seconds to minutes, and its power is not yet its idle power.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ BIN_S = 1.0
 FLOOR_W = 2e-3
 """Means of a bin that differ by this little are one level, however low it is."""
 _COVERED = 0.5
-"""A bin counts when this share of it was received."""
+"""Least share of a bin that must be received for the bin to count."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a rail did: ``after_s`` since the watch began, and over the last whole window mean and range of its seconds (None: it did
-    not come, or not whole)."""
+    """An observation of the rail.
+
+    after_s: time since the watch began
+    mean_w: mean over the last whole window; None if a part is missing
+    range_w: range of the window's seconds; None likewise
+    """
 
     settled: bool
     after_s: float
@@ -68,7 +72,7 @@ class RailWatch:
                     self._bins[place] = joules + watt * length, covered + length
 
     def look(self, rest: Rest, now_tick: int) -> Seen:
-        """What was seen until ``now_tick``, by the rig's clock. Only whole seconds count."""
+        """Return the observation until ``now_tick`` of the rig's clock. Only whole seconds count."""
         window = max(2, round(rest.window_s / BIN_S))
         assert self._began is not None, "begin() comes first"
         with self._lock:

@@ -1,8 +1,8 @@
-"""The drive's own account of its temperature and health, read while it works and never while it is to be left alone.
+"""The drive's own account of its temperature and health, read while it works and never while it must be left alone.
 
-Every reading is a Get Log Page command, which wakes a sleeping drive. hwmon's files are no way round that: behind them the kernel's driver
-sends the same command. So there is none in or right before an idle time, a wake-up or the wait for rest, where only an answer to what the
-test asks may wake the drive. What is read is on the admin queue, and counts in no figure of I/O.
+Every reading is a Get Log Page command, which wakes a sleeping drive. hwmon's files do not avoid this: the kernel's driver sends the same
+command. So there is no reading during or right before an idle time, a wake-up or the wait for rest. There, only answers to the test's own
+requests may wake the drive. Readings use the admin queue, and count in no figure of I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .tools import WHICH_NVME, Tools
 
 PERIOD_S = 1.0
 _ZERO_C_K = 273
-"""The log page counts whole kelvins, and drives mean 273 of them."""
+"""Kelvins at 0 degrees Celsius: the log page has whole kelvins, and drives use 273."""
 _KNOWN = {
     "critical_warning": ("critical_warning",),
     "available_spare_percent": ("avail_spare", "available_spare"),
@@ -38,12 +38,15 @@ _KNOWN = {
     "light_s": ("thm_temp1_total_time",),
     "heavy_s": ("thm_temp2_total_time",),
 }
-"""How the versions of nvme-cli call the fields. Numbers are whole, fractions (1.x: a double) or text (beyond 64 bits); the warning is a
-number or a table with its ``value``; all may stand below the device's name."""
+"""Names of the fields in the versions of nvme-cli.
+
+Numbers are whole, fractions (1.x: a double) or text (beyond 64 bits). The warning is a number or a table with its ``value``. All may be
+below the device's name.
+"""
 
 
 def parse(said: str, at_ns: int, phases: int, during: bool = False) -> Reading:
-    """A reading from the JSON of ``nvme smart-log``. DriveError when it makes no sense."""
+    """A reading from the JSON of ``nvme smart-log``. Raises DriveError when it makes no sense."""
     try:
         tree = msgspec.json.decode(said)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -66,7 +69,7 @@ def _first(log: dict[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    """A count, as far as it is one: below 2^63, which no drive lives to see."""
+    """Return a count, if the value is one: below 2^63, which no drive lives to see."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 40:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**63:
@@ -93,11 +96,11 @@ class HealthWatch:
 
     @property
     def record(self) -> Record:
-        """What was read so far."""
+        """The readings so far."""
         return Record(tuple(self._readings), self._absent)
 
     def between(self, phases: int) -> None:
-        """Read once, ``phases`` of them being over, and write the file."""
+        """Read once, after ``phases`` phases, and write the file."""
         self._read(phases, during=False)
         self._write()
 

@@ -27,7 +27,7 @@ class Tools:
         self._commands = dict(commands or {})
 
     def find(self, name: str) -> str:
-        """Path of a program. DriveError when it is not installed."""
+        """Path of a program. Raises DriveError when it is not installed."""
         if name not in self._commands:
             found = shutil.which(name)
             if found is None:
@@ -40,13 +40,15 @@ class Tools:
         return name in self._commands or shutil.which(name) is not None
 
     def ending_with_us(self, name: str) -> list[str]:
-        """First words of a command line for a program that is told to end when we are killed, where util-linux is there to ask for it
-        (PR_SET_PDEATHSIG of prctl(2))."""
+        """Return the first words of a command line for a program that ends when we are killed.
+
+        This needs util-linux's setpriv (PR_SET_PDEATHSIG of prctl(2)); without it, the program may outlive us.
+        """
         words = [self.find("setpriv"), "--pdeathsig", "TERM", "--"] if self.has("setpriv") else []
         return [*words, self.find(name)]
 
     def run(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> str:
-        """Standard output of the program. DriveError with what it said when it fails or hangs."""
+        """Return standard output of the program. Raises DriveError with its message when it fails or hangs."""
         done = self.attempt(name, *arguments, timeout_s=timeout_s, stdin=stdin)
         if done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
@@ -55,7 +57,7 @@ class Tools:
         return done.stdout.decode(errors="replace")
 
     def attempt(self, name: str, *arguments: str | Path, timeout_s: float = 120, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Runs the program, whatever its exit code. DriveError when it hangs or cannot be started."""
+        """Runs the program, whatever its exit code. Raises DriveError when it hangs or cannot be started."""
         command = [self.find(name), *map(str, arguments)]
         _LOG.info("%s", shlex.join(command))
         # A session of its own: Ctrl-C is for us, and must not kill the program that puts settings back. A signal to our group may come

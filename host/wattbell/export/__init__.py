@@ -1,5 +1,7 @@
-"""Export of a window of a capture to other programs' formats: one function a format by seconds (``export_...``), and all of them by ticks
-and name (:data:`FORMATS`)."""
+"""Export of a window of a capture to other programs' formats.
+
+There is one function a format by seconds (``export_...``), and all are in :data:`FORMATS` by ticks and name.
+"""
 
 from .csvs import export_csv
 from .formats import FORMATS, Format, write_csv_zip, write_jls, write_parquet_zip, write_perfetto, write_sigrok, write_vcd

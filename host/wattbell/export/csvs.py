@@ -46,7 +46,7 @@ def export_csv(
 
 
 def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[str, Any] | None = None, rail_every: int = 1) -> list[Path]:
-    """As :func:`export_csv`, of a window."""
+    """Write the CSV files of a window, as :func:`export_csv`."""
     selection = Selection(capture, window)
     origin = origin_of_capture(capture.meta)
     try:
@@ -127,7 +127,7 @@ def _mean_rows(values: npt.NDArray[np.float32], every: int) -> npt.NDArray[np.fl
 
 
 def _rail(selection: Selection, path: Path, every: int) -> Path:
-    """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty where samples are missing. A long gap has no rows."""
+    """One row per sample, or mean of ``every``: time of its middle, V, A, W; empty if samples are missing. A long gap has no rows."""
     rail, window = selection.rail, selection.window
     assert rail is not None
     low, high = selection.samples()
@@ -189,7 +189,7 @@ def _lone(result: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _states(result: Mapping[str, Any]) -> Iterator[_Row]:
-    """Time by state, and of each declared state what was measured, with what is declared beside it."""
+    """Yield the time by state, and for each declared state its measured and declared values."""
     states, lost = result.get("power_states") or {}, result["commands"]["lost"]
     for label, seconds in states.get("time_s", {}).items():
         yield f"power_states.{label}.time", seconds, None, "s", lost
@@ -203,7 +203,7 @@ def _states(result: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _transitions(result: Mapping[str, Any]) -> Iterator[_Row]:
-    """Ways into sleep and out of it, by state and class of the waking command."""
+    """Yield the ways into and out of sleep, by state and class of the waking command."""
     for one in (result.get("wakeup") or {}).get("transitions", ()):
         name = f"transitions.{one['state']}.{one['class']}"
         yield from _walk(name, one)
@@ -222,7 +222,7 @@ def _walk(path: str, node: Any) -> Iterator[_Row]:
 
 
 def _guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: an apostrophe stands before what begins like one."""
+    """Return a text that no spreadsheet takes for a formula: an apostrophe goes before the begin of a formula."""
     return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") or text[:1] in ("\t", "\r") else text
 
 

@@ -25,9 +25,12 @@ Write = Callable[[Capture, int, int, Path], Path]
 
 @dataclass(frozen=True)
 class Format:
-    """``write(capture, begin_tick, end_tick, path)`` writes what lies in ``[begin_tick, end_tick)`` (ticks of the capture) to ``path``, and
-    returns it. It raises UsageError where the window lies outside the capture or is too long for the format, CaptureError where the file
-    cannot be written or the capture is damaged."""
+    """A format.
+
+    ``write(capture, begin_tick, end_tick, path)`` writes the data in ``[begin_tick, end_tick)`` (ticks of the capture) to ``path``, and
+    returns the path. It raises UsageError if the window lies outside the capture or is too long for the format. It raises CaptureError if
+    the file cannot be written or the capture is damaged.
+    """
 
     suffix: str
     media_type: str

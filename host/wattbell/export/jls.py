@@ -22,13 +22,16 @@ _CHUNK = 1 << 20
 
 
 def export_jls(capture: Capture, out: str | Path, *, start_s: float | None = None, stop_s: float | None = None) -> Path:
-    """Write voltage, current and power of the window to ``out``, as ``rail.jls`` of a capture has them (docs/capture.md): f32, NaN where
-    samples are missing, phases as pairs of vertical markers, events as texts. Raises UsageError where the window has no samples."""
+    """Write voltage, current and power of the window to ``out``. Raises UsageError if the window has no samples.
+
+    The form is ``rail.jls`` of a capture (docs/capture.md): f32, NaN for missing samples, phases as pairs of vertical markers, events as
+    texts.
+    """
     return jls_file(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
 def jls_file(capture: Capture, window: Window, path: Path) -> Path:
-    """As :func:`export_jls`, of a window."""
+    """Write the JLS file of a window, as :func:`export_jls`."""
     selection = Selection(capture, window)
     rail, (low, high) = selection.rail, selection.samples()
     if rail is None or not any(first < last for first, last in rail.stored(low, high)):
@@ -46,7 +49,7 @@ def jls_file(capture: Capture, window: Window, path: Path) -> Path:
 
 
 def _write(selection: Selection, rail: RailReader, anchor: Anchor | None, folder: Path) -> None:
-    """Write ``rail.jls`` to a folder. OSError where it cannot be written."""
+    """Write ``rail.jls`` to a folder. Raises OSError if it cannot be written."""
     capture = selection.capture
     serial = str(capture.meta["rig"].get("serial") or "")
     track = RailTrack(folder, capture.tick_ps, serial, origin=origin_of_capture(capture.meta))

@@ -1,4 +1,4 @@
-"""Commands side by side: what overlaps is drawn in several lanes, what follows another in the same one."""
+"""Lanes for commands side by side: commands that overlap are in different lanes, commands that follow each other share one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet: commands and events of a window, with names in place of numbers, and a footer that says what they are."""
+"""Parquet: commands and events of a window, with names in place of numbers, and a footer that describes the file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .window import Selection, Window, command_bytes, command_name, resolve
 
 
 def export_parquet(capture: Capture, out: str | Path, *, start_s: float | None = None, stop_s: float | None = None) -> list[Path]:
-    """Write ``commands.parquet`` and ``events.parquet`` to the folder ``out``; returns their paths.
+    """Write ``commands.parquet`` and ``events.parquet`` to the folder ``out``; return their paths.
 
-    Commands that were in flight at any instant of the window, in order of their starts: the columns of the capture's own file and
-    ``opcode_name``, ``is_admin``, ``bytes``, ``latency_ticks``. Events within it, with ``text``. The footer of each file has the capture's
-    id, the tick and the units of the columns (docs/capture.md).
+    Commands are those in flight at any instant of the window, in order of their starts. They have the columns of the capture's own file and
+    ``opcode_name``, ``is_admin``, ``bytes``, ``latency_ticks``. Events within the window have ``text``. The footer of each file has the
+    capture's id, the tick and the units of the columns (docs/capture.md).
     """
     return parquet_files(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
 def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
-    """As :func:`export_parquet`, of a window."""
+    """Write the Parquet files of a window, as :func:`export_parquet`."""
     selection = Selection(capture, window)
     commands = selection.overlapping_rows.with_columns(
         command_name().alias("opcode_name"),
@@ -53,6 +53,6 @@ def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
 
 
 def write_table(frame: pl.DataFrame, path: Path, about: Mapping[str, str]) -> None:
-    """Write a table with key-value metadata. OSError where it cannot be: Polars' writer hides a full disk in errors of its own."""
+    """Write a table with key-value metadata. Raises OSError on failure: Polars' writer hides a full disk in errors of its own."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     pq.write_table(table.replace_schema_metadata(dict(about)), path, compression="zstd")

@@ -39,14 +39,14 @@ _WORDS = {"LINK": LINK_STATES, "CLKREQ#": {0: "asserted", 1: "released"}, "PERST
 def export_perfetto(capture: Capture, out: str | Path, *, start_s: float | None = None, stop_s: float | None = None) -> Path:
     """Write the window to ``out``.
 
-    Commands that are in flight at any instant of it, from doorbell (else fetch) to CQE, each with its other instants, LBA, size and status
-    as arguments. Raises UsageError for more than ``MOST_COMMANDS`` commands, or without the package `perfetto`.
+    The trace has the commands in flight at any instant of the window, from doorbell (else fetch) to CQE. Each has its other instants, LBA,
+    size and status as arguments. Raises UsageError for more than ``MOST_COMMANDS`` commands, or without the package `perfetto`.
     """
     return perfetto_file(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
 def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
-    """As :func:`export_perfetto`, of a window."""
+    """Write the Perfetto trace of a window, as :func:`export_perfetto`."""
     selection = Selection(capture, window)
     if (count := len(selection.overlapping)) > MOST_COMMANDS:
         raise UsageError(
@@ -71,7 +71,7 @@ def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
 
 
 def _origin(trace: _Trace, selection: Selection) -> None:
-    """A slice over all of the window, on top, where it was not measured."""
+    """Add a slice over the whole window, on top, if the drive was not measured."""
     if warning := origin_of_capture(selection.capture.meta).warning:
         track = trace.track("origin", rank=-1)
         trace.slice(track, selection.window.first_tick, selection.window.last_tick, warning, {})
@@ -208,7 +208,7 @@ def _commands(trace: _Trace, selection: Selection) -> None:
 
 
 def _arguments(trace: _Trace, table: Any) -> Iterator[dict[str, int | str]]:
-    """What each command's slice says of it."""
+    """Yield the arguments of each command's slice."""
     columns = {name: getattr(table, name).tolist() for name in ("cid", "slba", "nbytes", "status", "flags", "saturated", *INSTANTS)}
     for at in range(len(table)):
         row = {name: values[at] for name, values in columns.items()}

@@ -1,4 +1,4 @@
-"""The rail of a window as rows for formats that cannot hold millions of them: each sample, or means of equal numbers of samples."""
+"""The rail of a window as rows for formats that cannot hold millions: each sample, or means of equal numbers of samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
 """sigrok session files (``.sr``, srzip version 2): rail as analog; sidebands, link state and strobes as logic; one time base.
 
-Layout (sigrok.org, File format:Sigrok/v2): a ZIP of ``version``, an INI ``metadata``, ``logic-1-<chunk>`` (``unitsize`` bytes per
-sample, bit i is probe i + 1) and ``analog-1-<channel>-<chunk>`` (f32 little-endian; channel numbers continue after the probes).
+The layout is a ZIP (sigrok.org, File format:Sigrok/v2):
+
+- ``version``
+- ``metadata``, an INI
+- ``logic-1-<chunk>`` (``unitsize`` bytes per sample, bit i is probe i + 1)
+- ``analog-1-<channel>-<chunk>`` (f32 little-endian; channel numbers continue after the probes)
 """
 
 from __future__ import annotations
@@ -32,9 +36,11 @@ Int64 = npt.NDArray[np.int64]
 _UNIT_BYTES = 2
 ORIGIN_BITS = 6
 CHANNELS = (*PROBES, "BUSY", *(f"ORIGIN{bit}" for bit in range(ORIGIN_BITS)))
-"""Logic channels of a session. BUSY is high while a command is in flight. ORIGIN is a number beside each CQE strobe that says which
-doorbell strobe its command had: strobes have no identifier, commands overtake each other, and what was in flight before the window has no
-doorbell in it."""
+"""Logic channels of a session. BUSY is high while a command is in flight.
+
+ORIGIN is a number beside each CQE strobe that identifies the doorbell strobe of its command. Strobes have no identifier, and commands
+overtake each other. A command in flight before the window has no doorbell in it.
+"""
 ORIGIN_BEFORE = 0
 """The commands that complete in this sample were in flight at the first sample."""
 ORIGIN_UNKNOWN = (1 << ORIGIN_BITS) - 1
@@ -52,8 +58,10 @@ _DOUBTED = CommandFlag.GUESS | CommandFlag.NO_SQE | CommandFlag.LOSS | CommandFl
 
 @dataclass(frozen=True)
 class SigrokFile:
-    """Result of an export: ``samples`` at ``samplerate_hz`` from ``start_s``; ``merged``: strobes that fell into a sample that already had
-    one and cannot be told apart at this rate."""
+    """Result of an export: ``samples`` at ``samplerate_hz`` from ``start_s``.
+
+    merged: strobes in a sample that already had one; they cannot be separated at this rate
+    """
 
     path: Path
     samplerate_hz: int
@@ -78,14 +86,17 @@ def export_sigrok(
     stop_s: float | None = None,
     samplerate_hz: int = DEFAULT_RATE_HZ,
 ) -> SigrokFile:
-    """Write the window to ``out``.
+    """Write the window to ``out``. Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
 
-    Each sample holds the last rail sample at or before it (NaN before the first and where samples are missing), the level of the
-    sidebands, the link state, and a one-sample strobe for each doorbell, each command fetch and each CQE since the previous sample.
-    An instant known only as a bound (saturated) has no strobe. ORIGIN names the doorbell strobe of what completes. DATA is high while data
-    of any command is between its first and last TLP (for one sample if both fall into it). BUSY is high while a command is in flight,
-    Asynchronous Event Requests not counted, and where command records are missing.
-    Raises UsageError for a rate or a window that makes more than ``MAX_SAMPLES`` samples.
+    Each sample has these values:
+
+    - the last rail sample at or before it (NaN before the first and for missing samples)
+    - the level of the sidebands, and the link state
+    - a one-sample strobe for each doorbell, each command fetch and each CQE since the previous sample. An instant known only as a bound
+      (saturated) has no strobe.
+    - ORIGIN: the doorbell strobe of a command that completes
+    - DATA: high while data of any command is between its first and last TLP (for one sample if both fall into it)
+    - BUSY: high while a command is in flight, Asynchronous Event Requests not counted, and where command records are missing
     """
     if not 1 <= samplerate_hz <= 10**9:
         raise UsageError(f"A sample rate lies between 1 Hz and 1 GHz, not at {samplerate_hz}.")
@@ -93,7 +104,7 @@ def export_sigrok(
 
 
 def sigrok_file(capture: Capture, window: Window, path: Path, samplerate_hz: int = DEFAULT_RATE_HZ) -> SigrokFile:
-    """As :func:`export_sigrok`, of a window."""
+    """Write the sigrok session of a window, as :func:`export_sigrok`."""
     selection = Selection(capture, window)
     ticks_a_second = round(1 / window.tick_s)
     # up to the sample that holds a strobe of the window's last tick
@@ -226,14 +237,16 @@ class _Logic:
 
 
 def _known(table: Commands, name: str) -> Int64:
-    """The ticks of an instant; ``NONE`` also where it is only known to lie at or before a tick."""
+    """Return the ticks of an instant; ``NONE`` also if it is only known to lie at or before a tick."""
     ticks: Int64 = np.where(table.saturated & np.uint8(1 << _AGES.index(name)), NONE, getattr(table, f"{name}_tick"))
     return ticks
 
 
 def _in_flight(selection: Selection, sample_ticks: int) -> DepthSteps:
-    """Number of commands in flight. A dubious record is extended by a sample to both sides, so that its strobes are not taken for its start
-    and end; where records are missing, one command may be in flight."""
+    """Return the number of commands in flight; where records are missing, one command may be in flight.
+
+    A dubious record is extended by a sample to both sides, so that its strobes do not count as its start and end.
+    """
     table = selection.overlapping
     counted = table.take(~((table.qid == 0) & (table.opcode == AER)))
     doubt = ((counted.flags & np.uint8(_DOUBTED)) != 0) * np.int64(sample_ticks)

@@ -1,7 +1,6 @@
-"""VCD (IEEE 1364, with GTKWave's strings): levels, link state, the rail as reals, and what each command in flight is
-at, for GTKWave, Surfer and the like.
+"""VCD (IEEE 1364, with GTKWave's strings), for GTKWave, Surfer and similar viewers.
 
-Times are from the first tick of the capture.
+It has levels, link state, the rail as reals, and the stage of each command in flight. Times are from the first tick of the capture.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def export_vcd(capture: Capture, out: str | Path, *, start_s: float | None = Non
 
 
 def vcd_file(capture: Capture, window: Window, path: Path) -> Path:
-    """As :func:`export_vcd`, of a window."""
+    """Write the VCD file of a window, as :func:`export_vcd`."""
     selection = Selection(capture, window)
     if (count := len(selection.overlapping)) > MOST_COMMANDS:
         raise UsageError(f"{count:,} commands are too many for a VCD file ({MOST_COMMANDS:,}): give a shorter window (--from, --to).")
@@ -87,7 +86,7 @@ def _time(window: Window, factor: int, tick: int | None = None) -> int:
 
 
 class _Variables:
-    """The variables of a file and what they were at."""
+    """The variables of a file and their last values."""
 
     def __init__(self, writer: VCDWriter, selection: Selection, every: int) -> None:
         self._writer, self._selection, self._every = writer, selection, every
@@ -195,7 +194,7 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _merged(changes: list[Change], rail: Iterator[Change]) -> Iterator[Change]:
-    """Both in order of time; at one tick in the order in which they are given, those of the pins and commands first."""
+    """Merge both in order of time; at one tick in the order in which they are given, changes of pins and commands first."""
     at = 0
     for one in rail:
         while at < len(changes) and changes[at][0] <= one[0]:

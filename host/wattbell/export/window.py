@@ -1,4 +1,4 @@
-"""A time window of a capture, and what of the capture overlaps it. Nothing else of a long capture is held in memory."""
+"""A time window of a capture, and the data that overlaps it. Nothing else of a long capture is held in memory."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ def extent(capture: Capture) -> tuple[int, int]:
 
 
 def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> Window:
-    """The window from ``start_s`` to ``stop_s``, in seconds from the capture's first tick as on the report's time axis (None: the capture's
-    own end), clipped to the capture.
+    """Return the window from ``start_s`` to ``stop_s``, clipped to the capture. Raises UsageError if it does not overlap the capture.
 
-    Raises UsageError where it does not overlap the capture.
+    The times are seconds from the capture's first tick, as on the report's time axis; None is the capture's own end.
     """
     tick_s = capture.tick_ps * 1e-12
     zero, end = extent(capture)
@@ -71,7 +70,7 @@ def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> Wi
 
 
 def of_ticks(capture: Capture, begin_tick: int, end_tick: int) -> Window:
-    """The window ``[begin_tick, end_tick)``, clipped to the capture. Raises UsageError where it does not overlap the capture."""
+    """Return the window ``[begin_tick, end_tick)``, clipped to the capture. Raises UsageError if it does not overlap the capture."""
     zero, end = extent(capture)
     first, last = max(begin_tick, zero), min(end_tick, end)
     if last <= first:
@@ -80,7 +79,7 @@ def of_ticks(capture: Capture, begin_tick: int, end_tick: int) -> Window:
 
 
 class Selection:
-    """What of a capture overlaps a window; each part is read when it is first asked for."""
+    """The data of a capture that overlaps a window; each part is read on first use."""
 
     def __init__(self, capture: Capture, window: Window) -> None:
         self.capture, self.window = capture, window
@@ -88,7 +87,7 @@ class Selection:
 
     @cached_property
     def rail(self) -> RailReader | None:
-        """The waveform of the whole capture; None where it has none, or a dead one."""
+        """The waveform of the whole capture; None without one, or if it is dead."""
         return self.capture.rail if no_rail_reason(self.capture) is None else None
 
     def samples(self) -> tuple[int, int]:
@@ -147,8 +146,10 @@ class Selection:
 
 
 def track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tuple[Int64, npt.NDArray[np.uint16]]:
-    """(ticks of changes, value before the first and after each of them) of a level; a pin had the other level before its first change.
-    ``initial``: where nothing was recorded."""
+    """Return (ticks of changes, value before the first and after each) of a level; a pin had the other level before its first change.
+
+    initial: value if nothing was recorded
+    """
     rows = events.filter(pl.col("type") == int(kind))
     values = (rows["arg8"].to_numpy() & mask).astype(np.uint16)
     before = np.uint16(initial) if not len(values) or mask != 1 else np.uint16(1 - values[0])
@@ -156,7 +157,7 @@ def track(events: pl.DataFrame, kind: EventType, mask: int, initial: int) -> tup
 
 
 LEVELS = {"CLKREQ#": (EventType.CLKREQ, 1, 0), "PERST#": (EventType.PERST, 1, 1), "LINK": (EventType.LINK, 7, 0)}
-"""For :func:`track`. Where nothing was recorded: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown."""
+"""For :func:`track`. Without a record: link in use (CLKREQ# low), drive out of reset (PERST# high), link state unknown."""
 
 
 def command_name() -> pl.Expr:

@@ -1,7 +1,7 @@
 """A task a capture on the workers of a dask scheduler: :func:`outcomes`.
 
-dask is imported only here, and only when it is used: it is the extra ``cluster``. Whoever reaches a scheduler or a worker without TLS runs
-code on it, because dask sends pickled Python. So an address without TLS has to be asked for.
+dask is imported only here, and only when it is used: it is the extra ``cluster``. Anybody who reaches a scheduler or a worker without TLS
+can run code on it, because dask sends pickled Python. So an address without TLS has to be asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENCRYPTED = "tls://"
 _WAIT_S = 30
 _SAME = ("wattbell", "numpy", "polars")
-"""Packages whose versions must be the same everywhere: figures are compared to the last digit."""
+"""Packages with versions that must be the same everywhere: figures are compared to the last digit."""
 
 
 def check_address(scheduler: str, insecure: bool) -> None:
@@ -40,16 +40,16 @@ def check_address(scheduler: str, insecure: bool) -> None:
 
 
 def outcomes(names: Sequence[str], scheduler: str, task: Task) -> Iterator[Outcome]:
-    """The outcome of each capture, as it is done. A task whose worker dies is given to another worker; dask gives it up."""
+    """Yield the outcome of each capture, as it is done. The task of a dead worker is given to another worker; dask gives it up."""
     with _connected(scheduler) as client:
         from distributed import KilledWorker, as_completed
 
-        # keys of one prefix: the scheduler then hands out what is waiting one by one
+        # keys of one prefix: the scheduler then hands out waiting tasks singly
         tasks = client.map(task, names, pure=False, key=[f"analyse-{number}" for number in range(len(names))])
         name_of = {future.key: name for future, name in zip(tasks, names, strict=True)}
         suspects = []
         waiting = as_completed(tasks)
-        tasks.clear()  # what is done and read is dropped by the cluster
+        tasks.clear()  # the cluster drops tasks that are done and read
         for future in waiting:
             try:
                 yield future.result()
@@ -66,7 +66,7 @@ def outcomes(names: Sequence[str], scheduler: str, task: Task) -> Iterator[Outco
 
 
 def _lost(name: str, error: Exception) -> Outcome:
-    """The connection, what a worker's Python raises around the task, or its workers' deaths."""
+    """Return the outcome of a task lost to the connection, to an error of a worker's Python around the task, or to its workers' deaths."""
     return Outcome(name, error=f"lost on the cluster ({type(error).__name__}: {' '.join(str(error).split())})")
 
 
@@ -112,7 +112,7 @@ def _check(client: Client, scheduler: str) -> None:
 
 
 def different(here: Mapping[str, str], everywhere: Mapping[str, Mapping[str, str]]) -> str:
-    """Which worker (by its address) has another version of a package that figures are computed with; empty where all are the same."""
+    """Which worker (by its address) has another version of a package that figures are computed with; empty if all are the same."""
     for address, there in everywhere.items():
         for name in _SAME:
             if there.get(name) != here[name]:

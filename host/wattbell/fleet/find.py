@@ -12,8 +12,11 @@ from wattbell.nearest import did_you_mean_folder
 
 
 def captures_below(folders: Iterable[Path]) -> list[Path]:
-    """The captures among ``folders`` and below them, each once, in order of their paths. Links to folders are not followed, hidden folders
-    and what lies within a capture are left out. CaptureError for a folder that is missing or has no capture in it."""
+    """Return the captures among ``folders`` and below them, each once, in order of their paths.
+
+    Links to folders are not followed. Hidden folders and the inside of a capture are left out. Raises CaptureError for a folder that is
+    missing or has no capture.
+    """
     found: dict[Path, None] = {}
     for folder in folders:
         if not folder.is_dir():

@@ -14,7 +14,7 @@ from wattbell.measure.encode import tree_json
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of the capture at ``path``: ``figures``, what ``wattbell analyze --json`` prints of it, or the ``error`` in one line."""
+    """The outcome for the capture at ``path``: ``figures``, as printed by ``wattbell analyze --json``, or the ``error`` in one line."""
 
     path: str
     figures: JsonObject | None = None

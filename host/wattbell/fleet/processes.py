@@ -26,10 +26,10 @@ Task = Callable[[str], Outcome]
 
 
 def outcomes(names: Sequence[str], workers: int, task: Task) -> Iterator[Outcome]:
-    """The outcome of each capture, as it is done.
+    """Yield the outcome of each capture, as it is done.
 
-    A worker that dies takes with it the captures that were under way. Each of them is then analysed alone, at most :data:`TRIES` times:
-    a capture is never given up for what another one did.
+    A worker that dies takes along the captures that were under way. Each such capture is then analysed alone, at most :data:`TRIES` times:
+    a capture is never given up because of another one.
     """
     waiting, suspects = deque(names), list[str]()
     while waiting:
@@ -39,12 +39,12 @@ def outcomes(names: Sequence[str], workers: int, task: Task) -> Iterator[Outcome
 
 
 def _until_broken(waiting: deque[str], workers: int, task: Task, suspects: list[str]) -> Iterator[Outcome]:
-    """Take from ``waiting`` until it is empty or a worker dies. What was under way then is added to ``suspects``."""
+    """Take from ``waiting`` until it is empty or a worker dies. Captures under way at that time are added to ``suspects``."""
     running: dict[Future[Outcome], str] = {}
     broken = False
     with _pool(min(workers, len(waiting))) as pool:
         while running or (waiting and not broken):
-            # no more under way than there are workers: what is lost with a worker is then what may have ended the worker
+            # no more tasks under way than workers: the tasks lost with a worker then include the cause of its death
             while waiting and not broken and len(running) < workers:
                 try:
                     running[pool.submit(task, waiting[0])] = waiting[0]

@@ -28,12 +28,14 @@ def analyse_all(
     insecure: bool = False,
     progress: Progress | None = None,
 ) -> list[Outcome]:
-    """The outcome of each capture, in the order of ``paths``.
+    """Return the outcome of each capture, in the order of ``paths``.
 
-    ``workers``: processes on this machine (None: as many as it has processors); 0: one after the other in this process.
-    ``scheduler``: the address of a dask scheduler, whose workers see the captures by the same paths; ``insecure``: it may have no TLS.
-    Whatever becomes of one capture, the others go on; a task whose worker dies is done again. Raises UsageError without dask, for a
-    scheduler without TLS that is not asked for, that does not answer, has no workers, or has workers with other versions of the software.
+    workers: processes on this machine (None: as many as it has processors); 0: one after the other in this process
+    scheduler: the address of a dask scheduler; its workers must see the captures by the same paths
+    insecure: the scheduler may have no TLS
+
+    The failure of a capture does not stop the others, and the task of a dead worker is done again. Raises UsageError without dask. Raises
+    it also for a scheduler that has no TLS unasked, does not answer, has no workers, or has workers with other versions of the software.
     """
     if scheduler is not None and workers is not None:
         raise UsageError("A cluster has the workers it has: give --scheduler or --workers, not both.")
@@ -51,7 +53,7 @@ def analyse_all(
 
 
 def _outcomes(names: list[str], workers: int | None, scheduler: str | None) -> Iterator[Outcome]:
-    """As they are done."""
+    """Yield the outcomes, as they are done."""
     if scheduler is not None:
         yield from cluster.outcomes(names, scheduler, analyse)
     elif workers == 0:

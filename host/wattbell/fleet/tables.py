@@ -1,4 +1,4 @@
-"""What many captures gave, as a table to read and as rows of figures to compute with."""
+"""Tables of the results of many captures: one to read, and rows of figures to compute with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = {
     "lost": pl.Int64,
     "error": pl.String,
 }
-"""Of the rows of figures: one a figure, as ``figures.csv`` has them; one of a capture that has none, with its ``error``."""
+"""Columns of the rows of figures: one row a figure, as in ``figures.csv``; a capture without figures has one row, with its ``error``."""
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
@@ -61,7 +61,7 @@ def _origin(figures: Mapping[str, Any]) -> Origin:
 
 
 def figures_table(outcomes: Sequence[Outcome]) -> Table:
-    """A row a capture: the figures of all of it; of one without figures, why."""
+    """Return a table with a row a capture: the figures of the whole capture, or the reason for having none."""
     columns = [
         text_column("capture", whole=True),
         text_column("drive"),
@@ -120,7 +120,7 @@ def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
 
 
 def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
-    """Write :func:`rows_of` as Parquet. Raises CaptureError where the disk refuses it."""
+    """Write :func:`rows_of` as Parquet. Raises CaptureError if the disk refuses it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with durable.replacing(path) as made:

@@ -1,7 +1,7 @@
-"""Waveforms recorded by other instruments, one file a foreign format: each gives a rail source and what is known of its instrument.
+"""Waveforms recorded by other instruments, one file a format: each gives a rail source and a description of its instrument.
 
-:func:`~.detect.open_files` tells the format by its content. A :class:`~.waveform.Waveform` lies on an exact grid of its instrument's own
-clock; what is missing in the file is missing there, never made up. ``docs/import.md`` says what each format was checked against.
+:func:`~.detect.open_files` recognizes the format by its content. A :class:`~.waveform.Waveform` lies on an exact grid of its instrument's
+own clock. Samples missing in the file are missing there, never made up. ``docs/import.md`` lists the checks of each format.
 """
 
 from .detect import FORMATS, open_files

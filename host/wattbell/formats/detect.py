@@ -18,8 +18,14 @@ from .waveform import Options, Waveform
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what ``--format`` calls it, whether a file looks like it, and what opens files of it. ``several``: one file a channel;
-    ``takes``: fields of :class:`Options` that it has a use for, besides the voltage."""
+    """A format.
+
+    name: value of ``--format``
+    matches: whether a file looks like the format
+    open_files: opens files of the format
+    several: one file a channel
+    takes: fields of :class:`Options` that the format uses, besides the voltage
+    """
 
     name: str
     title: str
@@ -35,7 +41,7 @@ FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m
 
 
 def detect(path: Path) -> Format:
-    """The format of a file. Raises CaptureError for one that is unknown, with what it begins with."""
+    """Return the format of a file. Raises CaptureError for an unknown one, with the first bytes of the file."""
     head = read_head(path)
     found = next((known for known in FORMATS.values() if known.matches(head)), None)
     if found is None:
@@ -64,7 +70,7 @@ def _is_old_ppk(raw: bytes) -> bool:
 
 
 def _zip_words(path: Path) -> str:
-    """What a ZIP is that is no recording here, and what to do."""
+    """Return words on a ZIP that is no recording here, with advice."""
     try:
         with door.archive(path) as archive:
             inside = set(archive.namelist())
@@ -78,10 +84,10 @@ def _zip_words(path: Path) -> str:
 
 
 def open_files(paths: Sequence[Path], options: Options, name: str | None = None) -> tuple[Format, Waveform]:
-    """The waveform of one file (or of one a channel) and its format; `name` forces one.
+    """Return the waveform of one file (or of one a channel) and its format; `name` forces a format.
 
-    Raises CaptureError where it is not understood, with the line, and UsageError for an unknown `name` or several files that are not
-    channels of one, and for options that this format or this file has no use for.
+    Raises CaptureError with the line for a file that is not understood. Raises UsageError for an unknown `name`, for several files that are
+    not channels of one recording, and for options without use for this format or file.
     """
     if name is not None and name not in FORMATS:
         raise UsageError(f"--format {name}: there is no such format; give one of {', '.join(FORMATS)}.{did_you_mean(name, FORMATS)}")

@@ -1,9 +1,9 @@
-"""From time stamps of rows to places on an exact grid.
+"""Turn time stamps of rows into places on an exact grid.
 
-The interval is the median step of the first rows. Each step is a whole number of intervals, the nearest one, so that a missing row is a
-missing sample and the rows behind it keep their places; over the whole file the interval is then fitted by least squares. A row may lie up
-to half an interval off its place: how far they do is ``grid_s`` of the waveform and part of the uncertainty of its instants. Rows that go
-backwards are an error with the line; so are rows that share a place, which some formats then read in another way (:mod:`.uneven`).
+The interval is first the median step of the first rows. Each step counts as a whole number of intervals, so that a missing row is a missing
+sample and the rows behind it keep their places. Over the whole file the interval is then fitted by least squares. A row may lie up to half
+an interval off its place. The largest distance is ``grid_s`` of the waveform, part of the uncertainty of its instants. Rows that go
+backwards are an error with the line. So are rows that share a place, which some formats then read in another way (:mod:`.uneven`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 _FIRST_ROWS = 1 << 16
 _TRUSTED = 1e-4
-"""Time stamps within this share of an interval are those of an exact grid: its interval is the step itself, rounded to 9 digits."""
+"""Share of an interval. If all time stamps are that close, the grid is exact: its interval is the step itself, rounded to 9 digits."""
 _MOST_INDEX = 1 << 52
 
 
@@ -31,7 +31,7 @@ class NoGridError(CaptureError):
 
 @dataclass(frozen=True)
 class Stamps:
-    """Time stamps of consecutive rows in s, the line of the first, and that of each where they are not consecutive."""
+    """Time stamps of consecutive rows in s, the line of the first, and each row's line if they are not consecutive."""
 
     line: int
     seconds: F64
@@ -99,7 +99,7 @@ class Placer:
 
 
 def fit(path: Path, pieces: Iterable[Stamps]) -> Grid:
-    """The grid of a file. Raises CaptureError where there are fewer than two rows, or no grid fits."""
+    """The grid of a file. Raises CaptureError if there are fewer than two rows, or no grid fits."""
     step, held, rest = _first_step(path, iter(pieces))
     placer = Placer(path, step)
     first: float | None = None

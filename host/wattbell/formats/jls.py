@@ -64,7 +64,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
 
 def _time_map(reader: Any, signal_id: int) -> npt.NDArray[Any] | None:
-    """Times of day of a signal; None where they cannot be read."""
+    """Return the times of day of a signal; None if they cannot be read."""
     try:
         return np.asarray(reader.time_map_get(signal_id))
     except (RuntimeError, OSError, ValueError):
@@ -185,8 +185,10 @@ def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:
 
 
 def _utc(signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[Any] | None], origin: int, rate: int) -> tuple[Utc | None, list[str]]:
-    """The time map of the first signal that has one which fits its samples, and notes of those that do not: they say that time passed
-    which no sample stands for, or went back."""
+    """Return the time map of the first signal with a map that fits its samples, and notes on maps that do not.
+
+    Such a map says that time passed without samples, or went back.
+    """
     notes: list[str] = []
     for role, signal in signals.items():
         entries = maps[signal.signal_id]

@@ -1,9 +1,8 @@
-"""The layout of a table of numbers in a text file, told by its beginning: where the rows begin, what stands before them, how numbers are
-written.
+"""Find the layout of a table of numbers in a text file by its beginning: the first row, the lines before it, the form of numbers.
 
-Programs and instruments put lines before the names (a title, ``Model: N6705C``, ``Sample Interval,1e-06``), a line of units behind them
-(``Sequence,Volt,Volt``, ``(ms),(V),(A)``), no names at all, or ``sep=;`` for a spreadsheet. The rows are found first, as the lines of
-numbers; the names are the last line before them that has as many fields.
+Programs and instruments may put lines before the names (a title, ``Model: N6705C``, ``Sample Interval,1e-06``). They may put a line of
+units behind the names (``Sequence,Volt,Volt``, ``(ms),(V),(A)``), give no names at all, or write ``sep=;`` for a spreadsheet. The rows are
+found first, as the lines of numbers. The names are the last line before them that has as many fields.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .times import form_of
 from .units import factor
 
 _LOOKED_AT = 6
-"""The first two of so many lines must be rows, and most of the others; a line that is spoilt is told of when the rows are read."""
+"""Lines that decide on rows: the first two must be rows, and most of the others. A damaged line is reported when the rows are read."""
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 _COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
@@ -42,9 +41,16 @@ _NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none"
 
 @dataclass(frozen=True)
 class Layout:
-    """Of one file. ``skip``: lines before the first row. ``names``: of the columns, None where no line has them; ``units``: by a line of
-    units, None where that says none, and ``second`` that line as it is. ``before``: other lines before the rows, without marks of comments.
-    ``first``: the fields of the first row. ``interval``: (s between two rows, the line that says so), None where no line does."""
+    """The layout of one file.
+
+    skip: lines before the first row
+    names: of the columns, None if no line has them
+    units: from a line of units, None if there is none
+    second: the line of units itself
+    before: other lines before the rows, without marks of comments
+    first: the fields of the first row
+    interval: (s between two rows, the line that says so), None if no line does
+    """
 
     delimiter: str
     decimal_comma: bool
@@ -63,8 +69,10 @@ class Layout:
 
 
 def layout_of(head: Head) -> Layout | None:
-    """The layout of a text; None where no rows of numbers are found in its first 64 KiB. Raises CaptureError for decimal commas that cannot
-    be told from commas between columns."""
+    """Return the layout of a text; None if its first 64 KiB have no rows of numbers.
+
+    Raises CaptureError for decimal commas that look the same as commas between columns.
+    """
     lines = list(head.lines)
     if len(head.raw) >= 1 << 16 and len(lines) > 1:
         lines.pop()  # it may be cut
@@ -110,7 +118,7 @@ def _is_number(value: str, delimiter: str) -> bool:
 
 
 def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
-    """The first line from which on lines are rows: of as many fields each, and most of them numbers or times."""
+    """Return the first line of rows, which have equal numbers of fields, most of them numbers or times."""
     like: list[int | None] = []
     for line in lines:
         row = fields(line, delimiter) if line.strip() else []
@@ -177,7 +185,7 @@ def _refuse_commas(path: Path, lines: Sequence[str], row: Sequence[str]) -> None
 
 
 def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | None, second: tuple[str, ...]) -> tuple[float, int] | None:
-    """(s, line) of what the lines before the rows say of the time between two rows."""
+    """Return (s, line) of the time between two rows, if a line before the rows states it."""
     if names is not None and lines:
         for place, name in enumerate(names):
             says = name.strip().lower() in ("increment", "interval", "xincr", "tinc", "delta") and place < len(second)

@@ -1,8 +1,8 @@
 """Otii: the CSV export, one file a channel.
 
-``"Timestamp","Value"``, seconds and SI units. Which quantity a file holds is not in it but in its name (``Main current``, ``mc``...), or
-is told with ``--column current=FILE``. The channels may differ in rate: a sample stands for the time until the next of its channel, and
-each one of the current goes with the voltage (or power) of that time.
+``"Timestamp","Value"``, seconds and SI units. The file's name gives its quantity (``Main current``, ``mc``...), or ``--column
+current=FILE`` does. The channels may differ in rate. A sample holds until the next of its channel, and each sample of the current goes with
+the voltage (or power) of that time.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
 
 
 class _Hold:
-    """The value of a channel at an instant: of the sample whose time it falls into; NaN where that is missing."""
+    """The value of a channel at an instant: the sample that holds at that time; NaN if it is missing."""
 
     def __init__(self, channel: _Channel) -> None:
         self._grid = channel.grid
@@ -138,7 +138,7 @@ class _Hold:
         self._ended = False
 
     def at(self, seconds: npt.NDArray[np.floating[Any]]) -> F64:
-        """Values at ascending instants, none before those of the last call."""
+        """Return the values at ascending instants, no earlier than in the last call."""
         place = np.floor((seconds - self._grid.first_s) / self._grid.interval_s + _ROUNDING).astype(np.int64)
         while not self._ended and (not len(self._index) or self._index[-1] < place[-1]):
             index, values = next(self._pieces, (None, None))

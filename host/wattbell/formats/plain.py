@@ -1,9 +1,10 @@
 """CSV of any scope, supply or logger: rows of numbers, with or without lines before them (:mod:`.layout`).
 
-``time_s,voltage_v,current_ma``, ``Zeit [s];Strom [mA];Spannung [V]``, ``Time (s),Channel 1 (V),Channel 2 (V)``: comma, semicolon, tab, bar
-or spaces; the unit in brackets, after an underscore, a space or a slash, or in a line of units. A column's name says what it is; where it
-does not, its unit does, if it is the only one of its kind. ``--column current=NAME:mA`` says it in any case, and ``--column current=3:mA``
-by the number of the column where no line has names. Times are numbers, texts (:mod:`.times`), or rows that a stated interval counts.
+Examples are ``time_s,voltage_v,current_ma``, ``Zeit [s];Strom [mA];Spannung [V]`` and ``Time (s),Channel 1 (V),Channel 2 (V)``. Columns are
+separated by comma, semicolon, tab, bar or spaces. The unit is in brackets, after an underscore, a space or a slash, or in a line of units.
+A column's name gives its quantity. Else its unit does, if no other column has a unit of that kind. ``--column current=NAME:mA`` overrides
+both, and ``--column current=3:mA`` does so by number if no line has names. Times are numbers, texts (:mod:`.times`), or rows counted at a
+stated interval.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _COUNTERS = frozenset(
 )
 """Names of columns that number the rows."""
 _NOT_THE_RAIL = re.compile(r"shunt|max|min|peak|std|dev|noise|limit|set(?![a-z])|error|offset|temp|bat(?!h)", re.IGNORECASE)
-"""In a name: what has the unit of the rail's voltage or current and is not what the rail has."""
+"""Words in the name of a column with the unit of the rail's voltage or current that is not the rail's."""
 _NAMED = re.compile(
     r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)"
     r"|[_ ](?P<tail>[^_ ()\[\]]+))?$"
@@ -55,14 +56,14 @@ _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.I
 _PROBE = re.compile(r"\b(?:probe|attenuation|tastkopf|tastteiler|sonde)", re.IGNORECASE)
 _FACTOR = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=\s*(?:[x×:,;\t\s\"]|$))", re.IGNORECASE)
 _LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
-"""What letters tell apart: ``Channel A`` is no channel in amperes."""
+"""Words that a letter follows as a number: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
     (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
     (re.compile(r"\bMain (?:Avg |Average )?Current|\bMain ?\(mA\)|Monsoon", re.IGNORECASE), "Monsoon", MONSOON),
     (re.compile(r"\bPPK2?\b", re.IGNORECASE), "Nordic PPK2", PPK2),
 )
-"""By what stands before the rows: the instrument, and what it can measure."""
+"""Instruments recognized by the lines before the rows, with their measuring ranges."""
 
 
 def matches(head: Head) -> bool:
@@ -78,7 +79,7 @@ def matches(head: Head) -> bool:
 
 
 def split(name: str) -> tuple[str | None, str | None]:
-    """(role, unit) that a column's name tells; None for what it does not."""
+    """Return (role, unit) of a column's name; None for a part that the name does not give."""
     bare, unit = _parts(name)
     role = next((role for role, words in _ROLES.items() if bare.lower() in words), None)
     if role is None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None:
@@ -121,7 +122,7 @@ class _Columns:
         self.shown = ", ".join(name for name in self.names if name)[:80]
 
     def _all_units(self) -> list[str | None]:
-        """By place: what the name, the line of units or the lines before them say."""
+        """Return units by place, from the name, the line of units or the lines before them."""
         found: list[str | None] = []
         stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
         for place, name in enumerate(self.names):
@@ -136,7 +137,7 @@ class _Columns:
         return found
 
     def named(self, role: str) -> int | None:
-        """The place of the column that the user says. Raises CaptureError where there is none of that name."""
+        """The place of the column that the user says. Raises CaptureError if there is none of that name."""
         column = self._options.columns.get(role)
         if column is None:
             return None
@@ -164,9 +165,12 @@ class _Columns:
         raise CaptureError(f"{self._path}, {self._line}: there is no column {wanted[:40]}; it has {self.shown}.")
 
     def find(self, role: str, *, others_known: bool = False) -> _Column | None:
-        """The column of a quantity; None where none is told. Raises CaptureError for a unit that is unknown or missing, and for several.
-        ``others_known``: the current is, so that a power that is not told by its name alone, or goes with another current, is
-        not looked for."""
+        """Return the column of a quantity; None if no column is named so. Raises CaptureError for an unknown or missing unit, and for
+        several columns.
+
+        others_known: the current is known. Then power counts only if exactly one column's name says so, and the user did not name the
+            current's column.
+        """
         place = self.named(role)
         guessed = False
         if place is None:
@@ -205,11 +209,11 @@ class _Columns:
         return _Column(place, known[1], guessed)
 
     def first_value(self, place: int) -> str:
-        """Of the first row."""
+        """Return the value of a column in the first row."""
         return self._layout.first[place] if place < len(self._layout.first) else ""
 
     def time(self) -> tuple[int, float | None] | None:
-        """(place, factor to s) of the times, or (place, None) of times as text; None where no column has times."""
+        """(place, factor to s) of the times, or (place, None) of times as text; None if no column has times."""
         place = self.named("time")
         if place is not None:
             if form_of(self.first_value(place)) is not None:
@@ -248,7 +252,7 @@ class _Columns:
         return known and (wanted or self.names[place].strip().lower() in _COUNTERS)
 
     def counter(self) -> int | None:
-        """The place of a column that numbers the rows; None where there is none."""
+        """The place of a column that numbers the rows; None if there is none."""
         place = self.named("time")
         if place is not None:
             return place
@@ -300,7 +304,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     if (voltage := columns.find("voltage")) is not None:
         quantities["voltage"] = voltage
     guessed = "voltage" in quantities and quantities["voltage"].guessed and "voltage" not in options.columns
-    if guessed and options.volts is not None:  # what the user states goes before a guess
+    if guessed and options.volts is not None:  # the user's statement goes before a guess
         del quantities["voltage"]
     volts = None if "voltage" in quantities else options.volts
     if "voltage" not in quantities and volts is None:
@@ -312,7 +316,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
 
 def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
-    """Raises CaptureError, or UsageError where only the interval is missing, for what cannot be done without."""
+    """Raise CaptureError for a missing quantity, or UsageError if only the interval is missing."""
     named = layout.names is not None
     without = [] if "current" in quantities or "power" in quantities else ["current or power"]
     if not timed and interval is None:
@@ -407,7 +411,7 @@ def _waveform(
 
 
 def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list[str]]:
-    """(s between two rows, notes). Raises UsageError where the user says another than the file."""
+    """(s between two rows, notes). Raises UsageError if the user says another than the file."""
     said = layout.interval
     if options.interval_s is None:
         assert said is not None
@@ -418,8 +422,10 @@ def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list
 
 
 def _probes(layout: Layout) -> list[str]:
-    """What to say of probes whose factor stands before the rows. Scopes put the factor into their values; whether this one did cannot be
-    seen."""
+    """Return notes on probes with a factor stated before the rows.
+
+    Scopes put the factor into their values; this file does not show whether its scope did.
+    """
     found = []
     for line in layout.before:
         known = _PROBE.search(line)
@@ -431,7 +437,7 @@ def _probes(layout: Layout) -> list[str]:
 
 
 def _foreign(layout: Layout) -> Callable[[str], bool]:
-    """Of a line among the rows, whether it is a comment, or the names again, as after a logger's restart."""
+    """Return a function that says whether a line among the rows is a comment, or repeats the names, as after a logger's restart."""
     again = {line.strip().lower() for line in layout.before}
     names = [name.strip().lower() for name in layout.names or ()]
 

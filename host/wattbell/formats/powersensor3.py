@@ -1,9 +1,9 @@
 """PowerSensor3: the dump file of its host library.
 
-``marker time dt_micro device_timestamp current0 voltage0 power0 ... power_total``, by spaces; pairs that are not in use are left out.
-``time`` (s) is the host's, when it read the sample, with six digits (or UTC with microseconds); ``device_timestamp`` is the device's own
-microsecond modulo 1024 (``PowerSensor.cc``). Samples are placed by the device's time. A loss of more than a millisecond shows only in
-the host's, as delay that is not made up again: it is taken for whole turns of the device's counter, where the host's time resolves that.
+``marker time dt_micro device_timestamp current0 voltage0 power0 ... power_total``, by spaces; unused pairs are left out. ``time`` (s) is
+the host's, when it read the sample, with six digits (or UTC with microseconds). ``device_timestamp`` is the device's own microsecond modulo
+1024 (``PowerSensor.cc``). Samples are placed by the device's time. A loss of more than a millisecond shows only in the host's time, as a
+lasting delay. The delay counts as whole turns of the device's counter, if the host's time resolves that.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _DeviceClock:
         """Least delay of the host behind the device in the rows before."""
 
     def seconds(self, rows: Rows) -> F64:
-        """Of some more rows. Raises CaptureError with the line."""
+        """Return the times of further rows in s. Raises CaptureError with the line."""
         host, stamp = rows.columns[0] * 1e6, rows.columns[1]
         bad = ~((stamp >= 0) & (stamp < _TURN_US) & np.isfinite(host))
         if bad.any():
@@ -120,6 +120,6 @@ class _DeviceClock:
 
 
 def _resolution_us(host_us: float) -> float:
-    """Of the host's time in the file: six significant digits, or a microsecond of UTC."""
+    """Return the resolution in us of the host's time in the file: six significant digits, or a microsecond of UTC."""
     seconds = abs(host_us) * 1e-6
     return 1.0 if seconds > _EPOCH_S or seconds < 1.0 else 10.0 ** (math.floor(math.log10(seconds)) + 1)

@@ -1,7 +1,7 @@
 """Nordic Power Profiler Kit II: the CSV export of nRF Connect Power Profiler.
 
-``Timestamp(ms),Current(uA)[,D0-D7][,D0,...,D7]``. The program leaves out rows whose samples it lost, and each of the columns can be left
-out of the export (pc-nrfconnect-ppk, ``exportChartAction.ts``). It measures no voltage.
+``Timestamp(ms),Current(uA)[,D0-D7][,D0,...,D7]``. The program leaves out rows of lost samples, and each of the columns can be left out of
+the export (pc-nrfconnect-ppk, ``exportChartAction.ts``). It measures no voltage.
 """
 
 from __future__ import annotations

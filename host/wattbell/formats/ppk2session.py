@@ -2,8 +2,8 @@
 
 A ZIP of ``session.raw``, ``metadata.json`` and ``minimap.raw``. ``session.raw`` has 6 bytes a sample: the current in uA as float32,
 little-endian, and 16 bits of digital channels. ``metadata.json`` is ``{"metadata": {"samplesPerSecond": 100000, "startSystemTime": ms since
-1970}, "formatVersion": 2}``; ``minimap.raw`` is a picture for the program (pc-nrfconnect-ppk: ``globals.ts``, ``saveFileHandler.ts``). What
-the program lost is NaN, or was never written: it keeps no number of its samples.
+1970}, "formatVersion": 2}``. ``minimap.raw`` is a picture for the program (pc-nrfconnect-ppk: ``globals.ts``, ``saveFileHandler.ts``). Lost
+samples are NaN, or were never written: the program does not number its samples.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
 """Quarch: CSV as Quarch Power Studio exports it and QIS streams it.
 
-``Time uS,<rail> voltage mV,<rail> current uA[,<rail> power uW][,Tot uW]`` (time may be nS), one row a stripe, empty where a channel had no
-value. Older: ``Time,5V mV,5V uA,...,Tot uW,`` without a unit of the time and with an empty line behind the names (AN-022), and
-``StripeNum, Trig, 3V3_V, 3V3_I, ...`` in mV and uA, whose rows are numbered and carry no time. Lines of text may stand behind the last row
-(``Warning: Max file size exceeded``). A drive on two rails draws from both: the rail ``total`` is their sum.
+``Time uS,<rail> voltage mV,<rail> current uA[,<rail> power uW][,Tot uW]`` (time may be nS), one row a stripe, empty if a channel had no
+value. There are two older forms:
+
+- ``Time,5V mV,5V uA,...,Tot uW,`` without a unit of the time and with an empty line behind the names (AN-022)
+- ``StripeNum, Trig, 3V3_V, 3V3_I, ...`` in mV and uA, with numbered rows and no time
+
+Lines of text may follow the last row (``Warning: Max file size exceeded``). A drive on two rails draws from both: the rail ``total`` is
+their sum.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _TIME = re.compile(r"^time(?:\s*(?P<unit>[num]?s))?$", re.IGNORECASE)
 _NEW = re.compile(r"^(?P<rail>.+?)[ _]+(?P<what>voltage|current|power)[ _]+(?P<unit>\S+)$", re.IGNORECASE)
 _OLD = re.compile(r"^(?P<rail>\S+)_(?P<what>[VI])$")
 _BARE = re.compile(r"^(?P<rail>\d+(?:\.\d+)?V\w*) (?P<unit>[mun]?[VAW])$", re.IGNORECASE)
-"""Names of AN-022: ``5V mV``. What is no voltage in front is no rail."""
+"""Names of AN-022: ``5V mV``. A name that does not begin with a voltage is no rail."""
 _TOTAL = "total"
 _TOTALS = ("tot", "total")
 
@@ -99,7 +103,7 @@ def _filled_by(row: str, wanted: Iterable[tuple[int, float]]) -> bool:
 
 
 def _unit_of_time(path: Path, stated: str | None, options: Options) -> float:
-    """s of the file's unit. Raises CaptureError where neither the file nor the user says it."""
+    """s of the file's unit. Raises CaptureError if neither the file nor the user says it."""
     column = options.columns.get("time")
     others = [role for role in options.columns if role != "time"]
     if others or (column is not None and stated is not None):
@@ -134,7 +138,7 @@ def _chosen(path: Path, rails: Mapping[str, Mapping[str, tuple[int, float]]], wa
 
 
 def rails_of(path: Path | str, found: Sequence[str]) -> dict[str, dict[str, tuple[int, float]]]:
-    """By rail: (column, factor to SI) of its voltage and current. Raises CaptureError for a unit that is not known."""
+    """Return by rail the (column, factor to SI) of its voltage and current. Raises CaptureError for an unknown unit."""
     rails: dict[str, dict[str, tuple[int, float]]] = {}
     for place, name in enumerate(found):
         match = _NEW.match(name)

@@ -1,7 +1,7 @@
-"""What an instrument can measure: a sample beyond it is no measurement, and becomes a gap with a count.
+"""Measuring ranges of instruments: a sample beyond the range is no measurement, and becomes a gap with a count.
 
-Each instrument's limits stand here and nowhere else; readers of files and live meters take them from here. A limit is where a sample stops
-being believable, not the end of a guaranteed range: a reading a little above full scale is still a reading.
+Only this file has the limits; readers of files and live meters take them from here. Beyond a limit, a sample is not believable. The limit
+is not the end of a guaranteed range: a reading a little above full scale is still a reading.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Values = npt.NDArray[np.floating]
 _ROUNDING = 1e-6
 """A limit in float32 is off by less than this."""
 _MOSTLY = 0.5
-"""Where more samples than this share are impossible, the file is misunderstood."""
+"""Share of impossible samples above which the file is misunderstood."""
 
 SCPI_NONE = 9.9e37
-"""SCPI-99, 7.2.1.4: +-9.9E37 stands for infinity and 9.91E37 for a value that is none. Instruments write them to files, too."""
+"""SCPI-99, 7.2.1.4: +-9.9E37 means infinity and 9.91E37 means no value. Instruments write them to files, too."""
 NO_NUMBER = frozenset(
     {
         *("", "-", "--", "---", "----", "nan", "-nan", "+nan", "null", "none", "n/a", "#n/a", "na", "nil", "invalid", "error", "err"),
@@ -31,7 +31,7 @@ NO_NUMBER = frozenset(
         *("1.#ind", "#num!", "#div/0!", "#value!", "--.--", "-.---", "-----"),
     }
 )
-"""What stands for a reading that was not taken or was beyond the range, in small letters."""
+"""Words, in small letters, for a reading that was not taken or was beyond the range."""
 
 
 def without_sentinels(values: F64) -> F64:
@@ -43,10 +43,13 @@ def without_sentinels(values: F64) -> F64:
 
 @dataclass
 class LeftOut:
-    """How many samples were no measurements, of one pass over a source.
+    """Numbers of samples that were no measurements, in one pass over a source.
 
-    ``taken``: samples that came. ``without``: those without a number. ``outside``: those beyond the range, the farthest of them ``worst``
-    (in words). ``range_``: of the instrument.
+    range_: of the instrument
+    taken: samples that came
+    without: samples without a number
+    outside: samples beyond the range
+    worst: the farthest of these, in words
     """
 
     range_: MeasuringRange
@@ -101,8 +104,11 @@ class LeftOut:
         return found
 
     def refuse_mostly(self, what: str, advice: str) -> None:
-        """CaptureError where most samples that have a number are impossible: the file is misunderstood. ``what``: the file; ``advice``:
-        what may be wrong."""
+        """Raise CaptureError if most samples with a number are impossible, since the file is then misunderstood.
+
+        what: the file
+        advice: likely cause
+        """
         if self.outside > _MOSTLY * (self.taken - self.without):
             raise CaptureError(
                 f"{what}: {self.outside} of {self.taken - self.without} samples, such as {self.worst}, are beyond {self.range_}. {advice}"
@@ -111,7 +117,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class MeasuringRange:
-    """Lowest and highest believable V and A of an instrument. ``words``: whose they are, in words behind "beyond"."""
+    """Lowest and highest believable V and A of an instrument. ``words``: its name, in words that follow "beyond"."""
 
     volts: tuple[float, float]
     amperes: tuple[float, float]
@@ -124,10 +130,13 @@ class MeasuringRange:
 
 
 RAIL = MeasuringRange((-1.0, 25.0), (-20.0, 20.0), "what the rail of an SSD can have")
-"""Of an instrument of which nothing is known. An assumption about the rail, not about the instrument: the contacts of an M.2 slot carry
-4.5 A at 3.3 V (nine of 0.5 A; PCI Express M.2 Specification), other slots supply 5 or 12 V, and an inrush is a few times the current."""
+"""Range of an unknown instrument, assumed from the rail.
+
+The contacts of an M.2 slot carry 4.5 A at 3.3 V (nine of 0.5 A; PCI Express M.2 Specification). Other slots supply 5 or 12 V, and an inrush
+is a few times the current.
+"""
 PPK2 = MeasuringRange((0.0, 5.5), (-0.01, 1.0), "what a PPK2 can measure")
-"""Nordic, PPK2 user guide: 0.2 uA to 1 A, 0.8 to 5 V. Below zero: noise and offset of its highest range, whose resolution is 1 mA."""
+"""Nordic, PPK2 user guide: 0.2 uA to 1 A, 0.8 to 5 V. Below zero: noise and offset of its highest range, with a resolution of 1 mA."""
 JOULESCOPE = MeasuringRange((-16.0, 17.0), (-12.0, 12.0), "what a Joulescope can measure")
 """JS110: designed for -1.8 to 10.4 A and -1.16 to 16.8 V (its maker at forum.joulescope.com/t/175); JS220: +-10 A and +-15 V."""
 POWERSENSOR3 = MeasuringRange((-1.0, 30.0), (-55.0, 55.0), "what a PowerSensor3 can measure")
@@ -137,6 +146,6 @@ OTII = MeasuringRange((-1.0, 26.0), (-5.5, 5.5), "what an Otii can measure")
 MONSOON = MeasuringRange((0.0, 14.0), (-7.0, 7.0), "what a Monsoon power monitor can measure")
 """High voltage monitor: 0.8 to 13.5 V, 6 A (Monsoon Solutions); the low voltage one has less."""
 INA = MeasuringRange((-0.5, 36.5), (-20.0, 20.0), "what an INA2xx at the rail of an SSD can measure")
-"""Bus voltage up to 26 V (INA219) or 36 V (INA226; Texas Instruments). Its current depends on the shunt: that of :data:`RAIL`."""
+"""Bus voltage up to 26 V (INA219) or 36 V (INA226; Texas Instruments). Its current depends on the shunt; :data:`RAIL` gives the limit."""
 QUARCH = MeasuringRange((-1.0, 25.0), (-20.0, 20.0), "what a Quarch module at an SSD can measure")
 """Its fixtures differ, and one table of all is not published: the limits of :data:`RAIL`."""

@@ -1,4 +1,4 @@
-"""A waveform from rows of a text file: what the formats of one line a sample have in common."""
+"""A waveform from rows of a text file: the code shared by formats with one line a sample."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Values = Callable[[Rows], tuple[F64, F64]]
 def waveform(
     table: Table, seconds: Callable[[], Seconds], values: Values, about: Callable[[Grid, Table], About], *, logger: bool = False
 ) -> Waveform:
-    """Goes through the file once to find its grid, and again for each reading.
+    """Go through the file once to find its grid, and again for each reading. Raises CaptureError with the line.
 
-    ``seconds`` makes the function that gives time stamps: a new one for each pass, since it may remember what came before. ``about`` is
-    given the grid, and sets neither ``tick_ps`` nor ``interval_ticks`` nor ``span``. ``logger``: the times may be those of a program and
-    not of an instrument's clock, and lie on no grid (:mod:`.uneven`). Raises CaptureError with the line.
+    seconds: makes the function that returns time stamps, a new one for each pass, since it may remember earlier rows
+    about: called with the grid; sets neither ``tick_ps`` nor ``interval_ticks`` nor ``span``
+    logger: the times may be a program's, not an instrument clock's, and lie on no grid (:mod:`.uneven`)
     """
     stamps = seconds()
     try:
@@ -76,7 +76,7 @@ def _f32(values: F64) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
 
 
 def _logged(table: Table, seconds: Callable[[], Seconds], values: Values, about: Callable[[Grid, Table], About]) -> Waveform:
-    """Of rows whose times lie on no grid."""
+    """Return the waveform of rows with times that lie on no grid."""
     path = table.path
 
     def readings() -> Iterator[uneven.Readings]:

@@ -1,8 +1,8 @@
 """sigrok session files (``.sr``, srzip version 2): analog channels.
 
 A ZIP of ``version`` (2), an INI ``metadata`` (``samplerate=8 MHz``, ``analog9=current``) and ``analog-1-<channel>-<chunk>``, float32
-little-endian, whose chunks count from 1 and are sorted as numbers (10 comes after 9; sigrok.org, File format:Sigrok/v2). Values have no
-unit there: they are A, V and W, or what ``--column current=NAME:mA`` says.
+little-endian. Chunks count from 1 and are sorted as numbers, so 10 comes after 9 (sigrok.org, File format:Sigrok/v2). Values have no unit
+there: they are A, V and W, or the unit in ``--column current=NAME:mA``.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _metadata(path: Path, text: str, options: Options) -> tuple[float, dict[int,
 
 
 def _chunks(path: Path, entries: Mapping[str, zipfile.ZipInfo]) -> dict[int, list[zipfile.ZipInfo]]:
-    """Chunks of each analog channel in order. Raises CaptureError where one is missing or cut."""
+    """Chunks of each analog channel in order. Raises CaptureError if one is missing or cut."""
     found: dict[int, dict[int, zipfile.ZipInfo]] = {}
     for name, entry in entries.items():
         match = _CHUNK.match(name)

@@ -1,7 +1,7 @@
 """Rows of numbers in text files: read in blocks of bounded size, and every error with its line.
 
-A block is read by Arrow; only a block that it refuses is looked at line by line, to leave out what is no row, or to say what is wrong. The
-text may be UTF-8, UTF-16 (with or without a byte order mark) or, where it is neither, Windows-1252.
+A block is read by Arrow. Only a block that Arrow refuses is read line by line, to drop lines that are no rows, or to report the fault. The
+text may be UTF-8, UTF-16 (with or without a byte order mark) or, failing both, Windows-1252.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_LINE = 1 << 16
 _HEAD = 1 << 16
 _SHOWN = 40
 _MISSING = ["", "nan", "NaN", "NAN", "-"]
-"""What Arrow takes for a value that was not measured; a block with other such words (:data:`~.ranges.NO_NUMBER`) is read by another way."""
+"""Words that Arrow takes for a missing value. A block with other such words (:data:`~.ranges.NO_NUMBER`) is read in another way."""
 _UTF16 = 0.8
 """Share of zeros among the bytes of one parity that makes a text without a byte order mark UTF-16."""
 
@@ -68,7 +68,7 @@ def read_head(path: Path) -> Head:
 
 
 def encoding_of(raw: bytes) -> str:
-    """The encoding of a text by its beginning: ``utf-16-le``, ``utf-16-be``, ``utf-8`` or ``cp1252``; ``utf-8`` for what is no text."""
+    """Return the encoding of a text by its beginning: ``utf-16-le``, ``utf-16-be``, ``utf-8`` or ``cp1252``; ``utf-8`` if it is no text."""
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16-le" if raw[:1] == b"\xff" else "utf-16-be"
     begin = raw[:4096]
@@ -114,12 +114,16 @@ class Rows:
 
 @dataclass
 class Table:
-    """Columns of a text file behind ``skip`` lines of names. ``wanted``: their places among ``width``. ``remarks``: text lines behind the
-    last row, where they are allowed.
+    """Columns of a text file behind ``skip`` lines of names.
 
-    ``timed``: a wanted column tells a row's place in time, so that a row without any value is none. ``decimal_comma``: numbers have one.
-    ``times``: the first wanted column holds times as text. ``foreign``: of a line that cannot be read as a row, whether it may be left out;
-    empty lines always are. ``skipped``: how many were, and ``skipped_first`` the first of them.
+    wanted: their places among ``width``
+    remarks: text lines behind the last row, if they are allowed
+    timed: a wanted column gives a row's place in time, so that a row without any value is no row
+    decimal_comma: numbers have one
+    times: the first wanted column holds times as text
+    foreign: returns whether an unreadable line may be left out; empty lines always are
+    skipped: number of lines left out
+    skipped_first: the first such line
     """
 
     path: Path
@@ -148,7 +152,7 @@ class Table:
         return self._pieces(True)
 
     def skipped_words(self) -> list[str]:
-        """What was left out between the rows, in words for the notes; none where nothing was."""
+        """Return words for the notes on lines left out between the rows; empty if there were none."""
         if not self.skipped:
             return []
         one = self.skipped == 1
@@ -202,7 +206,7 @@ class Table:
                     return
 
     def _refuse_change(self, file: BinaryIO) -> None:
-        """Raises CaptureError when what stands at the path is not the file any more that was read so far."""
+        """Raise CaptureError if the path no longer holds the file that was read so far."""
         here = os.fstat(file.fileno())
         try:
             there = os.stat(self.path)
@@ -248,7 +252,7 @@ class Table:
             yield Rows(line if numbers is None else int(numbers[0]), columns, numbers)
 
     def _try(self, block: bytes) -> list[F64] | None:
-        """The columns; None where a line is none of numbers."""
+        """The columns; None if a line is none of numbers."""
         try:
             return self._read(block)
         except (pa.ArrowInvalid, UnicodeDecodeError):
@@ -266,7 +270,7 @@ class Table:
         return [self._seconds(column) if name in texts else _numbers(column) for name, column in found.items()]
 
     def _read_words(self, block: bytes) -> list[F64]:
-        """The same of a block in which other words stand for no number. Raises ArrowInvalid or ValueError."""
+        """Read a block with other words for a missing number. Raises ArrowInvalid or ValueError."""
         table = self._parsed(block, {self._name(i): pa.string() for i in self.wanted})
         found = []
         for place in self.wanted:
@@ -287,7 +291,7 @@ class Table:
         return f"c{place}"
 
     def _seconds(self, column: pa.ChunkedArray) -> F64:
-        """Of a column of times as text. Raises ValueError, and CaptureError for dates with two meanings."""
+        """Return the times of a text column in s. Raises ValueError, and CaptureError for dates with two meanings."""
         assert self.times is not None
         try:
             return self.times.seconds(column.combine_chunks())
@@ -357,7 +361,7 @@ class Table:
         return bool(first) and first[0].isalpha() and _number(first) is None
 
     def _wrong(self, raw: bytes) -> str | None:
-        """What is wrong with a line; None if nothing is."""
+        """Return the fault of a line; None without a fault."""
         if b"\0" in raw:
             return "a byte of zeros; this is not a text file, or the disk lost a part of it"
         try:

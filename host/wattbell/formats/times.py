@@ -1,8 +1,7 @@
-"""Times of day as text in a column: ISO 8601 and what programs write in its place.
+"""Times of day as text in a column: ISO 8601 and its variants.
 
-``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``,
-``11/14/2023 10:13:20 PM``, or the time alone, ``22:13:20.123``. Only differences between rows count; the time of day itself is known
-where a zone is stated.
+``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``, ``11/14/2023 10:13:20 PM``,
+or the time alone, ``22:13:20.123``. Only differences between rows count. The time of day itself is known only with a stated zone.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _FORMS = {
     r"(?P<half>X)?(?P<zone>Z|[+-]\d{2}:?\d{2})?$",
     "time alone": rf"^{_CLOCK}$",
 }
-"""By form: (year, month, day,) hour, minute, second, fraction, AM or PM, zone."""
+"""Forms with (year, month, day,) hour, minute, second, fraction, AM or PM, zone."""
 
 
 def form_of(text: str) -> str | None:
-    """Which of the forms a text has; None where it is no time."""
+    """Return the form of a text; None if it is no time."""
     return next((form for form, pattern in _FORMS.items() if re.match(pattern, text.strip())), None)
 
 
@@ -51,7 +50,7 @@ class TextTimes:
         self._days = 0
         self._date: set[int] = set()
         self._day_first: bool | None = None
-        """Of dates with slashes; None where the first one can be read in both ways."""
+        """Order of dates with slashes; None while the first date fits both orders."""
         base, zoned = self._ns(pa.array([self.first]))
         self._base = int(base[0])
         self.utc_ns: int | None = self._base if zoned and self._form != "time alone" else None
@@ -62,8 +61,9 @@ class TextTimes:
         return TextTimes(self.first)
 
     def seconds(self, texts: pa.Array) -> F64:
-        """Since the first one; NaN where there is none. ValueError with the text that is no time of this form; CaptureError for dates that
-        can be read in two ways."""
+        """Since the first one; NaN where there is none. Raises ValueError with the text that is no time of this form; CaptureError for
+        dates that can be read in two ways.
+        """
         ns, _ = self._ns(texts)
         assert self._base is not None
         found: F64 = np.where(ns == _NO_TIME, np.nan, (ns - self._base) * 1e-9)
@@ -107,7 +107,7 @@ class TextTimes:
         return np.where(there, ns, _NO_TIME), zoned
 
     def _dates(self, year: I64, month: I64, day: I64, there: npt.NDArray[np.bool_]) -> I64:
-        """Ns since 1970 of the dates. ValueError for a month or day that there is not."""
+        """Ns since 1970 of the dates. Raises ValueError for a month or day that there is not."""
         if self._form == "slashes" and there.any():
             if (month[there] > 12).any():
                 now: bool | None = True

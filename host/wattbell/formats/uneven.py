@@ -1,13 +1,13 @@
-"""Rows whose times lie on no grid of an instrument's own clock: loggers whose program stamps each reading, packets with one time each.
+"""Rows with times that lie on no grid of an instrument's own clock: loggers with times from a program, packets with one time each.
 
-Two rules, in this order; what was done stands in the notes of the capture:
+There are two rules, in this order; the notes of the capture say which was used:
 
-1. Rows that share a time are those of a packet. They are spread evenly up to the next time; those of the last packet as in the one before.
-   Where a grid fits then, rows are placed on it as those of any instrument.
-2. Else the times are taken as they are. Between two readings the power is taken to go in a straight line (the trapezoid rule), and each
-   sample of the capture is the mean of that over the median step: energies are those of the trapezoid rule on the true times. Where the
-   next reading is more than four median steps away, or a reading is missing, there is a gap; a sample that it touches is missing. When
-   between two readings the power changed is not known: that is part of the uncertainty of instants.
+1. Rows that share a time form a packet. They are spread evenly up to the next time; rows of the last packet as in the one before. If a grid
+   then fits, rows are placed on it as for any instrument.
+2. Else the times are used unchanged. Between two readings the power follows a straight line (the trapezoid rule). Each sample of the
+   capture is the mean of the line over the median step, so energies follow the trapezoid rule on the true times. A next reading more than
+   four median steps away, or a missing reading, makes a gap; a sample that touches the gap is missing. The instant of a change between two
+   readings is unknown and adds to the uncertainty of instants.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .waveform import Piece
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 _HOLE = 4.0
-"""Median steps: readings that are farther apart do not tell what was between them."""
+"""Distance in median steps above which the time between two readings is unknown."""
 _FIRST_ROWS = 1 << 16
 _FULL = 1 - 1e-6
 _FLAT_V = 1e-3

@@ -1,4 +1,4 @@
-"""What a file of another instrument is to the importer: samples on a grid, and what is known of the instrument."""
+"""The form in which the importer gets another instrument's file: samples on a grid, and a description of the instrument."""
 
 from __future__ import annotations
 
@@ -59,9 +59,13 @@ _OPTION = {"rail": "--rail", "volts": "--volts", "columns": "--column", "interva
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says about a file. ``rail``: which of several. ``columns``: by role (``time``, ``current``, ``voltage``, ``power``),
-    for formats that do not say which is which. ``interval_s``: between rows, for a file that only counts them. ``for_others``: names of
-    those that stand for files of another kind, too, and need not be of use for this one."""
+    """The user's statements on a file.
+
+    rail: which of several
+    columns: by role (``time``, ``current``, ``voltage``, ``power``), for formats that do not identify them
+    interval_s: between rows, for a file that only counts them
+    for_others: names of options that apply to files of other kinds, and may be useless for this file
+    """
 
     rail: str | None = None
     volts: Volts | None = None
@@ -86,12 +90,16 @@ class Utc:
 
 @dataclass(frozen=True)
 class About:
-    """Who measured, and on what grid.
+    """The instrument and its grid.
 
-    Sample i is centred at i x ``interval_ticks`` ticks of ``tick_ps`` picoseconds. ``span``: samples of the grid, missing ones included.
-    ``grid_s``: the largest distance of a time stamp of the file from its place on the grid. ``accuracy`` None: none is known.
-    ``volts``: the stated voltage, where the file has none. ``range_``: what the instrument can measure; samples beyond it are missing.
-    ``conditions``, ``notes``: for ``conditions`` of ``meta.json``.
+    Sample i is centred at i x ``interval_ticks`` ticks of ``tick_ps`` picoseconds.
+
+    span: samples of the grid, missing ones included
+    grid_s: the largest distance of a time stamp of the file from its place on the grid
+    accuracy: None if unknown
+    volts: the stated voltage, if the file has none
+    range_: measuring range of the instrument; samples beyond it are missing
+    conditions, notes: for ``conditions`` of ``meta.json``
     """
 
     title: str
@@ -126,8 +134,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Growing:
-    """A file that another program appends to. ``read``: goes through it once, in pieces, on the grid of the waveform; None whenever there
-    is no more yet, and so never ends. ``remarks``: what befell it that no sample shows, such as lines of text behind the rows."""
+    """A file that another program appends to.
+
+    read: yields its pieces once, on the grid of the waveform; None whenever there is no more yet, and so never ends
+    remarks: events that no sample shows, such as lines of text behind the rows
+    """
 
     read: Iterator[Piece | None]
     remarks: Callable[[], list[str]]
@@ -135,10 +146,14 @@ class Growing:
 
 @dataclass(frozen=True)
 class Waveform:
-    """An open file. ``raw``: goes through it once, in pieces of bounded size, as the file has it. ``grow``: reads a file at that path whose
-    beginning this one is; None for a format that is only whole when it is finished. ``judged``: ``raw`` has counted in ``left_out`` itself
-    what is no measurement, and left it out. ``name``: of the file, in errors; ``advice``: what may be wrong where most of its samples are
-    impossible."""
+    """An open file.
+
+    raw: yields the file once, unchanged, in pieces of bounded size
+    grow: follows a file at that path which begins with this one; None for a format that is only whole when it is finished
+    judged: set if ``raw`` itself drops values that are no measurements, and counts them in ``left_out``
+    name: of the file, in errors
+    advice: likely cause if most of its samples are impossible
+    """
 
     about: About
     raw: Callable[[], Iterator[Piece]]
@@ -147,21 +162,23 @@ class Waveform:
     name: str = "the waveform"
     advice: str = "The file is damaged, or of another instrument."
     left_out: LeftOut = field(init=False)
-    """What was no measurement, of the last time that it was read."""
+    """Values that were no measurements in the last reading."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left_out", self.judged or LeftOut(self.about.range_))
 
     def read(self) -> Iterator[Piece]:
-        """Goes through it once, in pieces of bounded size. What the instrument cannot have measured is missing; CaptureError where that is
-        most of it."""
+        """Yield the file once, in pieces of bounded size, without samples that the instrument cannot have measured.
+
+        Raises CaptureError if these are most samples.
+        """
         self.left_out.clear()
         for piece in self.raw():
             yield piece if self.judged is not None else believable(piece, self.left_out, stated_volts=self.about.volts is not None)
         self.left_out.refuse_mostly(self.name, self.advice)
 
     def sources(self) -> Iterator[Samples]:
-        """What a CaptureWriter takes, in order of time; samples that are not there are missing ticks."""
+        """Yield sources for a CaptureWriter, in order of time; missing samples are missing ticks."""
         interval = self.about.interval_ticks
         for piece in self.read():
             made = samples(piece, interval)
@@ -170,7 +187,7 @@ class Waveform:
 
 
 def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
-    """A piece without what its instrument cannot have measured, which is counted."""
+    """Return a piece without values that its instrument cannot have measured, and count these."""
     inside = left_out.add(piece.voltage_v, piece.current_a, stated_volts=stated_volts)
     if inside.all():
         return piece
@@ -178,7 +195,7 @@ def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
 
 
 def samples(piece: Piece, interval: int) -> Samples | None:
-    """A block for each run of consecutive samples; None where all are missing."""
+    """A block for each run of consecutive samples; None if all are missing."""
     there = np.isfinite(piece.voltage_v) & np.isfinite(piece.current_a)
     index, voltage, current = piece.index[there], piece.voltage_v[there], piece.current_a[there]
     if not len(index):
@@ -201,8 +218,11 @@ def samples(piece: Piece, interval: int) -> Samples | None:
 
 
 def ticks(interval_s: float, span: int, path: Path) -> tuple[int, int]:
-    """(picoseconds a tick, ticks a sample) of a grid of `span` samples: the coarsest tick from 1 ns down to 1 ps with which the interval is
-    off by less than 1e-9, else the finest that there is room for. Raises CaptureError for a grid that no capture can have."""
+    """Return (picoseconds a tick, ticks a sample) of a grid of `span` samples. Raises CaptureError for a grid that no capture can have.
+
+    The tick is the coarsest from 1 ns down to 1 ps with which the interval is off by less than 1e-9. If none is, it is the finest that
+    fits.
+    """
     ps = interval_s * 1e12
     if not (1e3 <= ps <= 4e18 and ps * max(span, 1) <= _LONGEST_PS):
         raise CaptureError(f"{path}: {span} samples {interval_s:g} s apart cannot be stored.")
@@ -217,10 +237,10 @@ def ticks(interval_s: float, span: int, path: Path) -> tuple[int, int]:
 
 
 def with_power(voltage: F64, current: F64, power: F64) -> F64:
-    """The current that gives the instrument's own power with its own voltage.
+    """Return the current that gives the instrument's own power with its own voltage.
 
-    An instrument that averages its readings gives the mean of the products, which the product of the means is not; a capture's power is
-    voltage x current. Where there is no voltage, the current stays as it was.
+    An instrument that averages its readings gives the mean of the products, which differs from the product of the means. A capture's power
+    is voltage x current. Without a voltage, the current stays unchanged.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = power / voltage

@@ -1,4 +1,4 @@
-"""ZIP files of samples: what is inside, and one error for one that is cut or damaged."""
+"""ZIP files of samples: their members, and one error for a cut or damaged file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inside(head: Head) -> frozenset[str] | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
-    """A ZIP and its entries by name. CaptureError where it cannot be read, also when that shows later, within the block."""
+    """Open a ZIP and yield it with its entries by name. Raises CaptureError if it cannot be read, even later within the block."""
     try:
         with door.archive(path) as archive:
             yield archive, {entry.filename: entry for entry in archive.infolist()}

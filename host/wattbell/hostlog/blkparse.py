@@ -1,7 +1,7 @@
 """blkparse's text (its default output format, blkparse(1)).
 
 ``8,0  3  1  0.000072500  697  D  R 223490 + 8 [fio]``: device, CPU, sequence, seconds since the first event, PID, action, RWBS, sector,
-``+``, sectors, process; at a completion (C) the error stands where the process does.
+``+``, sectors, process. At a completion (C) the error takes the place of the process.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ LINE = re.compile(
     r"(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<sector>\d{1,16}) \+ (?P<count>\d{1,9}))?(?=\s|$)"
 )
 OWN_ZERO = "blkparse"
-"""``clock`` of a blkparse text, whose times count from its own first event."""
+"""``clock`` of a blkparse text: its times count from its own first event."""
 _EVENT = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s")
 _CUT = re.compile(r"\s*\d{1,5},\d{1,8}\s+\d")
-"""The begin of an event: what does not go on as one is cut."""
+"""The begin of an event: a line that does not continue as an event is cut."""
 _DROPPED = re.compile(r"^\s*You have (\d{1,18}) dropped events|^Skips: \d{1,18} forward \((?!0 )(\d{1,18}) ")
 _SUMMARY = re.compile(r"\s*(CPU\d+|Total) \(")
 _ERROR = re.compile(r"\[(-?\d{1,6})\]\s*$")
 
 
 def what_of(rwbs: str) -> str | None:
-    """read, write, trim or sync for the RWBS field (blkparse(1)); None for what is neither. A flush without data is a sync."""
+    """Return read, write, trim or sync for the RWBS field (blkparse(1)); None for others. A flush without data is a sync."""
     if "D" in rwbs:
         return "trim"
     if "R" in rwbs:
@@ -50,9 +50,13 @@ def matches(lines: Iterable[str]) -> bool:
 
 
 def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SECTOR) -> HostCommands:
-    """The commands of a blkparse text: ns since its first event, which no clock of a capture is. ``device``: ``major,minor``, needed where
-    there are several. Lines that are no events are skipped, counted and named; an event that is cut is a loss, as are those that blktrace
-    dropped. CaptureError where no request can be used, UsageError where the device is not told."""
+    """Return the commands of a blkparse text, in ns since its first event, which no clock of a capture is.
+
+    device: ``major,minor``, needed if there are several
+
+    Lines that are no events are skipped, counted and named. An event that is cut is a loss, as are events that blktrace dropped. Raises
+    CaptureError if no request can be used, UsageError if the device is not given.
+    """
     found: dict[str, list[Request]] = {}
     foreign: list[tuple[int, str]] = []
     lost: list[Gap] = []

@@ -1,7 +1,7 @@
-"""The block layer's trace of a drive, through the program blktrace, whose binary output is read while it comes.
+"""The block layer's trace of a drive, from the binary output of the program blktrace while it runs.
 
-Records are ``struct blk_io_trace`` (include/uapi/linux/blktrace_api.h). Their times are CLOCK_MONOTONIC, which NTP slews: the difference to
-CLOCK_MONOTONIC_RAW is read ten times a second and drawn straight in between, so that an instant is off by less than 1 us.
+Records are ``struct blk_io_trace`` (include/uapi/linux/blktrace_api.h). Their times are CLOCK_MONOTONIC, which NTP slews. The difference to
+CLOCK_MONOTONIC_RAW is read ten times a second and interpolated, so that an instant is off by less than 1 us.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ _ACTIONS = {6: REQUEUE, 7: ISSUE, 8: COMPLETE}
 _READ, _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = 1 << 0, 1 << 1, 1 << 2, 1 << 9, 1 << 10, 1 << 13
 _CLOCK_S = 0.1
 _SETTLE_NS = 500_000_000
-"""blktrace hands over what each CPU has in turn, within this."""
+"""Time within which blktrace hands over the events of each CPU in turn."""
 _LOST = re.compile(r"(\d+) (?:dropped|lost) events|You have (\d+) dropped")
 
 
 def parse(raw: bytes) -> tuple[list[Request], int, int]:
-    """Requests of blktrace's output, how many bytes of it were whole records, and how many passthrough commands are left out. Times are
-    those of the trace. CaptureError where it is no such output."""
+    """Return requests in blktrace's output, the number of its bytes in whole records, and the number of passthrough commands left out.
+
+    Times are the trace's. Raises CaptureError for other data.
+    """
     found: list[Request] = []
     at = passed = 0
     while at + RECORD.itemsize <= len(raw):
@@ -83,7 +85,7 @@ def _what(category: int, sectors: int) -> str | None:
 
 
 class BlktraceLog:
-    """A :class:`~.log.CommandLog`. Sees what the block layer sends to the driver: no admin commands, no passthrough, no markers."""
+    """A :class:`~.log.CommandLog`. Sees requests from the block layer to the driver: no admin commands, no passthrough, no markers."""
 
     source = SeenBy.BLKTRACE
 
@@ -175,7 +177,7 @@ class BlktraceLog:
                 self._tick()
 
     def _tick(self) -> None:
-        """Note what the two clocks say now; the difference of the nearest readings."""
+        """Read both clocks three times, and note the pair that was read closest together."""
         if self._clock and time.monotonic_ns() - self._clock[-1][0] < _CLOCK_S * 1e9:
             return
         readings = []

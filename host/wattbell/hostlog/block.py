@@ -1,7 +1,7 @@
-"""Commands from what the kernel's block layer says of its requests: issued to the driver, completed.
+"""Commands from the kernel's block layer, which logs requests as issued to the driver and as completed.
 
-There is no CID and no queue in it, so a completion belongs to the oldest request in flight of the same place, direction and length. One
-that is shorter completes a part (``blk_update_request``): the request goes on behind it, and ends with its last part. A flush has no place.
+It logs no CID and no queue, so a completion belongs to the oldest request in flight of the same place, direction and length. A shorter one
+completes a part (``blk_update_request``): the request goes on behind it, and ends with its last part. A flush has no place.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RequestPairing:
                 continue
             if event.action == REQUEUE:
                 again = waiting.pop()
-                if again.parted_ns is not None:  # what was done before was a command of its own
+                if again.parted_ns is not None:  # the part done before was a command by itself
                     rows.append(self._row(event.what, again, again.sectors - again.left, again.parted_ns))
             else:
                 request = next((each for each in waiting if each.left == event.sectors), waiting[0])
@@ -103,7 +103,7 @@ class RequestPairing:
         return request.began_ns, ended_ns, io(_NAMES[what]), *place, _FAILED if request.failed else 0
 
     def notes(self) -> list[str]:
-        """What a reader of all the commands must know, each a sentence."""
+        """Return notes for a reader of all the commands, each a sentence."""
         found = [
             "The block layer knows no CID, queue or NSID; Write Zeroes counts as a write, admin commands and passthrough are not seen."
         ]

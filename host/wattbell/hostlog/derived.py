@@ -1,5 +1,6 @@
-"""A capture with a tap, and the host's log beside it: the two clocks by the commands in both; and the capture as it would be without its
-tap, so that one run on a drive can be evaluated twice, by what the tap saw and by what the host saw (docs/host-commands.md).
+"""Evaluate one run on a drive twice: by the commands that a tap saw, and by the commands in the host's log (docs/host-commands.md).
+
+The two clocks are related by the commands in both. A second capture is made without the tap's records.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def command_log(capture: Capture) -> CommandLog:
 
 
 def paired(capture: Capture) -> ClockMap:
-    """The host's clock on the capture's, by the commands in both logs. CaptureError where there is no log of the host's, ClockError where
-    the two have too little in common."""
+    """The host's clock on the capture's, by the commands in both logs. Raises CaptureError if there is no log of the host's, ClockError
+    where the two have too little in common.
+    """
     file = capture.path / _LOG
     if not file.is_file():
         raise CaptureError(f"{capture.path} has no log of the host's beside its tap's: record it with --commands trace.")
@@ -54,7 +56,7 @@ def better_clock(folder: Path) -> None:
     try:
         clock = paired(capture)
     except ClockError:
-        return  # too little in common: what the markers say is what there is
+        return  # too little in common: only the markers remain
     known = host_log["clock_map"]
     if known is None or clock.bound_s < known["bound_s"]:
         meta = metafile.load(folder)
@@ -63,8 +65,10 @@ def better_clock(folder: Path) -> None:
 
 
 def without_tap(source: Path, out: Path) -> ClockMap:
-    """Make ``out`` of the capture ``source``; the map by which commands were placed: that of all commands in both logs. CaptureError where
-    there is no log of the host's, ClockError where the two have too little in common."""
+    """Make ``out`` from the capture ``source``, without the tap; return the map that placed the commands, from all commands in both logs.
+
+    Raises CaptureError without a log of the host's, ClockError if the two have too little in common.
+    """
     capture = open_capture(source)
     clock = paired(capture)
     table = door.parquet_table(source / _LOG)

@@ -1,10 +1,10 @@
-"""Set-ups and completions of the NVMe driver, paired to commands.
+"""Pair set-ups and completions of the NVMe driver to commands.
 
-What the driver's tracepoints say of a command is in two events, ``nvme_setup_cmd`` and ``nvme_complete_rq`` (drivers/nvme/host/trace.h of
-the Linux kernel). They belong together by controller, queue and CID. The driver's CID is a tag (12 bits), and since Linux 5.14 the
-number of times that the tag was used (4 bits): a tag has one command in flight, so of a tag's events a set-up and what comes next
-are one command if that is a completion of the same CID. Until Linux 6.0 (679c54f2de67, which stable 5.15 has and stable 5.10 has not)
-``nvme_complete_rq`` names the tag alone, without that number: there, a set-up and the next completion of its tag are one command.
+The driver's tracepoints describe a command in two events, ``nvme_setup_cmd`` and ``nvme_complete_rq`` (drivers/nvme/host/trace.h of the
+Linux kernel). They belong together by controller, queue and CID. The driver's CID is a tag (12 bits). Since Linux 5.14 it also has the
+number of times that the tag was used (4 bits). A tag has one command in flight. So a set-up and the tag's next event are one command if
+that event is a completion of the same CID. Until Linux 6.0, ``nvme_complete_rq`` names the tag alone, without that number (679c54f2de67
+adds it, which stable 5.15 has and stable 5.10 has not). There, a set-up and the next completion of its tag are one command.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ _MOST_QID = 255
 
 @dataclass
 class Events:
-    """Events in any order; arrays of one length. ``lba``: CDW10 and CDW11; ``cdw12`` as it is. ``disk``: name of the block device, empty
-    for admin commands. A completion has ``cid``, ``status`` and where it belongs; the rest is 0."""
+    """Events in any order; arrays of one length.
+
+    lba: CDW10 and CDW11
+    cdw12: unchanged
+    disk: name of the block device, empty for admin commands
+
+    A completion has ``cid``, ``status`` and its place (controller, queue, disk); the rest is 0.
+    """
 
     ns: npt.NDArray[np.int64]
     kind: npt.NDArray[np.uint8]
@@ -68,13 +74,19 @@ def together(parts: Sequence[Events]) -> Events:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whose commands are wanted: ``controller``, the N of /dev/nvmeN, and the namespace ``nsid``; None: of all. The admin queue belongs to
-    every namespace."""
+    """The wanted commands. The admin queue belongs to every namespace.
+
+    controller: the N of /dev/nvmeN; None: all
+    nsid: the namespace; None: all
+    """
 
     controller: int | None = None
     nsid: int | None = None
     disks: tuple[str, ...] = ()
-    """Block devices of the namespace, as the events name them (a path of it has a name of its own); for completions, which have no NSID."""
+    """Block devices of the namespace, as the events name them; each path to the namespace has a name.
+
+    For completions, which have no NSID.
+    """
 
 
 class Pairing:
@@ -96,7 +108,7 @@ class Pairing:
         self.wide_qids = 0
         self.total = 0
         self.by_tag = 0
-        """Pairs of which the completion names the tag alone."""
+        """Pairs with a completion that names the tag alone."""
         self._whole_cids = False
 
     def add(self, events: Events, lost: Sequence[Gap] = ()) -> HostCommands:
@@ -130,7 +142,7 @@ class Pairing:
         return self._commands(begun, done, alone, dropped, list(lost))
 
     def end(self) -> HostCommands:
-        """What was never completed: its markers, and no rows."""
+        """Return the commands without a completion: their markers, and no rows."""
         left, self._open = self._open, empty()
         return self._commands(empty(), empty(), empty(), left, [])
 
@@ -140,7 +152,7 @@ class Pairing:
         return int((~self._of_another(self._open)).sum())
 
     def notes(self) -> list[str]:
-        """What a reader of all the commands must know, each a sentence."""
+        """Return notes for a reader of all the commands, each a sentence."""
         found = []
         if self.unfinished:
             found.append(
@@ -178,7 +190,7 @@ class Pairing:
         low, high = (begun.lba & 0xFFFFFFFF), (begun.lba >> np.uint64(32))
         start = np.where(ranges, 0, np.where(data, begun.lba, low)).astype(np.uint64)
         blocks = np.where(ranges, 0, np.where(data, (begun.cdw12 & 0xFFFF).astype(np.uint64) + 1, high)).astype(np.uint32)
-        # a Flush has no length; what CDW10 and CDW11 of it hold is no address
+        # a Flush has no length; its CDW10 and CDW11 hold no address
         flush = (begun.qid > 0) & (begun.opcode == io("flush"))
         start[flush], blocks[flush] = 0, 0
         flags = np.where(ranges, int(CommandFlag.NO_RANGES), 0).astype(np.uint8)
@@ -224,8 +236,10 @@ class Pairing:
 
 
 def _of_commands(lost: list[Gap], alone: Events) -> list[Gap]:
-    """Gaps with counts of commands: one has two events, so half of those that are missing; what is there without its set-up is a row and no
-    loss."""
+    """Turn counts of events into counts of commands. A command has two events, so half of the missing ones.
+
+    A completion without its set-up is a row and no loss.
+    """
     edges = np.array([gap.first_tick for gap in lost] + [np.iinfo(np.int64).max], np.int64)
     rows, _ = np.histogram(alone.ns, edges) if lost else (np.zeros(0, np.int64), None)
     found = []

@@ -19,8 +19,13 @@ _HEAD_LINES = 400
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format: name, title for people, whether the first lines of a file look like it, and what reads one (path, bytes of a logical
-    block)."""
+    """A format.
+
+    name: for options
+    title: for people
+    matches: whether the first lines of a file look like it
+    read: reads a file (path, bytes of a logical block)
+    """
 
     name: str
     title: str
@@ -37,7 +42,7 @@ LOG_FORMATS = (
 
 
 def detect(path: Path) -> LogFormat:
-    """The format of a file. CaptureError for one that is unknown, with what it begins with."""
+    """Return the format of a file. Raises CaptureError for an unknown one, with its first line."""
     with_numbers = list(islice(numbered(_text(path), damaged=True), _HEAD_LINES))
     lines = [line for _, line in with_numbers]
     found = next((known for known in LOG_FORMATS if known.matches(lines)), None)
@@ -52,7 +57,9 @@ def detect(path: Path) -> LogFormat:
 
 def read_log(path: Path, lba_bytes: int = 512) -> HostCommands:
     """The commands of a log, whatever its format (:data:`LOG_FORMATS`). ``lba_bytes``: of a logical block of the drive; logs of bytes and
-    sectors need it. Ticks are ns of the log's own clock (``clock`` says which), which none of a capture is. CaptureError with the line."""
+    sectors need it. Ticks are ns of the log's own clock (``clock`` says which), which none of a capture is. Raises CaptureError with the
+    line.
+    """
     return detect(path).read(path, lba_bytes)
 
 

@@ -1,12 +1,12 @@
-"""fio's logs of every I/O (``write_lat_log``): when it was completed, how long it took, direction, size, offset.
+"""fio's logs of every I/O (``write_lat_log``): the instant of completion, the latency, direction, size, offset.
 
 ``6537, 54142520, 0, 4096, 34648064, 0``: ms, ns, direction (0 read, 1 write, 2 trim), bytes, offset with ``log_offset=1``, priority, time
-of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job; with ``log_alternate_epoch``
-(``log_unix_epoch``) they are those of a clock, and a log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so that an
-instant is good to 1 ms; the time an I/O took is good to ns, but it is the program's: from before its submission to after it was reaped.
+    of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job. With ``log_alternate_epoch``
+    (``log_unix_epoch``) they are a clock's. A log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so an instant is good
+    to 1 ms. The latency is good to ns, but it is the program's: from before the submission until the program reaped the I/O.
 
-A log of bandwidth or of IOPS has the same lines. Its name alone tells it: ``NAME_lat.N.log``, N the number of the job, and behind it
-the host of a server (``fio --client``; fio's client.c).
+A log of bandwidth or of IOPS has the same lines, and differs only in its name. The name is ``NAME_lat.N.log``, with N the number of the
+job. The host of a server follows (``fio --client``; fio's client.c).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .target import Target
 
 INSTANT_U_NS = 1_000_000
 OWN_BEGIN = "fio"
-"""``clock`` of a log whose ms count from the start of its own job."""
+"""``clock`` of a log: its ms count from the start of its own job."""
 _DIRECTIONS = ("read", "write", "dsm")
 _QUEUE = 1
 _LOGS = "commands"
@@ -49,13 +49,17 @@ _MOST = (1 << 63) - 1
 _UNIX_MS = 10**12
 """ms since 1970 in September 2001; a job of fio that runs for 30 years there is none."""
 _BACK_MS = 2
-"""Within a job the times of a log do not fall, but for what two threads of it write."""
+"""Largest step back in ms of the times within a job's log, which two threads may write."""
 
 
 @dataclass(frozen=True)
 class FioLogName:
-    """What the name of a log says. ``what``: lat, clat, slat, bw, iops, hist, or empty where it says nothing. ``number``: of the job, from
-    1. ``host``: of the server that ran it."""
+    """The parts of a log's name.
+
+    what: lat, clat, slat, bw, iops, hist, or empty if the name does not say
+    number: of the job, from 1
+    host: of the server that ran it
+    """
 
     prefix: str
     what: str
@@ -64,12 +68,12 @@ class FioLogName:
 
 
 def name_of(path: Path) -> FioLogName:
-    """The name of a log, in parts; one that was changed still tells what it is of, if a word of it does."""
+    """Return the name of a log, in parts. A changed name still gives the kind of log, if one of its words does."""
     if found := _NAME.fullmatch(path.name):
         what = found["what"].replace("clat_hist", "hist")
         return FioLogName(found["prefix"], what, int(found["number"]) if found["number"] else None, found["host"])
     words = [_SHORT.get(word.lower(), word.lower()) for word in _WORD.findall(path.name)]
-    # what is no latency decides: a name with two of them tells nothing else
+    # a word other than latency decides: two such words in a name say nothing more
     other = next((word for word in words if word in _MEANING), "")
     return FioLogName(path.name, other or (words[-1] if words else ""))
 
@@ -111,8 +115,11 @@ def _must_be_latencies(path: Path, first: list[str]) -> FioLogName:
 
 
 def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
-    """The I/Os of a ``_lat`` or ``_clat`` log, in ns: of the time of day (``clock`` utc) where it has that; else since the job began, or of
-    the clock that fio was told (:data:`OWN_BEGIN`). CaptureError with the line."""
+    """Return the I/Os of a ``_lat`` or ``_clat`` log, in ns. Raises CaptureError with the line.
+
+    The ns are the time of day (``clock`` utc) if the log has it. Else they count since the job began, or are the clock that fio was set to
+    (:data:`OWN_BEGIN`).
+    """
     rows: list[tuple[int, int, int, int, int]] = []
     width, hexadecimal, name = 0, False, FioLogName("", "")
     latest_ms = 0

@@ -23,15 +23,15 @@ from .. import door
 from ..errors import CaptureError, UsageError
 
 NAME = "wattbell-drive"
-"""File name in what we write; fio's ``replay_redirect`` puts the real device in its place."""
+"""File name in the iologs that we write; fio's ``replay_redirect`` replaces it by the real device."""
 SCHEMA = {"t_us": pl.Int64, "action": pl.String, "offset": pl.Int64, "length": pl.Int64}
 IO_ACTIONS = ("read", "write", "trim", "sync", "datasync")
 _FILE_ACTIONS = ("add", "open", "close")
 _LIMIT = 1 << 62
 OWN_ZERO = "iolog"
-"""``clock`` of an iolog, whose times count from its own first entry."""
+"""``clock`` of an iolog: its times count from its own first entry."""
 NOT_KNOWN_NS = (1 << 32) - 1
-"""``instant_u_ns`` of a completion of which only the start is known."""
+"""``instant_u_ns`` of a completion that is unknown, except for its start."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def write_iolog(path: Path, entries: pl.DataFrame) -> None:
 def read_iolog(path: Path) -> pl.DataFrame:
     """Entries of an iolog, columns of ``SCHEMA``; time in microseconds from its first entry.
 
-    UsageError with file and line when a line makes no sense, as a file with no I/O in it.
+    Raises UsageError with file and line when a line makes no sense, as a file with no I/O in it.
     """
     try:
         with TextIOWrapper(door.open_file(path, door.LOG), encoding="utf-8", errors="replace") as stream:
@@ -105,8 +105,11 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
 
 
 def read_iolog_commands(path: Path, lba_bytes: int = 512) -> HostCommands:
-    """The I/Os of an iolog as commands. It says when each was started and not when it was completed, so there is no start tick, and the one
-    tick is that of the start; how late the completion was is not known. CaptureError with the line."""
+    """Return the I/Os of an iolog as commands. Raises CaptureError with the line.
+
+    An iolog has the start of each I/O but not its completion. So there is no start tick, and the one tick is the start's. The delay of the
+    completion is unknown.
+    """
     try:
         entries = read_iolog(path)
     except UsageError as error:

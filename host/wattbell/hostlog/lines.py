@@ -13,8 +13,10 @@ _SHOWN = 60
 
 
 def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
-    """(number from 1, line without its end). ``damaged``: what is no UTF-8 becomes U+FFFD, for formats in which a line is somebody else's.
-    CaptureError where the file cannot be read, is UTF-16, or, unless ``damaged``, is no UTF-8 text, with the line."""
+    """Yield (number from 1, line without its end). ``damaged``: bytes that are no UTF-8 become U+FFFD, for formats with lines by others.
+
+    Raises CaptureError if the file cannot be read, is UTF-16, or, unless ``damaged``, is no UTF-8 text, with the line.
+    """
     number = 0
     try:
         with door.open_file(path, door.LOG) as file:
@@ -38,7 +40,7 @@ def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
 
 
 def shown(text: str) -> str:
-    """As much of a line as an error message has room for, without control characters."""
+    """Return as much of a line as an error message has room for, without control characters."""
     text = text.strip()
     return "".join(c if c.isprintable() else "�" for c in text[:_SHOWN]) + ("..." if len(text) > _SHOWN else "")
 

@@ -1,7 +1,7 @@
 """A log of commands that runs while a drive works.
 
 Three kinds, best first: ``trace`` (the NVMe driver's tracepoints, :mod:`.tracefs`), ``blktrace`` (the block layer, :mod:`.blktrace`),
-``fio`` (fio's logs of every I/O, :mod:`.fiolog`). What each sees, and how good its instants are: docs/host-commands.md.
+``fio`` (fio's logs of every I/O, :mod:`.fiolog`). docs/host-commands.md says which commands each sees, and how good its instants are.
 """
 
 from __future__ import annotations
@@ -30,21 +30,26 @@ class CommandLog(Protocol):
 
     @property
     def source(self) -> SeenBy:
-        """What sees the commands."""
+        """Recorder of the commands."""
 
     @property
     def about(self) -> Mapping[str, object]:
-        """For ``conditions.commands`` of the capture: what logs, its clock, and what its instants are. Notes are complete after the end."""
+        """Return ``conditions.commands`` of the capture: the logger, its clock, and the meaning of its instants.
+
+        Notes are complete after the end.
+        """
 
     def fio_options(self) -> tuple[str, ...]:
-        """What the next run of fio needs in each of its jobs, ``name=value`` each; another for each run. Mostly nothing."""
+        """Return options that the next run of fio needs in each of its jobs, ``name=value`` each, new for each run. Mostly none."""
 
     def start(self) -> None:
-        """DriveError where it cannot log here, with what to do; nothing is changed then."""
+        """Start the log. Raises DriveError with advice if it cannot log here; nothing is changed then."""
 
     def take(self) -> HostCommands:
-        """What completed since the last call; call it every few seconds, what is not taken is held in memory. DriveError where logging
-        failed: what was logged until then is still given by :meth:`stop`."""
+        """Return the commands completed since the last call. Call it every few seconds, since the rest is held in memory.
+
+        Raises DriveError if logging failed; :meth:`stop` still returns the commands logged until then.
+        """
 
     def stop(self) -> HostCommands:
         """The rest. A second call gives nothing."""
@@ -55,9 +60,13 @@ class CommandLog(Protocol):
 
 
 def open_log(kind: str, device: str | Path, folder: Path | None = None, marking: Marking = BY_FEATURE) -> CommandLog:
-    """A log of ``kind`` (:data:`KINDS`) of a namespace (``/dev/nvme0n1``) or of all of a drive (``/dev/nvme0``). ``folder``: where fio
-    leaves its logs; only ``fio`` needs it. ``marking``: which commands are markers; only ``trace`` sees them. UsageError for an unknown
-    kind, DriveError for what is no NVMe drive."""
+    """Open a log of ``kind`` (:data:`KINDS`) of a namespace (``/dev/nvme0n1``) or of a whole drive (``/dev/nvme0``).
+
+    folder: destination of fio's logs; only ``fio`` needs it
+    marking: the commands that are markers; only ``trace`` sees them
+
+    Raises UsageError for an unknown kind, DriveError for a path that is no NVMe drive.
+    """
     if kind not in KINDS:
         raise UsageError(f"There is no log of commands of kind {kind}; give one of {', '.join(KINDS)}.")
     target = target_of(device)

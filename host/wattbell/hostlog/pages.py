@@ -1,7 +1,7 @@
-"""Pages of the kernel's trace ring buffer, as ``per_cpu/cpuN/trace_pipe_raw`` gives them, to events of the NVMe driver.
+"""Decode pages of the kernel's trace ring buffer, as ``per_cpu/cpuN/trace_pipe_raw`` gives them, to events of the NVMe driver.
 
-How a page and an event are laid out is read from the kernel's own ``events/header_page`` and ``events/nvme/*/format``; how records follow
-one another in a page (``events/header_event``, include/linux/ring_buffer.h) has been the same since 2009:
+The layout of a page and of an event is read from the kernel's own ``events/header_page`` and ``events/nvme/*/format``. The sequence of
+records in a page (``events/header_event``, include/linux/ring_buffer.h) has been the same since 2009:
 
     32 bits   type_len 5, time_delta 27
     1..28     data of type_len x 4 bytes                    0   data, its length in the next 32 bits, themselves included
@@ -48,7 +48,7 @@ class Layout:
     """The event's, in the first field of each of its records."""
 
     def needs(self, name: str, *sizes: int) -> tuple[int, int]:
-        """Offset and size of a field. CaptureError where it is missing, or of none of `sizes`."""
+        """Return offset and size of a field. Raises CaptureError if it is missing, or has none of `sizes`."""
         if name not in self.fields or (sizes and self.fields[name][1] not in sizes):
             raise CaptureError(
                 f"this kernel's trace events have no field {name} of {' or '.join(map(str, sizes)) or 'any'} bytes: its NVMe driver is "
@@ -58,7 +58,7 @@ class Layout:
 
 
 def layout(text: str) -> Layout:
-    """Of a ``format`` file, or of ``header_page``."""
+    """Return the layout in a ``format`` file, or in ``header_page``."""
     fields = {}
     for found in _FIELD.finditer(text):
         name = _NAME.search(found["what"].strip())
@@ -70,7 +70,7 @@ def layout(text: str) -> Layout:
 
 @dataclass(frozen=True)
 class Missing:
-    """Events that the kernel overwrote before they were read: between two instants of one CPU; count -1 where it does not say."""
+    """Events that the kernel overwrote before they were read: between two instants of one CPU; count -1 if unknown."""
 
     after_ns: int | None
     before_ns: int
@@ -105,7 +105,7 @@ class PageReader:
             self._complete.needs(name, *sizes)
 
     def read(self, cpu: int, raw: bytes) -> tuple[Events, list[Missing]]:
-        """Events of consecutive pages of one CPU, in order, and what is missing among them."""
+        """Return events of consecutive pages of one CPU, in order, and the losses among them."""
         if len(raw) % self.page_bytes:
             raise CaptureError(f"CPU {cpu}: {len(raw)} bytes of trace are not whole pages of {self.page_bytes}.")
         pages = np.frombuffer(raw, np.uint8).reshape(-1, self.page_bytes)

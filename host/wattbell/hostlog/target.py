@@ -27,7 +27,9 @@ class Target:
 
 
 def target_of(path: str | Path, sys: Path = Path("/sys")) -> Target:
-    """What ``/dev/nvme0n1`` or ``/dev/nvme0`` is. DriveError for anything else, and for a drive with several controllers."""
+    """Return the target behind ``/dev/nvme0n1`` or ``/dev/nvme0``. Raises DriveError for other paths, and for a drive with several
+    controllers.
+    """
     name = Path(path).resolve().name
     if found := re.fullmatch(r"nvme(\d+)", name):
         if not (sys / "class/nvme" / name).exists():

@@ -1,7 +1,7 @@
 """Requests of the block layer in the text of a kernel trace: ``block_rq_issue``, ``block_rq_complete`` and ``block_rq_requeue``.
 
-``259,0 R 4096 () 0 + 8 none,0,0 [fio]`` at the issue and ``259,0 R () 0 + 8 none,0,0 [0]`` at the completion, with the error in the last
-brackets; the priority (``none,0,0``) since Linux 6.2 (include/trace/events/block.h of the kernel).
+An issue is ``259,0 R 4096 () 0 + 8 none,0,0 [fio]``. A completion is ``259,0 R () 0 + 8 none,0,0 [0]``, with the error in the last
+brackets. Linux has the priority (``none,0,0``) since 6.2 (include/trace/events/block.h of the kernel).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What the text of ``nvme_setup_cmd`` and ``nvme_complete_rq`` says of a command.
+"""Read commands from the text of ``nvme_setup_cmd`` and ``nvme_complete_rq``.
 
 The kernel prints ``nvme0: disk=nvme0n1, qid=2, cmdid=768, nsid=1, flags=0x0, meta=0x0, cmd=(nvme_cmd_read slba=8, ...)`` and ``nvme0:
-disk=nvme0n1, qid=2, cmdid=768, res=0x0, retries=0, flags=0x0, status=0x0``; without ``disk=`` for admin commands. Up to Linux 5.2 ``res``
-and ``status`` are decimal; the prefix ``0x`` tells. Kernels of vendors add fields, so the fields are read by name.
+disk=nvme0n1, qid=2, cmdid=768, res=0x0, retries=0, flags=0x0, status=0x0``. Admin commands have no ``disk=``. Up to Linux 5.2, ``res`` and
+``status`` are decimal, without the prefix ``0x``. Kernels of vendors add fields, so the fields are read by name.
 
-trace-cmd and perf cannot follow how the kernel prints a set-up. They say so and print the fields: ``[FAILED TO PARSE] disk=nvme0n1
+trace-cmd and perf cannot reproduce the kernel's text of a set-up. They say so and print the fields: ``[FAILED TO PARSE] disk=nvme0n1
 ctrl_id=0 qid=2 opcode=2 flags=0 fctype=1 cid=1 nsid=1 metadata=0 cdw10=ARRAY[58, bb, 01, 00, ...]``.
 """
 
@@ -40,7 +40,7 @@ _DWORDS_BY_FIELD: tuple[dict[str, tuple[int, int]], ...] = (
     {"lbaf": (0, 4), "mset": (4, 1), "pi": (5, 3), "pil": (8, 1), "ses": (9, 3)},
     {"nr": (0, 32), "attributes": (32, 32)},
 )
-"""Where in CDW10 and CDW11 the kernel took the fields from that it prints: (first bit, bits)."""
+"""Places in CDW10 and CDW11 of the fields that the kernel prints: (first bit, bits)."""
 _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")
 _LIMITS = {"controller": 1 << 16, "qid": 1 << 16, "cmdid": 1 << 16, "nsid": 1 << 32, "status": 1 << 16, "opcode": 1 << 8}
 _KNOWN = {"disk", "ctrl_id", "qid", "cmdid", "cid", "nsid", "flags", "meta", "metadata", "res", "result", "retries", "status", "fctype"}
@@ -78,7 +78,7 @@ class Said(NamedTuple):
 
 
 def said_of(event: str, rest: str) -> Said | None:
-    """What an event of ``SETUP_EVENT`` or ``COMPLETE_EVENT`` says; None where it cannot be read."""
+    """Return the content of an event of ``SETUP_EVENT`` or ``COMPLETE_EVENT``; None if it cannot be read."""
     found = _KERNELS.match(rest)
     by_fields = found is None
     found = found or _FIELDS.match(rest)
@@ -118,7 +118,7 @@ def said_of(event: str, rest: str) -> Said | None:
 
 
 def _command(said: Said, name: str, text: str) -> Said | None:
-    """The same with what stands in the brackets behind ``cmd=``."""
+    """Add the content of the brackets behind ``cmd=``; None if it cannot be read."""
     opcode = _opcode(name, said.qid)
     if opcode is None:
         said = said._replace(unknown_name=name)
@@ -143,12 +143,12 @@ def _command(said: Said, name: str, text: str) -> Said | None:
 
 
 def _opcode(name: str, qid: int) -> int | None:
-    """Of a command's name, or of its number where the kernel knows no name."""
+    """Return the opcode of a command's name, or of its number if the kernel knows no name."""
     if _NUMBER.fullmatch(name):
         return _number(name, _LIMITS["opcode"])
     prefix = "nvme_admin_" if name.startswith("nvme_admin_") else "nvme_cmd_"
     short = name.removeprefix(prefix)
-    if short == name:  # without the kernel's prefix: the queue tells whose name it is
+    if short == name:  # without the kernel's prefix: the queue decides between admin and I/O
         prefix = "nvme_cmd_" if qid else "nvme_admin_"
     return _CODES.get((prefix, _ABBREVIATED.get(short, short)))
 

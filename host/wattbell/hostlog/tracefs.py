@@ -1,17 +1,17 @@
 """The NVMe driver's tracepoints, read while they come.
 
-**An instance of its own.** ``instances/NAME`` of tracefs has its own buffers, clock and switches: the system's tracing is left alone, and
-removing the instance undoes everything. It is locked (flock) while it is used, so that one left by a killed run is told from one in use.
+**A separate instance.** ``instances/NAME`` of tracefs has its own buffers, clock and switches. So the system's tracing is left alone, and
+removing the instance undoes everything. It is locked (flock) while in use, which distinguishes it from the instance of a killed run.
 
-**Read here, not by trace-cmd.** ``trace_pipe_raw`` gives whole pages of the buffer, in ns and with a count of what was overwritten before
-them. trace-cmd reads the same pages, but writes a file whose end is only there when it stops, says how many events it lost but not where,
-and has to be installed. The text of ``trace_pipe`` has microseconds only, and making it costs the kernel more than the events themselves.
+**No trace-cmd.** ``trace_pipe_raw`` gives whole pages of the buffer, in ns and with a count of the events overwritten before them.
+trace-cmd reads the same pages, but has to be installed. Its file has its end only when it stops. It reports how many events it lost but not
+where. The text of ``trace_pipe`` has microseconds only, and making it costs the kernel more than the events themselves.
 
 **Two events of three.** ``nvme_setup_cmd`` and ``nvme_complete_rq`` make a command. ``nvme_sq`` (head and tail of the queue at a
-completion) names no CID, so it belongs to a command by guess only, and would cost half as much again.
+completion) names no CID. It belongs to a command by guess only, and would cost half as much again.
 
-The buffer keeps the newest events: what is overwritten is marked in the pages, which makes the place of a gap known. At the end the
-kernel's own counters (``per_cpu/*/stats``) must agree with what was marked.
+The buffer keeps the newest events. Pages mark overwritten events, so the place of a gap is known. At the end the kernel's own counters
+(``per_cpu/*/stats``) must agree with these marks.
 """
 
 from __future__ import annotations
@@ -47,8 +47,11 @@ _SETTLE_NS = 1_000_000
 """An event has its time stamp before it is in the buffer; by this much later it is."""
 _ALL_KIB = 1 << 19
 _CPU_KIB = 1 << 14
-"""A buffer of 16 MiB a CPU, 512 MiB in all: a command is about 170 bytes, so that a CPU with a million commands a second fills it in 100
-ms, five times the time between two readings."""
+"""A buffer of 16 MiB a CPU, 512 MiB in all.
+
+A command is about 170 bytes, so a CPU with a million commands a second fills its buffer in 100 ms. That is five times the time between two
+readings.
+"""
 _OVERRAN = "the kernel's trace buffer overran"
 _COUNTERS = ("overrun", "commit overrun", "dropped events")
 
@@ -111,7 +114,7 @@ class TraceLog:
         self._thread.start()
 
     def take(self) -> HostCommands:
-        # Whatever is in the buffers now is older than what is written later, on every CPU.
+        # All events now in the buffers are older than later ones, on every CPU.
         until = host_ns() - _SETTLE_NS
         if self._instance is not None:
             self._drain()
@@ -199,7 +202,7 @@ class TraceLog:
         _write(instance / "tracing_on", "1")
 
     def _take_over(self, instance: Path) -> None:
-        """Remove an instance that a killed run left. DriveError where another run has it."""
+        """Remove an instance that a killed run left. Raises DriveError if another run has it."""
         lock = os.open(instance, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -226,7 +229,7 @@ class TraceLog:
             self._drain()
 
     def _drain(self) -> None:
-        """Read what is in the buffers of all CPUs."""
+        """Read the buffers of all CPUs until they are empty."""
         assert self._reader is not None
         with self._guard:
             for cpu, pipe in self._pipes.items():
@@ -282,7 +285,7 @@ class TraceLog:
         return sum(int(n) for name, n in re.findall(r"^([\w ]+): (\d+)$", text, re.MULTILINE) if name in _COUNTERS)
 
     def _uncounted(self) -> Gap | None:
-        """What the kernel counts as lost beyond what was marked in the pages; its place is not known."""
+        """Return a gap for events that the kernel counts as lost beyond the marks in the pages; its place is unknown."""
         missing = sum(max(0, self._counted(cpu) - self._seen_missing.get(cpu, 0)) for cpu in self._pipes)
         if not missing:
             return None
@@ -315,7 +318,7 @@ class TraceLog:
 
 
 def find_tracefs(mounts: Path = Path("/proc/self/mounts")) -> Path:
-    """Where tracefs is mounted. DriveError where it is not."""
+    """Return the mount point of tracefs. Raises DriveError without one."""
     try:
         lines = mounts.read_text().splitlines()
     except OSError:
@@ -333,7 +336,7 @@ def find_tracefs(mounts: Path = Path("/proc/self/mounts")) -> Path:
 
 
 def _who_may() -> str:
-    """What to do where tracing is not permitted."""
+    """Return advice for a host that does not permit tracing."""
     if os.geteuid():
         return "run as root"
     return "root alone is not enough here; run on the host of a container, and without Secure Boot's lockdown"

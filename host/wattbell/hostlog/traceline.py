@@ -1,11 +1,11 @@
-"""One line of a kernel trace's text: its time and event, a loss, or something else that has a name.
+"""One line of a kernel trace's text: its time and event, a loss, or another named line.
 
 Three programs print these lines. tracefs (``trace``, ``trace_pipe``) and ``trace-cmd report`` print ``fio-184 [001] d.h1. 6.481747: EVENT:
-...``; the marks behind the CPU may be absent. ``perf script`` prints ``fio 184 [001] 6.481747: SYSTEM:EVENT: ...``, and no CPU where the
-record has none. With the option
-latency-format the CPU stands before the marks, ``fio-184 1d.h1. 12us : EVENT: ...``, and the time counts from the start of the buffer.
+...``; the marks behind the CPU may be absent. ``perf script`` prints ``fio 184 [001] 6.481747: SYSTEM:EVENT: ...``, and no CPU if the
+record has none. With the option latency-format the CPU comes before the marks, ``fio-184 1d.h1. 12us : EVENT: ...``, and the time counts
+from the start of the buffer.
 
-The formats are those of the kernel (kernel/trace/trace_output.c), of trace-cmd (libtraceevent) and of perf (builtin-script.c).
+Sources: the kernel (kernel/trace/trace_output.c), trace-cmd (libtraceevent) and perf (builtin-script.c).
 """
 
 from __future__ import annotations
@@ -46,16 +46,21 @@ class Stamp(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Events that are missing. ``cpu``: None where the line does not tell. ``events``: how many; -1 where the line does not tell."""
+    """Events that are missing. ``cpu``: None if the line does not tell. ``events``: how many; -1 where the line does not tell."""
 
     cpu: int | None
     events: int
 
 
 class Line(NamedTuple):
-    """What one line says. ``stamp``: None for a line without a time. ``event``: name of a trace event, or the kind of another line
-    (:data:`STACK`, :data:`CALL`, :data:`GRAPH`, :data:`FOREIGN`); empty for headings and blank lines. ``rest``: the event's own text.
-    ``loss``: what the line says is missing."""
+    """The content of one line.
+
+    stamp: None for a line without a time
+    event: name of a trace event, or the kind of another line (:data:`STACK`, :data:`CALL`, :data:`GRAPH`, :data:`FOREIGN`); empty for
+        headings and blank lines
+    rest: the event's own text
+    loss: the loss that the line reports
+    """
 
     stamp: Stamp | None
     event: str
@@ -72,14 +77,14 @@ _NOTHING = Line(None, "")
 
 
 def line_of(text: str) -> Line:
-    """What a line of a trace says."""
+    """Return the content of a line of a trace."""
     if not text.strip() or text.startswith("#"):
         return _NOTHING
     if lost := _LOST.match(text):
         return Line(None, "", loss=Loss(int(lost["cpu"]), int(lost["lost"] or lost["dropped"] or -1)))
     if _PERF_CHUNKS.match(text):
         return Line(None, "", loss=Loss(None, -1))
-    # the first match alone counts: what stands behind it is text of whoever wrote the event
+    # only the first match counts: behind it is text by the author of the event
     when = _PERF.match(text) or _TIME.match(text) or _LATENCY.match(text)
     if when is None:
         if _HEAD.match(text):
@@ -107,7 +112,7 @@ def mentions_command(line: Line) -> bool:
 
 
 def begins_like_a_trace(text: str) -> bool:
-    """Whether a line is one by which a trace's text is told from other files."""
+    """Return whether a line distinguishes a trace's text from other files."""
     if text.startswith(("# tracer:", "cpus=", "version = ")) or re.match(r"CPU \d+ is empty\s*$", text):
         return True
     line = line_of(text)

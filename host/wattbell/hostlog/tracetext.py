@@ -1,8 +1,8 @@
 """The text of a kernel trace: tracefs' ``trace`` and ``trace_pipe``, ``trace-cmd report`` and ``perf script``.
 
 Its NVMe events become commands (:mod:`.tracecommand`). A trace without them may have the block layer's requests (:mod:`.traceblock`). Every
-other line is skipped, counted and named: other events, stacks, function calls, what somebody else wrote. A line that holds an event of
-a command but cannot be read is a loss. The seconds are those of the trace clock that was chosen, which the text does not name.
+other line is skipped, counted and named: other events, stacks, function calls, text by others. A line with an unreadable event of a command
+is a loss. The seconds are the chosen trace clock's, which the text does not name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .traceline import FOREIGN, NO_CPU, Line, Loss, Stamp, begins_like_a_trace, 
 _ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})")
 _OVERRAN = "the trace buffer overran"
 _MOST_GAPS = 1000
-"""More places than this are one gap over all of them."""
+"""Most separate gaps; more places become one gap over the whole."""
 _MOST_NAMES = 6
 _MOST_BACK_S = 1.0
 """A CPU's events are in order; more than this is another trace."""
@@ -59,7 +59,7 @@ class _Skipped:
     foreign: _Place | None = None
 
     def sentence(self) -> str | None:
-        """What was skipped; None where nothing was."""
+        """Return a sentence on the skipped lines; None if no line was skipped."""
         if not self.events:
             return None
         named = self.events.most_common(_MOST_NAMES)
@@ -74,7 +74,7 @@ class _Skipped:
 
 
 class _Losses:
-    """Where events are missing: between the last event before and the first after, on the same CPU if the text tells one."""
+    """Places of missing events: between the last event before and the first after, on the same CPU if the text names the CPU."""
 
     def __init__(self) -> None:
         self._latest: dict[int, int] = {}
@@ -98,7 +98,7 @@ class _Losses:
         self._open.append((loss, reason, self._latest_ns if loss.cpu is None else self._latest.get(loss.cpu)))
 
     def within(self, first: int, last: int) -> list[Gap]:
-        """All of them, within a log from ``first`` to ``last`` in ns. An end that is not known is the log's."""
+        """Return all gaps within a log from ``first`` to ``last`` in ns. An unknown end becomes the log's end."""
         places = [*self._found, *((begin, None, loss.events, reason) for loss, reason, begin in self._open)]
         gaps = []
         for begin, end, count, reason in places:
@@ -115,9 +115,16 @@ class _Losses:
 
 @dataclass
 class _Trace:
-    """What was read of a file. ``latest``: ns of the latest command's event of each CPU. ``rows``: numbers of :class:`~.events.Events` but
-    the disk. ``u_ns``: limit of the error of a time stamp. ``unreadable``: the first event of a command that cannot be read;
-    ``timeless``: the first without a time; ``unread``: how many of both. ``marked``: whether a line tells a loss."""
+    """The data read from a file.
+
+    latest: ns of the latest command's event of each CPU
+    rows: numbers of :class:`~.events.Events` without the disk
+    u_ns: limit of the error of a time stamp
+    unreadable: the first unreadable event of a command
+    timeless: the first event without a time
+    unread: number of both
+    marked: whether a line reports a loss
+    """
 
     path: Path
     latest: dict[int, int] = field(default_factory=dict)
@@ -159,7 +166,7 @@ class _Trace:
         if line.stamp is not None:
             self.losses.at(line.stamp)
             if not line.stamp.exact:
-                # the kernel and trace-cmd round to the next us, perf cuts off what is below
+                # the kernel and trace-cmd round to the next us, perf truncates
                 self.u_ns = max(self.u_ns, 1000 if line.stamp.perf else 500)
         if line.loss is not None:
             self.marked = True
@@ -213,8 +220,12 @@ def matches(lines: Iterable[str]) -> bool:
 
 
 def read_trace_text(path: Path, wanted: Wanted | None = None, lba_bytes: int = SECTOR) -> HostCommands:
-    """The commands of the text of a kernel trace, in ns of its trace clock. ``wanted``: whose; needed where there are several controllers.
-    ``lba_bytes``: of a logical block; requests of the block layer need it. CaptureError where no line can be used, with the reason."""
+    """Return the commands of the text of a kernel trace, in ns of its trace clock. Raises CaptureError with the reason if no line can be
+    used.
+
+    wanted: filter, needed if there are several controllers
+    lba_bytes: of a logical block; requests of the block layer need it
+    """
     trace = _Trace(path)
     # only the last line of a file may be a part of one, so each line waits for the next
     waiting: tuple[int, str] | None = None
@@ -242,7 +253,7 @@ def _ends_with_a_line(path: Path) -> bool:
 
 
 def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | None:
-    """Take the last line of the file; the line itself where it is cut. ``ended``: whether the line has its end."""
+    """Take the last line of the file; return the line itself if it is cut. ``ended``: whether the line has its end."""
     line = line_of(text)
     unreadable = line.is_foreign or mentions_command(line)
     unreadable |= line.event in (SETUP_EVENT, COMPLETE_EVENT) and said_of(line.event, line.rest) is None
@@ -301,7 +312,7 @@ def _requests(path: Path, trace: _Trace, cut: _Place | None, lba_bytes: int) -> 
 
 
 def _lost(trace: _Trace, first: int, last: int) -> list[Gap]:
-    """Where events are missing. In a buffer that holds other events, too, nobody knows how many of them were of commands."""
+    """Return the gaps. In a buffer that holds other events, too, nobody knows how many missing events were of commands."""
     gaps = trace.losses.within(first, last)
     if trace.overwritten and not trace.marked:
         gaps.append(Gap(Kind.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
@@ -317,7 +328,7 @@ def _lost(trace: _Trace, first: int, last: int) -> list[Gap]:
 
 
 def _notes(trace: _Trace, cut: _Place | None) -> list[str]:
-    """What a reader of the commands must know of the file, each a sentence."""
+    """Return notes on the file for a reader of the commands, each a sentence."""
     notes = []
     if trace.unread:
         first = min((place for place in (trace.unreadable, trace.timeless) if place), key=lambda place: place.number)
@@ -333,7 +344,7 @@ def _notes(trace: _Trace, cut: _Place | None) -> list[str]:
 
 
 def _nothing(path: Path, trace: _Trace, cut: _Place | None) -> str:
-    """Why there is no command in a file, and what to do."""
+    """Return why a file has no command, with advice."""
     events = trace.skipped.events
     if trace.timeless:
         return (

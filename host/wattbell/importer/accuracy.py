@@ -1,4 +1,7 @@
-"""What a waveform from a file may be off by: as the user states, else as is known of the instrument, else an assumption that says so."""
+"""Limits of error of a waveform from a file.
+
+Terms that the user states win over terms known of the instrument. For the rest, an assumption is made and named.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ ASSUMED = Accuracy(
 )
 _PPK2 = Accuracy(ppk2_meter.GAIN, ppk2_meter.OFFSET_A, ppk2_meter.TIMEBASE, ppk2_meter.ACCURACY)
 KNOWN = {ppk2.TITLE: _PPK2, ppk2session.TITLE: _PPK2}
-"""By format, where that tells the instrument and its maker publishes something."""
+"""Terms by format, for formats that identify an instrument about which its maker or others publish figures."""
 _TERMS = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
 
 
@@ -38,7 +41,7 @@ def parse_accuracy(text: str) -> dict[str, float]:
 
 
 def accuracy_of(about: About, stated: dict[str, float]) -> Accuracy:
-    """Of an open file; a voltage that the user stated adds its uncertainty to the gain of the power."""
+    """Return the accuracy of an open file. The uncertainty of a voltage stated by the user is added to the gain of the power."""
     base = about.accuracy or KNOWN.get(about.title, ASSUMED)
     if stated:
         rest = "" if len(stated) == len(_TERMS) else f"; the rest: {base.source}"

@@ -1,8 +1,8 @@
-"""The clock of a waveform against one of the host's.
+"""Map the clock of a waveform onto a clock of the host.
 
-Three ways: the waveform's own times of day (``utc``), where in it the work begins by the user's own word (``offset``), or the edges that
-the work makes in the power (``edges``, the default). Each gives a map from the host's ns to those of the waveform, which count from its
-first sample, with a bound.
+There are three ways. ``utc`` uses the waveform's own times of day. ``offset`` uses the begin of the work as the user states it. ``edges``,
+the default, uses the edges that the work makes in the power. Each way gives a bounded map from the host's ns to ns after the waveform's
+first sample.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .load import Load
 from .profile import profile
 
 MOST_DRIFT = 200e-6
-"""Of two clocks with crystals of 100 ppm each."""
+"""Largest relative drift between two clocks with crystals of 100 ppm each."""
 NEAR_S = 15.0
-"""A waveform with times of day is looked for so near to them first: by how much two clocks that nobody keeps may differ."""
+"""Distance in s within which a waveform with times of day is sought first: two clocks that nobody keeps may differ so much."""
 _PLACES = 60_000
 """In how many steps a range of offsets is gone through at most (:func:`~..clocks.edges.match_edges`)."""
 _LEAST_STEPS = 4
@@ -31,8 +31,11 @@ Way = Literal["edges", "utc", "offset"]
 
 @dataclass(frozen=True)
 class Align:
-    """What the user wants. ``u_s``: what they state as the limit of the error, for ``utc`` and ``offset``. ``offset_s``: s from the first
-    sample of the waveform to the begin of the first work."""
+    """The user's wishes for the alignment.
+
+    u_s: limit of the error in s, as the user states it, for ``utc`` and ``offset``
+    offset_s: s from the first sample of the waveform to the begin of the first work
+    """
 
     way: Way = "edges"
     u_s: float | None = None
@@ -41,7 +44,11 @@ class Align:
 
 @dataclass(frozen=True)
 class Aligned:
-    """``clock``: from the host's ns to the waveform's. ``details``: what else must be said, for ``conditions``, as words and numbers."""
+    """An alignment.
+
+    clock: from the host's ns to the waveform's
+    details: further facts for ``conditions``, as words and numbers
+    """
 
     clock: ClockMap
     load: Load
@@ -49,7 +56,7 @@ class Aligned:
 
     @property
     def begin_s(self) -> float:
-        """Where the first work begins in the waveform."""
+        """Begin of the first work, in s after the first sample of the waveform."""
         return float(self.clock.to_reference(self.load.first_ns)) * 1e-9
 
     def to_json(self) -> dict[str, float | str]:
@@ -74,7 +81,7 @@ class Aligned:
 
 
 def align(waveform: Waveform, load: Load, wanted: Align) -> Aligned:
-    """The map of a load's clock onto the waveform's. Raises CaptureError where there is none, with what to do."""
+    """Return the map of a load's clock onto the waveform's clock. Raises CaptureError with advice if the two cannot be aligned."""
     if wanted.way == "utc":
         return _by_utc(waveform, load, wanted)
     if wanted.way == "offset":
@@ -122,7 +129,7 @@ def _reach_s(load: Load, from_ns: int) -> float:
 
 
 def _by_edges(waveform: Waveform, load: Load) -> Aligned:
-    """Where the work shows in the power. Near the times of day first, where both have some; then anywhere."""
+    """Find the work in the power. If both files have times of day, search near those first; then search everywhere."""
     about = waveform.about
     time_s, power_w = profile(waveform)
     length_s = about.span * about.interval_s

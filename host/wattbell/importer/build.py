@@ -1,4 +1,4 @@
-"""A capture from files: a waveform of another instrument, and what the host knows of the work."""
+"""Build a capture from files: the waveform of another instrument, and the host's records of the work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ _MOST_PHASES = 1 << 20
 
 @dataclass(frozen=True)
 class Order:
-    """What to import. ``waveform``: one file, or one a channel. ``accuracy``: terms the user states."""
+    """The files and options of an import.
+
+    waveform: one file, or one file a channel
+    accuracy: terms that the user states
+    """
 
     waveform: Sequence[Path]
     options: Options = field(default_factory=Options)
@@ -49,7 +53,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of it. ``alignments``: of each clock of the host. ``log_notes``: what a reader of the logs of commands must know."""
+    """The result of an import.
+
+    alignments: one for each clock of the host
+    log_notes: remarks on the logs of commands that a reader needs
+    """
 
     format: str
     instrument: str
@@ -59,7 +67,11 @@ class Imported:
 
 @dataclass(frozen=True)
 class _Host:
-    """What the host's files say. ``fio_names``: of the copies in the capture. ``notes``: what became of the logs."""
+    """The contents of the host's files.
+
+    fio_names: names of fio's files as copied into the capture
+    notes: remarks on the use or refusal of each log
+    """
 
     fio: FioRun | None
     fio_names: list[str]
@@ -131,7 +143,7 @@ class _Writing:
         self.order, self.host, self.waveform, self.maps, self.title = order, host, waveform, maps, title
         about = waveform.about
         self.accuracy = accuracy_of(about, order.accuracy)
-        # The waveform begins so late that nothing of the host lies before tick 0: what is there cannot be placed.
+        # The waveform begins so late that all of the host's work lies before tick 0 and cannot be placed.
         firsts = [int(maps[load.clock].clock.to_reference(load.first_ns)) for load in _loads(host)]
         lead_ns = max(0, -min(firsts, default=0)) + (1_000_000_000 if firsts else 0)
         self.origin = lead_ns * 1000 // about.tick_ps
@@ -235,7 +247,7 @@ class _Writing:
         return self.origin + waveform_ns * 1000 // self.waveform.about.tick_ps
 
     def _onto(self, clock: ClockMap) -> ClockMap:
-        """A map whose ns count from tick 0 of the capture."""
+        """Return the map with its ns counted from tick 0 of the capture."""
         return replace(clock, reference_ns=clock.reference_ns + self.origin * self.waveform.about.tick_ps // 1000)
 
     def _logs(self, writer: CaptureWriter) -> list[tuple[int, int, float]]:
@@ -317,5 +329,5 @@ def _remove(path: Path, *, keep_folder: bool) -> None:
 
 
 def _without_promise(text: str) -> str:
-    """The error of a disk, without what it says of a recording."""
+    """Return a disk's error message without its remark on the recording so far."""
     return text.partition(" What was recorded so far")[0]

@@ -1,7 +1,8 @@
-"""The phases of a workload from fio's JSON.
+"""Derive the phases of a workload from fio's JSON.
 
-Jobs that overlap in time ran together and are one phase, whatever their group or process. fio (backend.c, stat.c, time.c) notes the start
-of a job just before its first I/O, in whole milliseconds rounded down, and how long each data direction ran, in milliseconds rounded up.
+Jobs that overlap in time ran together and are one phase, whatever their group or process. fio notes the start of a job just before its
+first I/O, in whole milliseconds rounded down. It notes how long each data direction ran in milliseconds rounded up. Source: backend.c,
+stat.c and time.c of fio.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from ..errors import CaptureError
 from ..measure.fiojson import FioProcess, Job, load_processes
 
 EDGE_U_NS = 1_500_000
-"""Limit of the error of an edge: both roundings are 1 ms; half a millisecond more for what lies between fio's note and the first I/O."""
+"""Limit of the error of an edge: 1 ms for both roundings, and 0.5 ms for the time between fio's note and the first I/O."""
 MS = 1_000_000
 CLOCKS = {"0": "utc", "1": "mono", "4": "mono_raw", "7": "boot"}
-"""By clockid_t of Linux."""
+"""The host's clocks by Linux's clockid_t."""
 _LONGEST_MS = 10**10
 _MOST_NAME = 120
 
@@ -45,7 +46,10 @@ class ProcessFile:
 
 @dataclass(frozen=True)
 class FioRun:
-    """What the JSON of one or several processes of fio says. ``clock``: ``utc``, or another of the host's clocks."""
+    """The contents of the JSON of one or several fio processes.
+
+    clock: ``utc``, or another of the host's clocks
+    """
 
     phases: list[HostPhase]
     clock: str
@@ -71,8 +75,13 @@ class _Work:
 
 
 def read_fio(paths: Sequence[Path], names: Sequence[str], *, logs: bool = False) -> FioRun:
-    """The phases of fio's JSON files, in order of time. ``names``: what each file is called in the capture. ``logs``: whether logs of
-    commands are given besides. Raises CaptureError for a file that is none, or does not say when its jobs ran."""
+    """Return the phases of fio's JSON files, in order of time.
+
+    names: each file's name in the capture
+    logs: whether logs of commands are given, too
+
+    Raises CaptureError for another file, or one that does not say when its jobs ran.
+    """
     work: list[_Work] = []
     clocks: dict[str, Path] = {}
     notes: list[str] = []
@@ -124,7 +133,7 @@ def _phases(merged: Sequence[_Work], *, one_file: bool) -> list[HostPhase]:
 
 
 def _told(path: Path, process: FioProcess) -> list[str]:
-    """What must be said of a process besides its phases."""
+    """Return remarks on a process that the user needs in addition to its phases."""
     found = [f"{path.name}: {job.failure}: fio's figures of its phase are void" for job in process.jobs if job.failure]
     if process.interim:
         found.append(f"{path.name}: of {process.interim + 1} reports of one run (--status-interval) the last one counts")
@@ -141,7 +150,7 @@ def _told(path: Path, process: FioProcess) -> list[str]:
 
 
 def _must_be_new(path: Path, process: FioProcess, seen: dict[tuple[object, ...], Path]) -> None:
-    """Refuse a process that another file has told of."""
+    """Raise CaptureError if another file already reported this process."""
     key = tuple(
         (job.jobname, job.groupid, job.hostname, job.job_start, job.ran_ms, tuple((side.total_ios, side.io_bytes) for side in job.sides))
         for job in process.jobs
@@ -184,7 +193,10 @@ def _work(path: Path, file: str, place: int, job: Job, notes: list[str], *, logs
 
 
 def _apart(all_work: Sequence[_Work]) -> list[_Work]:
-    """In order of time, without overlaps: what overlaps by more than the roundings is one, by less is cut in the middle."""
+    """Return the work in order of time, without overlaps.
+
+    Work that overlaps by more than the roundings becomes one; a smaller overlap is cut in the middle.
+    """
     out: list[_Work] = []
     for work in sorted(all_work, key=lambda work: (work.first_ns, work.last_ns)):
         before = out[-1] if out else None

@@ -1,7 +1,8 @@
-"""Several logs of one run: which job each is of, when it began, and which of them tell of the same commands.
+"""Combine several logs of one run: find each log's job and begin, and drop commands that two logs have in common.
 
-fio writes ``_lat`` and ``_clat`` of the same I/Os, and counts each job's log from that job's own begin. The kernel's log has the I/Os of
-fio too. So a log is put on the clock of fio's JSON by its job's begin, and commands that two logs have are taken from the better one.
+fio writes ``_lat`` and ``_clat`` of the same I/Os, and counts the log of each job from the job's own begin. The kernel's log has the I/Os
+of fio too. A log is therefore put on the clock of fio's JSON by the begin of its job. Commands that two logs have are taken from the better
+log.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from .fiophases import CLOCKS, MS, FioRun, ProcessFile
 
 _WAY_OUT = "Let fio log the time of day: log_unix_epoch=1."
 _LATER_NS = 20 * MS
-"""By how much a log may outlast its job: what was in flight, and fio's roundings."""
+"""Time in ns by which a log may outlast its job: commands in flight, and fio's roundings."""
 _TOGETHER_MS = 2
 """Jobs that begin within this began together."""
 _ALONE = {blkparse.OWN_ZERO: "blkparse text", iolog.OWN_ZERO: "iolog"}
-"""Kinds of log of which each counts from its own first entry."""
+"""Kinds of log that count from their own first entry."""
 _KERNEL = "trace"
 _RANK = {SeenBy.TRACEPOINT: 0, SeenBy.BLKTRACE: 1, SeenBy.FIO_LOG: 2}
 _IDENTITY = ["cqe_tick", "doorbell_tick", "opcode", "qid", "cid", "slba", "blocks"]
 _MOST_ALIKE = 0.9
 """From this share of equal lines on, two logs of fio's are the same."""
 _ALIKE = 0.01
-"""By what share a log's latencies may differ from those that fio's JSON states, and how many of them."""
+"""Relative difference allowed between a log's latencies and those in fio's JSON; also the share of latencies that may differ more."""
 _AS_BANDWIDTH = 0.1
-"""By what share latencies worked out from a log of bandwidth, in whole KiB/s, may differ."""
+"""Relative difference allowed for latencies worked out from a log of bandwidth, which has whole KiB/s."""
 _EDGE_NS = 10 * MS
-"""By how much the spans of two logs of the same work differ besides what their clocks may be off."""
+"""Difference in ns allowed between the spans of two logs of the same work, besides the uncertainty of their clocks."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class HostLog:
 
     @property
     def rank(self) -> int:
-        """How well it tells of commands: the kernel's best, an iolog, which has no end of an I/O, last."""
+        """Rank of the log as a source of commands. The kernel's logs are best, then fio's; an iolog, without ends of I/Os, is last."""
         return _RANK.get(self.commands.source, 0) + (self.commands.clock == iolog.OWN_ZERO)
 
 
@@ -69,8 +70,10 @@ def host_log(path: Path, commands: HostCommands) -> HostLog:
 
 
 def settled(logs: Sequence[HostLog], run: FioRun | None) -> tuple[list[HostLog], list[str]]:
-    """Each log once, on a clock that it shares only with what it can be compared with; and what must be said. Raises CaptureError for
-    logs that cannot be told apart, with the way out."""
+    """Place each log once on a clock that is shared only with comparable logs. Also return remarks for the user.
+
+    Raises CaptureError with advice for logs that cannot be kept apart.
+    """
     _must_have_own_zero(logs)
     _must_be_different(logs)
     fio = [log for log in logs if log.name is not None]
@@ -87,7 +90,7 @@ def settled(logs: Sequence[HostLog], run: FioRun | None) -> tuple[list[HostLog],
         if job is not None:
             _must_be_latencies_of(log, job.job)
     of_fio = [log for log, _ in placed]
-    if run is not None and len(fio) == len(logs):  # else another log may have what these lack
+    if run is not None and len(fio) == len(logs):  # else another log may have the commands that these lack
         of_fio = _with_losses(of_fio, run)
     found = {log.path: log for log in of_fio}
     return [found.get(log.path, log) for log in logs if log.name is None or log.path in found], notes
@@ -110,14 +113,17 @@ def _must_be_different(logs: Sequence[HostLog]) -> None:
             if one.path.resolve() == other.path.resolve():
                 raise CaptureError(f"{one.path} is given twice. Give it once.")
             shared = _shared(one.commands.table, other.commands.table) if _may_repeat(one, other) else 0
-            # what fio's logs tell of an I/O can be equal by chance; what the kernel's do cannot
+            # fio's logs of an I/O can agree by chance; the kernel's cannot
             enough = 1 if one.name is None else _MOST_ALIKE * min(len(one.commands), len(other.commands))
             if shared >= enough:
                 raise CaptureError(f"{other.path} and {one.path} have {shared} commands in common. Give one of the two.")
 
 
 def _may_repeat(one: HostLog, other: HostLog) -> bool:
-    """Whether commands that are equal in two logs are the same: not where each counts from its own job's begin, or they are of two jobs."""
+    """Return whether equal commands in two logs are the same commands.
+
+    Not so if a log counts from its own job's begin, or if the two logs are of different jobs.
+    """
     if one.commands.clock == OWN_BEGIN:
         return False
     return one.name is None or other.name is None or one.name.number == other.name.number
@@ -133,7 +139,7 @@ def _shared(one: pa.Table, other: pa.Table) -> int:
 
 
 def _without_parts(logs: Sequence[HostLog]) -> tuple[list[HostLog], list[str]]:
-    """Without a ``_clat`` log whose ``_lat`` log is there: the I/Os are the same, and the latter has all of their time."""
+    """Drop each ``_clat`` log that has its ``_lat`` log beside it: both have the same I/Os, and ``_lat`` covers all of their time."""
     notes: list[str] = []
     kept = list(logs)
     for part in [log for log in logs if log.name is not None and log.name.what == "clat"]:
@@ -153,7 +159,7 @@ def _without_parts(logs: Sequence[HostLog]) -> tuple[list[HostLog], list[str]]:
 
 
 def _job_of(log: HostLog) -> tuple[Path, str, int | None, str | None] | None:
-    """What two logs of one job of one process have in common."""
+    """Return the parts of a log's name that all logs of one job of one process share; None if the name is not fio's."""
     name = log.name
     if name is None or (name.number is None and name.prefix == log.path.name):  # a name that is not fio's
         return None
@@ -172,7 +178,7 @@ def _same_ios(one: HostLog, other: HostLog) -> bool:
 
 @dataclass(frozen=True)
 class _FioJob:
-    """A job of fio's JSON: its process, its place there, and what the JSON calls it."""
+    """A job of fio's JSON: its process, its place in the JSON, and the JSON's text on it."""
 
     of: ProcessFile
     place: int
@@ -180,7 +186,10 @@ class _FioJob:
 
 
 def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
-    """A log on the clock of fio's JSON, and its job; as it is where there is no JSON. Raises CaptureError where the job cannot be told."""
+    """Return a log on the clock of fio's JSON, and its job. Without a JSON the log stays as it is.
+
+    Raises CaptureError if the job cannot be identified.
+    """
     if run is None:
         return log, None
     jobs = _candidates(log, run)
@@ -208,13 +217,16 @@ def _only(jobs: Sequence[_FioJob]) -> _FioJob | None:
 
 
 def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
-    """Logs of fio's, with what they lack of the I/Os that fio counts as lost, phase by phase: there may be no log of a job, and ``fio
-    --client`` drops the last lines of a log with offsets. Where a log has another clock than the JSON, over the whole time of the logs."""
+    """Return fio's logs with gaps for the I/Os that fio counts and the logs lack, phase by phase.
+
+    I/Os are missing if a job has no log, and ``fio --client`` drops the last lines of a log with offsets. If a log has another clock than
+    the JSON, one gap covers the whole time of the logs.
+    """
     mine = [log for log in logs if log.commands.clock == run.clock]
     if len(mine) < len(logs) or not mine:
         return _with_losses_in_all(logs, run)
     done = np.sort(np.concatenate([log.commands.table["cqe_tick"].to_numpy() for log in mine]))
-    # what is in flight at the end of a phase ends a little behind it
+    # I/Os in flight at the end of a phase end a little behind it
     edges = [phase.first_ns - _TOGETHER_MS * MS for phase in run.phases[1:]]
     counts = np.diff(np.concatenate(([0], np.searchsorted(done, edges), [len(done)])))
     gaps: list[Gap] = []
@@ -230,7 +242,10 @@ def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
 
 
 def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
-    """Logs, some or all of them on another clock than fio's JSON: which phase lacks I/Os is not known, and how many they are is."""
+    """Return logs with one gap for all I/Os that they lack; some or all of the logs are on another clock than fio's JSON.
+
+    The number of missing I/Os is known, but not their phase.
+    """
     jobs = [job for each in run.processes for job in each.process.jobs]
     told = sum(side.total_ios for job in jobs for side in job.sides)
     missing = told - sum(len(log.commands) for log in logs)
@@ -245,10 +260,10 @@ def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
 
 
 def _must_be_latencies_of(log: HostLog, job: Job) -> None:
-    """Refuse a log whose values are not the latencies that fio's JSON sums up: fio's logs of bandwidth look like those of latency, and only
-    the name, which can be changed, tells them apart.
+    """Raise CaptureError if a log's values are not the latencies that fio's JSON sums up.
 
-    Nearly all values must lie between the least and the largest that fio states. Where the log has every I/O, their mean is fio's too.
+    fio's logs of bandwidth look like logs of latency and differ only in their name, which can be changed. Nearly all values must lie
+    between the least and the largest value that fio states. If the log has every I/O, the means must agree too.
     """
     if job.failure or job.is_unified or any(job.option(name, "0").strip() not in ("0", "") for name in ("ramp_time", "verify")):
         return  # fio's figures are of other I/Os than the log
@@ -278,19 +293,19 @@ def _must_be_latencies_of(log: HostLog, job: Job) -> None:
 
 
 def _is_of_several(job: Job) -> bool:
-    """Whether an entry stands for jobs that may have begun at different times."""
+    """Return whether one entry combines jobs that may have begun at different times."""
     return job.is_set("group_reporting") and job.option("startdelay", "0").strip() not in ("0", "")
 
 
 def _epoch(job: Job) -> str | None:
-    """The clock of a job's log, other than the job's own begin and the time of day; None where it has none."""
+    """Return the clock of a job's log, other than the job's own begin and the time of day; None without one."""
     if not (job.is_set("log_alternate_epoch") or job.is_set("log_unix_epoch")):
         return None
     return CLOCKS.get(job.option("log_alternate_epoch_clock_id", "0"))
 
 
 def _candidates(log: HostLog, run: FioRun) -> list[_FioJob]:
-    """The jobs that a log may be of, by its name and by what is in it."""
+    """Return the jobs that may have written a log, judged by its name and contents."""
     name = log.name or FioLogName(log.path.name, "")
     found: list[tuple[_FioJob, bool]] = []
     for each in run.processes:
@@ -309,7 +324,7 @@ def _candidates(log: HostLog, run: FioRun) -> list[_FioJob]:
 
 
 def _log_name(job: Job) -> str | None:
-    """What the names of a job's logs begin with; None where the JSON does not say."""
+    """Return the prefix of the names of a job's logs; None if the JSON does not state it."""
     given = job.option("write_lat_log", "\0")
     return None if given == "\0" else Path(given or job.jobname).name
 
@@ -357,8 +372,12 @@ def _must_have_own_job(placed: Sequence[tuple[HostLog, _FioJob | None]]) -> None
 
 
 def without_repeats(logs: Sequence[HostLog], maps: Mapping[str, Aligned]) -> tuple[list[HostLog], list[str]]:
-    """Logs of which no two tell of the same time: of those the best one is kept. ``maps``: of each clock onto the waveform's. Raises
-    CaptureError where two share a part of their time."""
+    """Drop every log that covers the same time as a better log.
+
+    maps: the map of each clock onto the waveform's clock
+
+    Raises CaptureError if two logs overlap in a part of their time only.
+    """
     kept: list[HostLog] = []
     notes: list[str] = []
     for log in sorted((log for log in logs if len(log.commands)), key=lambda log: log.rank):

@@ -1,7 +1,8 @@
-"""The drive's identity from files of nvme-cli: Identify Controller and Identify Namespace, as JSON or as the 4096 raw bytes.
+"""Read the drive's identity from files of nvme-cli: Identify Controller and Identify Namespace, as JSON or as the 4096 raw bytes.
 
-``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, ``nvme id-ns /dev/nvme0n1`` likewise. JSON tells by its keys what it is
-(:mod:`.nvmecli`); raw bytes do not, and are taken for a structure only if they have its shape (:mod:`..capture.identify`).
+The commands are ``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, and likewise ``nvme id-ns /dev/nvme0n1``. The keys of JSON identify
+its structure (:mod:`.nvmecli`). Raw bytes have no keys and are accepted only if they have the structure's shape
+(:mod:`..capture.identify`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _OTHERS = (
     ("lsblk's JSON", {"blockdevices"}),
     ("fio's JSON", {"fio version"}),
 )
-"""What other programs and commands print, by a key of theirs."""
+"""Output of other programs and commands, each recognized by one of its keys."""
 _TEXTS = (
     (
         "the plain text of nvme id-ctrl or id-ns",
@@ -48,14 +49,17 @@ _CONTROLLER = "nvme id-ctrl DEVICE -o json"
 
 
 class _Found(NamedTuple):
-    """What a file is of; the other is None."""
+    """The contents of one file: a controller or a namespace; the other field is None."""
 
     controller: Drive | None
     namespace: Namespace | None
 
 
 def read_identity(paths: Sequence[Path]) -> Drive:
-    """What the files say of one drive. A namespace is taken for number 1, 2, ... in the order of its file. Raises CaptureError."""
+    """Return the identity of one drive from files. Namespaces are numbered 1, 2, ... in the order of their files.
+
+    Raises CaptureError for unreadable files and for a second controller.
+    """
     drive: Drive = {}
     namespaces: list[Namespace] = []
     for path in paths:
@@ -74,7 +78,7 @@ def read_identity(paths: Sequence[Path]) -> Drive:
 
 
 def _read(path: Path, nsid: int) -> _Found:
-    """Identify Controller, or Identify Namespace as that of number ``nsid``."""
+    """Read Identify Controller, or Identify Namespace for namespace number ``nsid``."""
     try:
         with door.open_file(path, door.SETTINGS) as file:
             data = file.read(_MOST_BYTES + 1)
@@ -95,7 +99,7 @@ def _read(path: Path, nsid: int) -> _Found:
 
 
 def _as_text(data: bytes) -> str | None:
-    """The file as text; None where it is none. What is no UTF-8 becomes U+FFFD."""
+    """Return a file's bytes as text; None if they are not text. Bytes that are not UTF-8 become U+FFFD."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     if b"\0" in data and not (data.lstrip()[:1] == b"{" and len(data) != IDENTIFY_BYTES):
@@ -117,7 +121,7 @@ def _of_bytes(path: Path, data: bytes, nsid: int) -> _Found:
 
 
 def _of_text(path: Path, text: str, nsid: int) -> _Found:
-    # nvme-cli prints what it did (-v) and its warnings before the JSON
+    # nvme-cli prints its actions (-v) and its warnings before the JSON
     begins = _JSON.search(text)
     if begins is None:
         _no_json(path, text)
@@ -168,7 +172,7 @@ def _of_keys(path: Path, keys: Any, nsid: int) -> _Found:
 
 
 def _plain(text: str) -> str | None:
-    """What a text without JSON is; None where it is not known."""
+    """Return the kind of a text without JSON; None if the text is not recognized."""
     return next((name for name, pattern in _TEXTS if pattern.search(text)), None)
 
 

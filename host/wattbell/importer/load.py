@@ -1,4 +1,4 @@
-"""When the host worked, by its own clock: what a waveform is laid against."""
+"""The host's times of work on its own clock; a waveform is aligned with them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from .fiophases import FioRun
 
 Int64 = npt.NDArray[np.int64]
 REST_NS = 20_000_000
-"""Without any command for this long the drive's power is that of idle: work before and behind it are two. What is shorter than this does
-not show in the power."""
+"""Longest rest within one piece of work, in ns. After a longer time without commands, the drive's power is its idle power.
+
+A shorter rest does not show in the power.
+"""
 _MOST = 400
 
 
 @dataclass(frozen=True)
 class Load:
-    """Times of work on a clock of the host: (n, 2) ns, in order, apart from each other. Each edge is within ``edge_u_ns``. ``what``: where
-    they are from, for the user; ``clock``: whose ns they are."""
+    """Times of work on a clock of the host.
+
+    windows: (n, 2) ns in order, apart from each other
+    edge_u_ns: limit of the error of each edge
+    clock: the host's clock that the ns are read from
+    what: source of the times, in words for the user
+    """
 
     windows: Int64
     edge_u_ns: int
@@ -41,13 +48,16 @@ class Load:
         return int(self.windows[-1, 1])
 
     def apart(self, least_s: float) -> list[tuple[int, int]]:
-        """The windows that can be told apart in steps of a fraction of ``least_s``: what is nearer is joined, what is shorter is left out,
-        and of more than can be looked for at once the shortest pauses are joined. All of them where none would be left."""
+        """Return the windows that steps of a fraction of ``least_s`` can separate.
+
+        Windows that lie nearer to each other are joined, and shorter windows are dropped. If too many remain for the search, the shortest
+        pauses are closed. If none would remain, all windows are returned.
+        """
         pauses = np.sort(self.windows[1:, 0] - self.windows[:-1, 1])
         least_ns = max(round(least_s * 1e9), int(pauses[-_MOST]) if len(pauses) >= _MOST else 0)
         joined: list[tuple[int, int]] = []
         for first, last in self.windows.tolist():
-            # what lies within the uncertainty of both edges is one edge already
+            # windows within the uncertainty of both edges share one edge already
             if joined and 2 * self.edge_u_ns < first - joined[-1][1] < least_ns:
                 joined[-1] = joined[-1][0], max(joined[-1][1], last)
             else:
@@ -62,7 +72,7 @@ def load_of_fio(run: FioRun) -> Load:
 
 
 def together(loads: Sequence[Load]) -> list[Load]:
-    """One load a clock: fio's JSON where there is one, since it has all of fio's jobs; else the times of all logs of that clock."""
+    """Return one load for each clock: fio's JSON if there, since the JSON has all of fio's jobs; else all logs of the clock joined."""
     found: dict[str, Load] = {}
     for load in loads:
         known = found.get(load.clock)
@@ -86,7 +96,7 @@ def _joined(windows: Int64) -> Int64:
 
 
 def load_of_log(log: HostCommands, name: str) -> Load | None:
-    """The bursts of a log's commands, admin commands included; None where it has none."""
+    """Return the bursts of a log's commands, admin commands included; None without commands."""
     if not len(log):
         return None
     end = log.table["cqe_tick"].to_numpy()

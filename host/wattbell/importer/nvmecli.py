@@ -1,13 +1,13 @@
 """Identify Controller and Identify Namespace as nvme-cli prints them with ``-o json``.
 
 - A power state has ``max_power_scale`` and ``non-operational_state`` since nvme-cli 2.6 (2023); before, ``flags`` (bits 0 and 1).
-- ``idle_scale`` is bits 7:6 of its byte as they stand up to 2.2, the code itself since. ``active_work_scale`` is APW and APS in one byte in
-  1.x. Since 2.3, ``active_power_work`` and ``active_scale`` are there. 2.0 to 2.2 print APS alone under the name of 1.x, where a value
-  below 40h may be either: the power is then unknown.
+- Up to 2.2, ``idle_scale`` is its byte with the scale in bits 7:6; since then it is the code itself.
+- In 1.x, ``active_work_scale`` is APW and APS in one byte. Since 2.3, ``active_power_work`` and ``active_scale`` are there.
+- 2.0 to 2.2 print APS alone under the name of 1.x. A value below 40h may be either, and the power is then unknown.
 - ``-v`` prints an LBA format's size as ``4096 bytes`` instead of its exponent (2.11).
 
-Wrappers print numbers as text and latencies with units: ``"7439"``, ``"0x1d0f"``, ``"10 s"``, ``"6.20 W"``. What is absent in the file is
-absent in the result: unknown is not 0.
+Wrappers print numbers as text and latencies with units: ``"7439"``, ``"0x1d0f"``, ``"10 s"``, ``"6.20 W"``. A field that is absent in the
+file is absent in the result: unknown is not 0.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _RAW_SCALE = 0x40
 
 
 class Odd(ValueError):
-    """What is wrong with the content, with the key."""
+    """A fault in the content of a structure; the message names the key."""
 
 
 def is_controller(keys: Keys) -> bool:
-    """Whether an object is what ``nvme id-ctrl`` prints, or a part of it."""
+    """Return whether an object is the output of ``nvme id-ctrl``, whole or in part."""
     return "psds" in keys or "mn" in keys
 
 
 def is_namespace(keys: Keys) -> bool:
-    """Whether an object is what ``nvme id-ns`` prints, or a part of it."""
+    """Return whether an object is the output of ``nvme id-ns``, whole or in part."""
     return "lbafs" in keys or "nsze" in keys
 
 
@@ -91,7 +91,7 @@ def controller(keys: Keys) -> Drive:
 
 
 def namespace(keys: Keys, nsid: int) -> Namespace:
-    """Identify Namespace as that of number ``nsid``. Raises :class:`Odd`."""
+    """Return Identify Namespace for namespace number ``nsid``. Raises :class:`Odd`."""
     size, capacity, flbas = (_number(keys, name, most) for name, most in (("nsze", _U63), ("ncap", _U63), ("flbas", _U8)))
     formats = _list(keys, "lbafs", 64)
     if size is None or capacity is None or flbas is None:
@@ -115,7 +115,7 @@ def namespace(keys: Keys, nsid: int) -> Namespace:
 
 
 def _block_bytes(form: Keys, where: str) -> int | None:
-    """Of a logical block; None where the format is not available."""
+    """Return the bytes of a logical block; None if the format is not available."""
     for name in ("ds", "Data Size"):
         told = form.get(name)
         if isinstance(told, str) and (words := _BYTES.fullmatch(told)):
@@ -157,7 +157,7 @@ def _power_state(number: int, psd: Keys) -> PowerState:
 
 
 def _active(psd: Keys, where: str) -> tuple[float | None, int | None]:
-    """(ACTP in W, its workload), each None where it is not known."""
+    """(ACTP in W, its workload), each None if it is not known."""
     power = _number(psd, "active_power", _U16, where) or 0
     scale, workload = (_number(psd, name, _U8, where) for name in ("active_scale", "active_power_work"))
     if scale is None and (both := _number(psd, "active_work_scale", _U8, where) or 0) >= _RAW_SCALE:
@@ -171,7 +171,7 @@ def _code(scale: int) -> int:
 
 
 def _power_w(psd: Keys, where: str, unit_w: float) -> float | None:
-    """MP in W; None where the drive states none."""
+    """MP in W; None if the drive states none."""
     told = psd.get("max_power")
     if isinstance(told, str) and (words := _QUANTITY.fullmatch(told)) and words[2] in _WATTS:
         return round(float(words[1]) * _WATTS[words[2]], 6) or None
@@ -182,7 +182,7 @@ def _power_w(psd: Keys, where: str, unit_w: float) -> float | None:
 
 
 def _latency_s(keys: Keys, name: str, where: str) -> float | None:
-    """A latency: a number of us, or a text with its unit. None where it is absent."""
+    """A latency: a number of us, or a text with its unit. None if it is absent."""
     told = keys.get(name)
     if isinstance(told, str) and (words := _QUANTITY.fullmatch(told)):
         if words[2] not in _SECONDS:
@@ -199,7 +199,7 @@ def _latency_s(keys: Keys, name: str, where: str) -> float | None:
 
 
 def _number(keys: Keys, name: str, most: int, where: str = "") -> int | None:
-    """A whole number from 0 to ``most``, as such or as text; None where it is absent."""
+    """A whole number from 0 to ``most``, as such or as text; None if it is absent."""
     if name not in keys:
         return None
     told = keys[name]

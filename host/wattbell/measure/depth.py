@@ -16,9 +16,11 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class DepthSteps:
-    """``depth[i]`` commands are in flight from ``ticks[i]`` until ``ticks[i + 1]``. Both int64, same length; ticks
-    strictly increase; before the first the depth is 0. ``at_start``: for each start, in their order, how many are in flight just after
-    it, itself among them and those that start later at the same tick not."""
+    """Commands in flight over time: ``depth[i]`` from ``ticks[i]`` until ``ticks[i + 1]``. Both int64, same length.
+
+    Ticks strictly increase, and the depth is 0 before the first. ``at_start`` has for each start, in order, the number in flight just after
+    it. This includes the command itself, but not later starts at the same tick.
+    """
 
     ticks: Int64
     depth: Int64
@@ -55,7 +57,7 @@ def _steps(keys: Int64) -> DepthSteps:
     if not len(keys):
         return DepthSteps(keys, keys, np.empty(0, np.int32))
     keys.sort()
-    # In pieces that stay in the cache; what is kept never overtakes what is read.
+    # Pieces fit in the cache. Writing never overtakes reading.
     depths = np.empty(len(keys), np.int64)
     at_start = np.empty(len(keys) // 2, np.int32)
     kept = reached = begun = 0
@@ -100,7 +102,12 @@ def depth_histogram(steps: DepthSteps, first_tick: int, last_tick: int) -> npt.N
 
 
 class DepthSummary(TypedDict):
-    """``mean`` over all of a window, ``mean_busy`` over its time with depth >= 1; ``histogram``: share of it by depth."""
+    """Queue depth of a window.
+
+    mean: over the whole window
+    mean_busy: over its time with depth >= 1
+    histogram: share of that time by depth
+    """
 
     mean: float | None
     mean_busy: float | None

@@ -1,9 +1,8 @@
 """Energy from the rig's 96-bit accumulator.
 
-Each RAIL block carries the sum of voltage x current over every conversion so far, as an integer that lasts for 17
-years. The difference of two of them, times the conversion period, is the energy between them with no rounding and no sample left
-out: not even those whose blocks were lost on the way. Only the edges of a window, which fall between two blocks, need
-samples.
+Each RAIL block carries the sum of voltage x current over every conversion so far, as an integer that lasts for 17 years. The difference of
+two sums, times the conversion period, is the energy between them. Nothing is rounded and no sample is left out, not even samples of blocks
+lost on the way. Only the edges of a window, which fall between two blocks, need samples.
 """
 
 from __future__ import annotations
@@ -27,19 +26,23 @@ Float = npt.NDArray[np.float64]
 ReadPower = Callable[[int, int], tuple[int, Float]]
 """(first_tick, last_tick) -> (tick of the first sample, power in W of the samples centred in the interval)."""
 Stretches = Callable[[int, int], Iterable[tuple[int, int]]]
-"""(first_tick, last_tick) -> the parts of it that were recorded, as ticks."""
+"""(first_tick, last_tick) -> the recorded parts of that span, as ticks."""
 _PIECE = 1 << 20
 """Samples that are read at a time."""
 
 
 @dataclass(frozen=True)
 class Energy:
-    """Energy of a window. ``edge_u_j``: k = 2 of the two interpolated edges. ``exact_j``: the part that is a difference
-    of accumulators. ``covered_s`` is shorter than the window where the rail was not recorded.
+    """Energy of a window.
 
-    Where commands and rail have clocks of their own, the edges themselves are off: ``moved_j`` is by how much that may change the energy,
-    ``moved_above_mean_j`` by how much the energy above the mean power, which is what changes the mean. Both are the sums of two limits
-    (the edges have their error from one clock), read as k = 2."""
+    edge_u_j: k = 2 of the two interpolated edges
+    exact_j: the part that is a difference of accumulators
+    covered_s: recorded time, shorter than the window if the rail has gaps
+    moved_j: possible change of the energy if commands and rail have clocks of their own, which shifts the edges
+    moved_above_mean_j: possible change of the energy above the mean power, which changes the mean
+
+    ``moved_j`` and ``moved_above_mean_j`` are sums of two limits (the edges have their error from one clock), read as k = 2.
+    """
 
     joules: float
     edge_u_j: float
@@ -62,11 +65,13 @@ class Energy:
 class EnergyMeter:
     """Energy of any window of a capture.
 
-    ``blocks``: columns ``first_tick``, ``interval_ticks``, ``count``, ``adc_index``, ``energy_raw``, ``energy_high``,
-    ``epoch``, ``flags`` (rows of ``rail_blocks.parquet``). ``period_ticks``: between conversions. ``delay_ticks``: from the
-    tick of a sample to the last conversion that entered it (the decimation filter's group delay; 0 without decimation).
-    ``stretches``: what a long gap leaves of a window, so that no sample of it is looked at; by default all was recorded.
-    ``interval_ticks``: between samples, for a rail without an accumulator, whose ``blocks`` are empty: energy is then that of the samples.
+    blocks: columns ``first_tick``, ``interval_ticks``, ``count``, ``adc_index``, ``energy_raw``, ``energy_high``, ``epoch``, ``flags``
+        (rows of ``rail_blocks.parquet``); empty for a rail without an accumulator
+    period_ticks: between conversions
+    delay_ticks: from the tick of a sample to the last conversion that entered it (the decimation filter's group delay; 0 without
+        decimation)
+    stretches: recorded parts of a window, so that no sample of a long gap is read; by default everything was recorded
+    interval_ticks: between samples; only for a rail without an accumulator, which gets its energy from samples
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class EnergyMeter:
         self._read, self._stretches = read_power, stretches
         self._interval = float(interval[0]) if len(interval) else float(interval_ticks)
         self._delay = delay_ticks
-        # Each conversion stands for its own period, so a block's sum ends half a period after its last conversion.
+        # Each conversion covers its own period, so a block's sum ends half a period after its last conversion.
         self.boundary: Float = first + (count - 1) * interval + delay_ticks + period_ticks / 2
         self._index: Int64 = index
         # A restart of the rig sets the counts back, and another period is another unit: nothing exact spans either.
@@ -119,8 +124,10 @@ class EnergyMeter:
         return ENERGY_LSB_W * self._period * self._tick_s
 
     def _samples(self, first: float, last: float) -> tuple[float, float, float]:
-        """Energy between two ticks from the samples (hold of one interval around each), its k = 2 at the edge
-        ``first``, and the time covered in s. ``last`` is a block boundary and adds no uncertainty of its own."""
+        """Return the energy between two ticks from samples, its k = 2 at the edge ``first``, and the time covered in s.
+
+        Each sample holds for one interval around it. ``last`` is a block boundary and adds no uncertainty of its own.
+        """
         if last <= first:
             return 0.0, 0.0, 0.0
         half = self._interval / 2
@@ -140,7 +147,7 @@ class EnergyMeter:
         return joules, K * swing * self._interval * self._tick_s / math.sqrt(12.0), covered
 
     def between(self, first_tick: float, last_tick: float) -> Energy:
-        """Energy of ``[first_tick, last_tick)``. Across a restart it is that of the samples, where there are some."""
+        """Return the energy of ``[first_tick, last_tick)``. Across a restart it comes from the samples, if there are any."""
         n = len(self.boundary)
         if last_tick <= first_tick:
             return Energy(0.0, 0.0, 0.0, 0.0)
@@ -165,8 +172,10 @@ class EnergyMeter:
         return Energy(exact + sum(part[0] for part in parts), math.hypot(*(part[1] for part in parts)), exact, seconds)
 
     def moved(self, edge: float, most_ticks: float, above_w: float) -> tuple[float, float]:
-        """By how much, in J, the energy up to ``edge`` may change when it moves by up to ``most_ticks`` to either side; and the same of the
-        energy above a power of ``above_w``. What was not recorded there counts as the largest sample around."""
+        """Return in J how much the energy up to ``edge`` may change if the edge moves by up to ``most_ticks`` to either side.
+
+        The second value is the same for the energy above a power of ``above_w``. Time without a record counts as the largest sample around.
+        """
         half, step = self._interval / 2, max(1, round(_PIECE * self._interval))
         largest, sides = 0.0, []
         for low, high in ((edge - most_ticks, edge), (edge, edge + most_ticks)):

@@ -1,4 +1,4 @@
-"""What the front end and the clock of a rig may be off by; ``docs/accuracy.md`` derives every term."""
+"""Limits of error of a rig's front end and clock; ``docs/accuracy.md`` derives every term."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ BOARD_INSTANT_S = max(board.instant_s for board in BOARDS)
 
 @dataclass(frozen=True)
 class ErrorModel:
-    """What the front end and the clock may be off by. All limits are read as k = 2.
+    """Limits of error of the front end and the clock, read as k = 2.
 
-    ``gain``: of the power reading (V and I gain together). ``offset_a``: current offset; times the rail voltage it is
-    a power. ``timebase``: relative error of the tick. ``tick_resolution_s``: quantisation step of an instant.
-    ``instant_s``: by how much an instant may be off to either side besides, as a board's link clocks follow the rig's.
-    ``front_end_delay_s``: by how much the anti-alias pole makes the rail late against the bus (its time constant); the
-    windows of energies are moved by it. ``front_end_delay_u_s``: its uncertainty (k = 2).
-    ``alignment_u_s``: by how much commands and events may be off against the rail, where not one clock stamps both.
-    ``ranges``: (gain, offset_a) of each range of a meter that has several and tells which it measures in; ``gain`` and ``offset_a`` are
-    then what holds where that is not looked at.
+    gain: of the power reading (V and I gain together)
+    offset_a: current offset; times the rail voltage it is a power
+    timebase: relative error of the tick
+    tick_resolution_s: quantisation step of an instant
+    instant_s: further error of an instant to either side, as a board's link clocks follow the rig's
+    front_end_delay_s: delay of the rail behind the bus by the anti-alias pole (its time constant); windows of energies are moved by it
+    front_end_delay_u_s: uncertainty of that delay (k = 2)
+    alignment_u_s: error of commands and events against the rail, if two clocks stamp them
+    ranges: (gain, offset_a) of each range of a meter that has several and reports them. ``gain`` and ``offset_a`` then hold for readers
+        that ignore the range
     """
 
     gain: float = 1e-3
@@ -46,7 +48,7 @@ class ErrorModel:
         return math.hypot(self.gain * abs(power_w), self.offset_a * abs(voltage_v))
 
     def worst_of(self, numbers: Collection[int]) -> ErrorModel:
-        """The model of what was measured in any of these ranges."""
+        """Return the model for measurements in any of these ranges."""
         if not numbers or not self.ranges or max(numbers) >= len(self.ranges):
             return self
         terms = [self.ranges[number] for number in numbers]
@@ -62,7 +64,7 @@ class ErrorModel:
         return K * self.instant_s * math.sqrt(2.0 / 3.0)
 
     def to_json(self) -> JsonObject:
-        """As it stands in the result, so that a reader can redo the sums."""
+        """Return the model as the result shows it, so that a reader can redo the sums."""
         found = {"k": K, **asdict(self)}
         ranges = found.pop("ranges")
         return {**found, **({"ranges": [{"gain": gain, "offset_a": offset} for gain, offset in ranges]} if ranges else {})}

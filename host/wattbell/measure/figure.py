@@ -1,7 +1,7 @@
-"""The one shape of a number: a value with its expanded uncertainty, its unit and what is missing under it.
+"""The one shape of a number: a value with its expanded uncertainty, its unit, and the count of records missing under it.
 
-``u`` has the coverage factor ``K`` = 2 (about 95 %); None where no honest number can be given. ``lost`` is a lower bound of the records
-missing under the figure, 0 only where nothing is known to be missing (:mod:`.loss`). ``docs/accuracy.md`` derives every term.
+``u`` has the coverage factor ``K`` = 2 (about 95 %); None if no honest number can be given. ``lost`` is a lower bound of the records
+missing under the figure, 0 only if nothing is known to be missing (:mod:`.loss`). ``docs/accuracy.md`` derives every term.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ Conditions = Mapping[str, str | float]
 
 @dataclass(frozen=True)
 class Figure:
-    """``value`` and ``u`` are in ``unit``; what is not finite is None. A figure without a value says why under ``absent`` of its
-    ``conditions``, which are what must be said next to the number."""
+    """A figure. ``value`` and ``u`` are in ``unit``; infinite values and NaN become None.
+
+    ``conditions`` must be shown beside the number. A figure without a value gives the reason there, under ``absent``.
+    """
 
     value: float | None = None
     u: float | None = None
@@ -35,7 +37,7 @@ class Figure:
 
     @property
     def known(self) -> float:
-        """The value of a figure that has one. ValueError when it has none."""
+        """The value of a figure that has one. Raises ValueError when it has none."""
         if self.value is None:
             raise ValueError(f"a figure without a value: {self.conditions.get('absent', 'no reason given')}")
         return self.value
@@ -43,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Known(Figure):
-    """A figure that has a value, as all have that are read from results. ValueError when it has none."""
+    """A figure that has a value, as all have that are read from results. Raises ValueError when it has none."""
 
     value: float = math.nan
 
@@ -71,9 +73,12 @@ def ratio(top: Figure, bottom: Figure, unit: str = "", factor: float = 1.0, **co
 
 
 def difference(a: Figure, b: Figure, besides: float = 0.0) -> Figure:
-    """``b - a``, both of one unit. Uncertainties add in squares, as of two measurements that have nothing in common: where they were made
-    with one front end, its error is in both, and the interval too wide for it. ``besides``: what may be off in any case. Without a value
-    when one of them has none, without ``u`` when one has none."""
+    """Return ``b - a``, both of one unit.
+
+    Uncertainties add in squares, as for two unrelated measurements. If both were made with one front end, both share its error, and the
+    interval is too wide. ``besides``: an error that is added in any case. The result has no value if either lacks one, and no ``u`` if
+    either lacks one.
+    """
     lost = a.lost + b.lost
     if a.value is None or b.value is None:
         return absent("one of the two is missing", a.unit, lost)
@@ -82,8 +87,10 @@ def difference(a: Figure, b: Figure, besides: float = 0.0) -> Figure:
 
 
 def mean(items: Sequence[Figure]) -> Figure:
-    """Mean of figures. Their uncertainties come mostly from one front end and one clock, so they are taken as fully correlated: the mean
-    of the ``u``. No value when one of them has none."""
+    """Return the mean of figures; without a value if any figure lacks one.
+
+    Their uncertainties come mostly from one front end and one clock. They count as fully correlated: the result has the mean of the ``u``.
+    """
     unit = items[0].unit if items else ""
     lost = sum(item.lost for item in items)
     values = [item.value for item in items if item.value is not None]

@@ -32,8 +32,12 @@ class Latency(msgspec.Struct):
 
 
 class Direction(msgspec.Struct):
-    """What fio says of one data direction of a job. ``iops`` and ``bw_bytes`` (bytes a second) are means over its run time. ``runtime``:
-    ms, rounded up. ``lat_ns``, ``clat_ns``: of whole I/Os, and from the end of their submission."""
+    """One data direction of a job in fio's JSON.
+
+    iops, bw_bytes: means over the run time; bytes a second
+    runtime: ms, rounded up
+    lat_ns, clat_ns: of whole I/Os, and from the end of their submission
+    """
 
     total_ios: Count = 0
     io_bytes: Count = 0
@@ -45,11 +49,16 @@ class Direction(msgspec.Struct):
 
 
 class Job(msgspec.Struct):
-    """One entry of ``jobs`` in fio's JSON, as far as it is used. ``options``: the global options are put under its own. ``job_start``: ms,
-    rounded down, of the clock ``job_start_clock_id`` (0: UTC); the end of a ramp time; None before fio 3.36. ``runtime_ms``: whole
-    milliseconds since it began to issue I/O until the last was over; 0 where fio does not say; the sum over the jobs of an entry of
-    ``group_reporting``. ``mixed``: the sum of the directions (``unified_rw_reporting``), mostly in place of them. ``error``: errno with
-    which the job ended, or the first that it went on after. ``hostname``: of the server that ran it, with ``fio --client``."""
+    """One entry of ``jobs`` in fio's JSON, as far as it is used.
+
+    options: the job's own, over the global options
+    job_start: ms, rounded down, of the clock ``job_start_clock_id`` (0: UTC); the end of a ramp time; None before fio 3.36
+    runtime_ms: whole milliseconds from the first issue of I/O until the last was over; 0 if fio does not say. In an entry of
+        ``group_reporting``, the sum over the jobs.
+    mixed: the sum of the directions (``unified_rw_reporting``), mostly in place of the separate directions
+    error: errno with which the job ended, or the first errno after which the job continued
+    hostname: of the server that ran it, with ``fio --client``
+    """
 
     jobname: str = ""
     groupid: int = 0
@@ -86,7 +95,7 @@ class Job(msgspec.Struct):
 
     @property
     def ran_ms(self) -> int:
-        """How long it did I/O; 0 for a job without. Its directions run together, but reads that verify what was written run behind it."""
+        """Time in ms that the job did I/O; 0 for a job without. Its directions run together, but verifying reads run behind the writes."""
         each = [side.runtime for side in self.sides]
         longest = max(each, default=0)
         verifies = self.option("verify", "0").strip() not in ("0", "")
@@ -94,13 +103,13 @@ class Job(msgspec.Struct):
 
     @property
     def data(self) -> list[Direction]:
-        """What it read and wrote; with trims in it where fio gives only the sum (:attr:`is_unified`)."""
+        """Directions that the job read and wrote; includes trims if fio gives only the sum (:attr:`is_unified`)."""
         told = [side for side in (self.read, self.write) if side is not None]
         return [self.mixed] if self.is_unified and self.mixed is not None else told
 
     @property
     def failure(self) -> str:
-        """Why its figures are void, as a clause; empty where the job ended without an error."""
+        """Why its figures are void, as a clause; empty if the job ended without an error."""
         if not self.error:
             return ""
         meaning = os.strerror(self.error) if 0 < self.error < 1 << 15 else "no errno"
@@ -109,8 +118,12 @@ class Job(msgspec.Struct):
 
 @dataclass(frozen=True)
 class FioProcess:
-    """What one process of fio says at its end. ``jobs``: its entries, in the order of their threads. ``interim``: earlier reports of the
-    same process in the file (``--status-interval``), which this one includes. ``cut``: whether a later report breaks off."""
+    """The final report of one process of fio.
+
+    jobs: its entries, in the order of their threads
+    interim: earlier reports of the same process in the file (``--status-interval``), which this one includes
+    cut: whether a later report breaks off
+    """
 
     jobs: list[Job]
     interim: int = 0
@@ -131,9 +144,9 @@ class _ClientFile(msgspec.Struct):
 
 
 def load_processes(path: Path) -> list[FioProcess]:
-    """The processes of fio whose JSON is in a file, each by its last report. Text around the JSON is passed over.
+    """Return the fio processes with JSON in a file, each by its last report. Text around the JSON is passed over.
 
-    CaptureError, with the file and the key, when it is something else.
+    Raises CaptureError with the file and the key for any other content.
     """
     there = documents(path)
     found: list[FioProcess] = []
@@ -169,14 +182,14 @@ def _process(path: Path, document: dict[str, Any]) -> FioProcess:
 
 
 def _common(options: list[dict[str, Option]] | dict[str, Option] | None, host: str | None) -> dict[str, Option]:
-    """The global options of a job; ``fio --client`` gives those of each server."""
+    """Return the global options of a job; ``fio --client`` lists them by server."""
     if isinstance(options, list):
         return next((each for each in options if each.get("hostname") == host), {})
     return options or {}
 
 
 def _goes_on(before: FioProcess, after: FioProcess) -> bool:
-    """Whether ``after`` is a later report of the process that wrote ``before``: the same jobs, none of which began again."""
+    """Return whether ``after`` is a later report of the process that wrote ``before``: the same jobs, and no job began again."""
     named = [[(job.jobname, job.groupid, job.hostname) for job in each.jobs] for each in (before, after)]
     if named[0] != named[1] or not before.jobs:
         return False
@@ -193,15 +206,15 @@ def _moved(job: Job) -> int:
 
 
 def _began(process: FioProcess) -> int:
-    """When the process began, ms, as well as it says; 0 where it does not."""
+    """Return the process's own statement of its begin, in ms; 0 without one."""
     elapsed = max((job.elapsed for job in process.jobs), default=0)
     return process.ended_ms - 1000 * elapsed if process.ended_ms and elapsed > 0 else 0
 
 
 def inside(workload: Path, name: str, key: str) -> Path | None:
-    """The path of a file that ``meta.json`` names, which must lie in the capture's ``workload`` folder; None where there is none.
+    """Return the path of a file that ``meta.json`` names, inside the capture's ``workload`` folder; None if the file is missing.
 
-    CaptureError, with ``key``, for any other: a capture may come from anybody, and what it names is shown in its report.
+    Raises CaptureError, with ``key``, for any other path: a capture may come from anybody, and its report shows the named files.
     """
     path = Path(name)
     try:

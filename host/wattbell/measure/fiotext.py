@@ -20,7 +20,7 @@ _OBJECT = re.compile(r'\{(?=\s*["}])')
 _FIO = re.compile(r'\{\s*"fio version"|"(?:jobs|client_stats)"\s*:')
 _NOT_FINITE = re.compile(r'("\s*:\s*)-?(?:nan|inf)(?=\s*[,}\n])')
 _MOST_BROKEN = 64
-"""Places that look like the begin of an object and are none: behind so many the search ends."""
+"""Most places that look like the begin of an object and are none; after these the search ends."""
 _LOG = re.compile(r"\s*\d+\s*,\s*-?\d+\s*,\s*\d+\s*,\s*\d+")
 _NORMAL = re.compile(r"\(g(?:roupid)?=\d+[,)]|^Run status group ", re.MULTILINE)
 _TERSE = re.compile(r"^[2-5];fio-", re.MULTILINE)
@@ -36,7 +36,7 @@ class FioDocuments:
 
 
 def documents(path: Path) -> FioDocuments:
-    """The JSON documents of fio in a file. CaptureError where there is none, with what the file is instead and what to do."""
+    """Return the JSON documents of fio in a file. Raises CaptureError if there are none; the error identifies the file and advises."""
     try:
         raw = door.read_bytes(path, door.DOCUMENT)
     except OSError as error:
@@ -60,7 +60,7 @@ def documents(path: Path) -> FioDocuments:
             found.append(value)
         else:
             others += list(value)[:3]
-    # what breaks off behind the last whole document, and begins as one of fio's
+    # a document that breaks off behind the last whole one, and begins as one of fio's
     cut = [reason for start, reason in broken if _FIO.match(text, start) or (not found and start == broken[0][0])]
     if not found:
         raise CaptureError(f"{path} is not fio JSON{_instead(text, cut, others)}")
@@ -68,7 +68,7 @@ def documents(path: Path) -> FioDocuments:
 
 
 def _text(raw: bytes) -> str:
-    """A shell on Windows writes what a program prints as UTF-16."""
+    """Decode a file of fio. A shell on Windows writes a program's output as UTF-16."""
     for mark, name in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         if raw.startswith(mark):
             return raw[len(mark) :].decode(name, "replace")
@@ -89,7 +89,7 @@ def _why(text: str, place: int, error: Exception) -> str:
 
 
 def _instead(text: str, cut: list[str], others: list[str]) -> str:
-    """What a file without a document of fio's is, and what to do."""
+    """Identify a file without a document of fio's, and say what to do."""
     if cut and _FIO.search(text):
         return f" ({cut[0]})."
     if others:

@@ -1,4 +1,4 @@
-"""What a capture was measured with: the rig's clock and rail, and what they may be off by."""
+"""The instruments of a capture: the rig's clock and rail, with their limits of error."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DOUBT_TEXT = {
 NO_RAIL = "no rail samples under the I/O"
 NO_COMMANDS = "nobody saw the commands"
 MOST_BURSTS = 4096
-"""Most bursts that are integrated one by one. With more, the edges would dominate the uncertainty: one window covers all of them."""
+"""Most bursts that are integrated singly. With more, the edges would dominate the uncertainty, and one window covers all bursts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Instruments:
-    """``rail`` is None where none was recorded; ``no_rail`` then says why."""
+    """The instruments of a capture. ``rail`` is None if no rail was recorded; ``no_rail`` then says why."""
 
     capture: Capture
     model: ErrorModel
@@ -61,18 +61,21 @@ class Instruments:
         return self.model.power_u(watts, self.rail.supply_v if self.rail else 0.0)
 
     def doubtful_blocks(self, first_tick: float, last_tick: float) -> dict[str, int]:
-        """Rail blocks of a window whose power is wrong or not known to be right, by why."""
+        """Return the number of rail blocks of a window with wrong or doubtful power, by reason."""
         found = self.rail.doubtful_blocks(first_tick, last_tick) if self.rail else {}
         return {f"rail_blocks_{DOUBT_TEXT[flag]}": n for flag, n in found.items()}
 
     def covered(self, first_tick: float, last_tick: float, edge_u_s: float = 0.0) -> Energy | None:
-        """What the rail's meter says between two ticks that may be off by ``edge_u_s``; None where no rail was recorded."""
+        """Return the energy between two ticks with limit of error ``edge_u_s``, by the rail's meter; None if no rail was recorded."""
         part = self.rail.energy(first_tick, last_tick, edge_u_s) if self.rail and last_tick > first_tick else None
         return part if part and part.covered_s > 0 else None
 
     def energy(self, first_tick: float, last_tick: float, lost: int = 0, edge_u_s: float = 0.0) -> tuple[Figure, Figure]:
-        """(energy in J, mean power in W) between two ticks, each of which may be off by ``edge_u_s`` against the rail (at least the
-        capture's ``alignment_u_s``); no values without a rail. A mean over a change has the change in its ``u`` (:mod:`.steadiness`)."""
+        """Return (energy in J, mean power in W) between two ticks; no values without a rail.
+
+        Each tick may be off against the rail by ``edge_u_s``, at least the capture's ``alignment_u_s``. A mean over a change has the change
+        in its ``u`` (:mod:`.steadiness`).
+        """
         part = self.covered(first_tick, last_tick, edge_u_s)
         if part is None:
             return absent(NO_RAIL, "J"), absent(NO_RAIL, "W")
@@ -90,15 +93,16 @@ class Instruments:
         )
 
     def steadiness(self, windows: Iterable[tuple[float, float]]) -> Steadiness | None:
-        """Whether the rail's power held its level over windows taken together; None where that cannot be seen."""
+        """Whether the rail's power held its level over windows taken together; None if that cannot be seen."""
         return of_rail(self.rail, windows) if self.rail else None
 
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
-        """(energy in J, mean power in W) over the bursts of a span; ``covered_s`` of their conditions: over as much as the rail covers.
+        """Return (energy in J, mean power in W) over the bursts of a span. Their conditions have ``covered_s``, the time the rail covers.
 
-        ``scored``: the power stands for the drive in a suite's result. It is absent if the rail misses a burst; it has no ``u``, and counts
-        as lost, if a block of the rail is overloaded or uncalibrated. The analysis gives what there is, with a warning beside it. What the
-        power changed by within the span is in the ``u`` of the mean (:mod:`.steadiness`).
+        scored: the power enters a suite's result. It is absent if the rail misses a burst. If a block of the rail is overloaded or
+            uncalibrated, it has no ``u`` and counts as lost. The analysis instead gives any value, with a warning beside it.
+
+        A change of power within the span is in the ``u`` of the mean (:mod:`.steadiness`).
         """
         energy, power = self._active_energy(span, lost, scored=scored)
         if power.value is None:
@@ -125,7 +129,7 @@ class Instruments:
         over: Conditions = {"over": "active span", "covered_s": seconds}
         if doubtful:
             return Figure(joules, None, "J", lost + doubtful, over), Figure(mean_w, None, "W", lost + doubtful, over)
-        # What the front end is off by is common to all bursts; the edges are not. Both forms are published, to the last digit.
+        # The front end's error is common to all bursts; the edges' is not. Both forms are published, to the last digit.
         assert self.rail is not None, "it has given parts"
         model = self.rail.model_of(int(span.bursts[0, 0]), int(span.bursts[-1, 1]))
         front = model.power_u(mean_w, self.rail.supply_v)
@@ -142,14 +146,17 @@ class Instruments:
         return Figure(joules, u * seconds, "J", lost, over), Figure(mean_w, u, "W", lost, over)
 
     def _parts(self, bursts: npt.NDArray[np.int64], scored: bool) -> Iterator[tuple[tuple[int, int], Energy | None]]:
-        """Each burst with what the rail says of it."""
+        """Yield each burst with its energy by the rail."""
         some = bursts if len(bursts) <= MOST_BURSTS else bursts[[0, -1], [0, 1]][None, :]
         for first, last in some.tolist():
             yield (first, last), self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
 
     def _at_most(self, span: Span, joules: float, mean_w: float, scored: bool) -> tuple[float, float]:
-        """By how much energy (J) and mean power (W) over a span may be off because a host does not know when its commands were at the
-        drive: what they are less over the bursts that there are at least, and these may be off against the rail as all bursts may."""
+        """Return possible errors of energy (J) and mean power (W) over a span if the instants at the drive are uncertain.
+
+        A host does not know exactly when its commands were at the drive. The errors are the differences to the shortest possible bursts,
+        which may be off against the rail like all bursts.
+        """
         if span.least is None:
             return 0.0, 0.0
         surely = span.least[span.least[:, 1] > span.least[:, 0]]
@@ -163,7 +170,9 @@ class Instruments:
         return max(joules - least_j, 0.0) + moved_j, abs(least_w - mean_w) + moved_w
 
     def _moved_mean(self, parts: Iterable[Energy], mean_w: float) -> float:
-        """By how much the energy above the mean of all these bursts may change when the clocks are off (J): all of them together, as one
-        clock's error is that of all."""
+        """Return in J how much the energy above the mean of all these bursts may change if the clocks are off.
+
+        The bursts are taken together, since all share the error of one clock.
+        """
         moved = (part for part in parts if part.moved_j)
         return sum(p.moved_above_mean_j + 2 * self.model.alignment_u_s * abs(p.joules / p.covered_s - mean_w) for p in moved)

@@ -1,7 +1,8 @@
-"""Whether a measured figure keeps to a declared limit: the one rule, in the one vocabulary, of every table that judges.
+"""Judge whether a measured figure keeps to a declared limit: one rule and one vocabulary for every table that judges.
 
-A verdict needs an uncertainty: *pass* where the figure is below the limit by more than that, *fail* where it is above it by more. What lies
-closer is *undecided*. What has no value or no uncertainty is *not measured*, with the reason; without a limit it is *not applicable*.
+A verdict needs an uncertainty: *pass* if the figure is below the limit by more than its uncertainty, *fail* if it is above by more. A
+closer figure is *undecided*. A figure without value or uncertainty is *not measured*, with the reason; without a limit it is *not
+applicable*.
 """
 
 from __future__ import annotations
@@ -13,22 +14,25 @@ from .figure import Figure
 
 Verdict = Literal["pass", "fail", "undecided", "not measured", "not applicable"]
 LINK_S = 100e-6
-"""Slack of an entry or exit latency: the link's way into L1.2 and out of it, and a rail sample, are in what is measured."""
+"""Slack of an entry or exit latency: the measurement includes the link's way into and out of L1.2, and a rail sample."""
 NOT_DECLARED = "not declared"
 NO_U = "measured without an uncertainty"
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """``why``: what a reader must know of the verdict; empty where it says all."""
+    """A verdict. ``why``: the explanation a reader needs; empty if the verdict needs none."""
 
     verdict: Verdict
     why: str = ""
 
 
 def judge(limit: float | None, measured: Figure | None, slack: float = 0.0) -> Judgement:
-    """Whether ``measured`` is at most ``limit``, both in one unit. ``slack``: what the figure may hold besides what the limit is of (of a
-    latency, the link's way): by so much more must it be above to fail."""
+    """Judge whether ``measured`` is at most ``limit``, both in one unit.
+
+    slack: a part of the figure that the limit does not cover, such as the link's way in a latency. The figure must exceed the limit by that
+        much more to fail.
+    """
     if limit is None or limit <= 0:
         return Judgement("not applicable", NOT_DECLARED)
     if measured is None or measured.value is None:

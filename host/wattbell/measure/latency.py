@@ -1,9 +1,14 @@
 """Distribution of a set of latencies: moments, percentiles with distribution-free intervals, honest nulls.
 
-Percentile: nearest rank, so every printed value was observed. Its interval is the pair of order statistics that holds
-the true quantile with 95.45 % whatever the distribution (binomial argument; David & Nagaraja, Order Statistics, 7.1).
-A percentile above the median is given only when the sample bounds that interval from above, that is when
-p^n <= 2.275 %: 36 samples for p90, 377 for p99, 3 780 for p99.9, 37 800 for p99.99, 378 000 for p99.999.
+A percentile is the nearest rank, so every printed value was observed. Its interval is the pair of order statistics that holds the true
+quantile with 95.45 %, whatever the distribution (binomial argument; David & Nagaraja, Order Statistics, 7.1). A percentile above the median
+is given only if the sample bounds that interval from above, that is if p^n <= 2.275 %. The least samples are:
+
+- 36 for p90
+- 377 for p99
+- 3 780 for p99.9
+- 37 800 for p99.99
+- 378 000 for p99.999
 """
 
 from __future__ import annotations
@@ -56,7 +61,7 @@ def _binomial_ranks(n: int, q: float) -> tuple[int | None, int | None]:
 def quantile_ranks(n: int, p: float) -> tuple[int, int | None, int | None]:
     """1-based ranks (value, lower limit, upper limit) of quantile ``p`` in a sorted sample of ``n``.
 
-    The value is the nearest rank, ceil(p n). A limit is None where the sample does not bound it.
+    The value is the nearest rank, ceil(p n). A limit is None if the sample does not bound it.
     """
     exact = p * n
     rank = max(1, math.ceil(round(exact, 6)))
@@ -87,7 +92,11 @@ def standard_error(values: npt.NDArray[np.float64] | Int64) -> float | None:
 
 
 class Distribution(TypedDict, total=False):
-    """Of ``n`` times, in s. ``u``: k = 2 of each; ``interval``: [low, high] of the percentiles. None where there is no honest number."""
+    """Distribution of ``n`` times, in s; None if there is no honest number.
+
+    u: k = 2 of each
+    interval: [low, high] of the percentiles
+    """
 
     n: int
     mean: float | None
@@ -104,7 +113,7 @@ class Distribution(TypedDict, total=False):
 
 
 def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) -> Distribution:
-    """Distribution of ``ticks`` (n int64 durations in time order, any sign). ``full`` False leaves out p90 and what is above p99."""
+    """Return the distribution of ``ticks`` (n int64 durations in time order, any sign). ``full`` False leaves out p90 and all above p99."""
     names = [(name, p) for name, p in QUANTILES if full or name in ("p50", "p99")]
     n = len(ticks)
     quantiles: dict[str, float | None] = {}
@@ -136,9 +145,9 @@ def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) 
 
 
 def mean_and_p99(ticks: npt.NDArray[Any], tick_s: float, model: ErrorModel, lost: int = 0) -> tuple[Figure, Figure]:
-    """(mean, 99th percentile) of durations in ticks, as s, without sorting them: a phase of a suite may have 10^8.
+    """Return (mean, 99th percentile) of durations in ticks, as s, without sorting them: a phase of a suite may have 10^8.
 
-    The same as those of :func:`describe`, but for the last digit of the percentile's ``u``; absent below 377 samples.
+    The values equal the values of :func:`describe`, except for the last digit of the percentile's ``u``; absent below 377 samples.
     """
     n = len(ticks)
     if n == 0:

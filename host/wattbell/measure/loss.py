@@ -1,8 +1,7 @@
-"""The account of loss: what is missing in a window, from the gaps table and the LOSS events.
+"""The account of loss: records missing in a window, from the gaps table and the LOSS events.
 
-Every figure takes its ``lost`` from here. It is a lower bound: a block that is missing held one record at least, of whatever kind,
-and so counts as one under every figure that a record of it might have changed; so does a gap of unknown size. It is 0 only where
-nothing is known to be missing.
+Every figure takes its ``lost`` from here, a lower bound. A missing block held at least one record of any kind. It therefore counts as one
+under every figure that its record might have changed; so does a gap of unknown size. ``lost`` is 0 only if nothing is known to be missing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _OTHER_RECORDS = {"EVENTS": "events", "TLP": "raw_tlps", "STATUS": "status", "LI
 
 
 class LossCounts(TypedDict):
-    """What is missing in a window. ``rig``: by what the rig itself said it lost."""
+    """Records missing in a window. ``rig``: by the source of loss that the rig reported."""
 
     commands: int
     rail_samples: int
@@ -37,9 +36,14 @@ class LossCounts(TypedDict):
 
 @dataclass(frozen=True)
 class Loss:
-    """``commands``, ``rail_samples``: records known to be missing. ``missing_blocks``: blocks of unknown kind. ``unknown_gaps``: gaps
-    whose size is not known. ``by_source``: what the rig itself said it lost in the window. ``hidden_commands``, ``hidden_samples``:
-    how many of the blocks, gaps and sources may hide commands or samples that are in no other number."""
+    """Losses of a window.
+
+    commands, rail_samples: records known to be missing
+    missing_blocks: blocks of unknown kind
+    unknown_gaps: gaps of unknown size
+    by_source: losses in the window that the rig itself reported
+    hidden_commands, hidden_samples: blocks, gaps and sources that may hide commands or samples counted nowhere else
+    """
 
     commands: int = 0
     rail_samples: int = 0
@@ -64,7 +68,7 @@ class Loss:
         return self.rail_samples + self.hidden_samples
 
     def to_json(self) -> LossCounts:
-        """As it stands in the result."""
+        """Return the counts as the result shows them."""
         return {
             "commands": self.commands,
             "rail_samples": self.rail_samples,
@@ -75,11 +79,13 @@ class Loss:
 
 
 class LossBook:
-    """Answers for any window what is missing in it.
+    """Answers for any window which records are missing.
 
-    ``first_tick``, ``last_tick``: of all that was recorded. A window that reaches to either end takes what is missing beyond it too.
-    ``reach``: gives the ticks that the longest command of the capture took. A command belongs to the window it began in, and is sent
-    when it has ended: a gap that lies up to that far behind a window may hide commands of it. Asked only where there are gaps.
+    first_tick, last_tick: of the whole recording. A window that reaches to either end takes the losses beyond that end too.
+    reach: returns the ticks that the longest command of the capture took; called only if there are gaps
+
+    A command belongs to the window in which it began, and is sent when it has ended. A gap up to ``reach`` behind a window may hide its
+    commands.
     """
 
     def __init__(self, gaps: pl.DataFrame, events: pl.DataFrame, first_tick: int, last_tick: int, reach: Callable[[], int]) -> None:
@@ -100,7 +106,7 @@ class LossBook:
         others: dict[str, int] = {}
         for kind, begin, records in touching.select("kind", "first_tick", "count").iter_rows():
             known = max(int(records), 0)
-            if begin >= high:  # only what began in the window can be missing here
+            if begin >= high:  # only commands that began in the window can be missing here
                 hidden_commands += max(known, 1) if kind in ("ANY", "COMMANDS") else 0
                 continue
             blocks += known if kind == "ANY" else 0
@@ -123,6 +129,6 @@ class LossBook:
         commands += by_source.get("slots", 0)
         hidden_commands += sum(n for name, n in by_source.items() if name not in (*_OTHER_SOURCES, "slots"))
         hidden_samples += sum(by_source.get(name, 0) for name in _RAIL_SOURCES)
-        for name, records in others.items():  # the rig tells of the same loss in both ways, or in one
+        for name, records in others.items():  # the rig reports the same loss in both ways, or in one
             by_source[name] = max(by_source.get(name, 0), records)
         return Loss(commands, samples, blocks, unknown, by_source, hidden_commands, hidden_samples)

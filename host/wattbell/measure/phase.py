@@ -1,4 +1,4 @@
-"""What one phase of a capture gives: rate, latency, power. Of a phase with very many commands only the latencies are kept in memory."""
+"""Figures of one phase of a capture: rate, latency, power. For a phase with very many commands, only the latencies stay in memory."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ READ, WRITE = io("read"), io("write")
 
 @dataclass(frozen=True)
 class PhaseMeasurement(ABC):
-    """What a window of a capture with I/O gives: bytes moved and commands without error, the active span, and the rates, latency, power
-    and energy that follow from them. ``lost``: records missing under the figures made of commands."""
+    """Figures of a window of a capture with I/O.
+
+    These are bytes moved and commands without error, the active span, and the rates, latency, power and energy that follow. ``lost``:
+    records missing under the figures made of commands.
+    """
 
     instruments: Instruments
     span: Span | None
@@ -61,7 +64,7 @@ class PhaseMeasurement(ABC):
 
     @property
     def least_s(self) -> float | None:
-        """What :attr:`active_s` is at least, where that is not known to be the same."""
+        """Least possible :attr:`active_s`, if that is uncertain; else None."""
         ticks = self.span.least_ticks if self.span else None
         return None if ticks is None else self.instruments.seconds(ticks)
 
@@ -74,8 +77,10 @@ class PhaseMeasurement(ABC):
         return rate(amount, over_s, unit, self.instruments.model, self.lost, least_s, **conditions)
 
     def power(self, *, scored: bool = True, lost: int | None = None) -> tuple[Figure, Figure]:
-        """(energy, mean power) over the active span, see :meth:`~.instruments.Instruments.active_energy`. ``lost``: what
-        is missing under them, if it is not what is missing under the commands."""
+        """Return (energy, mean power) over the active span, see :meth:`~.instruments.Instruments.active_energy`.
+
+        lost: records missing under them, if different from the records missing under the commands
+        """
         if scored and lost is None:
             return self._scored
         return self._power(self.lost if lost is None else lost, scored=scored)
@@ -91,7 +96,7 @@ class PhaseMeasurement(ABC):
 
     @cached_property
     def flow(self) -> Steadiness | None:
-        """Whether the data rate held its level over the span; None where there is too little to see."""
+        """Whether the data rate held its level over the span; None if there is too little to see."""
         ticks = self.span.whole_ticks // BLOCKS if self.span and len(self.span.bursts) == 1 else 0
         return steadiness(self.per_bin(ticks)[1] / (self.instruments.seconds(ticks) * 1e6)) if ticks else None
 
@@ -119,7 +124,7 @@ class PhaseMeasurement(ABC):
 
 @dataclass(frozen=True)
 class Whole(PhaseMeasurement):
-    """A phase whose commands are in memory: all, those without error, those of them that moved data."""
+    """A phase with its commands in memory: all, a mask without errors, and a mask of commands that moved data."""
 
     io: Commands
     good: npt.NDArray[np.bool_]

@@ -20,9 +20,10 @@ LOAD = "fio"
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase ``number`` lies in ``[first_tick, last_tick)``: from the doorbell of its start marker to that of its end.
+    """Phase ``number``, in ``[first_tick, last_tick)``: from the doorbell of its start marker to the doorbell of its end marker.
 
-    ``notes`` says what is wrong with its markers, if anything; ``described`` is its entry of ``workload.phases``.
+    notes: faults of its markers, if any
+    described: its entry of ``workload.phases``
     """
 
     number: int
@@ -35,7 +36,7 @@ class Phase:
 
     @property
     def edge_u_s(self) -> float:
-        """By how much each edge may be off against the rail, in s: 0 where the tap saw the markers."""
+        """Error of each edge against the rail, in s: 0 if the tap saw the markers."""
         return float(self.described.get("edge_u_s") or 0.0)
 
 

@@ -1,7 +1,7 @@
 """Figures of I/O commands that add up over the pieces of a phase: success, active span, bins, latencies.
 
-A piece is a table of :class:`Commands` sorted by start. All figures are those of the whole; only the order of latencies is
-that of the pieces, so that the batches of a standard error differ by the few commands in flight between two of them.
+A piece is a table of :class:`Commands` sorted by start. All figures equal the figures of the whole, except for the order of latencies,
+which is by piece. The batches of a standard error thus differ by the few commands in flight between two pieces.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Tally:
-    """``ticks``: doorbell to CQE of the ``count`` commands without error whose doorbell was seen; ``opcode``: theirs."""
+    """Sums over the commands of a phase.
+
+    ticks: doorbell to CQE of the ``count`` commands without error and with a captured doorbell
+    opcode: opcodes of these commands
+    """
 
     bytes: int
     count: int
@@ -71,7 +75,7 @@ def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> Span | N
 
 
 def _joined(parts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | None:
-    """The bursts of a whole from those of its pieces."""
+    """Join the bursts of pieces into the bursts of the whole."""
     if not parts:
         return None
     found = np.concatenate(parts)
@@ -84,7 +88,7 @@ def _joined(parts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | No
 
 
 def bursts(start: Int64, end: Int64, gap_ticks: int) -> Int64:
-    """Intervals, sorted by start, joined where what lies between them is shorter than a gap: (n, 2), first start and last end."""
+    """Join intervals, sorted by start, that are less than a gap apart; return (n, 2), first start and last end."""
     if not len(start):
         return np.empty((0, 2), np.int64)
     last = np.maximum.accumulate(end)

@@ -1,4 +1,4 @@
-"""What a test gives: points and scores, made of figures."""
+"""Results of a test: points and scores, made of figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ F = TypeVar("F", bound=Figure, covariant=True)
 
 @dataclass(frozen=True)
 class Point(Generic[F]):
-    """One step of a test: ``x`` is what was varied (``qd``, ``write_share``, ``t_s``, ``gb``...), ``point[name]`` a figure of it.
-    ``bytes``, ``active_s``: the data and the time that several points are pooled by; None where they do not matter."""
+    """One step of a test.
+
+    x: the varied quantities (``qd``, ``write_share``, ``t_s``, ``gb``...)
+    figures: by name, also as ``point[name]``
+    bytes, active_s: data and time by which several points are pooled; None if they do not matter
+    """
 
     x: Mapping[str, float | str]
     figures: Mapping[str, F]
@@ -27,7 +31,7 @@ class Point(Generic[F]):
 
 @dataclass(frozen=True)
 class Score(Generic[F]):
-    """One score of a test. ``reading`` says which of several readings of an average this is; None where there is one."""
+    """One score of a test. ``reading`` says which of several readings of an average this is; None if there is one."""
 
     name: str
     unit: str

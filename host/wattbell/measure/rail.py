@@ -26,8 +26,10 @@ Float = npt.NDArray[np.float64]
 FINEST_WINDOW_S = 4e-6
 """Time between samples that OCP's measurement of a device's peak power asks for."""
 OCP_WINDOWS_S = (FINEST_WINDOW_S, 100e-6, 100e-3)
-"""Moving averages whose maximum is printed (M.2 supply limits are given over the longer ones). A window of the first length is never
-widened to one sample, as the others are: it is there to catch what a coarser rail hides."""
+"""Windows in s of the moving averages with a printed maximum (M.2 supply limits are given over the longer ones).
+
+The first length catches peaks that a coarser rail hides. So it alone is never widened to one sample.
+"""
 CHUNK = 1 << 21
 _CIC_ORDER = 3
 """Order of the rig's decimation filter: group delay ORDER * (R - 1) / 2 conversions."""
@@ -79,8 +81,11 @@ class WindowStats:
 
 @dataclass(frozen=True)
 class Scan:
-    """Result of one pass: ``stats[i]`` and ``moving[w]`` (by length of the window in s; without what the rail is too coarse for) for the
-    i-th range."""
+    """Result of one pass over the i-th ranges.
+
+    stats: of each range
+    moving: by length of the window in s, without lengths that are too short for the rail
+    """
 
     stats: list[WindowStats]
     moving: dict[float, MovingMax]
@@ -182,14 +187,14 @@ class Rail:
         return float(np.median(known)) if len(known) else 0.0
 
     def doubtful_blocks(self, first_tick: float, last_tick: float) -> dict[RailFlag, int]:
-        """Blocks of a window by what makes their power wrong or its uncertainty void; empty where all is well."""
+        """Return the number of blocks of a window by the reason for wrong power or void uncertainty; empty if all is well."""
         low = max(0, int(np.searchsorted(self._flag_ticks, first_tick, side="right")) - 1)
         inside = self._flags[low : int(np.searchsorted(self._flag_ticks, last_tick))]
         counts = {flag: int(np.count_nonzero(inside & flag)) for flag in DOUBTFUL}
         return {flag: n for flag, n in counts.items() if n}
 
     def model_of(self, first_tick: float, last_tick: float) -> ErrorModel:
-        """The error model of what was measured between two ticks: of a meter that changes its range, the worst of those in force there."""
+        """Return the error model between two ticks; for a meter that changes its range, the worst of the ranges in force there."""
         if self._ranges is None:
             return self.model
         tick, number, _ = self._ranges
@@ -197,8 +202,11 @@ class Rail:
         return self.model.worst_of(np.unique(number[low : max(low + 1, int(np.searchsorted(tick, last_tick)))]).tolist())
 
     def mean_u(self, first_tick: int, last_tick: int, watts: float, volts: float) -> float:
-        """k = 2 of the mean power between two ticks, systematic part. Of a meter that changes its range, each share of the energy and of
-        the time is off by the terms of its range; nothing is known of how those of two ranges go together, so they are added up."""
+        """Return the systematic k = 2 of the mean power between two ticks.
+
+        For a meter that changes its range, each range's terms apply to its share of the energy and of the time. How errors of two ranges
+        correlate is unknown, so they are added up.
+        """
         worst = self.model_of(first_tick, last_tick)
         if self._ranges is None:
             return worst.power_u(watts, volts)
@@ -220,7 +228,7 @@ class Rail:
         return float(sum(math.hypot(gain * total, offset * volts * count) for (gain, offset), count, total in parts) / samples.sum())
 
     def _settling_j(self, first_tick: float, last_tick: float) -> float:
-        """By how much the energy between two ticks may be off for changes of range there, k = 2: they may all be off to the same side."""
+        """Return k = 2 in J of the energy between two ticks from changes of range. All changes may err in the same direction."""
         if self._ranges is None:
             return 0.0
         tick, _, settling_nj = self._ranges
@@ -232,11 +240,11 @@ class Rail:
         return self.reader.tick_of(low), self.reader.power(low, high).astype(np.float64)
 
     def energy(self, first_tick: float, last_tick: float, edge_u_s: float = 0.0) -> Energy:
-        """Energy of a window of bus time, each of whose edges may be off against the rail by ``edge_u_s`` (at least the capture's
-        ``alignment_u_s``); from samples alone where the blocks carry no accumulator.
+        """Return the energy of a window of bus time; from samples alone if the blocks carry no accumulator.
 
-        What the drive drew at an instant reaches the ADC one time constant of the front end later (first-order lag: over
-        a window that begins and ends on steady power the two energies are then equal), so the window moves by that.
+        Each edge may be off against the rail by ``edge_u_s``, at least the capture's ``alignment_u_s``. The window is moved by one time
+        constant of the front end, since power reaches the ADC that much later. With a first-order lag, the energy is then right over a
+        window that begins and ends on steady power.
         """
         late = self.model.front_end_delay_s / self.tick_s
         found = self.meter.between(first_tick + late, last_tick + late)
@@ -250,12 +258,12 @@ class Rail:
             found = replace(found, moved_j=ends[0][0] + ends[1][0], moved_above_mean_j=ends[0][1] + ends[1][1])
         if not self.model.front_end_delay_u_s:
             return found
-        # A window that is moved by too much gains at one end what it loses at the other, but for how much the power differs.
+        # A window moved too far gains at one end and loses at the other, so only the difference in power counts.
         change = self._power_at(last_tick + late) - self._power_at(first_tick + late)
         return replace(found, edge_u_j=math.hypot(found.edge_u_j, self.model.front_end_delay_u_s * change))
 
     def _power_at(self, tick: float) -> float:
-        """Mean of the samples next to an instant; 0 where there are none."""
+        """Mean of the samples next to an instant; 0 if there are none."""
         _, power = self.power_between(round(tick - self.interval_ticks), round(tick + self.interval_ticks))
         known = power[~np.isnan(power)]
         return float(known.mean()) if len(known) else 0.0
@@ -286,7 +294,7 @@ class Rail:
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
 
     def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss, edge_u_s: float = 0.0) -> Power:
-        """The power figures of the i-th window of ``scan``; ``loss``: what is missing in it. ``edge_u_s``: see :meth:`energy`."""
+        """Return the power figures of the i-th window of ``scan``. ``loss``: of that window; ``edge_u_s``: see :meth:`energy`."""
         stat = scan.stats[i]
         if not stat.samples:
             return {"absent": "no rail samples in this window"}
@@ -345,7 +353,7 @@ class Rail:
         return {window_text(length): self._moving(scan.moving.get(length), i, length, volts, scan, lost) for length in OCP_WINDOWS_S}
 
     def largest_mean(self, first_tick: int, last_tick: int, length_s: float) -> Figure:
-        """The largest moving average over ``length_s`` within a window, in W; absent where the window is shorter than that."""
+        """The largest moving average over ``length_s`` within a window, in W; absent if the window is shorter than that."""
         low, high = self.indices(first_tick, last_tick)
         moving = MovingMax(max(1, round(length_s / self.interval_s)), [(0, high - low)])
         stat, noise = WindowStats(), math.inf
@@ -417,8 +425,11 @@ def window_text(seconds: float) -> str:
 
 
 def as_long_as(found: dict[str, Figure], length_s: float) -> dict[str, Figure]:
-    """Of the highest means by window (:func:`window_text`), those of windows that a load of ``length_s`` fills: a mean over a longer window
-    is partly of the time before and after the load. The others are absent, with the reason."""
+    """Return the highest means by window (:func:`window_text`), absent with a reason if the load of ``length_s`` is shorter than the
+    window.
+
+    A mean over a longer window is partly of the time before and after the load.
+    """
     made = dict(found)
     for window_s in OCP_WINDOWS_S:
         name = window_text(window_s)

@@ -1,4 +1,4 @@
-"""Who saw the commands of a capture, and what that does to its figures: docs/methodology.md, Commands that the host saw."""
+"""Observers of a capture's commands, and the effect on its figures: docs/methodology.md, Commands that the host saw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = {
     SeenBy.BLKTRACE: "issue",
     SeenBy.FIO_LOG: "submission",
 }
-"""What the start of a command is called."""
+"""Name of a command's start."""
 _LOWER = "active spans with it, so that rates and efficiency over them (MB/s, MB/J) are lower limits, by no more than their u"
 _ONLY_A_TAP = "when the SQE was fetched, when data moved and when the interrupt came is not known"
 NOTES = {
@@ -37,7 +37,7 @@ def by_host(capture: Capture) -> bool:
 
 
 def seen_by(capture: Capture, model: ErrorModel) -> tuple[ErrorModel, list[str]]:
-    """The error model with what the instants of this capture's commands may be off by, and what a reader must know."""
+    """Return the error model with the errors of this capture's command instants, and notes for a reader."""
     sources = capture.commands.group_by("source").agg(pl.col("instant_u_ns").max()).collect()
     notes: list[str] = []
     off_s = model.instant_s

@@ -1,4 +1,4 @@
-"""An open capture whose phases are measured one at a time: a suite has more commands than fit in memory."""
+"""An open capture that measures its phases one at a time: a suite has more commands than fit in memory."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Source(Instruments):
 
     def _within(self, frame: pl.LazyFrame, phase: Phase) -> pl.LazyFrame:
         start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
-        # what lies outside by the CQE is not even read: row groups are in order of arrival
+        # rows with a CQE outside are not even read: row groups are in order of arrival
         near = pl.col("cqe_tick").is_between(phase.first_tick, self._latest(phase))
         return frame.filter(near & (start >= phase.first_tick) & (start < phase.last_tick))
 
@@ -102,17 +102,17 @@ class Source(Instruments):
         return load_commands(self._within(frame, phase).filter((pl.col("qid") > 0) & known), self._sizes, IO_COLUMNS)
 
     def loss(self, phase: Phase) -> Loss:
-        """What is missing in a phase."""
+        """Return the losses in a phase."""
         return self.losses.between(phase.first_tick, phase.last_tick)
 
     def disagreement(self, phase: Phase, nbytes: int) -> int:
-        """Bytes that fio says it moved in a phase less those on the wire; 0 where fio's figures are not there."""
+        """Bytes that fio says it moved in a phase less those on the wire; 0 if fio's figures are not there."""
         group = phase.described.get("fio_group")
         return self._told[group] - nbytes if group in self._told else 0
 
 
 def _fio_bytes(capture: Capture) -> dict[int, int]:
-    """Bytes read and written by group of jobs, by fio's own JSON; empty without one, and without the groups in which a job had an error."""
+    """Return bytes read and written by group of jobs, from fio's JSON; empty without the JSON. Groups with a failed job are left out."""
     path = inside(capture.workload_dir, "fio.json", "fio.json")
     jobs = load_jobs(path) if path else []
     out: dict[int, int] = {}

@@ -1,9 +1,8 @@
-"""Whether a quantity held its level over the window that a mean is of, and what the mean's uncertainty must hold where it did not.
+"""Whether a quantity held its level over the window of a mean, and the mean's uncertainty if it did not.
 
-A window is cut into equal blocks, and these into quarters. The scatter of neighbouring blocks tells how far the quarters' means lie apart
-by
-chance alone. Where they lie farther, the quantity changed: the mean is then as uncertain as the quarter that is farthest from it, whatever
-the instrument is good for. docs/methodology.md, "A mean is of one level".
+A window is cut into equal blocks, and these into quarters. The scatter of neighbouring blocks predicts how far the quarters' means lie
+apart by chance alone. If they lie farther apart, the quantity changed. The mean is then as uncertain as the quarter farthest from it,
+however good the instrument is. docs/methodology.md, "A mean is of one level".
 """
 
 from __future__ import annotations
@@ -25,17 +24,19 @@ if TYPE_CHECKING:
 Float = npt.NDArray[np.float64]
 
 BLOCKS = 64
-"""Into which a window is cut; fewer where it has not as many samples."""
+"""Number of blocks of a window; fewer if it has fewer samples."""
 QUARTERS = 4
 LEAST_PER_QUARTER = 4
-"""Blocks that a quarter needs before chance is told from change; with fewer, all that the quarters differ by counts as change."""
+"""Blocks that a quarter needs to distinguish change from chance; with fewer, all differences between quarters count as change."""
 CHANGES = 16
-"""One difference of neighbours in so many may be a change of level; two at least."""
+"""One of this many differences of neighbours may be a change of level; two at least."""
 BY_CHANCE = 5.0
 """Standard errors of a quarter's mean, by the scatter of neighbours, that chance does not reach."""
 MOST = 0.05
-"""Relative difference of a quarter from the whole above which a window is not steady: the level of a segment
-(:mod:`..analysis.changepoints`) is told from its neighbour's by as much."""
+"""Relative difference of a quarter from the whole above which a window is not steady.
+
+The level of a segment (:mod:`..analysis.changepoints`) is distinguished from its neighbour by the same difference.
+"""
 MOST_READ = 1 << 18
 """Samples of a window that are read; of more, the summaries are, in which a block's edge lies within a few samples of its place."""
 UNSTEADY = "unsteady"
@@ -44,8 +45,12 @@ UNSTEADY = "unsteady"
 
 @dataclass(frozen=True)
 class Steadiness:
-    """``mean``: of the window. ``low``, ``high``: least and largest mean of a quarter. ``spread``: by how much the quarter farthest from
-    the mean differs from it, in the quantity's unit; 0 where chance explains it."""
+    """The steadiness of a window.
+
+    mean: of the window
+    low, high: least and largest mean of a quarter
+    spread: largest difference between a quarter and the mean, in the quantity's unit; 0 if chance explains it
+    """
 
     mean: float
     low: float
@@ -58,12 +63,11 @@ class Steadiness:
         return self.spread <= MOST * abs(self.mean)
 
     def words(self, unit: str) -> str:
-        """What a reader must know of a window that was not steady."""
+        """Return the words that a reader needs on a window that was not steady."""
         return f"not steady: quarters of the window from {si(self.low, unit, 3)} to {si(self.high, unit, 3)}"
 
     def of(self, figure: Figure) -> Figure:
-        """The mean of this window with the spread in its uncertainty, and the mark where it was not steady. ``u`` stays None where it
-        is."""
+        """Return the mean of this window with the spread in its uncertainty, and a mark if not steady. A ``u`` of None stays None."""
         if figure.value is None or not self.spread:
             return figure
         u = None if figure.u is None else math.hypot(figure.u, self.spread)
@@ -72,8 +76,11 @@ class Steadiness:
 
 
 def steadiness(blocks: Float, weights: Float | None = None) -> Steadiness | None:
-    """Of the means of a window's blocks, in order; NaN where samples are missing. ``weights``: their lengths, where these differ. None
-    where there are not four blocks to look at."""
+    """Return the steadiness of a window from the means of its blocks, in order; None with fewer than four blocks.
+
+    blocks: NaN where samples are missing
+    weights: lengths of the blocks, if they differ
+    """
     known = np.isfinite(blocks)
     values = blocks[known]
     if len(values) < QUARTERS:
@@ -109,7 +116,7 @@ def _scatter(values: Float) -> float:
 
 
 def of_rail(rail: Rail, windows: Iterable[tuple[float, float]]) -> Steadiness | None:
-    """Of the rail's power over windows of bus time (ticks), taken together. None where there are not enough samples to look at."""
+    """Return the steadiness of the rail's power over windows of bus time (ticks), taken together; None with too few samples."""
     late = rail.model.front_end_delay_s / rail.tick_s
     spans = [rail.indices(round(first + late), round(last + late)) for first, last in windows]
     spans = [(low, high) for low, high in spans if high > low]

@@ -20,9 +20,9 @@ NONE = np.iinfo(np.int64).min
 """A tick that was not observed."""
 DEFAULT_LBA_SIZE = 512
 PIECE_ROWS = 1 << 17
-"""Commands in one piece of a table: its columns stay in the cache, and memory for what is made of them is used again for the next."""
+"""Commands in one piece of a table: its columns fit in the cache, and the next piece reuses the memory of derived arrays."""
 SIZED_OPCODES = (*LBA_OPCODES, io("dsm"))
-"""I/O opcodes whose record carries a number of logical blocks."""
+"""I/O opcodes with a number of logical blocks in their record."""
 
 INSTANTS = (
     "doorbell_tick",
@@ -54,9 +54,9 @@ _COLUMNS = (
 class Commands:
     """``n`` commands sorted by ``start_tick``; every attribute is an array of length n.
 
-    Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE.
-    ``nbytes`` is blocks x LBA size for opcodes that have a block count, else 0. A subset reads a column from the whole
-    only when it is asked for: of 17 columns a figure needs three or four, and a capture may have 10^7 rows.
+    Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE. ``nbytes`` is blocks x LBA
+    size for opcodes that have a block count, else 0. A subset reads a column from the whole only on demand. A figure needs three or four of
+    17 columns, and a capture may have 10^7 rows.
     """
 
     start_tick: Int64
@@ -116,7 +116,7 @@ class Commands:
                 yield self.take(part)
 
     def between(self, first_tick: int, last_tick: int) -> Commands:
-        """Commands whose start falls in ``[first_tick, last_tick)``; a view, no copy."""
+        """Return the commands that start in ``[first_tick, last_tick)``; a view, no copy."""
         low = int(np.searchsorted(self.start_tick, first_tick, side="left"))
         high = int(np.searchsorted(self.start_tick, last_tick, side="left"))
         return self.take(slice(low, high))
@@ -136,10 +136,10 @@ def is_one_of(opcode: npt.NDArray[np.uint8], wanted: Sequence[int]) -> Bool:
 
 
 def lba_sizes(meta: Mapping[str, Any]) -> tuple[dict[int, int], list[str]]:
-    """LBA size in bytes by namespace from ``meta["drive"]["namespaces"]``, and notes on what was assumed.
+    """Return the LBA size in bytes by namespace from ``meta["drive"]["namespaces"]``, and notes on assumptions.
 
-    Accepts a list of ``{"nsid", "lba_size_bytes"}`` or a mapping of NSID to such. Namespace 0 in the answer is the
-    default for namespaces that Identify never described.
+    Accepts a list of ``{"nsid", "lba_size_bytes"}`` or a mapping of NSID to such. Namespace 0 in the answer is the default for namespaces
+    that Identify never described.
     """
     namespaces = (meta.get("drive") or {}).get("namespaces") or []
     if isinstance(namespaces, Mapping):
@@ -154,7 +154,7 @@ def lba_sizes(meta: Mapping[str, Any]) -> tuple[dict[int, int], list[str]]:
 
 
 def _made_of(sizes: Mapping[int, int]) -> dict[str, pl.Expr]:
-    """Each column of :class:`Commands` from those of ``commands.parquet`` (docs/capture.md)."""
+    """Return for each column of :class:`Commands` its expression in columns of ``commands.parquet`` (docs/capture.md)."""
     start = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick").alias("start_tick")
     sized = pl.col("opcode").is_in(SIZED_OPCODES) & (pl.col("qid") > 0)
     not_known = (pl.col("flags") & int(CommandFlag.NO_SQE)) != 0
@@ -179,13 +179,13 @@ def _made_of(sizes: Mapping[int, int]) -> dict[str, pl.Expr]:
 
 
 def load_commands(frame: pl.LazyFrame | pl.DataFrame, sizes: Mapping[int, int], columns: Sequence[str] = _COLUMNS) -> Commands:
-    """The table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included.
+    """Return the table from ``commands.parquet`` (columns as in docs/capture.md). Marker commands are included.
 
-    ``columns``: those of :class:`Commands` that are needed (``start_tick`` among them); a long capture has 10^8 rows.
+    columns: the needed columns of :class:`Commands` (``start_tick`` among them); a long capture has 10^8 rows
     """
     made = _made_of(sizes)
     data = frame.lazy().select(*(made[name] for name in columns)).collect()
-    # A column at a time, and each let go once it is in order: all of them twice would be the most memory that an analysis needs.
+    # Each column is released once it is in order: all columns twice would be the most memory that an analysis needs.
     order = np.argsort(data["start_tick"].to_numpy(), kind="stable")
     found: dict[str, Any] = {}
     for name in columns:

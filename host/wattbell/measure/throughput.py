@@ -48,12 +48,12 @@ class Span:
 
     @property
     def least_ticks(self) -> int | None:
-        """The least that the active time may be; None where it is :attr:`active_ticks`."""
+        """Least possible active time in ticks; None if it is :attr:`active_ticks`."""
         return None if self.least is None else int(np.maximum(self.least[:, 1] - self.least[:, 0], 0).sum())
 
     @property
     def ends_ticks(self) -> int | None:
-        """By how much :attr:`whole_ticks` may be too long; None where it is known."""
+        """Largest excess of :attr:`whole_ticks` over the true span; None if the span is certain."""
         return None if self.least is None else self.whole_ticks - int(self.least[-1, 1] - self.least[0, 0])
 
 
@@ -68,8 +68,10 @@ def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
 
 
 def least_bursts(first_end: Int64, last_start: Int64, gap_ticks: int) -> Int64:
-    """``least`` of a :class:`Span`, from commands (or parts of one) sorted by start: [first completion, last start] of each. Between two
-    of them there may have been a gap if nothing need have been at the drive for so long."""
+    """Return ``least`` of a :class:`Span`, from commands (or parts of one) sorted by start: [first completion, last start] of each.
+
+    Between two bursts there may have been a gap, if possibly nothing was at the drive for so long.
+    """
     if not len(first_end):
         return np.empty((0, 2), np.int64)
     soonest = np.minimum.accumulate(first_end[::-1])[::-1]

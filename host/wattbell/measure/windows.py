@@ -34,11 +34,14 @@ def moving_mean(values: Float, width: int) -> Float:
 
 @dataclass
 class MovingMax:
-    """Largest moving mean of a stream, for the whole of it and for any number of sample ranges inside.
+    """Largest moving mean of a stream, over the whole stream and over any number of sample ranges inside.
 
-    ``ranges`` are ``[first, last)`` sample indices; a window counts for a range when all its samples are inside.
-    Feed with ``add`` in order and without gaps. ``best[i]`` is the maximum (-inf: no full window), ``best_at[i]`` the
-    index of the first sample of that window, ``skipped[i]`` the windows left out because a sample is missing.
+    ``ranges`` are ``[first, last)`` sample indices; a window counts for a range if all its samples are inside. Feed with ``add`` in order
+    and without gaps.
+
+    best: the maximum (-inf: no full window)
+    best_at: index of the first sample of that window
+    skipped: windows left out because a sample is missing
     """
 
     width: int
@@ -60,7 +63,7 @@ class MovingMax:
         near = min(count, self.width)
         self.add(np.full(near, np.nan))
         if count > near:
-            begin = self._position - (self.width - 1)  # first sample of the first window that lies in what is left
+            begin = self._position - (self.width - 1)  # first sample of the first window in the remaining samples
             for i, (first, last) in enumerate(self.ranges):
                 self.skipped[i] += max(0, min(last - self.width + 1, begin + count - near) - max(first, begin))
             self._position += count - near

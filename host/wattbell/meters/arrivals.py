@@ -1,5 +1,7 @@
-"""What a port delivers, with the time at which it was there, taken by a thread so that no buffer of the kernel overflows meanwhile; and
-the loop of the meters that read it."""
+"""Read a port in a thread, and note the host's time of each piece.
+
+The thread empties the kernel's buffer in time. The loop of the meters that read from a port is here too.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,25 @@ from .meter import ClockPair
 T = TypeVar("T")
 Raw = TypeVar("Raw", bytes, str)
 _MOST_PIECES = 1 << 14
-"""Read ahead at most: minutes. Then the port is left to itself, and the meter counts what it lost."""
+"""Most pieces read ahead: some minutes. Beyond these the port is left alone, and the meter counts its losses."""
 _AT_ONCE = 128
-"""So that what was taken is told of before whoever waits for it takes the meter for silent, on a computer that is behind."""
+"""Most pieces that :meth:`Arrivals.take` returns at once. On a slow computer, the caller thus handles them before it takes the meter for
+silent.
+"""
 _SILENCE_NS = 3_000_000_000
 """A meter that measures and sends nothing for this long has stopped."""
 _ONE_WAIT_NS = 200_000_000
-"""Counts at most for one `read` in vain: a computer that let the thread wait for longer was busy, and the meter need not be silent."""
+"""Most time that one `read` in vain adds to the silence. A longer wait is the computer's fault, and the meter need not be silent."""
 _A_SECOND_NS = 1_000_000_000
 
 
 class Arrivals(Generic[T]):
-    """Pieces, such as bytes, and the host ns at which each was there.
+    """Pieces, such as bytes, and the host ns of each arrival.
 
-    `read` waits a moment for one, returns None (or no bytes) when none came, and raises OSError when the line is cut, or
-    RigError in words of its own. `what`: the meter, as an error begins. `slow_s`: longer than this without a piece is no fault.
+    read: waits a moment for a piece and returns it, or None (or no bytes) if none came. Raises OSError when the line is cut, or RigError
+        with a message of its own
+    what: the meter, as an error message begins
+    slow_s: time without a piece, in s, that is no fault
     """
 
     def __init__(self, what: str, read: Callable[[], T | None], slow_s: float = 0.0) -> None:
@@ -68,8 +74,10 @@ class Arrivals(Generic[T]):
                 return
 
     def take(self, timeout_s: float, *, ending: bool = False) -> list[tuple[int, T]]:
-        """What there is, some seconds of it at most; waits up to `timeout_s` for the first. Raises RigError when the line is cut, or was
-        silent for 3 s (or `slow_s`), unless `ending`; what came before that is returned first."""
+        """Return the pieces that have arrived, some seconds at most. Waits up to `timeout_s` for the first.
+
+        Raises RigError when the line is cut, or was silent for 3 s (or `slow_s`) unless `ending`. Pieces from before are returned first.
+        """
         found: list[tuple[int, T]] = []
         while self._lost is None and len(found) < _AT_ONCE:
             try:
@@ -140,10 +148,10 @@ class SendingMeter(ABC, Generic[T]):
 
 
 class ArrivingMeter(SendingMeter[Raw]):
-    """One whose samples arrive in pieces, of which :meth:`_feed` makes blocks in ``_out``."""
+    """A meter that receives its samples in pieces. :meth:`_feed` turns each piece into blocks in ``_out``."""
 
     _together = 0
-    """Of pieces that wait, as many are fed as one as have this length; 0: each by itself."""
+    """Pieces that wait are fed together up to this length; 0: each by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,10 +159,10 @@ class ArrivingMeter(SendingMeter[Raw]):
 
     @abstractmethod
     def _feed(self, arrival_ns: int, piece: Raw) -> None:
-        """Take a piece. RigError for what is not understood."""
+        """Take a piece. Raises RigError for unknown content."""
 
     def _release(self) -> None:
-        """Nothing follows any more: put what was held back into ``_out``."""
+        """Put the samples still held back into ``_out``, since nothing follows any more."""
 
     def read(self, timeout_s: float) -> list[RailSource]:
         """See :class:`~.meter.Meter`."""
@@ -176,7 +184,7 @@ class ArrivingMeter(SendingMeter[Raw]):
 
 
 def _joined(pieces: list[tuple[int, Raw]], length: int) -> Iterator[tuple[int, Raw]]:
-    """Small pieces that waited for each other as one, there when the last of them was: a computer that is behind catches up."""
+    """Join small pieces that waited together, with the arrival of the last piece, so that a slow computer catches up."""
     held: list[Raw] = []
     size = 0
     for k, (arrival_ns, piece) in enumerate(pieces):

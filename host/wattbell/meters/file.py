@@ -1,7 +1,7 @@
-"""A file that another program appends to: the rows of the formats of :mod:`..formats`, as they come.
+"""Follow a file that another program appends to: rows in one of the formats of :mod:`..formats`.
 
-What stands in the file at the start tells its format and its grid and is left out; samples are those behind it. A line counts when its end
-is there, and a time stamp places it, as in a file that is finished.
+The rows in the file at the start give its format and its grid, and are left out; samples are the rows behind them. A line counts once its
+end is there. A time stamp places it, as in a finished file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SLOW_S = 10.0
 """Programs write in blocks: silence for less than this is none."""
 _CLOSE = 1e-4
 _TIMEBASE = 100e-6
-"""Of an instrument that nothing is known of: assumed."""
+"""Relative error of the time base, assumed for an instrument without published figures."""
 
 
 def _column(text: str) -> Column:

@@ -1,7 +1,8 @@
-"""What a live source of rail samples is, and how one is opened.
+"""The interface of a live source of rail samples, and how to open one.
 
-A meter has a clock of its own: its samples lie on an exact grid of its ticks, from tick 0 at :meth:`Meter.start`. What it did not send is
-missing there, never made up. :meth:`Meter.clock_pairs` says when its ticks were by the host's clock (:func:`wattbell.clock.host_ns`).
+A meter has a clock of its own: its samples lie on an exact grid of its ticks, from tick 0 at :meth:`Meter.start`. A sample that the meter
+did not send is missing there, never made up. :meth:`Meter.clock_pairs` relates its ticks to the host's clock
+(:func:`wattbell.clock.host_ns`).
 """
 
 from __future__ import annotations
@@ -32,14 +33,19 @@ class ClockPair:
 
 @dataclass(frozen=True)
 class MeterAbout:
-    """Who measures, on what grid, and how well.
+    """The meter, its grid, and its limits of error, read as k = 2.
 
-    ``tick_ps``: picoseconds a tick; ``interval_ticks``: between two samples. ``has_voltage`` False: the voltage is what the user stated.
-    Error terms, limits read as k = 2: ``gain`` of the power (voltage and current together, relative), ``offset_a`` of the current (A),
-    ``timebase`` (relative); ``accuracy``: where these three were published, in words for the user. ``placement_u_s``:
-    by how much a sample may have been taken off its tick, where no clock of its own paces the meter. ``conditions``, ``notes``: for the
-    ``conditions`` of ``meta.json``. ``ranges``: (gain, offset_a) of each range of a meter that changes it and tells of it
-    (:class:`~..capture.source.Ranges`); the two above are then what holds where the range is not looked at.
+    tick_ps: picoseconds a tick
+    interval_ticks: ticks between two samples
+    has_voltage: False if the meter does not measure the voltage, and the user states it
+    gain: relative, of the power (voltage and current together)
+    offset_a: of the current, in A
+    timebase: relative
+    accuracy: source of these three limits, in words for the user
+    placement_u_s: distance in s of a sample from its tick, where no clock of the meter's own paces it
+    conditions, notes: for the ``conditions`` of ``meta.json``
+    ranges: (gain, offset_a) of each range of a meter that reports its changes of range (:class:`~..capture.source.Ranges`). ``gain`` and
+        ``offset_a`` above then hold for readers that ignore the range
     """
 
     model: str
@@ -88,10 +94,10 @@ class Meter(Protocol):
         """Begin to measure; tick 0 is the first sample. Raises RigError when the meter refuses."""
 
     def read(self, timeout_s: float) -> list[RailSource]:
-        """Blocks that came since the last call, in order of time; waits up to `timeout_s` for the first, and is ``[]`` when none came.
+        """Return the blocks that came since the last call, in order of time; ``[]`` if none came within `timeout_s`.
 
-        What the meter lost is missing from the grid. Raises RigError when the meter is gone or sends what is not understood, but only
-        once everything that came before was returned. After :meth:`stop` it returns what was under way, then ``[]``.
+        Samples that the meter lost are missing from the grid. Raises RigError when the meter is gone or sends unknown content, but only
+        once everything that came before was returned. After :meth:`stop`, the blocks still under way are returned, then ``[]``.
         """
 
     def stop(self) -> None:
@@ -101,8 +107,9 @@ class Meter(Protocol):
         """Every pair since :meth:`start`, in order of time. :meth:`read` asks a meter for its counter once a second, if it has one."""
 
     def remarks(self) -> list[str]:
-        """What befell the measurement since :meth:`start` and does not show in the samples, such as changes of range: sentences for the
-        notes of the capture."""
+        """Return sentences for the notes of the capture on events since :meth:`start` that the samples do not show, such as changes of
+        range.
+        """
 
     def __enter__(self) -> Meter:
         """Itself."""
@@ -113,12 +120,14 @@ class Meter(Protocol):
 
 @runtime_checkable
 class StreamMeter(Meter, Protocol):
-    """A meter whose samples come in a rig's stream: a recorder gives that to :meth:`~..capture.writer.CaptureWriter.decode`, which accounts
-    for what is missing in it."""
+    """A meter that sends its samples in a rig's stream.
+
+    A recorder gives the stream to :meth:`~..capture.writer.CaptureWriter.decode`, which accounts for its losses.
+    """
 
     @property
     def origin_tick(self) -> int:
-        """Of the stream, which is tick 0 of the meter; known from :meth:`start` on."""
+        """Tick of the stream at tick 0 of the meter; known from :meth:`start` on."""
 
     def take_stream(self, timeout_s: float) -> list[bytes]:
         """In place of :meth:`read`."""
@@ -129,7 +138,11 @@ class StreamMeter(Meter, Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of meter. ``usage``: what ``--meter`` takes; ``extra``: of pyproject.toml, which installs ``needs`` (names to import)."""
+    """A kind of meter.
+
+    usage: value of ``--meter``
+    extra: of pyproject.toml, which installs ``needs`` (names to import)
+    """
 
     usage: str
     what: str
@@ -144,7 +157,7 @@ class Kind:
 
     @property
     def lacks(self) -> str | None:
-        """Command that installs what it needs; None where all of that is installed."""
+        """Return the command that installs missing packages; None if all are installed."""
         if self.extra is None or all(find_spec(name) is not None for name in self.needs):
             return None
         return install_command(self.extra)
@@ -176,7 +189,7 @@ KINDS: dict[str, Kind] = {
         "file",
     ),
 }
-"""By the word that ``--meter`` begins with. All take gain=, offset= (A) and timebase= of the user's own calibration besides."""
+"""Kinds by the first word of ``--meter``. All also take gain=, offset= (A) and timebase= from the user's own calibration."""
 
 
 def open_meter(text: str) -> Meter:

@@ -1,4 +1,4 @@
-"""Samples that carry a number of a few bits, from 0 to a modulus and round again: their places on a grid, and what is missing between."""
+"""Place samples on a grid by their numbers, and count missing samples. A number has a few bits and wraps around at a modulus."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 
 _TRUSTED = 8
-"""Where the number is not the one that is due, so many in a row are what tells where the samples go on; those before are left out."""
+"""Consecutive numbers needed to continue behind an unexpected number. The samples before them are left out."""
 _RECENT_NS = 2_000_000_000
 _HELD_NS = 200_000_000
-"""Behind a gap, samples of this much time, which took as much to come, are held back: their arrivals tell how many turns of the number are
-missing."""
+"""Time in ns of the samples held back behind a gap. Their arrivals, spread over the same time, show how many turns of the number are
+missing.
+"""
 _SECOND_NS = 1_000_000_000
 _SECONDS, _SURELY = 3, 0.8
-"""Later by this share of a turn for so many seconds, against as many before: no crystal drifts so fast, and no host is busy for so long."""
+"""Seconds that samples must arrive later, compared with as many before, and the least delay as a share of a turn.
+
+No crystal drifts so fast, and no host is busy for so long.
+"""
 _MOST_HELD_NS = 5_000_000_000
 _EARLIER = 0.4
-"""Of a turn. An arrival is often later than usual and hardly ever earlier, so that a guess may be too great by more than too small."""
+"""Share of a turn added before a guess is rounded down, less than half: an arrival is often late and hardly ever early."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,10 @@ class Run:
 
 
 class Numbered:
-    """Places samples every `interval_ns` that are numbered modulo `modulus`.
+    """Places samples that come every `interval_ns` and are numbered modulo `modulus`.
 
-    A gap's length is exact modulo `modulus`; how many whole turns are missing besides is told by the arrivals behind it. Samples
-    whose numbers are spoilt are left out.
+    The numbers give a gap's length modulo `modulus`; the arrivals behind the gap give the number of whole turns. Samples with damaged
+    numbers are left out.
     """
 
     def __init__(self, modulus: int, interval_ns: int) -> None:
@@ -51,21 +55,21 @@ class Numbered:
         """Samples that are missing."""
         self._next = 0
         self._number: int | None = None
-        """That the sample `_next` should have."""
+        """Number that the sample `_next` should have."""
         self._rest = np.empty(0, np.int64), np.empty(0, np.uint32)
         self._late: deque[tuple[int, int]] = deque()
-        """Of the last two seconds: host ns of an arrival, and by how much (ns) it was behind its place on the grid."""
+        """Arrivals of the last two seconds: host ns, and the delay in ns behind the place on the grid."""
         self._odd = 0
         """Samples that were left out since the last good one."""
         self._each: list[tuple[int, int]] = []
-        """Of each second of arrivals: the least delay."""
+        """Least delay in ns for each second of arrivals."""
         self._missing = 0
-        """Of a gap that is not placed yet: its least length."""
+        """Least length, in samples, of a gap that is not placed yet."""
         self._held: list[Run] = []
-        """What came behind it, in a row."""
+        """Consecutive samples behind that gap."""
 
     def feed(self, arrival_ns: int, numbers: I64, words: U32) -> list[Run]:
-        """Runs whose places are known now."""
+        """Take samples, and return the runs that can be placed by now."""
         numbers, words = np.concatenate((self._rest[0], numbers)), np.concatenate((self._rest[1], words))
         if self._number is None and len(numbers):
             self._number = int(numbers[0])
@@ -83,7 +87,7 @@ class Numbered:
                 continue
             steps = np.diff(numbers[at:]) % self._modulus == 1
             if len(steps) < _TRUSTED - 1:
-                break  # what follows will tell
+                break  # the next samples decide
             good = np.flatnonzero(np.convolve(steps, np.ones(_TRUSTED - 1), "valid") == _TRUSTED - 1)
             odd = int(good[0]) if len(good) else len(right) - _TRUSTED + 1
             self._odd += odd
@@ -120,7 +124,7 @@ class Numbered:
         return [run]
 
     def unseen(self) -> int:
-        """Samples that were probably lost besides, in whole turns of the number: from some second on all arrived later by that much."""
+        """Samples that were probably lost in addition, in whole turns of the number: after some second, all arrived later by that much."""
         late = [least for _, least in self._each]
         turn_ns = self._modulus * self._interval_ns
         whole = range(1, len(late) - _SECONDS + 1)
@@ -128,7 +132,7 @@ class Numbered:
         found = at = 0
         while at < len(steps):
             near = steps[at : at + _SECONDS]
-            if steps[at] > _SURELY * turn_ns and steps[at] == max(near):  # the second of the loss may show a part of it
+            if steps[at] > _SURELY * turn_ns and steps[at] == max(near):  # the second of the loss may show only a part of the turn
                 found += round(steps[at] / turn_ns) * self._modulus
                 at += _SECONDS
             else:
@@ -137,13 +141,15 @@ class Numbered:
 
     @property
     def slow_ns(self) -> int:
-        """By how much later samples arrive by now than they did at the beginning, if they do so for some seconds. What waits somewhere
-        arrives in the end: so many are missing, or were taken at another rate."""
+        """Return in ns how much later samples arrive now than at the beginning, if the delay lasts for some seconds; else 0.
+
+        Samples that only waited arrive in the end. A lasting delay means that samples are missing or were taken at another rate.
+        """
         late = [least for _, least in self._each]
         return min(late[-_SECONDS:]) - min(late[:_SECONDS]) if len(late) >= 2 * _SECONDS else 0
 
     def release(self) -> list[Run]:
-        """Place what is held behind a gap: when there is enough of it, or at the end."""
+        """Place the samples held behind a gap: when enough have come, or at the end."""
         held, missing = self._held, self._missing
         self._held, self._missing = [], 0
         if not missing:

@@ -39,19 +39,25 @@ _SET = np.array([15, *range(SENSORS)], np.int64)
 """The sensors of a set's pairs; 8 more for the m of the time stamp."""
 _WRAP_US = 1024
 _INTERVAL_NS = {"F411": 50_000.0, "F401": 1200e3 / 21, "F407": 616e3 / 21}
-"""Of the sets, by the microcontroller: 8 channels x 25 ADC clocks, 6 times averaged, at 24 or 21 MHz (a quarter of the bus clock); on F407
-two ADCs, 4 x 154 ADC clocks at 21 MHz without averaging."""
+"""Interval in ns between sets, by microcontroller.
+
+- F401, F411: 8 channels x 25 ADC clocks, averaged 6 times, at 24 MHz (F411) or 21 MHz (F401), a quarter of the bus clock
+- F407: two ADCs, 4 x 154 ADC clocks at 21 MHz, without averaging
+"""
 _TIMEBASE = 50e-6
-"""The crystal's; no figure is published for the boards: what such crystals commonly have."""
+"""The crystal's limit. No figure is published for the boards; this one is common for such crystals."""
 _GAIN = 0.02
 _JITTER_US = 4.0
-"""Of the time stamp of a set: a whole number of us, taken in an interrupt."""
+"""Jitter in us of a set's time stamp, a whole number of us taken in an interrupt."""
 _ASK_NS = 1_000_000_000
 _UNANSWERED_S = 60.0
-"""By the meter's clock. An answer is lost with a set, and the next question waits for it: a computer that lags by less than this gives no
-answer to the question behind it."""
+"""Longest wait for an answer, in s of the meter's clock.
+
+An answer is lost with its set, and the next question waits for it. A computer that lags by less than this does not take one answer for the
+next.
+"""
 _SETTLE_SETS, _MOST_HELD = 10_000, 100_000
-"""After a gap, samples are held back until this many have come in a row, or so many in all: their arrivals tell how long it was."""
+"""Sets in a row, or sets in all, after which the sets held behind a gap are placed: their arrivals give the gap's length."""
 _LATER_US = 500.0
 """An arrival is never earlier than usual, but often later: the guess of a gap's length is too great rather than too small."""
 _ANSWER_S, _QUIET_S = 2.0, 0.1
@@ -103,13 +109,13 @@ class _Sets:
 
 @dataclass
 class _Gap:
-    """A gap whose length is not known yet, and the sets behind it up to the next one."""
+    """A gap of unknown length, and the sets behind it up to the next gap."""
 
     last_us: int
     """Time stamp of the last set before it."""
     first_us: int
     parts: list[tuple[int, _Sets]] = field(default_factory=list)
-    """Behind it, with the host ns of their arrival."""
+    """Sets behind the gap, with the host ns of their arrival."""
 
     @property
     def count(self) -> int:
@@ -191,7 +197,7 @@ class PowerSensor3(ArrivingMeter[bytes]):
         """Index and time stamp of a set since which none was lost."""
         self._last_us: int | None = None
         self._late: deque[tuple[int, float]] = deque()
-        """Of the last two seconds: host ns of an arrival, and by how much it was behind the set's place on the grid (us)."""
+        """Arrivals of the last two seconds: host ns, and the delay in us behind the set's place on the grid."""
         self._held: list[_Gap] = []
         self._before = 0
         """Index of the next set before those gaps."""
@@ -251,7 +257,7 @@ class PowerSensor3(ArrivingMeter[bytes]):
         except OSError as error:
             if self._arrivals is None:
                 raise RigError(f"{self._what} takes no commands ({error.strerror or error}).") from None
-            # it is gone; what had come is read first, and then the error
+            # the meter is gone; the sets already received are read first, and then the error
 
     def read(self, timeout_s: float) -> list[RailSource]:
         """See :class:`~.meter.Meter`."""
@@ -263,15 +269,18 @@ class PowerSensor3(ArrivingMeter[bytes]):
         return super().read(timeout_s)
 
     def _end(self) -> None:
-        with contextlib.suppress(OSError):  # it is gone; what had come is read first, and then the error
+        with contextlib.suppress(OSError):  # the meter is gone; the sets already received are read first, and then the error
             self._write(b"T")
 
     def _close(self) -> None:
         self._port.close()
 
     def clock_pairs(self) -> list[ClockPair]:
-        """From the answers to ``M``. The firmware marks the set that it sends next; that may have been sampled before the command came, but
-        by no more than two intervals, since a set takes one and waits for less than another."""
+        """Return the pairs of clocks from the answers to ``M``.
+
+        The firmware marks the set that it sends next. That set may have been sampled before the command came, by two intervals at most. A
+        set takes one interval and waits for less than another.
+        """
         return list(self._pairs)
 
     def remarks(self) -> list[str]:
@@ -353,10 +362,10 @@ class PowerSensor3(ArrivingMeter[bytes]):
             self._late.popleft()
 
     def _release(self) -> None:
-        """Put what is held behind gaps: as many sets later as the time stamps allow and the arrivals say.
+        """Place the sets held behind gaps: late enough for their time stamps and their arrivals.
 
-        A time stamp repeats after 1024 us. So the candidates for the length of a gap are some 41 sets apart, and what arrived behind it
-        tells which: no set can come earlier after its sampling than sets usually do.
+        A time stamp repeats after 1024 us, so the candidates for the length of a gap are some 41 sets apart. The arrivals behind the gap
+        decide between them: no set can come earlier after its sampling than sets usually do.
         """
         held, self._held = self._held, []
         if not held:
@@ -365,7 +374,7 @@ class PowerSensor3(ArrivingMeter[bytes]):
         while held:
             index, guess = self._before, math.inf
             for number, gap in enumerate(held):
-                if number:  # as short as it can be: what is missing besides is missing here
+                if number:  # as short as possible: any further loss belongs to this gap
                     index += int(gap.fitting(0, self._interval_us)[0])
                 for arrival_ns, sets in gap.parts:
                     index += len(sets)

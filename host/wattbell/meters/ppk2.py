@@ -1,8 +1,8 @@
 """Nordic Power Profiler Kit II, through ``ppk2-api``.
 
-The library opens the port, reads the calibration and turns words into microamperes, with the filter of Nordic's own program behind a change
-of range. What it throws away is read here, by the layout of ``serialDevice.ts`` in pc-nrfconnect-ppk: a word of a sample has the range in
-bits 14 to 16 and a number modulo 64 in bits 18 to 23, which tells of lost samples.
+The library opens the port, reads the calibration and converts words to microamperes. Behind a change of range it applies the filter of
+Nordic's own program. The library discards two fields of a word, which are read here. The range is in bits 14 to 16. Bits 18 to 23 have a
+number modulo 64, which reveals lost samples. Source of the layout: ``serialDevice.ts`` in pc-nrfconnect-ppk.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TURN = 64
 _ADC_END = (1 << 14) - 1
 _HIGHEST_RANGE = 4
 GAIN = 0.15
-"""Of the highest range; 10 % in the others."""
+"""Relative gain error of the highest range; the others have 10 %."""
 OFFSET_A = 50e-6
-"""The resolution of the range below the highest; that of the highest, 1 mA, is less than its gain error, since it begins at 60 mA."""
+"""Resolution in A of the range below the highest. The highest begins at 60 mA, where its resolution of 1 mA is less than its gain error."""
 RANGES = tuple((gain, steps * 1e-6) for gain, steps in ((0.1, 0.2), (0.1, 0.5), (0.1, 5.0), (0.1, 50.0), (GAIN, 1000.0)))
 """Accuracy and resolution (A) of each range (Nordic, PPK2 user guide, measurement resolution; typical)."""
 _FILTERED = 4
@@ -56,7 +56,7 @@ _TRIES = 3
 _TOGETHER = 1024
 """Bytes that are looked at together."""
 _SLOW_NS = 2_000_000_000
-"""Later by so much than at the beginning: it takes fewer samples than it should, though their numbers follow each other."""
+"""Delay in ns, compared with the beginning, above which the meter takes too few samples, though their numbers are consecutive."""
 _MOST_GARBAGE = 400_000
 """Bytes: a second's."""
 
@@ -139,12 +139,13 @@ class Ppk2(ArrivingMeter[bytes]):
         self._first: ClockPair | None = None
         self._pairs = Earliest(1.0)
         self._held: _Converted | None = None
-        """The last samples, which those of a change of range before them need: in whatever pieces they come, the figures are the same."""
+        """The last samples, which the samples of an earlier change of range need. The figures thus do not depend on the size of the pieces.
+        """
         self._range: int | None = None
         self._last_a = 0.0
         self._changes = 0
         self._waiting: list[Ranges] = []
-        """Changes of range in samples of which none could be believed."""
+        """Changes of range without a sample that could be believed."""
         self._left_out = LeftOut(PPK2)
 
     # -- opening -------------------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class Ppk2(ArrivingMeter[bytes]):
                 raise RigError(f"{self._what} does not stop sending when it is told to; is it a PPK2? Unplug it and try again.")
 
     def _set(self, mode: str, settings: dict[str, str]) -> None:
-        """Only what is not so already: each of these may interrupt the drive's supply."""
+        """Apply only settings that differ from the present ones: each setting may interrupt the drive's supply."""
         api = self._api
         api.current_vdd = round(self._volts * 1000)
         if settings.get("mode") != {"ampere": "1", "source": "2"}[mode]:
@@ -309,8 +310,11 @@ class Ppk2(ArrivingMeter[bytes]):
             self._out += made
 
     def _noted(self, first_tick: int, ranges: npt.NDArray[np.uint8], amperes: npt.NDArray[np.float64]) -> Ranges | None:
-        """The changes of range in consecutive samples. What the filter put in the place of the samples behind each may be off by as much as
-        the current differs around it; for this, `amperes` goes on behind `ranges`, by as many samples where they are known."""
+        """Return the changes of range in consecutive samples; None if there are none.
+
+        Behind each change, the filter replaces samples. Its values may be off by as much as the current differs around the change. For
+        this, `amperes` continues behind `ranges` by as many samples, if they are known.
+        """
         begun = self._range is not None
         before = np.concatenate(([255 if self._range is None else self._range], ranges[:-1]))
         amperes = np.concatenate(([self._last_a], amperes))  # sample i is at i + 1
@@ -373,5 +377,5 @@ def _numbers(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
 
 
 def _no_word_of_it(record: logging.LogRecord) -> bool:
-    """The library tells of a port that is gone in a log that the user would see beside our own error."""
+    """Drop the library's log of a lost port, which the user would see beside our own error."""
     return "serial port" not in record.getMessage()

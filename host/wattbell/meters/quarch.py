@@ -1,7 +1,7 @@
-"""Quarch power modules, through ``quarchpy`` and a running QIS (Quarch Instrument Server), whose protocol is lines of text over TCP.
+"""Quarch power modules, through ``quarchpy`` and a running QIS (Quarch Instrument Server), which speaks lines of text over TCP.
 
-QIS buffers the stream of a module; it is asked for what has come ("stream text all"), a line a stripe: its time in us or ns, then the
-channels that the header names. Times are multiples of the module's period, so stripes that are missing are missing on the grid.
+QIS buffers the stream of a module. The command "stream text all" returns the new stripes, one a line: the time in us or ns, then the
+channels that the header names. Times are multiples of the module's period, so missing stripes are missing on the grid.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Quarch(ArrivingMeter[str]):
         self._left_out = LeftOut(QUARCH)
         log = logging.getLogger("quarchpy")
         for handler in [one for one in log.handlers if not isinstance(one, logging.FileHandler)]:
-            log.removeHandler(handler)  # it tells the terminal of every fault that is an error here
+            log.removeHandler(handler)  # it prints every fault, which is an error here already, to the terminal
         self._what = f"The module {module}"
         self._module = module
         try:
@@ -118,7 +118,7 @@ class Quarch(ArrivingMeter[str]):
         return stated(about, timebase), (len(fields), volts, amperes, volt, ampere, _NS[unit])
 
     def _library(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """What it returns. RigError for any of its Exceptions."""
+        """Call the library and return its result. Raises RigError for any Exception of the library."""
         try:
             return call(*arguments)
         except Exception as error:
@@ -186,7 +186,7 @@ class Quarch(ArrivingMeter[str]):
             self._out.append(made)
 
     def _end(self) -> None:
-        """What QIS still holds is read first."""
+        """Stop the module, after which the stripes still in QIS are read."""
         self._command("rec stop")
         time.sleep(5 * _POLL_S)
         assert self._arrivals is not None, "start() comes first"

@@ -60,13 +60,13 @@ def record(
 
 
 class Recorder:
-    """Puts what a meter has read into a capture. For a loop of its own: :meth:`take` again and again, at last :meth:`end`."""
+    """Writes a meter's samples into a capture. A caller with its own loop calls :meth:`take` repeatedly, then :meth:`end`."""
 
     def __init__(self, meter: Meter, writer: CaptureWriter) -> None:
         self.meter, self.writer = meter, writer
         writer.begin_live()
         self.last_tick = 0
-        """Behind the last sample that came."""
+        """Tick behind the last sample that came."""
         self._first_tick: int | None = None
         self._saved = False
         self._stream = meter if isinstance(meter, StreamMeter) else None
@@ -80,17 +80,19 @@ class Recorder:
 
     @property
     def seconds(self) -> float:
-        """By the meter's clock since the first sample."""
+        """Time in s since the first sample, by the meter's clock."""
         return (self.last_tick - (self._first_tick or 0)) * self.meter.about.tick_ps * 1e-12
 
     @property
     def gaps(self) -> int:
-        """That the capture has so far."""
+        """Return the number of gaps in the capture so far."""
         return self.writer.counts()["gaps"]
 
     def take(self, timeout_s: float) -> int:
-        """Write what has come, waiting up to `timeout_s` for some; returns how many blocks. RigError when the meter is lost, which is then
-        a gap at the end of the capture."""
+        """Write the blocks that have come, waiting up to `timeout_s` for the first; return their number.
+
+        Raises RigError when the meter is lost, and marks a gap at the end of the capture.
+        """
         try:
             if self._stream is not None:
                 return self._take_stream(self._stream, timeout_s)
@@ -133,15 +135,18 @@ class Recorder:
         return len(pieces)
 
     def end(self) -> None:
-        """Stop the meter and write what was still under way."""
+        """Stop the meter and write the samples still under way."""
         self.meter.stop()
         while self.take(_POLL_S):
             pass
         self._remark()
 
     def slept(self, slept_s: float) -> None:
-        """The host was suspended. RigError of a meter that has no counts of its own: how much it sent meanwhile is not known then, as the
-        host's clock, by which a long gap is measured, stood still."""
+        """Handle a suspension of the host of ``slept_s``.
+
+        Raises RigError if the meter has no counts of its own. The number of samples sent meanwhile is then unknown: the host's clock, which
+        measures a long gap, stood still.
+        """
         if self._stream is not None:
             return
         self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the computer was suspended"))

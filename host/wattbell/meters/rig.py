@@ -1,7 +1,7 @@
-"""Our own rig as a meter of the rail: one without a tap, or whose tap does not see the link.
+"""Use our own rig as a meter of the rail, if it has no tap or its tap does not see the link.
 
-Its stream is decoded and accounted for as in any recording, so that nothing that is missing goes untold; only what its tap saw is left out.
-Ticks are the rig's, counted from the one that it told before the start.
+The stream is decoded and accounted for as in any recording, so that every loss is reported; only the tap's records are left out. Ticks are
+the rig's ticks minus the tick that the rig reported before the start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def open_meter(rest: str) -> RigMeter:
 
 @dataclass(frozen=True)
 class RigAbout(MeterAbout):
-    """Of a rig: its own words for ``meta.json``. Error terms are what the user gave, else NaN: figures then take those of any rig."""
+    """The description of a rig: its own words for ``meta.json``. Error terms are the user's, else NaN, and figures then take the terms of
+    any rig.
+    """
 
     description: Mapping[str, object] = field(default_factory=dict)
 
@@ -118,7 +120,7 @@ class RigMeter(SendingMeter[bytes]):
             try:
                 self._ask()
             except RigError:
-                self._ask_at_ns = host_ns() + _ASK_NS  # it is gone; the stream tells
+                self._ask_at_ns = host_ns() + _ASK_NS  # the rig is gone; the stream will show that
         return [found] if found else []  # a slow computer with a port of small pieces would be busy with each
 
     def read(self, timeout_s: float) -> list[RailSource]:

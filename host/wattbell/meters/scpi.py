@@ -1,9 +1,9 @@
 """Any supply or multimeter that answers SCPI, through PyVISA and its backend in Python: over TCP, serial port or USBTMC.
 
-It is asked again and again, and each reading is known to have been taken between the question and the answer. The host's clock is the
-meter's: tick i x interval is that long after the start. A question is sent so that its reading is due at the middle of a place; a reading
-goes to the place that is nearest to its middle, and a place that gets none is missing. So the rate that the capture states is the rate that
-was kept, and what the instrument did between two readings nobody knows.
+The instrument is asked again and again. Each reading was taken between the question and the answer. The host's clock is the meter's
+clock: tick i is i intervals after the start. A question is sent so that its reading is due at the middle of a place on the grid. A reading
+    goes to the place with the nearest middle, and a place without a reading is missing. The rate in the capture is therefore the true rate.
+    Nobody knows the current between two readings.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _TRIED = 6
 """Readings that are taken to see how long one takes."""
 _STEPS = (1.0, 2.0, 5.0)
 _SLACK = 1.3
-"""Of the interval that is chosen over the longest of those readings."""
+"""Ratio of the chosen interval to the longest of those readings."""
 _SHORTEST_S, _LONGEST_S = 1e-3, 60.0
 _RATE = 100e-6
-"""Of the host's oscillator: assumed."""
+"""Relative error of the host's oscillator: assumed."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Scpi:
             raise OSError(f"no answer to {question} ({_reason(error)})") from None
 
     def _number(self, text: str, question: str) -> float:
-        """NaN for what stands for none, for infinity or for an overload. Raises RigError."""
+        """Return an answer as a number; NaN for the values that mean no number, infinity or an overload. Raises RigError for other text."""
         if text.strip().strip('"').lower() in NO_NUMBER - {""}:
             return math.nan
         try:
@@ -287,8 +287,10 @@ class Scpi:
             self._arrivals.close()
 
     def clock_pairs(self) -> list[ClockPair]:
-        """Its clock is the host's; a pair spans its tick and the question and answer of the reading there. What is fetched may be older
-        than the question."""
+        """Return the pairs of clocks. The meter's clock is the host's: a pair spans a tick and the question and answer of its reading.
+
+        A fetched reading may be older than the question.
+        """
         return list(self._pairs)
 
     def remarks(self) -> list[str]:

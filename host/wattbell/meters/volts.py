@@ -1,4 +1,4 @@
-"""The voltage of the rail, for a meter that measures only current: what the user states."""
+"""The voltage of the rail as the user states it, for a meter that measures only current."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from ..errors import UsageError
 
 TOLERANCE = 0.05
-"""Of the 3.3 V of an M.2 slot (PCI Express M.2 Specification, table of power ratings): the uncertainty when the user states none."""
+"""Relative uncertainty of the 3.3 V of an M.2 slot if the user states none. Source: PCI Express M.2 Specification, table of power ratings.
+"""
 
 
 def _volts(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Words of four bytes that carry a number of a few bits, cut from a stream of bytes in which some may be missing or too many."""
+"""Cut words of four bytes, which carry a number of a few bits, from a stream that may have lost or gained bytes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from .numbered import I64, U32
 
 WORD = 4
 _LOOK = 32
-"""Where a number does not follow the one before, so many words behind it tell whether words still begin where they did."""
+"""Words checked behind an unexpected number, to see whether words still begin at the same byte."""
 _STILL = 0.5
-"""They do if of so many of these the number follows: samples were lost, or a word was spoilt."""
+"""Share of these words that must have the next number. Words then still begin there, and samples were lost or a word was damaged."""
 _SURE = 16
-"""Else words begin where so many numbers follow each other: by chance they do not in an age."""
+"""Else words begin where so many numbers follow each other, which hardly ever happens by chance."""
 _BESIDE = 2
-"""Of those, words at the beginning that are left out: one that lost its first bytes has the right number, and so, by chance, may what
-stands before it."""
+"""Words left out where words begin again.
+
+A word that lost its first bytes still has the right number; the word before may have the right number by chance.
+"""
 
 
 class Words:
-    """Finds where words begin, at any byte of the stream and not at those of the pieces in which it comes."""
+    """Finds the begins of words at any byte of the stream, whatever pieces it comes in."""
 
     def __init__(self, numbers: Callable[[U32], I64], modulus: int) -> None:
         """``numbers``: of words."""
@@ -33,10 +35,10 @@ class Words:
         self.left_out = 0
         """Bytes that were no words, or stood beside such."""
         self.in_vain = 0
-        """Of these, since the last word."""
+        """Bytes cut out since the last word."""
 
     def feed(self, piece: bytes) -> U32:
-        """Words that are known to be whole by now. What was cut out shows in their numbers only."""
+        """Take bytes, and return the words now known to be whole. Only their numbers show whether bytes were cut out between them."""
         self._data += piece
         found: list[U32] = []
         while self._search() if self._searching else self._go_on(found):
@@ -61,7 +63,7 @@ class Words:
         return np.frombuffer(data, "<u4", (len(data) - first) // WORD, first)
 
     def _follow(self, words: U32) -> npt.NDArray[np.bool_]:
-        """Of each word but the last whether its number is followed by the next."""
+        """Return for each word but the last whether the next word's number follows."""
         return np.asarray(np.diff(self._numbers(words)) % self._modulus == 1)
 
     def _drop(self, count: int) -> None:
@@ -69,14 +71,14 @@ class Words:
         self.in_vain += count
 
     def _go_on(self, found: list[U32]) -> bool:
-        """Take what follows; the last word is held, since only the next tells whether it is one. True when a search has to follow."""
+        """Take the next words, and hold the last one until its successor confirms it. Return True when a search is needed."""
         words = self._cut(self._data, 0)
         follow = self._follow(words)
         whole = max(0, len(words) - 1)
         for place in np.flatnonzero(~follow).tolist():
             behind = follow[place + 1 : place + 1 + _LOOK]
             if len(behind) < _LOOK:
-                whole = place  # what follows will tell
+                whole = place  # the next words decide
                 break
             if behind.mean() < _STILL:
                 found.append(words[:place])  # the one at `place` may have its number by chance
@@ -88,7 +90,7 @@ class Words:
         return False
 
     def _search(self) -> bool:
-        """Leave out what stands before the next words. True when they were found."""
+        """Drop the bytes before the next words. Return True when words were found."""
         first = self._begin()
         if first is None:
             keep = (_SURE + 1) * WORD + WORD - 1

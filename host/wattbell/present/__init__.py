@@ -1,2 +1,1 @@
-"""Tables and charts: what is shown of a capture or of runs, described once as data, and its renderers for the terminal, the page and
-pictures."""
+"""Tables and charts of a capture or of runs, described once as data, with renderers for the terminal, the page and pictures."""

@@ -1,4 +1,4 @@
-"""What a real drive was measured in (link, host computer, whose clock), as lines for a reader."""
+"""Describe the surroundings of a real drive (link, host computer, clocks) as lines for a reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wattbell.text import si
 
 
 def around_rows(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, text) of the ``conditions`` of a capture; what they lack is left out."""
+    """Return (name, text) from the ``conditions`` of a capture; missing entries are left out."""
     rows = [("slot", worded(conditions.get("link"))), ("computer", worded(conditions.get("computer")))]
     log = conditions.get("host_log")
     if isinstance(log, Mapping):

@@ -36,8 +36,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar. ``hatched`` marks the full drive; ``picked``: of the drive that the page is about, among others; ``remark`` (another
-    reading) and ``lost`` follow the figure. ``parts``: what it is stacked of, from its foot."""
+    """One bar. ``hatched`` marks the full drive.
+
+    picked: of the drive that the page is about, among others
+    remark, lost: follow the figure; ``remark`` is another reading
+    parts: the stack of parts, from the foot of the bar
+    """
 
     label: str
     colour: str
@@ -51,8 +55,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar chart; the caller has sorted it. ``better``: which way is better, said on the page. ``group``: the test it belongs
-    to (charts of one group stand in a row below its name), ``short``: its title there."""
+    """A bar chart, sorted by the caller.
+
+    better: which way is better, shown on the page
+    group: the test it belongs to (charts of one group share a row below its name)
+    short: its title there
+    """
 
     key: str
     title: str
@@ -69,7 +77,7 @@ class Bars:
 
     @property
     def top(self) -> float:
-        """The end of the longest bar, whisker included. (Parts reach beyond their bar's value where one of them counts against it.)"""
+        """The end of the longest bar, whisker included. (If a part is negative, the other parts reach beyond their bar's value.)"""
         ends = [max(bar.value.value + (bar.value.u or 0.0), sum(part.value for part in bar.parts)) for bar in self.bars]
         return max(ends, default=0.0) or 1.0
 
@@ -200,8 +208,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels that belong together, ``columns`` of them side by side if there is room. ``half``: on a page, two such charts share a row.
-    ``inches``: the size of the picture; by default it follows from the number of panels."""
+    """Panels that belong together, ``columns`` of them side by side if there is room.
+
+    half: on a page, two such charts share a row
+    inches: the size of the picture; by default it follows from the number of panels
+    """
 
     key: str
     title: str
@@ -226,7 +237,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Envelope:
-    """``low``, ``mean``, ``high`` of bins ``dt_s`` long, the first of which begins at ``t0_s``; NaN: nothing there."""
+    """``low``, ``mean``, ``high`` of bins ``dt_s`` long, the first from ``t0_s`` on; NaN: no data."""
 
     t0_s: float
     dt_s: float
@@ -337,7 +348,7 @@ COVERS = (
     "It is the instrument's, for this run. A rate's is that of a clock, and is not printed below the fifth digit. How far off another run "
     "would be is not in it."
 )
-"""What an uncertainty covers, in words."""
+"""The coverage of an uncertainty, in words."""
 MOST_EXACT = 2e-5
 """Below this share of a value its uncertainty is not shown, nor more than five digits: no one compares drives so finely."""
 

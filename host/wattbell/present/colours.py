@@ -1,4 +1,4 @@
-"""Colours of all plots. What stands in one pair of axes is told apart with every kind of colour vision, or by its dashes."""
+"""Colours of all plots. With every kind of colour vision, curves in one pair of axes differ by colour or by dashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READ, WRITE = PALETTE[0], PALETTE[1]
 POWER, VOLTAGE, CURRENT = "#c2571a", "#8a4fa3", "#a07500"
 DEPTH, LATENCY, IOPS = "#3c7d3c", "#4a5d73", "#00798c"
 BACKGROUND = "#98a2ae"
-"""Of drives that are shown for comparison only."""
+"""Colour of drives that are shown for comparison only."""
 INK, MUTED, GRID, SPINE = "#1c2530", "#66707c", "#e8ebee", "#b6bdc5"
 
 
@@ -73,7 +73,7 @@ _ON_DARK = {
 
 
 def on_dark(colour: str) -> str:
-    """The colour that stands for ``colour`` on a dark page; one without counterpart is lightened until it can be read there."""
+    """Return the counterpart of ``colour`` on a dark page; a colour without one is lightened until it is readable there."""
     if colour in _ON_DARK or not re.fullmatch("#[0-9a-f]{6}", colour):
         return _ON_DARK.get(colour, colour)
     hue, light, saturation = colorsys.rgb_to_hls(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))

@@ -20,7 +20,7 @@ from wattbell.text import printable
 
 
 def _breaks(text: str) -> Markup:
-    """``text`` as HTML, with its line breaks and with the places where it may be broken."""
+    """Return ``text`` as HTML, with its line breaks and with the places that allow a break."""
     return escape(text).replace("\n", Markup("<br>")).replace(BREAK, Markup("<wbr>"))
 
 
@@ -50,8 +50,11 @@ def _environment(package: str) -> Environment:
 
 
 def page(package: str, template: str, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any], **context: Any) -> str:
-    """A self-contained page. ``styles`` and ``scripts`` are files of ``package``, ``data`` the constants that the scripts use; uPlot is in
-    the page, with its licence, from the package that brings it."""
+    """Return a self-contained page, which includes uPlot with its licence, from the package that brings it.
+
+    styles, scripts: files of ``package``
+    data: constants for the scripts
+    """
     here, plotting = files(package), files("uplot") / "static"
     # an escaped "<" can neither end the script element nor open a comment in it
     constants = [json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c") for value in data.values()]

@@ -124,7 +124,7 @@ def _envelope(e: Envelope) -> JsonObject:
 
 
 def timeline(shown: TimeLine) -> JsonObject:
-    """A time line. Its envelopes keep their full resolution; timeline.js reduces each stretch to that of the screen."""
+    """Return a time line as JSON. Its envelopes keep their full resolution; timeline.js reduces each stretch to the screen's resolution."""
     rows = [
         {
             "key": lane.key,

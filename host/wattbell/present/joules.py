@@ -1,4 +1,4 @@
-"""Where the joules of a phase went: a stacked bar and the cells of a table. What nothing accounts for is always among them."""
+"""The uses of a phase's energy: a stacked bar and the cells of a table. Both always include energy without an account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLOURS = {"read": READ, "write": WRITE}
 
 
 def opcode_colour(label: str) -> str:
-    """The colour of reads, of writes, or of what is neither or both; of a class of commands, with or without a phase before it."""
+    """Return the colour of reads, of writes, or of other and mixed classes; for a class of commands, with or without a phase before it."""
     return _COLOURS.get(_kind(label.rpartition(": ")[2]), MUTED)
 
 
@@ -33,9 +33,9 @@ def _spent(shares: EnergyShares) -> dict[str, float]:
 
 
 def stacked(label: str, shares: EnergyShares) -> Bar:
-    """A phase's energy as a stack of what it went into; what is unexplained is drawn whatever its sign. ``shares`` has values."""
+    """Return a phase's energy as a stack of its uses. ``shares`` has values. Unexplained energy is drawn whatever its sign."""
     spent = _spent(shares)
-    whole, left = sum(spent.values()), shares["after_j"].known  # what was drawn behind the phase's end is not the phase's
+    whole, left = sum(spent.values()), shares["after_j"].known  # energy drawn behind the phase's end is not the phase's
     within = {kind: joules * (1 - left / whole) if whole > 0 else 0.0 for kind, joules in spent.items()}
     total, unexplained = shares["total_j"], shares["unexplained_j"].known
     parts = [

@@ -1,8 +1,8 @@
 """Places for the texts at the points of a panel. Page and picture draw the same places.
 
-A place is computed once, in a box of :func:`box_of` units: a text is 8 units high, a picture has 1 unit in a point (1/72 inch) and a page
-in 11/8 pixels. The place is kept as shares of the box. So it holds in every larger box, too: the middles of two texts move apart there,
-while their sizes stay. A reader who zooms sees a larger box. In a smaller box, renderers shrink the texts with it.
+A place is computed once, in a box of :func:`box_of` units. A text is 8 units high. A picture has 1 unit in a point (1/72 inch), a page in
+11/8 pixels. The place is kept as shares of the box. So it holds in every larger box, too: the middles of two texts move apart there, while
+their sizes stay. A reader who zooms sees a larger box. In a smaller box, renderers shrink the texts with it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Label(NamedTuple):
     level: int | None
 
     def box(self, width: float, height: float, gap: float = 0.0) -> Box:
-        """Where the text is in axes of ``width`` x ``height`` units, with ``gap`` around it."""
+        """Return the box of the text in axes of ``width`` x ``height`` units, with ``gap`` around it."""
         half, high = self.width / 2 + gap, _HIGH / 2 + gap
         x, y = self.x * width, self.y * height
         return Box(x - half, y - high, x + half, y + high)
@@ -136,7 +136,7 @@ def _candidates(text: Wanted) -> Iterator[tuple[float, Box]]:
 def place(
     texts: Sequence[Wanted], points: Sequence[Box], lines: Sequence[tuple[Spot, Spot]], room: Box, before: Sequence[tuple[Spot, Box]] = ()
 ) -> list[Box | None]:
-    """A place for each text, those first in ``texts`` served first; None where there is no room left.
+    """A place for each text, those first in ``texts`` served first; None if there is no room left.
 
     No place meets another, one of ``points`` (the markers) or the edge of ``room``. ``lines`` are avoided where that costs little. The way
     from a text's middle to its point crosses no other text. ``before``: points and places of texts that are there already.
@@ -193,7 +193,7 @@ def _font() -> Any:
 
 @cache
 def width_of(text: str) -> float:
-    """Width of ``text`` in the font of the pictures. That of a page is narrower, or is condensed to this."""
+    """Return the width of ``text`` in the font of the pictures. A page's font is narrower, or is condensed to this width."""
     font = _font()
     font.set_text(printable(text), 0.0)
     return float(font.get_width_height()[0]) / 64 / 100 + 1.0
@@ -222,7 +222,7 @@ def _share(value: float, span: Sequence[float], log: bool) -> float:
 
 
 def of_panel(panel: Panel, height_px: int) -> list[Label]:
-    """The texts at the points of a panel. What is drawn last is what a page is about, and is served first."""
+    """Return the texts at the points of a panel. The curve drawn last is the subject of a page, and its texts are placed first."""
     if all(line.texts is None for line in panel.lines):
         return []
     wide, high = box_of(height_px)

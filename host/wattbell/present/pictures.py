@@ -151,7 +151,7 @@ def _panel(axes: Any, panel: Panel) -> None:
 
 
 _BEHIND = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5}
-"""What a text has behind it, so that it can be read on a line."""
+"""Background of a text, so that it can be read on a line."""
 
 
 def _beside_points(figure: Figure, chart: Chart) -> None:
@@ -219,7 +219,7 @@ def _band(axes: Any, band: Band) -> None:
 
 
 def _lane(axes: Any, whole: TimeLine, lane: Lane, numbers: bool = True) -> None:
-    """``numbers``: those of the phases above it."""
+    """Draw a lane. ``numbers``: print the numbers of the phases above it."""
     _dress(axes)
     length = whole.end_s - whole.begin_s
     for i, phase in enumerate(whole.phases):

@@ -1,4 +1,4 @@
-"""What a chart shows, in a sentence or two: for those who do not see it, and as its title where it is copied."""
+"""Describe a chart in a sentence or two, for readers who do not see it, and as its title where it is copied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wattbell.present.chart import Axis, Band, Bar, Bars, Lane, Panel, TimeLine
 from wattbell.text import digits, si
 
 _MOST = 8
-"""Curves and bars that are told one by one."""
+"""Most curves and bars that are described singly."""
 
 
 def _value(value: float, axis: Axis) -> str:

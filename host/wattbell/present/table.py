@@ -1,4 +1,4 @@
-"""A table as data: what it says, not how it looks. :mod:`.terminal` and :mod:`.html` draw it."""
+"""A table as data: its content, not its looks. :mod:`.terminal` and :mod:`.html` draw it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """What it says, without tones."""
+        """The text without tones."""
         return "".join(span.text for span in self.spans)
 
 

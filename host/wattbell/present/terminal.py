@@ -27,7 +27,7 @@ TEXT_WIDTH = 14
 _WORD = 24
 """A word up to this length is not broken."""
 _FIRST = 1 / 3
-"""The first column, which tells the rows apart, is not: it keeps up to this share of the terminal, so that a row is one line."""
+"""Share of the terminal for the first column, which identifies the rows and is not wrapped within this share, so that a row is one line."""
 WIDEST = 10_000
 """Width of a terminal in which nothing is left out."""
 _UNIT = re.compile(r"([kMGmµn]?(W|s|J|B|A|V|Hz|B/s)|%)[,.;:)]?")
@@ -35,10 +35,10 @@ _ENDS_NUMBER = tuple("0123456789)")
 
 
 class WholeTable(Table):
-    """A table that leaves out columns where the terminal is too narrow, and says which, and where they are to be seen.
+    """A table that leaves out columns if the terminal is too narrow, names them, and says where to see them.
 
-    Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order
-    in which they go; then the last goes first, figures before text. The first column always stays, and wraps where it alone is too wide.
+    Columns that may not wrap (``no_wrap``) are shown whole or not at all, the others wrap. ``expendable``: names of columns in the order in
+    which they go. Then the last goes first, figures before text. The first column always stays, and wraps if it alone is too wide.
     """
 
     def __init__(self, *arguments: Any, expendable: Sequence[str] = (), **options: Any) -> None:
@@ -65,8 +65,10 @@ class WholeTable(Table):
             yield WholeText(Text(f"left out: {names} ({shows})", style="italic"))
 
     def _of(self, columns: Sequence[Column], room: int, spare: int = 0) -> WholeTable:
-        """The table with these of its columns, in so much room, each as narrow as it may be; those that wrap share what is to spare. (All
-        widths are given: Rich would make some narrower than their least width, and cut the last column for it.)"""
+        """Return the table with these columns in so much room, each as narrow as possible; columns that wrap share the spare room.
+
+        All widths are given, since Rich would make some narrower than their least width, and cut the last column for it.
+        """
         made = copy.copy(self)
         made.columns = []
         for index, column in enumerate(columns):
@@ -125,7 +127,7 @@ def words(cell: data.Cell | str) -> Text:
 
 
 def _short(name: Text) -> Text:
-    """A name of any length, with an ellipsis that stands for whole words or numbers."""
+    """Return a name of any length, with an ellipsis in place of whole words or numbers."""
     if cell_len(name.plain) <= _NAME:
         return name
     name.truncate(_NAME - 1)

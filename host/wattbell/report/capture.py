@@ -100,7 +100,7 @@ def _sub(result: Analysis) -> list[str]:
 
 
 def _copied(result: Analysis, drive: Mapping[str, Any]) -> str:
-    """What is said of a chart that is copied: the drive, whose figures these are, what is missing; then all conditions."""
+    """Return the text of a chart that is copied: the drive, the origin of its figures, its losses; then all conditions."""
     lost = lost_parts(result["loss"])
     lines = [
         origin_of_capture(result["capture"]).marked(
@@ -114,12 +114,12 @@ def _copied(result: Analysis, drive: Mapping[str, Any]) -> str:
 
 
 def stamp(origin: Origin, lost: Sequence[str]) -> str:
-    """What every picture of a capture must state: model, lost data. Empty for a drive that was measured without loss."""
+    """Return the remarks that every picture of a capture needs: model, lost data. Empty for a drive that was measured without loss."""
     return " · ".join(filter(None, (origin.warning, f"DATA LOST: {', '.join(lost)}" if lost else "")))
 
 
 def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
-    """What the page shows, in order."""
+    """Return the sections of the page, in order."""
     explained = (
         "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
         "what one point on the screen stands for. Beside each row: a picture of it, its data, its conditions, to be pasted elsewhere."

@@ -104,7 +104,7 @@ def _listed(names: Iterable[str], of: int) -> str:
 
 
 def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """(CSS class, text) of what the reader must see before any figure."""
+    """Return (CSS class, text) of the warnings that the reader needs before any figure."""
     stamps = []
     scaled = sorted({run.scale for run in runs if run.scaled})
     if scaled:
@@ -122,7 +122,7 @@ def _stamps(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """What the page says about the runs before their figures: the lists that suite.html takes."""
+    """Return the lists of remarks on the runs that suite.html shows before their figures."""
     lost = [f"{run.title}, {run.suite}: {n} {kind}" for run in runs for kind, n in run.lost.items()]
     lost += [f"{r.title}, {t.name} ({t.condition}): {n} {kind}" for r in runs for t in r.tests for kind, n in t.lost.items()]
     notes = [(run.title, text, routine) for run in runs for text, routine in _test_notes(run)]
@@ -137,7 +137,7 @@ def _banners(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def _copied(runs: Sequence[Run]) -> str:
-    """What is said of a chart that is copied: drives, suite, what must be seen before any figure, and versions."""
+    """Return the text of a chart that is copied: drives, suite, the warnings before any figure, and versions."""
     lines = [
         ", ".join(dict.fromkeys(run.title for run in runs)),
         ", ".join(dict.fromkeys(run.suite for run in runs)),
@@ -153,8 +153,10 @@ def _copied(runs: Sequence[Run]) -> str:
 
 
 def comparable(runs: Sequence[Run], store: Store | None) -> list[Run]:
-    """The store's runs of other drives that measured the same as ``runs`` (same job files, same scale): for each drive the
-    latest run, and older ones only if they have tests that no later one has."""
+    """Return the store's runs of other drives with the same measurements as ``runs`` (same job files, same scale).
+
+    For each drive this is the latest run, and older runs only if they have tests that no later one has.
+    """
     if store is None:
         return []
     wanted = {(run.suite, run.suite_hash, run.scale) for run in runs}
@@ -188,12 +190,14 @@ def write_suite_page(
     title: str | None = None,
     sides: Sequence[DriveSide] = (),
 ) -> list[Path]:
-    """Write one HTML page for ``runs``, and each chart as PNG and SVG; returns the paths, the page first.
+    """Write one HTML page for ``runs``, and each chart as PNG and SVG; return the paths, the page first.
 
-    ``out`` ending in ``.html`` is that file, with the pictures in ``<stem>-plots/`` beside it; otherwise it is a folder
-    that gets ``compare.html`` or ``suite.html`` and ``plots/``. ``store`` gives the other drives of the performance
-    against power chart; behind a single drive the reference set stands too. ``sides``: which of the runs repeat one
-    another. Raises ResultsError when there is nothing to draw or nothing can be written there.
+    out: ending in ``.html``, that file, with the pictures in ``<stem>-plots/`` beside it. Otherwise a folder that gets ``compare.html`` or
+        ``suite.html`` and ``plots/``.
+    store: has the other drives of the performance against power chart; behind a single drive the reference set is drawn too
+    sides: the runs that repeat one another
+
+    Raises ResultsError when there is nothing to draw or nothing can be written there.
     """
     if not runs or not any(run.tests for run in runs):
         raise ResultsError("These results hold no test; run a suite first.")

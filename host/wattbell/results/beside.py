@@ -1,8 +1,8 @@
-"""Energies of two sides, each of one run or of several, side by side: what differs, by how much, and whether by more than runs differ.
+"""Energies of two sides, each of one run or of several, side by side: differences, and whether they exceed the spread between runs.
 
-The difference is B less A, of the means over the runs of each side. Without repeats there is no verdict: a difference would have to be
-larger than what the instrument may be off by in both, and by how much more is not known. With repeats (:mod:`.spread`) a row is *higher*
-or *lower* if the difference is larger than the spread between runs lets expect, and larger than what the instrument may be off by.
+The difference is B less A, of the means over the runs of each side. Without repeats there is no verdict. A difference would have to exceed
+the instrument's error in both runs, and nobody knows by how much. With repeats (:mod:`.spread`) a row is *higher* or *lower* under two
+conditions: the difference exceeds the expected spread between runs, and it exceeds the instrument's error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OTHER_MIX = "one figure for several classes, of which each run may have had anot
 
 @dataclass(frozen=True)
 class Pair:
-    """All figures of both sides. ``only``: what one of them has alone, in words."""
+    """All figures of both sides. ``only``: figures of one side alone, in words."""
 
     commands: Sequence[Matched] = ()
     alone: Sequence[Matched] = ()
@@ -36,7 +36,7 @@ class Pair:
 
 
 def beside(a: Sequence[Energies], b: Sequence[Energies], names: tuple[str, str] = ("A", "B")) -> Pair:
-    """Both sides, of one run or of several, side by side. ``names``: what they are called in reasons."""
+    """Return both sides, of one run or of several, side by side. ``names``: their names in reasons."""
     each = [[_pair(one, other, names) for other in b] for one in a]
     commands, alone, states = (_merged([[getattr(pair, part) for pair in row] for row in each]) for part in ("commands", "alone", "states"))
     only = dict.fromkeys(line for row in each for pair in row for line in pair.only)
@@ -54,8 +54,11 @@ def _pair(a: Energies, b: Energies, names: tuple[str, str]) -> Pair:
 
 
 def _merged(each: Sequence[Sequence[Sequence[Matched]]]) -> tuple[Matched, ...]:
-    """The rows of all pairs of runs, by the row of runs of A and the column of runs of B. A row has those runs that can be compared with
-    any run of the other side, and says how many they are; where there are none, it says why."""
+    """Merge the rows of all pairs of runs: a row for each run of A, a column for each run of B.
+
+    A merged row has the runs that can be compared with any run of the other side, and states their number. Without such runs it has the
+    reason.
+    """
     keys = dict.fromkeys((one.group, one.name) for row in each for rows in row for one in rows)
     table = [[{(one.group, one.name): one for one in rows} for rows in row] for row in each]
     return tuple(_row(key, table) for key in keys)
@@ -87,8 +90,11 @@ def numbered(phases: Sequence[PhaseEnergy]) -> dict[str, PhaseEnergy]:
 
 
 def _matched(group: str, name: str, a: Figure, b: Figure, besides: float = 0.0, refused: str = "", remark: str = "") -> Matched:
-    """One run of each. ``refused``: why the two cannot be compared; ``remark``: why one has no uncertainty, or what both must be read
-    with."""
+    """Match one run of each side.
+
+    refused: why the two cannot be compared
+    remark: why one has no uncertainty, or a remark that a reader of both needs
+    """
     return Matched(group, name, a.unit or b.unit, [a], [b], besides, refused, remark)
 
 
@@ -165,8 +171,11 @@ def _apart(a: str, b: str) -> bool:
 
 
 def _mix_share(a: Mapping[str, int], b: Mapping[str, int]) -> float | None:
-    """By what share of it a mean over several classes may differ since their mix does: a class of share s costs at most 1/s of the mean,
-    and the sum of what the shares differ by, halved, is how much of the mean is of another class. None where the mixes are not known."""
+    """Return the share by which a mean over several classes may differ since their mix differs; None if a mix is unknown.
+
+    A class of share s costs at most 1/s of the mean. Half the sum of the differences between shares is the part of the mean that belongs to
+    another class.
+    """
     whole = sum(a.values()), sum(b.values())
     if a.keys() != b.keys() or not all(whole) or not all(b.values()):
         return None

@@ -11,15 +11,21 @@ from ..measure.figure import Figure, absent, mean, ratio
 from .spread import LEAST_RUNS, means_apart, spread_u
 
 Verdict = Literal["higher", "lower", "unseen", "no repeats", "no verdict", "not comparable", ""]
-"""Of B. Unseen: no difference larger than ``seen_from``. Empty: a figure that is not judged."""
+"""Verdict on B. Unseen: no difference larger than ``seen_from``. Empty: a figure that is not judged."""
 LOST = "records were lost under it"
 NO_U = "no uncertainty is known"
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A figure of both sides, run by run. ``group``: a phase, a test or a state. ``besides``: by what the two may differ for a reason of no
-    interest. ``refused``: why they cannot be compared. ``remark``: what both must be read with. ``shown``: not judged at all."""
+    """A figure of both sides, run by run.
+
+    group: a phase, a test or a state
+    besides: possible difference for a reason of no interest
+    refused: why they cannot be compared
+    remark: a remark that a reader of both needs
+    shown: not judged at all
+    """
 
     group: str
     name: str
@@ -46,10 +52,14 @@ class Matched:
 
 @dataclass(frozen=True)
 class Compared:
-    """One figure of both sides. ``a``, ``b``: means over the runs of a side; ``runs``: how many; ``difference``: B less A.
+    """One figure of both sides.
 
-    ``seen_from``: the least difference that would get a verdict, None where that is not known; ``at_least``: it is only what the instrument
-    may be off by, and how far runs differ is not known. ``p``: of Welch's test, before it is corrected for the number of rows.
+    a, b: means over the runs of a side
+    runs: number of runs
+    difference: B less A
+    seen_from: the least difference that would get a verdict, None if unknown
+    at_least: ``seen_from`` has only the instrument's error, and the spread between runs is unknown
+    p: of Welch's test, before correction for the number of rows
     """
 
     group: str
@@ -116,10 +126,10 @@ def _verdict(row: Matched, difference: float, seen_from: float | None) -> tuple[
 
 
 def _instrument(row: Matched) -> float | None:
-    """What the difference may be off by for the instrument, or for what the row is widened by; None where it is not known of every run.
+    """Return the error of the difference from the instrument and from ``besides``; None unless it is known of every run.
 
-    The uncertainties of one side's runs come from one instrument and do not average out. Those of the two sides are taken as independent:
-    where one front end measured both, its error is in both, and this is rather too wide.
+    The uncertainties of one side's runs come from one instrument and do not average out. The uncertainties of the two sides are taken as
+    independent. If one front end measured both, its error is in both, and the result is rather too wide.
     """
     sides = [[one.u for one in side] for side in (row.a, row.b)]
     if any(u is None for side in sides for u in side):

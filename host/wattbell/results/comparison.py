@@ -13,7 +13,7 @@ from .sides import DriveSide
 
 @dataclass(frozen=True)
 class Against:
-    """One side, ``b``, against the first. ``only``: what one of them has alone, in words."""
+    """One side, ``b``, against the first. ``only``: figures of one side alone, in words."""
 
     a: DriveSide
     b: DriveSide

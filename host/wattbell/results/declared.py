@@ -1,6 +1,6 @@
-"""What a drive declares of itself, as a run recorded it: power states and features.
+"""A drive's own declarations, as a run recorded them: power states and features.
 
-``drive`` of ``results.json`` holds what :mod:`wattbell.capture.identify` read from Identify Controller on the wire;
+``drive`` of ``results.json`` holds the data that :mod:`wattbell.capture.identify` read from Identify Controller on the wire.
 ``drive.features`` may add to it.
 """
 
@@ -33,7 +33,7 @@ _MOST = 1e9
 
 @dataclass(frozen=True)
 class PowerState:
-    """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None where the
+    """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None if the
     drive reports nothing."""
 
     number: int
@@ -55,7 +55,7 @@ def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
 
 
 def power_states(run: Run) -> list[PowerState]:
-    """The declared power states, in the order of their numbers; empty where the run recorded none."""
+    """The declared power states, in the order of their numbers; empty if the run recorded none."""
     found = run.drive.get("power_states")
     out = []
     for i, state in enumerate(found if isinstance(found, list) else []):

@@ -1,4 +1,4 @@
-"""What a ``results.json`` must be before anything is made of it: its types, and numbers in the range of what can be measured."""
+"""Requirements on a ``results.json`` before it is used: its types, and numbers in a measurable range."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Drive(msgspec.Struct):
 
 
 class Document(msgspec.Struct):
-    """The file, without what its tests hold. What is not named here is let be: it is never shown, or shown as text."""
+    """The file, without the content of its tests. Keys not named here are kept: they are never shown, or shown as text."""
 
     suite: Name
     suite_hash: Name
@@ -51,7 +51,7 @@ class Document(msgspec.Struct):
 
 
 def decode(text: bytes | str, where: str) -> Any:
-    """Decode untrusted JSON. ResultsError when it is not JSON, is nested too deeply, or holds invalid text."""
+    """Decode untrusted JSON. Raises ResultsError when it is not JSON, is nested too deeply, or holds invalid text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

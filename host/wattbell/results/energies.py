@@ -1,6 +1,6 @@
-"""What a run says of energy: of one command by class, of where the joules of each phase went, and of the power states that were found.
+"""A run's energies: of one command by class, of each phase by use, and of the power states that were found.
 
-These are the types of ``energy`` in the document of a run that was made of a capture (:mod:`.from_capture`); suites do not write it.
+These are the types of ``energy`` in the document of a run that was made of a capture (:mod:`.from_capture`). Suites do not write it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Quantity(msgspec.Struct, frozen=True):
     n_lost: Count = 0
 
     def figure(self, unit: str, absent: str = "") -> Figure:
-        """As everywhere else; ``absent``: why there may be none."""
+        """Return the quantity as a Figure. ``absent``: reason if it has no value."""
         return Figure(self.value, self.u, unit, self.n_lost, {} if self.value is not None else {"absent": absent})
 
 
@@ -37,13 +37,17 @@ class Joules(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> Known:
-        """As everywhere else."""
+        """The quantity in J as a Known."""
         return Known(self.value, self.u, "J", self.n_lost)
 
 
 class CommandEnergy(msgspec.Struct, frozen=True):
-    """Energy of one command in J. ``note``: why it has no interval, or what it must be read with. ``depth``: commands in flight. ``mix``:
-    of a figure of several classes, how many commands of each there were; empty where that is not known."""
+    """Energy of one command in J.
+
+    note: why it has no interval, or a remark that a reader needs
+    depth: commands in flight
+    mix: for a figure of several classes, the number of commands of each; empty if unknown
+    """
 
     name: Name
     energy_j: Quantity
@@ -58,7 +62,7 @@ class CommandEnergy(msgspec.Struct, frozen=True):
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """Where a phase's joules went, as :class:`wattbell.analysis.result.EnergyShares` has them."""
+    """Uses of a phase's energy, like :class:`wattbell.analysis.result.EnergyShares`."""
 
     total_j: Joules
     baseline_j: Joules
@@ -78,8 +82,10 @@ class PhaseEnergy(msgspec.Struct, frozen=True):
 
 
 class Level(msgspec.Struct, frozen=True):
-    """Idle power in a state. ``link``: the state that the link was in for all but a hundredth of the time; empty where that is not known,
-    or was more than one."""
+    """Idle power in a state.
+
+    link: the link's state for all but a hundredth of the time; empty if unknown, or if there were several states
+    """
 
     power_w: Quantity
     link: str = ""
@@ -96,8 +102,11 @@ class StateFound(msgspec.Struct, frozen=True):
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """Into a sleeping state and out of it, woken ``by`` commands of a class. ``note``: what the energy of the exit must be read with;
-    ``absent``: why there is no break-even."""
+    """The ways into and out of a sleeping state, woken ``by`` commands of a class.
+
+    note: a remark that a reader of the exit's energy needs
+    absent: why there is no break-even
+    """
 
     state: Name
     by: str = ""
@@ -111,10 +120,10 @@ class Passage(msgspec.Struct, frozen=True):
     absent: str = ""
 
     NOTED: ClassVar = ("exit, energy", "break-even")
-    """Of :meth:`figures`, those that ``note`` is about."""
+    """Names in :meth:`figures` that ``note`` is about."""
 
     def figures(self, run: str) -> dict[str, Figure]:
-        """By name. ``run``: its name, for the reason why one is missing."""
+        """Return the figures by name. ``run``: its name, for the reason of a missing figure."""
         absent = f"{run}: {self.absent or 'not told'}"
         return {
             "entry": self.entry_s.figure("s", absent),

@@ -77,7 +77,7 @@ def _tests(result: Analysis) -> list[Json]:
 
 
 def _energies(result: Analysis) -> JsonObject:
-    """What the analysis says of energy, as :class:`.energies.Energies` has it."""
+    """Return the energies of an analysis in the form of :class:`.energies.Energies`."""
     return {
         "phases": [_phase_energy(phase) for phase in result["phases"] if "energy_per_command" in phase],
         "alone": [
@@ -111,7 +111,7 @@ def _said(figure: Figure, *names: str) -> str:
 def _phase_energy(phase: PhaseResult) -> JsonObject:
     found = phase["energy_per_command"]
     shares = found.get("shares")
-    woken = phase["kind"] == Wake.name  # its command cost what the drive's waking did
+    woken = phase["kind"] == Wake.name  # its command cost the energy of the drive's waking
     made: JsonObject = {
         "name": phase["name"],
         "classes": [
@@ -140,7 +140,7 @@ def _phase_energy(phase: PhaseResult) -> JsonObject:
 
 
 def _mix(name: str, phase: PhaseResult) -> JsonObject:
-    """How many commands there were of each of the classes that are one figure; none where a class is not all of its opcode and size."""
+    """Return the number of commands of each class that shares one figure; empty if a class is not all of its opcode and size."""
     counted: JsonObject = {}
     for opcode, by_size in phase["commands"]["by_opcode_size"].items():
         counted |= {f"{opcode} {size_text(int(size))}": one["count"] for size, one in by_size.items() if size.isdigit() and int(size)}

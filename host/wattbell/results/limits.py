@@ -1,4 +1,4 @@
-"""Numbers and names in the range of what can be measured, as types of documents that may come from anywhere."""
+"""Types of numbers and names in a measurable range, for documents that may come from anywhere."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _ID = re.compile(r"[0-9a-f]*", re.IGNORECASE)
 
 
 def _series_reader(folder: Path) -> Callable[[str], bytes | None]:
-    """Reads series files, but none from outside ``folder``: the name stands in a file that may come from anywhere."""
+    """Return a function that reads series files inside ``folder`` only: their names are in a file that may come from anywhere."""
 
     def read(name: str) -> bytes | None:
         if "\0" in name:

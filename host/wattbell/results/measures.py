@@ -1,4 +1,4 @@
-"""The figures by which drives are compared: of each test its rate, its power, its bytes per joule, and what else its summary names."""
+"""The figures by which drives are compared: for each test its rate, power and bytes per joule, and further figures of its summary."""
 
 from __future__ import annotations
 
@@ -84,6 +84,6 @@ def matched(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> list[
 
 
 def _in_order(rows: dict[Key, Measure]) -> list[tuple[Key, Measure]]:
-    """Those of one test together, as the tests came."""
+    """Return the rows with each test's rows together, in the order of the tests."""
     tests = list(dict.fromkeys(key[:3] for key in rows))
     return sorted(rows.items(), key=lambda item: tests.index(item[0][:3]))

@@ -50,7 +50,7 @@ class TestResult:
     __test__ = False  # the name is not an invitation to pytest
 
     def score(self, unit: str, name: str | None = None, reading: str | None = None) -> Score[Known] | None:
-        """The first score in ``unit`` whose name (and reading) is the given one, case ignored."""
+        """Return the first score in ``unit`` with the given name (and reading), case ignored; None without one."""
         for score in self.scores:
             if score.unit != unit or (name is not None and score.name.lower() != name.lower()):
                 continue
@@ -82,7 +82,7 @@ class TestResult:
 _POSITIVE = ("qd", "block_bytes")
 """Axes that start above 0."""
 _FORMER = {"mb_per_s_per_w": "mb_per_j"}
-"""Names of a point's figures in results of 0.2.0 and before, and what they are called now."""
+"""Names of a point's figures in results of 0.2.0 and before, with their present names."""
 ReadSeries = Callable[[str], bytes | None]
 
 
@@ -97,11 +97,11 @@ class Run:
     id: str = ""
     source: str = ""
     energy: Energies | None = None
-    """What it says of energy by class of command and of power states; None of a suite's run."""
+    """Energies by class of command and of power states; None for a suite's run."""
 
     @cached_property
     def told(self) -> JsonObject:
-        """The document to be shown: every text in it on one line, without control characters and what is invisible."""
+        """The document to be shown: every text on one line, without control characters and invisible ones."""
         found: JsonObject = in_lines(self.document)
         return found
 
@@ -127,7 +127,7 @@ class Run:
 
     @property
     def drive(self) -> Mapping[str, Any]:
-        """Model, serial, firmware, profile, profile_hash, capacity_bytes, and what the drive declares."""
+        """Model, serial, firmware, profile, profile_hash, capacity_bytes, and the drive's own declarations."""
         found = self.told.get("drive")
         return found if isinstance(found, Mapping) else {}
 
@@ -139,7 +139,7 @@ class Run:
 
     @property
     def drive_name(self) -> str:
-        """Model name of the drive, or what stands for it, without a mark: for keys and files, never for readers."""
+        """Model name of the drive, or a replacement, without a mark: for keys and files, never for readers."""
         return str(self.drive.get("title") or self.drive.get("model") or self.profile or "unknown drive").strip()
 
     @property
@@ -149,7 +149,7 @@ class Run:
 
     @property
     def started(self) -> str:
-        """When it began, as UTC; empty where the run does not say."""
+        """When it began, as UTC; empty if the run does not say."""
         return in_utc(str(self.told.get("started_utc") or ""))
 
     @property
@@ -173,19 +173,19 @@ class Run:
 
     @property
     def lost(self) -> dict[str, int]:
-        """What was lost, by kind; kinds with nothing lost are left out."""
+        """Losses by kind; kinds without loss are left out."""
         found = self.told.get("lost")
         return {str(k): int(v) for k, v in found.items() if v} if isinstance(found, Mapping) else {}
 
     @property
     def planned(self) -> int:
-        """Number of tests (in a condition) that were to run; 0 where the run does not say."""
+        """Number of tests (in a condition) that were to run; 0 if the run does not say."""
         found = self.told.get("planned")
         return len(found) if isinstance(found, list) else 0
 
     @property
     def missing(self) -> int:
-        """How many of them did not: the run was interrupted, or goes on."""
+        """Number of planned tests without a result: the run was interrupted, or goes on."""
         return max(0, self.planned - len(self.tests)) if self.planned else 0
 
     @property
@@ -207,7 +207,7 @@ class Run:
         return None
 
     def series(self, test: TestResult) -> pl.DataFrame | None:
-        """The time series of a test; None where it has none. Raises ResultsError when it cannot be read."""
+        """The time series of a test; None if it has none. Raises ResultsError when it cannot be read."""
         if test.series is None:
             return None
         data = self.read_series(test.series)
@@ -252,7 +252,7 @@ class _Reader:
         return float(value)
 
     def quantity(self, value: Any, path: str) -> Known | None:
-        """None where the value is null: the figure could not be given."""
+        """None if the value is null: the figure could not be given."""
         if value is None:
             return None
         if isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""What a run rests on, found beside its results: job files and captures. A session that was interrupted is no part of it."""
+"""Evidence of a run beside its results: job files and captures. An interrupted session does not belong to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JOB_PATTERNS = ("*.fio", "*.iolog", "manifest.toml", "plan.toml", "plan-*.toml")
 
 
 def job_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of every job file, trace and manifest below ``folder``, by path relative to it; links that lead out of it are left out."""
+    """Return the SHA-256 of every job file, trace and manifest below ``folder``, by relative path; links out of the folder are left out."""
     found: dict[str, str] = {}
     inside = folder.resolve()
     for pattern in JOB_PATTERNS:
@@ -32,5 +32,5 @@ def capture_of(folder: Path) -> Path | None:
 
 
 def _interrupted(path: Path, folder: Path) -> bool:
-    """Whether a file lies in the capture of an interrupted session, whose test was run again."""
+    """Return whether a file lies in the capture of an interrupted session. Such a session's test was run again."""
     return any(INTERRUPTED.fullmatch(part) for part in path.relative_to(folder).parts[:-1])

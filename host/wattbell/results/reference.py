@@ -1,5 +1,7 @@
-"""The reference set: results of the suite `quick` on the modelled drives, shipped with the package (tools/reference.py makes them), so that
-a page of one drive shows where it stands. They are models' figures, and say so in their names."""
+"""The reference set: results of the suite `quick` on the modelled drives, shipped with the package (tools/reference.py makes them).
+
+A page of one drive can thus show how it compares. They are models' figures, and say so in their names.
+"""
 
 from __future__ import annotations
 

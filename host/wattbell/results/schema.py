@@ -1,8 +1,7 @@
 """The tables of the results store, version 2.
 
-``runs.document`` is ``results.json`` as it was written; every other table is a view of it that can be asked in SQL.
-Uncertainties are expanded, k = 2; null where none can be given. ``runs.virtual``: 1 of a model, 0 of a drive that was measured, null where
-the document does not say.
+``runs.document`` is ``results.json``, unchanged. Every other table is a view of the document for queries in SQL. Uncertainties are
+expanded, k = 2; null if none can be given. ``runs.virtual``: 1 for a model, 0 for a measured drive, null if the document does not say.
 """
 
 VERSION = 2
@@ -91,7 +90,7 @@ CREATE TABLE IF NOT EXISTS sums (
     sha256 TEXT NOT NULL
 ) STRICT
 """
-"""Made when a run is added, also in a store of an earlier program of version 2, whose runs have no sums: SQLite has no checksums."""
+"""Made when a run is added, also in a store of an earlier program of version 2, which has no sums: SQLite has no checksums."""
 _COLUMNS = (
     "id, content_sha256, imported_utc, source, suite, suite_hash, scale, condition, virtual, started_utc, model, serial, drive_firmware,"
     " profile, profile_hash, capacity_bytes, capture, uncertainty, document"

@@ -16,9 +16,9 @@ _MOST_ROWS = 50_000_000
 
 
 def read_series(data: bytes) -> pl.DataFrame:
-    """The table in a Parquet file: Float64 and String columns only; a number that no rig can have measured is null.
+    """Return the table in a Parquet file: Float64 and String columns only; a number that no rig can have measured is null.
 
-    ValueError, with what is wrong, when it is no such file.
+    Raises ValueError with the reason for any other file.
     """
     try:
         # Arrow and not Polars: its reader answers a damaged file with an error in every case that was tried

@@ -23,14 +23,14 @@ REPEATS = "repeats.json"
 
 @dataclass(frozen=True)
 class DriveSide:
-    """At least one run; several repeat one another. ``letter``: what the side is called in tables."""
+    """At least one run; several repeat one another. ``letter``: the side's name in tables."""
 
     runs: tuple[Run, ...]
     letter: str
 
     @property
     def first(self) -> Run:
-        """The run that stands for the side where one is enough."""
+        """The run that represents the side where one is enough."""
         return self.runs[0]
 
 
@@ -40,11 +40,12 @@ def letter(i: int) -> str:
 
 
 def sides_of(groups: Sequence[Sequence[Run]], *, given: bool) -> list[DriveSide]:
-    """The sides of these groups of runs.
+    """Return the sides of these groups of runs.
 
-    ``given``: the user said which runs repeat one another. Otherwise each group is what one reference named, and groups of one drive that
-    did the same in the same way are put together, unless nothing would be left to compare. Raises ResultsError for a side whose runs are
-    not repeats of one another.
+    given: the user said which runs repeat one another. Otherwise each group has the runs of one reference. Groups of one drive with the
+        same work in the same way are then put together, unless nothing would be left to compare.
+
+    Raises ResultsError for a side with runs that do not repeat one another.
     """
     groups = list(groups) if given else _together(groups)
     made = [DriveSide(tuple(group), letter(i)) for i, group in enumerate(groups)]
@@ -94,7 +95,7 @@ def _check(side: DriveSide) -> None:
 
 
 def seed_of(run: Run) -> int | None:
-    """Seed of a run on a drive model; None where it is not known."""
+    """Seed of a run on a drive model; None if it is not known."""
     stated = run.told.get("conditions")
     found = stated.get("seed") if isinstance(stated, dict) else None
     return found if isinstance(found, int) else None
@@ -105,8 +106,10 @@ def _named(run: Run) -> str:
 
 
 def repeated_in(folder: Path) -> list[Path]:
-    """The folders of the runs that ``wattbell run --repeat`` left in ``folder``; none where it is no such folder. ResultsError when the
-    list of them is damaged, or a run is missing."""
+    """Return the folders of the runs that ``wattbell run --repeat`` left in ``folder``; empty for any other folder.
+
+    Raises ResultsError when the list of runs is damaged, or a run is missing.
+    """
     file = folder / REPEATS
     if not file.is_file():
         return []

@@ -1,9 +1,9 @@
-"""Whether two sides differ, judged by the spread between repeated runs of each.
+"""Judge whether two sides differ by the spread between repeated runs of each.
 
-The uncertainty within one run says how well that run is known. It says nothing of how far the next run of the same drive would lie from
-it. That takes repeats: from :data:`LEAST_RUNS` runs of each side, Welch's t-test (SciPy) judges the difference of the means. The level is
-divided by the number of rows that are judged together (Bonferroni), so that of twenty comparisons of equal drives, at most one is expected
-to have any verdict at all.
+The uncertainty within one run says how well that run is known, but not how far the next run of the same drive would lie from it. The spread
+takes repeats. From :data:`LEAST_RUNS` runs of each side on, Welch's t-test (SciPy) judges the difference of the means. The level is divided
+by the number of rows that are judged together (Bonferroni). So among twenty comparisons of equal drives, at most one is expected to have
+any verdict.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from scipy import stats
 FALSE_CALLS = 0.05
 """Chance that any row of a comparison of equal drives gets a verdict."""
 LEAST_RUNS = 3
-"""Runs of a side from which its spread is told. The spread of two runs is so uncertain that Welch's test, against a side of more runs,
-makes up to forty times the false calls that it should (at the levels that many rows need)."""
+"""Least runs of a side for its spread.
+
+The spread of two runs is very uncertain. Welch's test, against a side of more runs, then makes up to forty times the false calls that it
+should (at the levels that many rows need).
+"""
 _SURE = 0.95
 
 
 @dataclass(frozen=True)
 class MeansApart:
     """Between the means of two sides. ``difference``: the second less the first; ``u``: half the width of the interval that holds it in
-    95 % of cases, None where a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
-    by the number of rows, None where neither side has repeats; ``p``: of Welch's test, before any correction."""
+    95 % of cases, None if a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
+    by the number of rows, None if neither side has repeats; ``p``: of Welch's test, before any correction."""
 
     difference: float
     u: float | None = None
@@ -36,7 +39,7 @@ class MeansApart:
 
 
 def means_apart(a: Sequence[float], b: Sequence[float], rows: int) -> MeansApart:
-    """The two sides' runs of one figure; ``rows``: how many figures are judged together. ValueError for a side without a run."""
+    """The two sides' runs of one figure; ``rows``: how many figures are judged together. Raises ValueError for a side without a run."""
     if not a or not b:
         raise ValueError("a side without a run")
     apart = float(np.mean(b) - np.mean(a))
@@ -51,7 +54,7 @@ def means_apart(a: Sequence[float], b: Sequence[float], rows: int) -> MeansApart
 
 
 def _of_one_side(a: Sequence[float], b: Sequence[float], level: float) -> float | None:
-    """What would be seen if the side with too few runs scattered as the other one does."""
+    """Return the visible difference if the side with too few runs scattered as the other one does; None with too few runs on both sides."""
     known = max((a, b), key=len)
     n, m = len(known), min(len(a), len(b))
     if n < LEAST_RUNS:
@@ -61,7 +64,7 @@ def _of_one_side(a: Sequence[float], b: Sequence[float], level: float) -> float 
 
 
 def spread_u(values: Sequence[float]) -> float | None:
-    """Half the 95 % interval of the mean of repeated runs; None where they are too few."""
+    """Return half the 95 % interval of the mean of repeated runs; None for too few."""
     n = len(values)
     if n < LEAST_RUNS:
         return None

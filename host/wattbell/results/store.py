@@ -1,7 +1,7 @@
-"""The results store: one SQLite file that keeps runs, their series and what they rest on.
+"""The results store: one SQLite file with runs, their series and the evidence for them.
 
-SQLite because it is one file, needs no server and no package, and takes a crash without losing a run. Each run is kept
-whole (``results.json`` and its series), so the store outlives the directories it was filled from.
+SQLite is one file, needs no server and no package, and survives a crash without losing a run. Each run is kept whole (``results.json`` and
+its series), so the store outlives the directories that filled it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ID_DIGITS = 12
 _RESTS_ON = "provenance"
 """Name of a sum of all that a run rests on. The document has a hash of its own; other sums have the names of series."""
 _PATIENCE_S = 60.0
-"""How long SQLite waits for another program to finish what it writes; that is one run."""
+"""Longest wait of SQLite in s for another program to finish writing one run."""
 
 
 def default_path() -> Path:
@@ -146,7 +146,7 @@ class Store:
 
     @contextmanager
     def _exclusive(self) -> Iterator[sqlite3.Connection]:
-        """No other program writes meanwhile, and all that the block writes is there afterwards or none of it. Raises sqlite3.Error."""
+        """Keep other programs from writing within the block, and write all of the block or nothing. Raises sqlite3.Error."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield self._db
@@ -195,7 +195,7 @@ class Store:
             raise ResultsError(_told(self.path, error)) from None
 
     def _row(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
-        """The first row of an answer; None where there is none. Raises ResultsError."""
+        """The first row of an answer; None if there is none. Raises ResultsError."""
         return next(iter(self._rows(query, values)), None)
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Store:
         return series
 
     def _verify(self, run_id: str, part: str, found: str) -> None:
-        """Compare a part of a run with the sum that was kept of it; an older program kept none. Raises ResultsError."""
+        """Compare a part of a run with its stored sum, if the storing program kept sums. Raises ResultsError."""
         if not self._rows("SELECT 1 FROM sqlite_schema WHERE name = 'sums'"):
             return
         kept = self._row("SELECT sha256 FROM sums WHERE run = ? AND part = ?", (run_id, part))
@@ -280,7 +280,7 @@ class Store:
             raise ResultsError(_damaged(self.path, f"{part} of run {run_id} is not as it was stored"))
 
     def known(self, run: Run) -> str | None:
-        """The id of a run with exactly these results; None where there is none."""
+        """The id of a run with exactly these results; None if there is none."""
         same = self._row("SELECT id FROM runs WHERE content_sha256 = ?", (run.content_hash,))
         return None if same is None else str(same[0])
 
@@ -323,7 +323,7 @@ class Store:
         return str(rows[0][0])
 
     def get(self, reference: str) -> Run:
-        """The run whose id begins with ``reference``. Raises ResultsError when none or several do."""
+        """Return the run with an id that begins with ``reference``. Raises ResultsError when none or several do."""
         run_id = self.find(reference)
         row = self._row("SELECT document, source, content_sha256 FROM runs WHERE id = ?", (run_id,))
         if row is None:
@@ -373,7 +373,7 @@ class Store:
         return shown
 
     def _rests_on(self, run_id: str) -> JsonObject:
-        """As :meth:`provenance`, as it was stored."""
+        """Return the stored evidence, as :meth:`provenance`."""
         found = self._row("SELECT * FROM runs WHERE id = ?", (run_id,))
         if found is None:
             raise ResultsError(f"There is no run {run_id} in {self.path}; `wattbell results list` shows the runs there.")
@@ -405,7 +405,7 @@ def _statements(script: str) -> list[str]:
 
 
 def _sum_of(rests_on: JsonObject) -> str:
-    """SHA-256 of what a run rests on."""
+    """Return the SHA-256 of a run's evidence."""
     return sha256(json.dumps(rests_on, sort_keys=True).encode()).hexdigest()
 
 
@@ -414,7 +414,7 @@ def _damaged(path: Path, what: str) -> str:
 
 
 def _told(path: Path, error: BaseException) -> str:
-    """What an error of SQLite means, and what to do."""
+    """Return the meaning of an error of SQLite, with advice."""
     kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return f"Another program keeps the results store {path} locked ({error}); wait for it, or use --store."

@@ -1,8 +1,7 @@
-"""The rig's tick counter against the host's clock.
+"""Relate the rig's tick counter to the host's clock.
 
-``SYSTem:TICK?`` reads the counter that stamps the stream, so the rig needs no other way: its answer lies between the question and the
-answer, a few hundred us apart over USB. STATUS blocks and samples that arrive are no better: they are only known to be no later than they
-came.
+``SYSTem:TICK?`` reads the counter that stamps the stream. Its reading lies between the question and the answer, a few hundred us apart over
+USB. So the rig needs no other way. STATUS blocks and samples are no better: they are only known to be no later than their arrival.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..errors import RigError
 from .scpi import Scpi
 
 STEP_TICKS = max(board.ticks_per_clock for board in BOARDS)
-"""By how much the counter advances at a time; an answer does not say on which board, so the greatest of all."""
+"""Largest step of the counter on any board, since an answer does not name the board."""
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,18 @@ from .scpi import Scpi
 __all__ = ["DESIGN_DELAY_S", "DESIGN_U_S", "front_end_delay"]
 
 DESIGN_DELAY_S, DESIGN_U_S = 2e-6, 60e-9
-"""Design values of an uncalibrated board: the delay of every path, and the board-to-board spread (k = 2; docs/accuracy.md gives 56 ns for
-the fine path)."""
+"""Design values of an uncalibrated board: the delay of every path, and the board-to-board spread (k = 2).
+
+docs/accuracy.md gives 56 ns for the fine path.
+"""
 
 
 def front_end_delay(control: Scpi) -> dict[str, object]:
-    """The ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2), of this board if
-    ``front_end_delay_calibrated``, else the design values.
+    """Return the ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2).
 
-    The coarse path's delay is given unless the rig measures with the fine path alone: what matters is the delay of a power step, and
-    steps that matter end above 0.1 A. Where both paths are merged, their difference is part of the uncertainty.
+    They are this board's if ``front_end_delay_calibrated``, else the design values. The coarse path's delay is given unless the rig
+    measures with the fine path alone. The delay of a power step matters, and steps that matter end above 0.1 A. If both paths are merged,
+    their difference is part of the uncertainty.
     """
     design: dict[str, object] = {
         "front_end_delay_s": DESIGN_DELAY_S, "front_end_delay_u_s": DESIGN_U_S, "front_end_delay_calibrated": False,

@@ -1,9 +1,9 @@
 """Finds rigs: USB ones by their product string, virtual ones by their registration file.
 
-A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json`` with ``serial``, ``data``, ``control`` (device paths), ``status``
-(address of a Unix socket, `@` for the abstract ones) and ``pid``; RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under
-``$XDG_RUNTIME_DIR``, else ``/tmp/wattbell-UID``. Whoever can write there can plant a rig of his own, so only files of this user
-(or root), in folders nobody else can write, are accepted.
+A virtual rig registers itself as ``RUNTIME/rigs/SERIAL.json``. The keys are ``serial``, ``data``, ``control`` (device paths), ``status``
+(address of a Unix socket, `@` for the abstract ones) and ``pid``. RUNTIME is ``$WATTBELL_RUNTIME``, else ``wattbell`` under
+``$XDG_RUNTIME_DIR``, else ``/tmp/wattbell-UID``. Anybody who can write there can plant a rig. So files are accepted only from this user (or
+root), in folders that nobody else can write.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class RigPort:
-    """Where to find a rig."""
+    """The ports of a rig."""
 
     serial: str
     data: str
@@ -51,8 +51,10 @@ class RigPort:
     """Address at which a virtual rig's process reports its status."""
 
     def conditions(self) -> dict[str, object]:
-        """The ``conditions`` of ``meta.json``, which apply to every figure of a capture from this rig, as far as its port tells;
-        :meth:`.port.Rig.conditions` adds the rest."""
+        """Return the ``conditions`` of ``meta.json`` that follow from the port, which apply to every figure of a capture from this rig.
+
+        :meth:`.port.Rig.conditions` adds the rest.
+        """
         if self.virtual:
             return {
                 "virtual": True,
@@ -61,7 +63,7 @@ class RigPort:
         return {"virtual": False}
 
     def to_json(self) -> dict[str, object]:
-        """As a plain dict."""
+        """Return the ports as a plain dict."""
         return asdict(self)
 
 
@@ -132,7 +134,7 @@ def _alive(pid: int) -> bool:
 
 
 def virtual_rigs() -> list[RigPort]:
-    """Registered virtual rigs whose process is alive. Anything that is not a registration of this user is skipped (:func:`refused`)."""
+    """Return registered virtual rigs with a living process. Files other than registrations of this user are skipped (:func:`refused`)."""
     if refused():
         return []
     entries = [_read(path) for path in sorted((runtime_dir() / "rigs").glob("*.json"))]
@@ -184,9 +186,9 @@ def rigs() -> list[RigPort]:
 
 
 def at_ports(text: str) -> RigPort:
-    """A rig given by its ports, ``DATA,CONTROL``, for serial lines without a USB description.
+    """Return a rig given by its ports, ``DATA,CONTROL``, for serial lines without a USB description.
 
-    One port that belongs to a rig on USB stands for both. What kind of rig it is, it says itself when opened.
+    One port that belongs to a rig on USB is enough. The rig itself reports its kind when opened.
     """
     data, _, control = text.partition(",")
     if not control:

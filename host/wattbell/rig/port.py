@@ -24,7 +24,7 @@ _STATE = re.compile(r"\bstate=(\w+)\b")
 _UNKNOWN_HEADER, _CAPTURING_ALREADY = "-113", "-213"
 """SCPI error numbers."""
 _STOPS_WITHIN_S = 5.0
-"""A stop takes 66 us of the rig (what it makes is held back for so long), and then whatever it takes to read what is left."""
+"""Longest time in s for a stop. The rig needs 66 us, for which it holds its records back, and then the time to read the rest."""
 
 
 class Rig:
@@ -54,9 +54,11 @@ class Rig:
         return cls(discovery.find(serial_number))
 
     def start(self) -> bool:
-        """Start capturing; False when the rig was capturing already (error -213), in which case it goes on. Raises RigError for a virtual
-        rig at the end of its trace. Each run has an identifier of its own in every block, if the firmware supports it. A rig that is still
-        about to stop is waited for; should it not get there because nobody reads what it sends, that counts as capturing."""
+        """Start capturing; return False when the rig was capturing already (error -213), in which case it goes on.
+
+        Raises RigError for a virtual rig at the end of its trace. Each run has its own identifier in every block, if the firmware supports
+        it. A rig that is about to stop is waited for. If it does not get there because nobody reads its data, it counts as capturing.
+        """
         if discovery.process_status(self.port).get("state") == "DONE":
             raise RigError(f"Rig {self.port.serial} has played its trace to the end; start it again.")
         try:
@@ -133,7 +135,7 @@ class Rig:
         return {**self.port.conditions(), **front_end_delay(self.control)}
 
     def status(self) -> str:
-        """What the rig says about itself."""
+        """Return the rig's report on itself."""
         return self.control.query("STAT:RIG?")
 
     def broke_off(self) -> str | None:
@@ -142,10 +144,10 @@ class Rig:
         return str(reason) if reason else None
 
     def read_into(self, buffer: memoryview) -> int:
-        """Read what has arrived of the stream into the start of `buffer`; returns the byte count, 0 when nothing arrived for 50 ms.
+        """Read arrived data of the stream into the start of `buffer`; return the byte count, 0 when nothing arrived for 50 ms.
 
-        Raises RigError when the line is cut. The descriptor that PySerial opened is read directly: if the line is cut during
-        ``Serial.read``, it discards what it has collected, and that would be the end of the stream.
+        Raises RigError when the line is cut. The descriptor that PySerial opened is read directly. ``Serial.read`` would discard its bytes
+        when the line is cut, and with them the end of the stream.
         """
         try:
             descriptor = self.data.fileno()
@@ -177,7 +179,7 @@ class Rig:
         return True
 
     def sender(self) -> str | None:
-        """Serial number that the rig on the ports tells; None where none answers."""
+        """Return the serial number of the rig on the ports; None if none answers."""
         try:
             serial_number = self.control.identity()["serial"]
         except RigError:

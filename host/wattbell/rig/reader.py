@@ -14,12 +14,11 @@ from ..errors import RigError
 
 _FLUSH_S = 0.1
 _BUFFER_BYTES = 4 << 20
-"""What USB high speed delivers in 0.1 s: large journal writes cost a fraction of small ones."""
+"""Bytes that USB high speed delivers in 0.1 s: large journal writes cost a fraction of small ones."""
 _ROOM = 1 << 13
 _RETRY_S = 0.2
 _MOST_BUFFERS = 16
-"""Buffers with data that nobody has taken yet. What comes meanwhile is only journalled: a reader that is faster than the decoder for hours
-would fill the memory."""
+"""Most buffers with data that nobody has taken yet. Later data is only journalled, since hours of data would fill the memory."""
 
 
 class Line(Enum):
@@ -38,7 +37,7 @@ class Later:
 
 
 class Readable(Protocol):
-    """What a reader needs from a rig."""
+    """The interface that a reader needs from a rig."""
 
     def read_into(self, buffer: memoryview) -> int:
         """See :meth:`wattbell.rig.port.Rig.read_into`."""
@@ -73,7 +72,7 @@ class StreamReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; what it had read is in the queue."""
+        """Stop the thread; the data that it had read is in the queue."""
         self._stop.set()
         self._thread.join(timeout=5)
 
@@ -99,7 +98,7 @@ class StreamReader:
             self._free.put(buffer)
 
     def _buffer(self) -> memoryview | None:
-        """An empty buffer; None where all are full."""
+        """An empty buffer; None if all are full."""
         try:
             return memoryview(self._free.get_nowait())
         except queue.Empty:

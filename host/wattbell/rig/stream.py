@@ -1,7 +1,7 @@
-"""Reads the stream from a descriptor: a tty, or anything else that can be waited on (a pipe, a socket).
+"""Reads the stream from a descriptor: a tty, or another descriptor that can be waited on (a pipe, a socket).
 
-Linux returns at most 4095 bytes of a tty at a time and wakes the reader for each piece, so each wake-up is followed
-by a short sleep in which more arrives; the slower the stream, the longer the sleep.
+Linux returns at most 4095 bytes of a tty at a time and wakes the reader for each piece. So a short sleep follows each wake-up, in which
+more arrives; the slower the stream, the longer the sleep.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ WAIT_S = 0.05
 _SHORTEST_S, _LONGEST_S = 0.0001, 0.002
 _TTY_FULL = 4095
 _FEW = 1024
-"""If fewer bytes than this are found after a sleep, the next one is longer. A full tty makes it shorter: more is then waiting in the
-kernel, may not be available at the next read, and soon stalls the sender (a pty holds some 12 000 bytes)."""
+"""Bytes found after a sleep below which the next sleep is longer.
+
+A full tty makes it shorter. More data is then waiting in the kernel, may not be available at the next read, and soon stalls the sender (a
+pty holds some 12 000 bytes).
+"""
 
 
 class Source:
@@ -29,10 +32,10 @@ class Source:
         self._sleep_s = _LONGEST_S
 
     def read_into(self, buffer: memoryview) -> int:
-        """Read everything that has arrived into the start of `buffer`; returns the byte count, 0 when nothing came for :data:`WAIT_S`.
+        """Read everything that has arrived into the start of `buffer`; return the byte count, 0 when nothing came for :data:`WAIT_S`.
 
-        Raises RigError at the end of the stream, when the line is cut, and when the descriptor was closed; bytes that
-        came before are returned first.
+        Raises RigError at the end of the stream, when the line is cut, and when the descriptor was closed. Earlier bytes are returned
+        first.
         """
         got, size = 0, len(buffer)
         try:

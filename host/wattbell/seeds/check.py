@@ -45,8 +45,9 @@ class Outcome:
 
 
 class Profiles:
-    """The drives' profiles, which tell what figures were fitted. ``folder`` holds ``NAME.toml``, and the defaults of every profile in
-    ``common.toml``."""
+    """The drives' profiles, with marks on fitted figures. ``folder`` holds ``NAME.toml``, and the defaults of every profile in
+    ``common.toml``.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,7 +81,7 @@ class Profiles:
         return found if isinstance(found, Mapping) else None
 
     def fitted(self, name: str, key: str) -> bool:
-        """Whether a profile's figure is marked as fitted, or was taken from a seed (or the extract of them)."""
+        """Return whether a profile's figure is marked as fitted, or was taken from a seed (or the extract of the seeds)."""
         entry = self.entry(name, key)
         if entry is None:
             return False

@@ -128,7 +128,7 @@ def _count_rows(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _measured_on(origins: set[Origin]) -> list[str]:
-    """What the figures were measured on, to end the first paragraph."""
+    """Return the subjects of the measurements, to end the first paragraph."""
     begin = "data: `host/wattbell/seeds/statements`, and docs/results.md says how to read and extend them."
     if origins <= {Origin.MEASURED}:
         return [begin]

@@ -1,4 +1,4 @@
-"""Looks up what a statement asks for in the results of suite runs."""
+"""Looks up the figures that a statement needs in the results of suite runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite does, read from its own manifest and job files, to check statements about the method."""
+"""Reads a suite's method from its own manifest and job files, to check statements about the method."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUITE = "anandtech-2018"
 
 
 def asked(method: Mapping[str, Any]) -> Any:
-    """The value a statement asks for: an option of the job file, a sum of it, depths, mixes, or a key of the manifest.
+    """Return the value a statement asks for: an option of the job file, a sum of its values, depths, mixes, or a key of the manifest.
 
     Raises UsageError when there is no such suite, test or job file.
     """

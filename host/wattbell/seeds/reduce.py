@@ -14,7 +14,7 @@ Float = npt.NDArray[np.float64]
 Points = Sequence[tuple[float, Known]]
 
 REACHED = 0.97
-"""A curve counts as being at its best from this share of it on."""
+"""Share of its best value from which on a curve counts as being at its best."""
 SPIKE_IOPS = 50_000.0
 """Above this, a second of the 600p's steady state is a spike (seed 001: its sawtooth stays far below)."""
 SETTLED = 1.5
@@ -34,7 +34,7 @@ def _largest_step(points: Points) -> Known:
 
 
 def _linear_rise(points: Points) -> Known:
-    """Coefficient of determination of the least-squares line; 0 where the line does not rise."""
+    """Coefficient of determination of the least-squares line; 0 if the line does not rise."""
     x = np.array([at for at, _ in points])
     y = np.array([q.value for _, q in points])
     slope, offset = np.polyfit(x, y, 1)
@@ -87,7 +87,7 @@ def _first_drop_s(t: Float, values: Float, scale: float) -> float:
 
 
 def _settles_s(t: Float, values: Float, scale: float) -> float:
-    """End of the last minute whose mean is more than 1.5 times that of the last 400 s."""
+    """Return the end of the last minute with a mean above 1.5 times the mean of the last 400 s."""
     final = float(values[t > t[-1] - 400.0 * scale].mean())
     window = max(3, round(60 * scale))
     means = np.convolve(values, np.ones(window) / window, mode="valid")

@@ -1,4 +1,4 @@
-"""Reads ``statements/*.toml``: every quantitative statement of the seeds, and what it takes to measure it."""
+"""Reads ``statements/*.toml``: every quantitative statement of the seeds, and the means to measure it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ MAX_QUOTE_WORDS = 15
 
 @dataclass(frozen=True)
 class Reference:
-    """What is measured: a score, a point, a figure reduced from points or a series, or a declared figure.
+    """The measured quantity: a score, a point, a figure reduced from points or a series, or a declared figure.
 
-    ``drive`` is a key or a list of keys of ``[drives]`` or ``[groups]``; ``pick`` (max, min, mean, median) makes one figure
-    of several drives. Without ``over`` and ``series``: the score in the unit ``score`` (called ``name``), or quantity
-    ``q`` of the point ``at``. With ``over``: ``take`` of quantity ``q`` over that axis between ``start`` and ``to``. With
-    ``series``: ``take`` of that column, from ``from_s`` on or in the last ``last_s``.
+    drives: from ``drive``, a key or a list of keys of ``[drives]`` or ``[groups]``
+    pick: max, min, mean or median, makes one figure of several drives
+
+    Without ``over`` and ``series``, the quantity is the score in the unit ``score`` (called ``name``), or quantity ``q`` of the point
+    ``at``. With ``over``, it is ``take`` of quantity ``q`` over that axis between ``start`` and ``to``. With ``series``, it is ``take`` of
+    that column, from ``from_s`` on or in the last ``last_s``.
     """
 
     drives: tuple[str, ...]
@@ -68,7 +70,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a seed: the quote, what is measured, and the limits within which it holds."""
+    """One statement of a seed: the quote, the measured quantity, and the limits within which it holds."""
 
     id: str
     seed: str

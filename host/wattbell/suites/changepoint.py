@@ -1,7 +1,8 @@
-"""Where a rate changes its level: the size of the SLC cache from the write rate over the fill.
+"""Find changes in the level of a rate: the size of the SLC cache from the write rate over the fill.
 
-Binary segmentation of the logarithm of the rate (a level that halves weighs the same wherever it lies): the split that takes most
-from the sum of squared residuals is kept while it takes more than noise would, and while the levels differ by a sixth or more.
+The method is binary segmentation of the logarithm of the rate, so that a level that halves weighs the same anywhere. The split that reduces
+the sum of squared residuals most is kept under two conditions. It reduces the sum by more than noise would, and the levels differ by a
+sixth or more.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ _PENALTY = 12.0
 
 @dataclass(frozen=True)
 class Change:
-    """``at``: index of the first bin of the new level. ``low``, ``high``: 95 % interval of it, by the likelihood of the
-    neighbouring splits. ``place``: the change within the bins, in bins from the start. ``before``, ``after``: mean rates of the
-    two levels (amount over time)."""
+    """A change of level.
+
+    at: index of the first bin of the new level
+    low, high: 95 % interval of ``at``, by the likelihood of the neighbouring splits
+    place: the change within the bins, in bins from the start
+    before, after: mean rates of the two levels (amount over time)
+    """
 
     at: int
     low: int
@@ -58,9 +63,9 @@ def _noise(values: Float) -> float:
 
 
 def find_changes(rate: Float) -> list[Change]:
-    """The changes of level in ``rate`` (amount a second of bins of equal amount), in order. Empty: one level.
+    """Return the changes of level in ``rate`` (amount a second of bins of equal amount), in order; empty: one level.
 
-    A change falls inside a bin, whose rate is then a mixture: the bins on both sides of a split belong to no level.
+    A change falls inside a bin and mixes two rates there. So the bins on both sides of a split belong to no level.
     """
     if len(rate) < 2 * MIN_BINS or bool(np.any(rate <= 0)):
         return []
@@ -99,7 +104,7 @@ def _level(rate: Float) -> float:
 
 
 def _place(rate: Float, at: int, before: float, after: float) -> float:
-    """Where in the two bins around the split the rate changed, in bins: the time that they took tells."""
+    """Return where in the two bins around the split the rate changed, in bins, from the time that both took."""
     took = float(np.sum(1 / rate[at - 1 : at + 1]))
     fast = (took - 2 / after) / (1 / before - 1 / after)
     return at - 1 + min(2.0, max(0.0, fast))

@@ -1,4 +1,4 @@
-"""What a plan must know about the drive before it runs: capacity and power states."""
+"""Facts about the drive that a plan needs before it runs: capacity and power states."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Drive:
     title: str = ""
     nsid: int = 1
     settled_after_s: float = 0.0
-    """Idle time until the drive is in the deepest state that APST's table leads to, if APST is on; 0 where the table leads nowhere."""
+    """Idle time until the drive is in the deepest state that APST's table leads to, if APST is on; 0 if the table leads nowhere."""
 
     def describe(self) -> dict[str, str | int | None]:
         """``drive`` of results.json."""
@@ -76,7 +76,7 @@ class _State(msgspec.Struct):
 
 
 class _Profile(msgspec.Struct):
-    """As far as a plan needs it; the model itself reads the rest."""
+    """The part of a profile that a plan needs; the model itself reads the rest."""
 
     namespace: _Namespace
     power_state: Annotated[list[_State], msgspec.Meta(min_length=1, max_length=32)]
@@ -85,7 +85,7 @@ class _Profile(msgspec.Struct):
 
 
 def from_profile(path: Path) -> Drive:
-    """The drive of a profile of the SSD model. UsageError when the file is no profile."""
+    """The drive of a profile of the SSD model. Raises UsageError when the file is no profile."""
     try:
         content = door.read_bytes(path, door.SETTINGS)
         profile = msgspec.convert(tomllib.loads(content.decode("utf-8")), _Profile)

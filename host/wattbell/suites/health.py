@@ -1,7 +1,7 @@
-"""What a drive said of its health (SMART / Health Information, log page 02h) before, during and after a test.
+"""A drive's reports on its health (SMART / Health Information, log page 02h) before, during and after a test.
 
-Readings stand in ``workload/health.json`` of a capture, in order of time. Units are those of the log page (NVM Express Base Specification,
-Get Log Page), temperatures in degrees Celsius.
+Readings are in ``workload/health.json`` of a capture, in order of time. Units are the log page's (NVM Express Base Specification, Get Log
+Page), temperatures in degrees Celsius.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The file. ``absent``: why there are no (further) readings; empty where there is nothing to say."""
+    """The file. ``absent``: why there are no (further) readings; empty if there is nothing to say."""
 
     readings: tuple[Reading, ...] = ()
     absent: str = ""
 
 
 def load(workload: Path) -> Record | None:
-    """The readings of a capture; None where nobody wrote any (a virtual drive, an older capture), or they cannot be read."""
+    """The readings of a capture; None if nobody wrote any (a virtual drive, an older capture), or they cannot be read."""
     try:
         return msgspec.json.decode(door.read_bytes(workload / FILE, door.DOCUMENT), type=Record)
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
@@ -61,16 +61,21 @@ def load(workload: Path) -> Record | None:
 
 
 def owner(name: str, tests: Sequence[str]) -> str | None:
-    """Which test a phase belongs to: its name begins with the test's id, and the longest such id counts (``idle-wake-up#1`` is not of the
-    test ``idle``)."""
+    """Return the test of a phase: the phase's name begins with the test's id, and the longest such id counts.
+
+    ``idle-wake-up#1`` thus does not belong to the test ``idle``.
+    """
     base = name.partition("/")[0]
     mine = [test for test in tests if base == test or base.startswith((f"{test}#", f"{test}-"))]
     return max(mine, key=len, default=None)
 
 
 def of_test(record: Record, phases: Sequence[str], test: str, tests: Sequence[str]) -> JsonObject | None:
-    """``health`` of a test in results.json (docs/real-drive.md). ``phases``: names of all phases, in order; ``tests``: ids of the session's
-    tests. None where nothing was read for it."""
+    """Return ``health`` of a test in results.json (docs/real-drive.md); None if nothing was read for it.
+
+    phases: names of all phases, in order
+    tests: ids of the session's tests
+    """
     mine = [k for k, name in enumerate(phases) if owner(name, tests) == test]
     if not mine or not record.readings:
         return None
@@ -123,7 +128,7 @@ def _series(known: Sequence[tuple[int, float]]) -> JsonObject:
 
 
 def throttled(health: JsonObject | None) -> str:
-    """That the drive slowed itself down while a test ran, and how often and long; empty where it did not, or nothing is known."""
+    """Return in words how often and how long the drive slowed itself down during a test; empty if it did not, or nothing is known."""
     risen = (health or {}).get("risen") or {}
     parts = []
     for which, name in (("light", "1"), ("heavy", "2")):
@@ -137,7 +142,7 @@ def throttled(health: JsonObject | None) -> str:
 
 
 def notes(health: JsonObject | None) -> list[str]:
-    """What a reader of a test's figures must know of the drive's health while they were measured."""
+    """Return notes on the drive's health for a reader of a test's figures."""
     if health is None:
         return []
     found = []

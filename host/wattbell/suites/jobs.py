@@ -1,12 +1,12 @@
-"""fio job files: reading their sections, and making smaller ones of them (``--scale``).
+"""fio job files: reading their sections, and scaling them down (``--scale``).
 
-A suite may come from anybody, and fio runs as root: its job files may set what is in ``OPTIONS`` and nothing else. fio can write
-any file (``filename``, ``write_bw_log``), run any command (``exec_prerun``, and expressions, which it gives to a shell) and load any
-library (``ioengine=external:``), so each option and the form of its value are allowed by name.
+A suite may come from anybody, and fio runs as root. So its job files may set the options in ``OPTIONS`` and nothing else. fio can write any
+file (``filename``, ``write_bw_log``) and load any library (``ioengine=external:``). It can also run any command (``exec_prerun``, and
+expressions, which it gives to a shell). So each option and the form of its value are allowed by name.
 
-This is a list of what is harmless, not of what is understood: the drive model reads a user's own job file by its own, longer list
-(``sim/ssd/src/fio``), and this module is not asked. What is on this list the model does or knows to have no effect, but for
-``NOT_ON_A_MODEL``; a test asks the model about every entry.
+This is a list of harmless options, not of understood ones. The drive model reads a user's own job file by its own, longer list
+(``sim/ssd/src/fio``), without this module. The model obeys each option here or knows it to have no effect, except ``NOT_ON_A_MODEL``; a
+test asks the model about every entry.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ OPTIONS: dict[str, Callable[[str], None]] = {
         _flag,
     ),
 }  # fmt: skip
-"""What a job file may set, and what checks the value (ValueError). None of it names a file, a program or another device."""
+"""Options that a job file may set, and the check of each value (ValueError). No option names a file, a program or another device."""
 
 
 NOT_ON_A_MODEL = frozenset({"iodepth_batch_submit", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low"})
@@ -207,7 +207,7 @@ def of_a_suite(text: str, where: str) -> list[Section]:
 
 
 def writes(section: Section) -> bool:
-    """Whether a job may change what is on the drive: whatever is not a pattern of reads alone, in either of the option's spellings."""
+    """Return whether a job may change the data on the drive: any pattern but reads alone, in either of the option's spellings."""
     return any(section.options.get(key, "read") not in ("read", "randread") for key in ("rw", "readwrite"))
 
 
@@ -227,7 +227,7 @@ def _lines(text: str, where: str) -> Iterator[_Line]:
     """Every line, checked on its own."""
     for number, raw in enumerate(text.split("\n"), start=1):
         place = f"{where}:{number}"
-        # what fio and we could take for the end of a line, or for nothing, differs: none of it is let in
+        # fio and we differ on some characters that may end a line or vanish: none is let in
         if any(character != "\t" and not character.isprintable() for character in raw.removesuffix("\r")):
             raise UsageError(f"{place}: it holds a character that is not printable; a job file is plain text.")
         if len(raw.encode("utf-8", "surrogatepass")) > _LINE_MOST:
@@ -273,11 +273,11 @@ def _short(text: str) -> str:
 
 
 def scaled(text: str, scale: float, capacity_bytes: int, where: str = "The job file") -> str:
-    """The job file with sizes, amounts, offsets and run times times ``scale``; text unchanged at 1.
+    """Return the job file with sizes, amounts, offsets and run times times ``scale``; text unchanged at 1.
 
-    Shares of the drive (``size=75%``) become bytes of ``capacity_bytes``. Sizes stay multiples of the largest block and
-    at least ``MIN_BLOCKS`` of it, run times at least ``MIN_RUNTIME_S``. Numbers of jobs, block sizes, depths and mixes stay.
-    UsageError as :func:`sections`.
+    Shares of the drive (``size=75%``) become bytes of ``capacity_bytes``. Sizes stay multiples of the largest block, at least
+    ``MIN_BLOCKS`` blocks. Run times stay at least ``MIN_RUNTIME_S``. Numbers of jobs, block sizes, depths and mixes stay. Raises UsageError
+    as :func:`sections`.
     """
     jobs = sections(text, where)
     if scale == 1:

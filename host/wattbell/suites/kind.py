@@ -19,7 +19,7 @@ RATES = ("MB/s", "IOPS")
 EFFICIENCIES = ("MB/J", "MB/s/W")
 """Bytes per joule, and the reading of SSD reviews; also of runs that were stored before the first was there."""
 JsonScore = Mapping[str, Any]
-"""A score as it stands in results.json."""
+"""A score in the form of results.json."""
 REGISTRY: dict[str, type[Kind]] = {}
 """The classes by name of the kind."""
 
@@ -37,7 +37,10 @@ class Place(Enum):
 
 
 class Kind(ABC):
-    """A kind of test. A subclass with a ``name`` (``kind`` of a manifest) is registered under it and inherits what it does not define."""
+    """A kind of test.
+
+    A subclass with a ``name`` (``kind`` of a manifest) is registered under it and inherits all that it leaves undefined.
+    """
 
     name = ""
     needs_jobs = True
@@ -52,7 +55,7 @@ class Kind(ABC):
             REGISTRY[cls.name] = cls
 
     def problem(self, test: Test) -> str | None:
-        """What is wrong with a test's entry in the manifest; None when nothing is."""
+        """Return the fault of a test's entry in the manifest; None without a fault."""
         return None
 
     def steps(self, to: Steps) -> None:
@@ -75,7 +78,7 @@ class Kind(ABC):
         return unit != "1" and not name.startswith(AT_BEST)
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
-        """The scores that the summary shows besides rate, power and efficiency: the first in each other unit."""
+        """Return the scores that the summary shows in addition to rate, power and efficiency: the first in each other unit."""
         return [score for unit in ("GB", "s", "J", "1") if (score := first_of(scores, (unit,)))]
 
 

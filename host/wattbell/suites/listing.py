@@ -29,7 +29,7 @@ def suite_folder(name: str | Path) -> Path:
 
 
 def title(name: str | Path) -> str:
-    """A suite's title; empty where it has none, or its manifest cannot be read."""
+    """A suite's title; empty if it has none, or its manifest cannot be read."""
     return str(_manifest(name).get("title", ""))
 
 

@@ -34,7 +34,7 @@ class _Manifest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_suite(name: str | Path) -> Suite:
-    """A suite by name, or from a folder with a ``manifest.toml``. UsageError when it is not there or makes no sense."""
+    """A suite by name, or from a folder with a ``manifest.toml``. Raises UsageError when it is not there or makes no sense."""
     try:
         folder = suite_folder(name)
         path = folder / MANIFEST
@@ -82,7 +82,7 @@ def parse_manifest(raw: Mapping[str, Any], folder: Path) -> Suite:
 
 
 def _check_jobs(test: Test, folder: Path, name: str) -> None:
-    """The job file lies in the suite's folder, and holds nothing but what a suite may set."""
+    """Raise UsageError unless the job file lies in the suite's folder, and holds only options that a suite may set."""
     if not _NAME.fullmatch(test.jobs) or not test.jobs.endswith(".fio"):
         raise UsageError(f"{name}: jobs = {_shown(test.jobs)} is not the name of a .fio file beside the manifest.")
     path = folder / test.jobs
@@ -102,7 +102,7 @@ def _check_jobs(test: Test, folder: Path, name: str) -> None:
 
 
 def _told(error: msgspec.ValidationError) -> str:
-    """``key: what is wrong`` of msgspec's ``What is wrong - at `$.key```."""
+    """Return ``key: message`` for msgspec's ``Message - at `$.key```."""
     what, _, key = str(error).partition(" - at `$")
     key = key.strip("`.")
     return f"{key}: {what}" if key else what

@@ -1,10 +1,12 @@
-"""In which order the sessions of a suite run on a real drive, so that it is filled as seldom as the methods allow.
+"""Order the sessions of a suite on a real drive, so that it is filled as seldom as the methods allow.
 
-A session begins with Format NVM and a fill. It may go on with the drive that another one leaves, without both, if
-- that one began with the same Format and fill, and since then the drive was only read: what lies where is what the fill wrote; and
-- it begins with a rest of its own, until the rail is at rest or for the time that the suite says: what happens inside a drive between a
-  fill and the end of that rest does not depend on what was read meanwhile.
-A session that is to find the drive just filled has no such rest, and fills it itself (docs/methodology.md, "Suites").
+A session begins with Format NVM and a fill. Both may be left out after another session under two conditions:
+
+- The other session began with the same Format and fill, and since then the drive was only read. So the data is still as the fill wrote it.
+- The session begins with a rest, until the rail is at rest or for the time that the suite says. Reads between a fill and the end of that
+  rest do not change the drive's inner work.
+
+A session that needs a drive just filled has no such rest, and fills it itself (docs/methodology.md, "Suites").
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from .step import Step
 
 @dataclass
 class _Chain:
-    """Sessions on one filling of the drive. ``place``: where the first of them stood."""
+    """Sessions on one filling of the drive. ``place``: original place of the first session."""
 
     place: int
     key: tuple[Step, ...]
@@ -28,7 +30,7 @@ class _Chain:
 
 
 def order_sessions(sessions: Sequence[Session]) -> list[Session]:
-    """The sessions as they are to run: those on full drives last, and ``goes_on_after`` set where one goes on with another's drive."""
+    """Return the sessions in running order: those on full drives last, and ``goes_on_after`` set if one goes on with another's drive."""
     chains: list[_Chain] = []
     placed = sorted(enumerate(sessions), key=lambda each: (_turn(each[1]), each[0]))
     for place, session in placed:
@@ -49,7 +51,7 @@ def order_sessions(sessions: Sequence[Session]) -> list[Session]:
 
 
 def _turn(session: Session) -> int:
-    """Those that only read are placed before those that write, which end a chain; heads of chains before what follows them."""
+    """Return the rank of a session: heads of chains, then sessions that only read, then sessions that write, which end a chain."""
     return (2 if _writes(session) else 1) if _begins_with_rest(session) else 0
 
 

@@ -1,4 +1,4 @@
-"""What the scoring of a test gives."""
+"""The result of scoring a test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..measure.steadiness import UNSTEADY
 from .peaks import Peak
 
 TOTALS = "totals"
-"""A reading of an average: all data, all time and all energy of one set of windows, so that rate divided by power is bytes per joule."""
+"""A reading of an average: total data, time and energy of one set of windows, so that rate divided by power is bytes per joule."""
 REVIEWS = "mean of the points, as SSD reviews"
 """The other reading: each point counts alike, however long it took. The mean rate divided by the mean power is not the mean MB/s/W."""
 REVIEW_READINGS = (REVIEWS, "mean of ratios")
@@ -25,10 +25,14 @@ REVIEW_READINGS = (REVIEWS, "mean of ratios")
 
 @dataclass
 class Outcome:
-    """Points, scores and series of one test in one condition (``tests`` of results.json). ``notes``: what a reader must know.
-    ``lost``: what is missing under the test, by kind.
-    ``peaks``: the highest mean power over each of OCP's windows (:mod:`.peaks`). ``unfinished``: more rounds are needed. ``health``: of the
-    drive while the test ran (:func:`.health.of_test`)."""
+    """Points, scores and series of one test in one condition (``tests`` of results.json).
+
+    notes: sentences that a reader must know
+    lost: losses under the test, by kind
+    peaks: the highest mean power over each of OCP's windows (:mod:`.peaks`)
+    unfinished: more rounds are needed
+    health: of the drive while the test ran (:func:`.health.of_test`)
+    """
 
     points: list[Point[Figure]] = field(default_factory=list)
     scores: list[Score[Figure]] = field(default_factory=list)
@@ -44,7 +48,7 @@ class Outcome:
         self.scores.append(Score(name, unit, value, reading))
 
     def add_loss(self, source: Source, phase: Phase) -> None:
-        """Count what is missing in a phase, and rail blocks whose power is not to be believed."""
+        """Count the losses in a phase, and rail blocks with doubtful power."""
         loss = source.loss(phase)
         for name, n in (
             ("commands", loss.commands),
@@ -57,7 +61,7 @@ class Outcome:
             self._add(name, n)
 
     def add_measured(self, source: Source, phase: Phase, measured: PhaseMeasurement) -> None:
-        """Count what is missing in a phase with I/O; what fio moved and the wire did not show is missing, too."""
+        """Count the losses in a phase with I/O, including data that fio moved and the wire did not show."""
         self.add_loss(source, phase)
         self.note_unsteady(f"{phase.name}: power", measured.power()[1])
         missing = source.disagreement(phase, measured.bytes)

@@ -1,7 +1,8 @@
-"""What a plan will write and how long it will take, before it is run.
+"""Estimate the writes and the duration of a plan before it runs.
 
-Idle times and run times are known; how long data takes is not, before the drive was seen: it is reckoned with the round figures of an NVMe
-drive on four lanes, and is called "about" wherever it is shown. :mod:`wattbell.campaign.eta` puts the drive's own speed in their place.
+Idle times and run times are known. The time for data is unknown before the drive was seen. The estimate uses the round figures of an NVMe
+drive on four lanes, and is called "about" wherever it is shown. The drive's own speed later replaces these figures
+(:mod:`wattbell.campaign.eta`).
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ READ_S, WRITE_S = 80e-6, 30e-6
 FORMAT_S, SANITIZE_S, SETTLE_S, START_S, RESTART_S = 20.0, 120.0, 30.0, 0.5, 3.0
 IDLE_CUT_S = 0.025
 _LONG_PAUSES, _SHORT_PAUSE_S = 0.1, 3e-4
-"""Of the traces that we make (docs/methodology.md): pauses that are cut, and the mean of the others."""
+"""Pauses of the traces that we make (docs/methodology.md): share of the pauses that are cut, and mean of the others in s."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Of a step. ``known_s``: what the plan says of its time; ``data_s``: what moving data takes, reckoned. ``exact``: whether
-    ``written_bytes`` is what will be written, not what comes out of a reckoned speed. ``optional``: may be left out."""
+    """The expectation for a step.
+
+    known_s: time that the plan states
+    data_s: estimated time for moving data
+    exact: whether ``written_bytes`` is certain, not a result of an estimated speed
+    optional: may be left out
+    """
 
     known_s: float = 0.0
     data_s: float = 0.0
@@ -49,8 +55,11 @@ class Expected:
 
 @dataclass(frozen=True)
 class Part:
-    """A session with what is expected of each of its steps, preconditioning included where it is not ``goes_on``: then the drive is as
-    the session before left it. ``done``: it was run before."""
+    """A session with the expectation for each of its steps.
+
+    goes_on: the drive is as the session before left it; else preconditioning is included
+    done: it was run before
+    """
 
     session: Session
     expected: tuple[Expected, ...]
@@ -68,7 +77,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Everything that is to be run on a drive of ``capacity_bytes``."""
+    """All sessions planned on a drive of ``capacity_bytes``."""
 
     capacity_bytes: int
     parts: tuple[Part, ...]
@@ -77,7 +86,7 @@ class Outlook:
         return sum(of(expected) for part in self.parts for _, expected in part.runs if most or not expected.optional)
 
     def written_bytes(self, most: bool = False) -> int:
-        """Bytes that the host writes; ``most``: with what may be left out."""
+        """Return the bytes that the host writes; ``most``: including optional steps."""
         return round(self._sum(lambda expected: expected.written_bytes, most))
 
     def seconds(self, most: bool = False) -> float:
@@ -86,7 +95,7 @@ class Outlook:
 
     @property
     def exact(self) -> bool:
-        """Whether what is written is known, not reckoned."""
+        """Whether the bytes written are certain, not estimated."""
         return all(expected.exact for part in self.parts for _, expected in part.runs)
 
     @property
@@ -101,8 +110,10 @@ class Outlook:
 
 
 def look_ahead(sessions: Sequence[Session], capacity_bytes: int, choice: Choice, done: Set[tuple[str, str]] = frozenset()) -> Outlook:
-    """What the sessions will do, in their order, each going on with the drive of the one before where :mod:`.order` says that it may.
-    ``done``: (test, condition) of what was run before."""
+    """Return the outlook of the sessions, in their order. Each continues with the drive of the one before if :mod:`.order` allows it.
+
+    done: (test, condition) that ran before
+    """
     parts = []
     before: str | None = None
     for session in sessions:
@@ -121,7 +132,9 @@ def look_ahead(sessions: Sequence[Session], capacity_bytes: int, choice: Choice,
 
 
 def expect(step: Step, files: Mapping[str, str], capacity_bytes: int, scale: float = 1.0, optional: bool = False) -> Expected:
-    """What is expected of one step. ``files``: contents of job files by name. A trace is one that we make, or a file by its whole path."""
+    """Return the expectation for one step. ``files``: contents of job files by name. A trace is a generated one, or a file by its whole
+    path.
+    """
     if step.fio is not None:
         return _of_jobs(step, files.get(step.fio, ""), capacity_bytes, optional)
     if step.fill is not None:
@@ -141,8 +154,10 @@ def expect(step: Step, files: Mapping[str, str], capacity_bytes: int, scale: flo
 
 
 def writes_data(step: Step, files: Mapping[str, str]) -> bool:
-    """Whether a step may change what is on a drive, take the drive away from who uses it (a restart), or cost data at a loss of power (a
-    write cache that the kernel does not know of)."""
+    """Return whether a step may change data on a drive, or endanger its user.
+
+    A restart takes the drive away from its user. A write cache that the kernel does not know of may lose data at a loss of power.
+    """
     if any(given is not None for given in (step.format, step.fill, step.sanitize, step.write_cache, step.restart)):
         return True
     if step.fio is not None:

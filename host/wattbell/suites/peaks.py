@@ -37,7 +37,9 @@ class Peak:
 
 
 def find_peaks(source: Source, tests: Sequence[Test]) -> dict[str, dict[str, Peak]]:
-    """By test, and by window (``4us``, ``100us``, ``100ms``): one pass over the waveform of a session. Empty without a rail."""
+    """Return the peaks by test and by window (``4us``, ``100us``, ``100ms``), in one pass over a session's waveform;
+    empty without a rail.
+    """
     rail = source.rail
     owned = [(owner, phase) for phase in source.phases.values() if (owner := _owner(phase, tests))]
     if rail is None or not owned:
@@ -74,7 +76,7 @@ def _load_s(source: Source, phase: Phase) -> float:
 
 
 def _owner(phase: Phase, tests: Sequence[Test]) -> str | None:
-    """The test that a phase is of, by its name: the test's id, and what the kind of test appended to it."""
+    """Return the test of a phase by its name: the test's id, and a suffix of the kind of test."""
     if phase.kind == "precondition":
         return None
     ids = [

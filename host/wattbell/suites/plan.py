@@ -19,7 +19,7 @@ MIN_SPAN_BLOCKS = 256
 
 def choose_tests(suite: Suite, only: Sequence[str], condition: str | None) -> list[tuple[Test, str]]:
     """(test, condition) pairs to run. ``only``: ids of tests (empty: all that run by default). ``condition``:
-    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all. UsageError when none runs in that
+    ``test-data`` (whatever each test has besides ``full``), ``full``, ``empty`` or None for all. Raises UsageError when none runs in that
     condition, or one that is asked for by name does not."""
     wanted = [suite.test(test_id) for test_id in only] or [t for t in suite.tests if t.default]
     pairs: list[tuple[Test, str]] = []
@@ -58,7 +58,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
 
 
 def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
-    """How the drive comes to its condition: set in the model at once, or purged and written."""
+    """Plan how the drive reaches its condition: set in the model at once, or purged and written."""
     test = session.members[0]
     data = max(t.test_data for t in session.members)
     fill = test.fill

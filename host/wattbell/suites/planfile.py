@@ -65,7 +65,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _complete(table: dict[str, Any]) -> str | None:
-    """Put in what a plan may leave out; what is wrong with the step as it stands."""
+    """Add the defaults that a plan may leave out; return the fault of the step, or None."""
     given = [action for action in ACTIONS if action in table]
     if len(given) != 1 or "command" in table:
         return f"it must have exactly one of {', '.join(ACTIONS)}"

@@ -23,18 +23,21 @@ from .outcome import Outcome
 from .suite import Test
 
 LEAST_SHARE = 0.05
-"""Of an idle time, that its last level must have been held for."""
+"""Least share of an idle time for which its last level must have been held."""
 STAYED_SHARE = 0.5
-"""Of the time since its last level was first reached, that a drive must have stayed in it at the end."""
+"""Least share of the time since a drive first reached its last level that it must have stayed there at the end."""
 _ALIKE = 0.1
 STILL_CHANGING = "the power still changed at the end of the idle time"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How an idle time ended. ``levels``: those that the drive reached, in order. ``power``: of the last one, in W; absent, with the
-    reason,
-    where the drive did not settle. ``due``: the state that APST's table leads to, and after how many seconds; None where none is known."""
+    """The end of an idle time.
+
+    levels: levels that the drive reached, in order
+    power: of the last level, in W; absent, with the reason, if the drive did not settle
+    due: the state that APST's table leads to, and after how many seconds; None if unknown
+    """
 
     levels: Sequence[Reached]
     power: Figure
@@ -42,15 +45,15 @@ class Ended:
 
     @property
     def why(self) -> str:
-        """Why the drive did not settle; empty where it did."""
+        """Why the drive did not settle; empty if it did."""
         return str(self.power.conditions.get("absent", ""))
 
 
 def ended(source: Source, phase: Phase) -> Ended:
-    """The levels of an idle time, and the power that it settled at.
+    """Return the levels of an idle time, and the power that it settled at.
 
-    The marker at its end wakes the drive. Where that edge is known by another clock than the rail's, the time ends twice ``edge_u_s``
-    and two samples before it (but keeps half of its length), so that nothing of the waking is in it, nor in what may be off.
+    The marker at its end wakes the drive. If another clock than the rail's gives that edge, the time ends twice ``edge_u_s`` and two
+    samples earlier, but keeps half of its length. So neither the power nor its possible error includes the waking.
     """
     sample_s = source.rail.interval_s if source.rail else 0.0
     length = phase.last_tick - phase.first_tick
@@ -102,7 +105,7 @@ def settled_power(source: Source, phase: Phase) -> Figure:
 
 
 def settling(source: Source, first_tick: int, last_tick: int) -> Reached | None:
-    """The level that a drive, left alone between two ticks, came to and stayed in; None where it did not."""
+    """Return the level that a drive, left alone between two ticks, reached and kept; None without one."""
     levels = reached(source, first_tick, last_tick)
     last = levels[-1] if levels and levels[-1].to_end else None
     if last is None or UNSTEADY in last.power.conditions or last.held_s < LEAST_SHARE * source.seconds(last_tick - first_tick):
@@ -111,7 +114,7 @@ def settling(source: Source, first_tick: int, last_tick: int) -> Reached | None:
 
 
 def note_power_management(out: Outcome, source: Source, test: Test) -> None:
-    """Note what of the power management that a test asks for was not in force (looked at on real drives only)."""
+    """Note the power management that a test asked for and did not get (checked on real drives only)."""
     wanted = {"aspm": (test.aspm, f"ASPM {test.aspm.upper()}"), "apst": (test.apst, "APST")}
     for phase in [*(p for _, p in source.named(test.id)), *(p for _, _, p in source.numbered(test.id))]:
         found: Mapping[str, Any] = phase.described.get("conditions") or {}
@@ -143,7 +146,7 @@ def note_settling(out: Outcome, source: Source, test: Test) -> None:
 
 @dataclass(frozen=True)
 class Wake:
-    """One waking read. Ticks; ``clkreq`` is None where it was not seen asserted."""
+    """One waking read. Ticks; ``clkreq`` is None if it was not seen asserted."""
 
     quiet_from: int
     doorbell: int
@@ -157,7 +160,7 @@ class Wake:
 
 
 def find_wake(source: Source, phase: Phase) -> Wake | None:
-    """The first I/O command of a phase of kind wake, and what came before it; None when its doorbell was not seen."""
+    """Return the first I/O command of a phase of kind wake, and the events before it; None when its doorbell was not seen."""
     commands = source.commands(phase)
     io = commands.take((commands.qid > 0) & (commands.doorbell_tick != NONE))
     if not len(io):

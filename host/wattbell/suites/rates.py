@@ -45,7 +45,7 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
     seconds = sum(each_s)
     nbytes = sum(p.bytes or 0 for p in points)
     energy = total([p["energy_j"] for p in points])
-    # Every rate of a phase has one relative uncertainty, that of its length.
+    # Every rate of a phase has one relative uncertainty, the length's.
     rate = Figure(nbytes / 1e6 / seconds if seconds else None, None, "MB/s", energy.lost)
     us = [s / seconds * r.u / r.known for s, p in zip(each_s, points, strict=True) if (r := p["mb_per_s"]).u is not None and seconds]
     share = sum(us) if len(us) == len(points) else None
@@ -54,7 +54,7 @@ def pooled(points: Sequence[Point[Figure]]) -> Point[Figure]:
     ops = sum(p["iops"].known * s for s, p in zip(each_s, points, strict=True) if p["iops"].value is not None)
     iops = ops / seconds if seconds else None
     power = ratio(energy, Figure(seconds, 0.0, "s"), "W")
-    # What the power changed by within the parts is in the uncertainty of theirs, and in none of an energy.
+    # Changes of power within the parts are in the uncertainty of the parts' power, and in no energy.
     drawn = [s / seconds * w.u for s, p in zip(each_s, points, strict=True) if (w := p["mean_w"]).u is not None and seconds]
     if power.u is not None and len(drawn) == len(points):
         power = replace(power, u=max(power.u, sum(drawn)))

@@ -1,4 +1,4 @@
-"""What a capture shows of a drive that was restarted: its instants on the wire, and how its rail came on."""
+"""The record of a drive's restart in a capture: its instants on the wire, and the rise of its rail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..measure.source import Source
 from ..measure.table import NONE
 
 OFF_SHARE = 0.1
-"""A rail is off below this share of the level that it comes to,"""
+"""A rail is off below this share of its final level,"""
 BEGUN_SHARE = 0.005
 """begins to rise when it is this share above where it lay, and has risen when it is within this share of its level."""
 LEVEL_S = 10e-3
@@ -39,9 +39,18 @@ class RailOn:
 
 @dataclass(frozen=True)
 class Restart:
-    """Instants of a restart as ticks, None where the wire did not show it. ``quiet``: the last completion before PERST# fell; ``low``,
-    ``high``: PERST#; ``link``: L0; ``configured``: BAR0 was written; ``enabled``: CC.EN; ``first``: the first SQ doorbell; ``read``: the
-    completion of the first I/O command that succeeded. ``rail``: None where it stayed on; ``unseen``: why it cannot be told."""
+    """Instants of a restart as ticks, None where the wire did not show one.
+
+    quiet: the last completion before PERST# fell
+    low, high: PERST#
+    link: L0
+    configured: BAR0 was written
+    enabled: CC.EN
+    first: the first SQ doorbell
+    read: the completion of the first I/O command that succeeded
+    rail: None if it stayed on
+    unseen: why the rise is unknown
+    """
 
     quiet: int | None
     low: int
@@ -95,7 +104,7 @@ def _extreme(value: Any) -> int | None:
 
 
 def _rail_on(source: Source, low: int, high: int) -> tuple[RailOn | None, str | None]:
-    """How the rail came on between PERST# falling and rising, and why that cannot be told; neither where it stayed on."""
+    """Return how the rail came on between PERST# falling and rising, and why that is unknown; both None if it stayed on."""
     rail = source.rail
     if rail is None:
         return None, source.no_rail or "no rail was recorded"
@@ -126,8 +135,8 @@ def _rail_on(source: Source, low: int, high: int) -> tuple[RailOn | None, str | 
 
 
 def _inrush(source: Source, current: npt.NDArray[np.float64], ticks: list[int]) -> tuple[Figure, Figure]:
-    """(peak in A, charge in C) of the samples of a rise. Each edge may lie a sample off, and what flows before and behind is not in it."""
-    assert source.rail is not None  # that of the rise
+    """Return (peak in A, charge in C) of the samples of a rise, without the current before and behind. Each edge may be a sample off."""
+    assert source.rail is not None  # a rise was found on it
     interval_s, model = source.rail.interval_s, source.model
     doubtful = sum(source.doubtful_blocks(*ticks).values())
     peak, charge = float(current.max()), float(current.sum()) * interval_s
@@ -143,8 +152,11 @@ def _inrush(source: Source, current: npt.NDArray[np.float64], ticks: list[int]) 
 
 
 def figures(source: Source, found: Restart, lost: int, *, cold: bool) -> Mapping[str, Figure]:
-    """What one restart took: in s, A, C and J, by name. ``lost``: what is missing under it; ``cold``: it counts from the rail's rise, and
-    has the rail's own figures, else from PERST#'s."""
+    """Return the figures of one restart by name, in s, A, C and J.
+
+    lost: losses under them
+    cold: it counts from the rail's rise, and has the rail's own figures; else it counts from PERST#
+    """
     rail = found.rail
     sample_s = source.rail.interval_s if source.rail is not None else 0.0
     rise_s = source.seconds(rail.risen - rail.begun) if rail is not None else 0.0

@@ -1,4 +1,4 @@
-"""``results.json``: what a run of a suite leaves, with everything needed to know how it was made (docs/suites.md)."""
+"""``results.json``: the result of a suite's run, with everything needed to know how it was made (docs/suites.md)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from .suite import Suite, Test
 FORMAT = 1
 RESULTS = "results.json"
 INTERRUPTED = re.compile(r".+-interrupted(-\d+)?")
-"""Name of the folder with what an interrupted session recorded, beside the capture of the session that was run in its place."""
+"""Name of the folder with the recording of an interrupted session, beside the capture of the session that replaced it."""
 
 
 class Results:
-    """The results of one run, written after every session: an interrupted suite keeps what it has.
+    """The results of one run, written after every session: an interrupted suite keeps its results so far.
 
-    ``planned``: (test, condition) of everything that is to run. ``versions``: what is known of them before the first session.
+    planned: (test, condition) of everything that is to run
+    versions: those known before the first session
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Results:
         }
 
     def take_up(self, begun: Mapping[str, Any]) -> None:
-        """Go on with what an interrupted run left."""
+        """Continue with the results of an interrupted run."""
         self.data = dict(begun)
 
     def add(self, test: Test, condition: str, outcome: Outcome, capture: Path, seconds: float) -> JsonObject:
@@ -97,7 +98,7 @@ class Results:
         return entry
 
     def describe(self, capture: Capture) -> None:
-        """Take versions, the error model, and what the drive says of itself (Identify), from a capture."""
+        """Take versions, the error model, and the drive's own description (Identify) from a capture."""
         meta = capture.meta
         rig, drive = meta.get("rig") or {}, meta.get("drive") or {}
         versions = self.data["versions"]
@@ -125,7 +126,7 @@ def part_of(path: Path) -> Path:
 
 
 def read_results(path: Path) -> JsonObject:
-    """``results.json`` of a folder (or the file itself). UsageError when it is missing or none."""
+    """``results.json`` of a folder (or the file itself). Raises UsageError when it is missing or none."""
     file = path / RESULTS if path.is_dir() else path
     try:
         data = json.loads(door.read_text(file, door.DOCUMENT))

@@ -1,6 +1,6 @@
 """A session of a suite: a run of the drive from power-on, and the steps of its plan.
 
-Tests that share a session run in order on the same drive. The plan's keys are those of docs/ssd-model.md.
+Tests that share a session run in order on the same drive. docs/ssd-model.md has the keys of the plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .suite import Suite, Test
 from .traces.generate import make_trace
 
 HELD_S = 0.5
-"""Of an idle time, at least, in the deepest state that APST's table leads to."""
+"""Least time in s of an idle time in the deepest state that APST's table leads to."""
 LONGEST_DESCENT_S = 120.0
 """An idle time is not made longer than this for a table; the result says that the table goes on."""
 WAKE_SPAN_BYTES = 1 << 30
@@ -29,9 +29,13 @@ WAKE_SPAN_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user asked for. ``written``: precondition by writing, where false sets the model's drive to the condition
-    at once; ``rounds``: rounds of tests that run to steady state (None: as many as it takes). ``real``: for a real drive, whose rail is to
-    be at rest before an idle time, and whose rounds cannot be begun again to go on with: all that there may be are planned."""
+    """The user's choice.
+
+    written: precondition by writing; false sets the model's drive to the condition at once
+    rounds: rounds of tests that run to steady state (None: as many as needed)
+    real: for a real drive. Its rail must be at rest before an idle time. Its rounds cannot be repeated to go on, so the largest number is
+        planned.
+    """
 
     scale: float = 1.0
     written: bool = False
@@ -59,11 +63,11 @@ class Session:
     start: str = "test-data"
     """``condition`` of the plan: how the model's drive begins."""
     data_bytes: int | None = None
-    """``data_bytes`` of the plan: how much the model's drive holds at its beginning, where that is not all of it."""
+    """``data_bytes`` of the plan: bytes on the model's drive at its beginning, if it is not full."""
     written_bytes: int | None = None
-    """What the fill writes, from the drive's beginning; None without a fill."""
+    """Bytes that the fill writes, from the drive's beginning; None without a fill."""
     goes_on_after: str | None = None
-    """``title`` of the session whose drive this one may go on with, if it was run right before (:mod:`.order`)."""
+    """``title`` of the session that may hand its drive to this one, if it ran right before (:mod:`.order`)."""
 
     @property
     def title(self) -> str:
@@ -116,8 +120,10 @@ class Steps:
     choice: Choice
 
     def add(self, suffix: str = "", **action: Any) -> None:
-        """A step named after the test, with the keys of ``action`` (:class:`.Step`); what they do not say of power management is the
-        test's."""
+        """Add a step named after the test, with the keys of ``action`` (:class:`.Step`).
+
+        Missing keys of power management are the test's.
+        """
         self.session.steps.append(Step(name=self.test.id + suffix, **{"apst": self.test.apst, "aspm": self.test.aspm, **action}))
 
     def job(self) -> str:
@@ -145,8 +151,10 @@ class Steps:
         return self.test.repeats_at(self.choice.scale)
 
     def wake(self, k: int) -> Wake:
-        """The k-th idle time with the read that ends it: spread over the first GiB, a different page each time, none that a fill did not
-        write."""
+        """Return the k-th idle time with the read that ends it.
+
+        Each read takes a different page, spread over the first GiB, and only pages that a fill wrote.
+        """
         span_bytes = min(self.drive.capacity_bytes - 4096, WAKE_SPAN_BYTES, self.session.written_bytes or WAKE_SPAN_BYTES)
         return Wake(self.idle_s, (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8))
 

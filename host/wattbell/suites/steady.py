@@ -29,7 +29,7 @@ class Window:
 
 
 def window(values: Sequence[float], first: int) -> Window:
-    """The window of ``values`` (one a round) that begins with round ``first`` (from 1). ValueError when it is not whole."""
+    """The window of ``values`` (one a round) that begins with round ``first`` (from 1). Raises ValueError when it is not whole."""
     part = np.array(values[first - 1 : first - 1 + WINDOW], np.float64)
     if len(part) < WINDOW:
         raise ValueError(f"a window has {WINDOW} rounds")

@@ -46,9 +46,12 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Exactly one of ``format`` to ``command`` is given and says what is done; the other keys set the conditions. ``measured`` is false for
-    preconditioning. ``command``: a program and its arguments, on real drives only and in no file of a plan; with one, ``apst`` and
-    ``aspm`` of None leave the drive and its link as they are."""
+    """A step of a plan: exactly one of ``format`` to ``command`` is given as its action; the other keys set the conditions.
+
+    measured: false for preconditioning
+    command: a program and its arguments, on real drives only and in no file of a plan. With a command, ``apst`` and ``aspm`` of None leave
+        the drive and its link as they are.
+    """
 
     name: str
     format: Format | None = None

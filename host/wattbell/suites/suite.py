@@ -34,15 +34,20 @@ class Fill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One test of a suite. Times in seconds, sizes in bytes; every key of the manifest, with its default.
 
-    ``conditions``: what the drive holds before the test; each gives a result of its own. ``more_conditions``: conditions that
-    run only when asked for. ``session``: tests of one session share a drive, in order. ``test_data``: bytes written before the
-    test (condition test-data). ``purge`` and ``fill``: preconditioning that is run, not assumed (in condition full: how much of
-    the drive is full, and a model is set to it). ``rest_s``: how long the drive is left alone before a test in condition full;
-    without it, it has just been filled. ``duty``: after each section of the job file the drive rests for
-    busy time x (1 - duty) / duty, at most ``idle_max_s``. ``idle_min_s`` and ``repeat_min``: what ``--scale`` may not go
-    below. ``off_s``: how long the rail is off before it comes on again (not scaled); 0: it stays on. ``score_over``: queue depths of the
-    score. ``workload``: the specification's, by its number. ``track`` and ``quantity``:
-    sections and quantity in which a steady state must be reached. ``default``: false runs the test only when it is asked for by name.
+    conditions: contents of the drive before the test; each gives a result by itself
+    more_conditions: conditions that run only when asked for
+    session: tests of one session share a drive, in order
+    test_data: bytes written before the test (condition test-data)
+    purge, fill: preconditioning that is run, not assumed. In condition full, ``fill`` is the full part of the drive, to which a model is
+        set.
+    rest_s: rest before a test in condition full; without it, the drive has just been filled
+    duty: after each section of the job file the drive rests for busy time x (1 - duty) / duty, at most ``idle_max_s``
+    idle_min_s, repeat_min: lower limits for ``--scale``
+    off_s: time that the rail is off before it comes on again (not scaled); 0: it stays on
+    score_over: queue depths of the score
+    workload: the specification's, by its number
+    track, quantity: sections and quantity in which a steady state must be reached
+    default: false runs the test only when it is asked for by name
     """
 
     __test__ = False  # not a test of ours
@@ -93,7 +98,7 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: ``folder`` holds the manifest and the job files; ``digest`` is ``sha256:...`` of all of them."""
+    """A suite: ``folder`` holds the manifest and the job files; ``digest`` is ``sha256:...`` of these files."""
 
     name: str
     title: str
@@ -110,7 +115,7 @@ class Suite:
         raise UsageError(f"{self.name} has no test {test_id}; its tests: {', '.join(known)}.{did_you_mean(test_id, known)}")
 
     def job_text(self, test: Test) -> str:
-        """The test's job file. UsageError when it cannot be read."""
+        """The test's job file. Raises UsageError when it cannot be read."""
         path = self.folder / test.jobs
         try:
             return door.read_text(path, door.SETTINGS)

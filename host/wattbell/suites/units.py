@@ -24,7 +24,7 @@ LARGEST = (1 << 63) - 1
 
 
 def size_bytes(text: str) -> int:
-    """Bytes of ``4k`` (4096), ``1g``, ``512``; as in fio ``4ki`` is 4000. ValueError when it is no size, or above ``LARGEST``."""
+    """Bytes of ``4k`` (4096), ``1g``, ``512``; as in fio ``4ki`` is 4000. Raises ValueError when it is no size, or above ``LARGEST``."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError(f"`{_short(text)}` is not a size (such as 4k, 128m, 16g)")
@@ -36,7 +36,7 @@ def size_bytes(text: str) -> int:
 
 
 def time_s(text: str) -> float:
-    """Seconds of ``60``, ``500ms``, ``1h``. ValueError when it is no time."""
+    """Seconds of ``60``, ``500ms``, ``1h``. Raises ValueError when it is no time."""
     match = _TIME.fullmatch(text.strip())
     if not match or match[2].lower() not in _TIME_UNITS_S:
         raise ValueError(f"`{_short(text)}` is not a time (such as 60, 500ms, 1h)")

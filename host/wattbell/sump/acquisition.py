@@ -94,8 +94,10 @@ class Acquisition(threading.Thread):
             self._end(rig, decoder, buffer)
 
     def _read(self, rig: Rig, decoder: Decoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
-        """Pass on what has arrived; returns whether the rig has stopped since this capture began (leftovers of an earlier one may come
-        first)."""
+        """Pass on the data that has arrived; return whether the rig has stopped since this capture began.
+
+        Leftovers of an earlier capture may come first.
+        """
         stopped = False
         size = rig.read_into(buffer)
         for batch in decoder.feed(bytes(buffer[:size])):
@@ -106,7 +108,7 @@ class Acquisition(threading.Thread):
         return stopped
 
     def _end(self, rig: Rig, decoder: Decoder, buffer: memoryview) -> None:
-        """Stop the rig and drain what it still sends, or the next program to open the port would get it."""
+        """Stop the rig and drain its remaining data, or the next program to open the port would get it."""
         rig.stop()
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline and not self._read(rig, decoder, buffer, lambda _: None):
@@ -114,7 +116,7 @@ class Acquisition(threading.Thread):
 
 
 def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
-    """State and tick of the rig; a rig still sending what another host did not wait for is drained first."""
+    """Return state and tick of the rig. A rig that still sends to an earlier host is drained first."""
     deadline = time.monotonic() + _DRAIN_S
     while True:
         status = rig.status()

@@ -27,7 +27,7 @@ class Port:
         return self._descriptor
 
     def read(self) -> bytes:
-        """Read what has arrived, once select says there is something. Raises RigError when the line is cut."""
+        """Read the data that has arrived, once select says so. Raises RigError when the line is cut."""
         try:
             data = os.read(self._descriptor, _PIECE)
         except BlockingIOError:
@@ -51,7 +51,7 @@ class Port:
             raise self._lost(error) from None
 
     def discard(self) -> None:
-        """Discard what the client has not read."""
+        """Discard data that the client has not read."""
         if self._far is not None:
             termios.tcflush(self._far, termios.TCIFLUSH)
         else:

@@ -1,7 +1,7 @@
 """Converts the stream to words of logic channels on a sample grid.
 
-The stream reports a command when it is over, and sends a block at most 10 ms after its first record; samples are therefore made
-some time behind the stream (:meth:`Timeline.advance`). Anything that arrives later than that is counted, not shown.
+The stream reports a command when it is over, and sends a block at most 10 ms after its first record. So samples are made some time behind
+the stream (:meth:`Timeline.advance`). Anything that arrives later than that is counted, not shown.
 """
 
 from __future__ import annotations

@@ -13,8 +13,11 @@ from .timeline import Threshold, Timeline
 from .trigger import I64, Trigger
 
 DEFAULT_SETTLE_S = 0.05
-"""Blocks arrive at most 10 ms late and a command's record 21 ms (until its CQ head doorbell, or the tracker's sweep); the rest allows for
-the duration of the command itself."""
+"""Time in s that samples wait for records.
+
+Blocks arrive at most 10 ms late and a command's record 21 ms (until its CQ head doorbell, or the tracker's sweep). The rest allows for the
+duration of the command itself.
+"""
 
 
 class Window:
@@ -31,7 +34,7 @@ class Window:
         self.settings = settings
         self.words: U32 | None = None
         self.notes: list[str] = []
-        """What the user should know about these samples."""
+        """Notes for the user about these samples."""
         self._thresholds, self._tick, self._initial, self._settle_ticks = thresholds, tick, initial, settle_ticks
         self._waiting: list[Batch] = []
         self._timeline: Timeline | None = None

@@ -1,5 +1,7 @@
-"""``python -m wattbell.view.analysing CAPTURE``: the figures of a capture, and what the page shows of them, as JSON. It runs beside the
-page's server, which would otherwise share one interpreter with it, and lets everything else on the machine go first."""
+"""``python -m wattbell.view.analysing CAPTURE``: the figures of a capture and the part that the page shows, as JSON.
+
+It runs beside the page's server, which would otherwise share one interpreter with it, and lets everything else on the machine go first.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ _LOOKS: dict[str, Look] = {"active": "active", "waking": "waking", "reset": "res
 
 
 def energy_of(result: Analysis) -> JsonObject:
-    """What the page shows of an analysis: states, and by phase classes and where the joules went. Ticks are the capture's."""
+    """Return the part of an analysis that the page shows: states, and by phase the classes and the uses of energy.
+
+    Ticks are the capture's.
+    """
     about, found = result["capture"], result["power_states"]
     asleep = {f"PS{state['state']}" for state in (about.get("drive") or {}).get("power_states") or [] if state.get("non_operational")}
     phases = [_phase(phase["phase"], phase["name"], phase["kind"], phase) for phase in result["phases"]]

@@ -1,4 +1,4 @@
-"""What the page asks for as it moves: the capture, and pictures of any span of it."""
+"""Answers for the page as it moves: the capture, and pictures of any span."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OFTEN = "*"
 
 
 def class_name(opcode: int, admin: bool) -> str:
-    """As figures have it."""
+    """Return the name of a class as figures have it."""
     return admin_name(opcode) if admin else io_name(opcode)
 
 
 def losses(zoom: Zoom, begin: int, end: int) -> list[str]:
-    """What is missing in a span, in words."""
+    """Return the losses in a span, in words."""
     zones = zoom.commands.pyramid.zones
     book = LossBook(zoom.gaps, zoom.events_of(EventType.LOSS), *zoom.bounds, lambda: int(zones.latency_max.max(initial=0)))
     lossless = zoom.capture.meta["loss"].get("lossless", True) if (begin, end) == zoom.bounds else True
@@ -43,7 +43,7 @@ def losses(zoom: Zoom, begin: int, end: int) -> list[str]:
 
 
 def capture(asked: Asked) -> JsonObject:
-    """What the capture is, and what it has."""
+    """Return the description of the capture, and its contents."""
     zoom, meta = asked.zoom, asked.zoom.capture.meta
     first, last = zoom.bounds
     anchor = meta["clock"].get("utc_anchor")
@@ -164,7 +164,7 @@ def command_rows(rows: pl.DataFrame, origin: int, tick_s: float) -> JsonObject:
 
 
 def events(asked: Asked) -> JsonObject:
-    """Events, the first ``limit`` of them."""
+    """Return the first ``limit`` events."""
     count, rows = asked.zoom.events(*asked.span, asked.integer("limit", 1000, 0, MOST_ROWS))
     return {"count": count, "rows": [_event(row, asked.origin) for row in rows.iter_rows(named=True)]}
 
@@ -183,7 +183,7 @@ def _link(zoom: Zoom) -> tuple[Any, Any]:
 
 
 def levels(asked: Asked) -> JsonObject:
-    """Link state, CLKREQ#, PERST#: [tick, value] from each change on, the first at or before the span; ``null`` where nothing is known yet,
+    """Link state, CLKREQ#, PERST#: [tick, value] from each change on, the first at or before the span; ``null`` if nothing is known yet,
     ``"*"`` where it changes more often than ``points`` can show."""
     begin, end = asked.span
     made: JsonObject = {}
@@ -212,14 +212,14 @@ def _steps(ticks: Any, names: list[Any], values: Any, before: Any, begin: int, e
     place = ((ticks[low:high] - begin) / width).astype(np.int64)
     starts = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
     for a, b in zip(starts.tolist(), [*starts[1:].tolist(), high - low], strict=True):
-        if b - a > 1:  # several changes in what the page draws as one point
+        if b - a > 1:  # several changes within one point of the page
             made.append([int(ticks[low + a]) - origin, OFTEN])
         made.append([int(ticks[low + b - 1]) - origin, names[values[low + b - 1]]])
     return made
 
 
 def gaps(asked: Asked) -> list[JsonObject]:
-    """What is missing in the span; where ``points`` are given, gaps closer than a point are one."""
+    """Return the gaps in the span. With ``points``, gaps closer than a point are joined."""
     begin, end = asked.span
     near = asked.zoom.gaps.filter((pl.col("first_tick") <= end) & (pl.col("last_tick") >= begin))
     closest = (end - begin) // asked.points if "points" in asked else 0

@@ -16,7 +16,7 @@ _FURTHEST = 1 << 62
 
 
 class Asked:
-    """One question about one capture. What is not as it should be raises HTTPException with a line that says so."""
+    """One question about one capture. A wrong parameter raises HTTPException with a line that says so."""
 
     def __init__(self, request: Request, shown: Sequence[Shown]) -> None:
         place = request.path_params["k"]
@@ -42,7 +42,7 @@ class Asked:
         return name in self._query
 
     def text(self, name: str) -> str | None:
-        """A parameter; None where it is absent or empty."""
+        """Return a parameter; None if absent or empty."""
         return self._query.get(name) or None
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
@@ -76,8 +76,10 @@ class Asked:
         return None if value is None else self.origin + int(np.floor(value))
 
     def span_from(self, first: int, last: int, origin: int) -> tuple[int, int]:
-        """(begin, end) as ticks, end > begin; where nothing is asked, ``first`` and ``last``, between which there is something to see. It
-        reaches at most their distance beyond them."""
+        """Return (begin, end) as ticks, end > begin, and at most their distance beyond ``first`` and ``last``.
+
+        Without a request, the span is ``first`` and ``last``, between which there is something to see.
+        """
         begin, end = self.number("begin"), self.number("end")
         low = first if begin is None else origin + int(np.floor(begin))
         high = last if end is None else origin + int(np.ceil(end))

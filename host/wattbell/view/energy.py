@@ -1,5 +1,7 @@
-"""What the page shows that needs all commands and the whole rail: power states, energies, the figures of the whole capture. A process of
-its own works them out (:mod:`.analysing`)."""
+"""Parts of the page that need all commands and the whole rail: power states, energies, the figures of the whole capture.
+
+A separate process computes them (:mod:`.analysing`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from . import analysing
 from .asked import Asked
 
 LIGHT_COMMANDS, LIGHT_SAMPLES = 300_000, 20_000_000
-"""Of a capture with at most so many the page asks for it by itself: it takes a few seconds."""
+"""Most commands and samples of a capture for which the page asks unprompted: it takes a few seconds."""
 _one_at_a_time = threading.Lock()
 
 
@@ -29,7 +31,7 @@ def is_light(meta: Mapping[str, Any]) -> bool:
 
 
 def figures(asked: Asked) -> Response:
-    """What `wattbell analyze --json` prints."""
+    """Return the output of `wattbell analyze --json`."""
     return Response(json.dumps(_worked_out(asked)["figures"], allow_nan=False), media_type="application/json")
 
 

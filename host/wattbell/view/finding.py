@@ -19,8 +19,10 @@ Found = JsonObject | None
 
 
 def find(asked: Asked) -> Found:
-    """The first whose ``begin`` is behind ``at`` (``direction`` 1), or before it (-1); None where there is none. Commands that begin at the
-    same tick come one after the other where ``row``, the ``index`` of the one found last, is given too."""
+    """Return the first item with ``begin`` behind ``at`` (``direction`` 1), or before it (-1); None if there is none.
+
+    Commands that begin at the same tick come one after the other if ``row``, the ``index`` of the last one found, is given too.
+    """
     what = asked.choice("what", tuple(_HOW))
     forward = (asked.number("direction") or 1) > 0
     at = asked.tick("at")

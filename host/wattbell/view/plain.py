@@ -1,4 +1,4 @@
-"""Answers as JSON: arrays as lists, what is not a finite number as null, measured numbers to seven digits."""
+"""Answers as JSON: arrays as lists, numbers that are not finite as null, measured numbers to seven digits."""
 
 from __future__ import annotations
 

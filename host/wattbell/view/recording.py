@@ -29,7 +29,7 @@ def _span(asked: Asked, live: LiveReader) -> tuple[int, int]:
 
 
 def capture(asked: Asked) -> JsonObject:
-    """The same keys as of a complete one; what is not known yet is empty."""
+    """Return the same keys as for a complete capture; unknown values are empty."""
     live = _reader(asked)
     end, latest = live.end, live.latest()
     about = meta.load(asked.shown.path)

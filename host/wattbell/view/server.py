@@ -38,7 +38,7 @@ _OF_UPLOT = ("uPlot.iife.js", "uPlot.min.css")
 
 
 class Guard:
-    """Lets through what is asked of this host by its own name, and adds the headers of security to every answer."""
+    """Lets requests to this host by its own name through, and adds the headers of security to every answer."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
         self._app, self._hosts = app, {host.encode() for host in hosts}
@@ -135,7 +135,7 @@ class ViewServer:
             raise RigError(f"Port {port} of {HOST} cannot be used ({error.strerror}); choose another with --port, or none.") from None
         self.port = int(self._socket.getsockname()[1])
         self.url = f"http://{HOST}:{self.port}/{self.token}/"
-        debug = bool(os.environ.get("WATTBELL_DEBUG"))  # else what went wrong is told to the page, in a line
+        debug = bool(os.environ.get("WATTBELL_DEBUG"))  # else the page gets the error in a line
         level = "error" if debug else "critical"
         config = uvicorn.Config(make_app(shown, self.token), log_level=level, access_log=False, lifespan="off", server_header=False)
         self._server = uvicorn.Server(config)

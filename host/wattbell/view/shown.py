@@ -1,4 +1,4 @@
-"""What the page shows: captures, also one that is being recorded, and where they are laid over one another."""
+"""Captures on the page, also one that is being recorded, and the instants at which they are aligned."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Shown:
         self.path = path
         self.name = path.absolute().name
         self.align_ticks = 0
-        """Its time less that of the first capture, where both have what they are aligned at."""
+        """Its time less the first capture's, at the instant where both are aligned."""
         self.analysis: JsonObject | None = None
-        """What :mod:`.analysing` says, once it was asked."""
+        """Result of :mod:`.analysing`, once requested."""
         self._lock = threading.Lock()
         self._live = LiveReader(path) if being_recorded(path) else None
         self._zoom = None if self._live else open_zoom(path, progress, making)
@@ -48,13 +48,13 @@ class Shown:
 
     @property
     def state(self) -> str:
-        """As in meta.json."""
+        """State as in meta.json."""
         zoom = self.zoom
         return "recording" if zoom is None else zoom.capture.state
 
 
 def align(shown: list[Shown], at: str) -> None:
-    """Lay all captures over the first one at a phase (name or number) or at the first event of a name. Raises UsageError where one has none
+    """Lay all captures over the first one at a phase (name or number) or at the first event of a name. Raises UsageError if one has none
     such."""
     places = [_place(one, at) for one in shown]
     for one, (place_s, tick_s) in zip(shown, places, strict=True):

@@ -1,4 +1,4 @@
-"""What the page asks for a selection: its statistics and histograms."""
+"""Answers for a selection on the page: its statistics and histograms."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _UNITS = {"power": "W", "current": "A", "voltage": "V", "latency": "s"}
 
 
 def span(asked: Asked) -> JsonObject:
-    """Rail and commands between two ticks. Energy and charge are those of the time that was recorded: mean times the span without what is
-    missing."""
+    """Return figures of rail and commands between two ticks.
+
+    Energy and charge cover the recorded time: means times the span without its gaps.
+    """
     zoom = asked.zoom
     begin, end = asked.span
     duration_s = (end - begin) * zoom.tick_s

@@ -16,7 +16,7 @@ _LIMIT = 64 << 20
 
 
 class _Header(msgspec.Struct):
-    """What the host takes from a header."""
+    """The part of a header that the host uses."""
 
     profile: str | None = None
     timing: str | None = None
@@ -26,7 +26,7 @@ class _Header(msgspec.Struct):
 
 
 def read_header(path: Path) -> JsonObject:
-    """The header's JSON. SimError when `path` is not a bus trace."""
+    """The header's JSON. Raises SimError when `path` is not a bus trace."""
     try:
         with door.open_file(path, door.RECORDING) as file:
             head = file.read(12)

@@ -1,4 +1,4 @@
-"""What stands for the instrument in a virtual rig."""
+"""The parts that replace the instrument in a virtual rig."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Fidelity(StrEnum):
-    """What stands for the instrument."""
+    """The replacement of the instrument."""
 
     rtl = "rtl"
     fast = "fast"

@@ -26,9 +26,14 @@ _HIGH_RANGE_V = 20
 
 @dataclass(frozen=True)
 class ModelRun:
-    """What to run on which drive. ``job``: a plan (.toml) or a fio job file. ``extra_files``: kept in the capture too.
-    ``truth``: keep the model's own truth (one CSV row a command), against which the analysis is compared; ``truth_states``: and since when
-    each part of the drive was in which state. ``as_direct``: run jobs that go through the page cache as with direct=1."""
+    """The work and the drive of a run.
+
+    job: a plan (.toml) or a fio job file
+    extra_files: kept in the capture too
+    truth: keep the model's own truth (one CSV row a command), with which the analysis is compared
+    truth_states: also keep since when each part of the drive was in each state
+    as_direct: run jobs that go through the page cache as with direct=1
+    """
 
     job: Path
     profile: Path
@@ -52,12 +57,12 @@ class ModelRun:
 
 
 def _voltage_range(profile: Path) -> list[str]:
-    """The board for drives whose rail is above the M.2 board's range (U.2, cards: 12 V)."""
+    """Return options of the board for drives with a rail above the M.2 board's range (U.2, cards: 12 V)."""
     try:
         supply = tomllib.loads(door.read_text(profile, door.SETTINGS)).get("power", {}).get("supply_v", _M2_SUPPLY_V)
         volts = float(supply["value"] if isinstance(supply, dict) else supply)
     except (OSError, ValueError, TypeError, AttributeError, LookupError):
-        return []  # the drive model reads it next and says what is wrong with it
+        return []  # the drive model reads it next and reports the fault
     return ["--voltage-range", str(_HIGH_RANGE_V)] if volts > _M2_RANGE_V else []
 
 

@@ -25,7 +25,7 @@ _FAREWELL_S = 10.0
 
 @dataclass
 class VirtualRun:
-    """What to play, and how."""
+    """The options of a play."""
 
     out: Path
     conditions: JsonObject
@@ -36,7 +36,7 @@ class VirtualRun:
     lba_size_bytes: int | None = None
     rig_options: list[str] = field(default_factory=list)
     workload: JsonObject = field(default_factory=dict)
-    """What is known of the workload from the beginning: kept in the capture when the run is cut short."""
+    """Facts about the workload known from the beginning: kept in the capture when the run is cut short."""
     late: Path | None = None
     """SCPI lines of a late attach."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -46,8 +46,8 @@ class VirtualRun:
 def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish: Callable[[], Workload], voice: Voice) -> str:
     """Play `trace` through the virtual rig into ``run.out``; `finish` gives the workload when the trace is over.
 
-    Returns why the recording ended; the capture is marked unless that is the end of the trace (:func:`check_whole`). SimError when the
-    trace cannot be played to its end; what came before is in the capture.
+    Returns why the recording ended; the capture is marked unless that is the end of the trace (:func:`check_whole`). Raises SimError when
+    the trace cannot be played to its end; what came before is in the capture.
     """
     serial = f"RUN{os.getpid()}"
     with ExitStack() as stack:
@@ -71,7 +71,7 @@ def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish
         )
 
         def pass_on() -> None:
-            """What the rig warns of concerns whoever reads the capture, too."""
+            """Note the rig's warnings in the capture, since they concern its readers, too."""
             for warning in child.warnings():
                 writer.note(f"the virtual rig warned: {warning}")
                 voice.say(f"warning: {warning}")
@@ -101,7 +101,7 @@ def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish
             writer.note(f"the run was cut short ({reason}): what the workload did after that is not in this capture")
         if broken or reason != RIG_STOPPED:
             writer.meta["workload"] = {**writer.meta["workload"], **run.workload, "interrupted": True}
-    if broken:  # here, where what was recorded is complete
+    if broken:  # here, after the recording is complete
         raise broken
     return reason
 

@@ -31,7 +31,7 @@ def find_profile(name: str) -> Path:
 
 
 def known_profiles() -> list[dict[str, str]]:
-    """``profile``, ``path`` and, where they are told, ``model`` and ``firmware`` of every drive. SimError when there is none."""
+    """Return ``profile``, ``path`` and, if stated, ``model`` and ``firmware`` of every drive. Raises SimError when there is none."""
     found = []
     for path in simulator.profile_files():
         try:

@@ -40,7 +40,7 @@ class Program:
     _read: int = 0
 
     def warnings(self) -> list[str]:
-        """What it warned of since the last call, without its name: whole lines of its stderr that say so."""
+        """Return the warnings since the last call, without the program's name: whole lines of its stderr that begin as a warning."""
         # The child writes where its own copy of the descriptor stands, which is this one's place too: read without moving it.
         said = os.pread(self.errors.fileno(), 1 << 16, self._read)
         whole = said[: said.rfind(b"\n") + 1]
@@ -110,7 +110,10 @@ def program(name: str, *arguments: str | Path, stdin: int | None = None) -> Iter
 
 
 def version(name: str) -> str:
-    """``0.2.0 (sha256 0123456789ab)``: what the program says, and the beginning of the hash of its file. SimError when it fails."""
+    """Return the version with a hash: ``0.2.0 (sha256 0123456789ab)``. Raises SimError when the program fails.
+
+    The version is the program's own answer, and the hash is over its file.
+    """
     path = find_program(name)
     try:
         told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
@@ -129,13 +132,13 @@ def run_program(name: str, *arguments: str | Path) -> None:
 
 @contextmanager
 def virtual_rig(trace: Path, serial: str, options: list[str], producer: Program | None = None) -> Iterator[tuple[RigPort, Program]]:
-    """A virtual rig that plays `trace` (a file or a FIFO) and ends when all of it was read: its ports and its process."""
+    """Run a virtual rig that plays `trace` (a file or a FIFO) and ends at its end; yield its ports and its process."""
     with program("wattbell-rig", "play", trace, "--serial", serial, "--exit-on-done", *options) as child:
         yield wait_for_rig(serial, child, producer), child
 
 
 def wait_for_rig(serial: str, child: Program, producer: Program | None = None) -> RigPort:
-    """The rig's ports once it has registered. SimError when it, or its producer, ends before that."""
+    """The rig's ports once it has registered. Raises SimError when it, or its producer, ends before that."""
     from ..rig import discovery
 
     deadline = time.monotonic() + _START_TIMEOUT_S

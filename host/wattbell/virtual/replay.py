@@ -21,8 +21,12 @@ _QEMU_INTERVAL_S = 1e-4
 
 @dataclass(frozen=True)
 class Replay:
-    """What to play into ``out``: a QEMU log, else a bus trace. ``workload``: folder with what the workload left; ``phases``: JSON file,
-    else the one in that folder, else the trace's own; ``late``: SCPI lines of a late attach."""
+    """A play into ``out``: a QEMU log, else a bus trace.
+
+    workload: folder with the workload's files
+    phases: JSON file, else the one in that folder, else the trace's own
+    late: SCPI lines of a late attach
+    """
 
     out: Path
     qemu_log: Path | None = None
@@ -40,7 +44,7 @@ class Replay:
 
 
 def replay(order: Replay, voice: Voice) -> str:
-    """Play and record it; returns why the recording ended (:func:`.play.play`). UsageError for what cannot be played."""
+    """Play and record; return why the recording ended (:func:`.play.play`). Raises UsageError for files that cannot be played."""
     phases = order.phases
     if phases is None and order.workload is not None:
         beside = order.workload / "phases.json"
@@ -74,7 +78,7 @@ def replay(order: Replay, voice: Voice) -> str:
 
 
 def playable_header(trace: Path, fidelity: Fidelity) -> JsonObject:
-    """The header of a bus trace. UsageError when a rig of this fidelity cannot play it."""
+    """The header of a bus trace. Raises UsageError when a rig of this fidelity cannot play it."""
     header = read_header(trace)
     if header.get("summaries") and fidelity is Fidelity.rtl:
         text = "holds command summaries (it was made with --fidelity fast), and the gateware can only be shown TLPs"

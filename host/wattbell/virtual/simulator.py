@@ -1,4 +1,4 @@
-"""Where the simulator's parts are: in a folder that the environment names, in the checkout, or in the wheel ``wattbell_sim``.
+"""Places of the simulator's parts: a folder that the environment names, the checkout, or the wheel ``wattbell_sim``.
 
 The host package never imports ``wattbell_sim``: it starts the programs in there and reads the files.
 """
@@ -21,9 +21,9 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def find_program(name: str) -> Path:
-    """Path of a simulation program. Raises SimError with what to do where there is none.
+    """Return the path of a simulation program. Raises SimError with advice if there is none.
 
-    It is looked for in ``WATTBELL_SIM_BIN``, in ``sim/target/release`` of the checkout, in the wheel ``wattbell_sim``, and in ``PATH``.
+    Places are ``WATTBELL_SIM_BIN``, ``sim/target/release`` of the checkout, the wheel ``wattbell_sim``, and ``PATH``.
     """
     given = os.environ.get("WATTBELL_SIM_BIN")
     if given:
@@ -46,13 +46,13 @@ def find_program(name: str) -> Path:
 
 
 def profiles_dir() -> Path:
-    """Folder of the SSD profiles: ``WATTBELL_PROFILES``, else that of the checkout or of the wheel."""
+    """Return the folder of the SSD profiles: ``WATTBELL_PROFILES``, else the checkout's or the wheel's."""
     given = os.environ.get("WATTBELL_PROFILES")
     return Path(given) if given else _folder("profiles")
 
 
 def profile_files() -> list[Path]:
-    """Files of the profiles in :func:`profiles_dir`; ``common.toml`` is no drive, but what all of them rest on."""
+    """Return the files of the profiles in :func:`profiles_dir`. ``common.toml`` is no drive, but the base of all profiles."""
     return sorted(path for path in profiles_dir().glob("*.toml") if path.stem != "common")
 
 
@@ -66,7 +66,7 @@ def find_plan(name: str) -> Path:
 
 
 def without_simulator() -> str:
-    """What to do where neither the checkout nor the wheel ``wattbell_sim`` is there; "" where one of them is."""
+    """Return advice if both the checkout and the wheel ``wattbell_sim`` are missing; else ""."""
     if _in_checkout() or _wheel() is not None:
         return ""
     return (
@@ -87,7 +87,7 @@ def _in_checkout() -> bool:
 
 @cache
 def _wheel() -> Path | None:
-    """Folder of the installed package ``wattbell_sim``; None without one. SimError where it is of another version than this package."""
+    """Folder of the installed package ``wattbell_sim``; None without one. Raises SimError if it is of another version than this package."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:  # a folder of that name in the working directory is no package
         return None

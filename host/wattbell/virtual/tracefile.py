@@ -19,7 +19,7 @@ _JOBS = (".fio", ".toml")
 def is_trace(path: Path) -> bool:
     """Whether a file is a trace: an iolog by its first line, text of blkparse where it is no job file by its name.
 
-    UsageError when it cannot be read.
+    Raises UsageError when it cannot be read.
     """
     try:
         with door.open_file(path, door.LOG) as stream:
@@ -31,7 +31,7 @@ def is_trace(path: Path) -> bool:
 def replay_plan(trace: Path, folder: Path, voice: Voice) -> Path:
     """A plan in ``folder`` that replays a trace; the plan says the trace's hash.
 
-    UsageError when the file is no trace, or cannot be read.
+    Raises UsageError when the file is no trace, or cannot be read.
     """
     try:
         content = door.read_bytes(trace, door.TRACE)

@@ -1,4 +1,4 @@
-"""What a capture keeps about the workload that a virtual rig showed: its phases and its files."""
+"""The workload of a virtual rig in a capture: its phases and its files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def read_phases(path: Path | None) -> list[JsonObject] | None:
 
 
 def checked_phases(found: Any, path: Path) -> list[JsonObject]:
-    """Phases that a capture may hold: one that could not be opened again must not be recorded. UsageError for others, found in ``path``."""
+    """Phases that a capture may hold: one that could not be opened again must not be recorded. Raises UsageError for others, found in
+    ``path``.
+    """
     try:
         msgspec.convert(found, list[PhaseAbout])
     except (ValueError, RecursionError) as error:

@@ -33,15 +33,17 @@ __all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
 
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
-"""How far a block's first tick may lag behind that of an earlier block of the same run: blocks of one kind wait for those of another, but
-never a second."""
+"""Ticks by which a block's first tick may lag behind an earlier block's of the same run.
+
+Blocks of one kind wait for blocks of another, but never a second.
+"""
 _REMEMBERED = 2 * spec.SEQUENCE_WINDOW
-"""Number of accepted blocks whose CRC is kept, to tell a repeated block from one of a restarted rig."""
+"""Number of accepted blocks with a remembered CRC, to distinguish a repeated block from a restarted rig's."""
 _LAST_TICK = spec.LAST_TICK
 _SILENT_TICKS = spec.STATUS_PERIOD_TICKS + _SLACK_TICKS
 """How far the next block may lie ahead: a rig that captures sends a STATUS in every period."""
 _PAUSE_TICKS = 60 * _SLACK_TICKS
-"""Longest silence of a rig, whose line was held up, that is believed without the host's clock. Behind a longer one a new epoch begins."""
+"""Longest silence of a rig on a stalled line that is believed without the host's clock. Behind a longer one a new epoch begins."""
 _CLOCKS_DIFFER = 1000
 """Two clocks differ by less than one part in so many."""
 _MOST_TICK_PS = 1_000_000_000
@@ -54,7 +56,7 @@ _PIECE = 1 << 19
 class Gap:
     """An interval in which something is missing.
 
-    ``kind`` is None where blocks of unknown kind are missing. ``count`` is the number of missing records (rail: samples), or
+    ``kind`` is None if blocks of unknown kind are missing. ``count`` is the number of missing records (rail: samples), or
     of blocks where `kind` is None; -1 if unknown. The interval is conservative: an open block may have begun
     ``FLUSH_TICKS`` before it would have been sent.
     """
@@ -68,7 +70,7 @@ class Gap:
 
 @dataclass
 class Counters:
-    """What was received and what was not. ``bytes_in`` = ``bytes_accepted`` + ``skipped_bytes`` + bytes pending."""
+    """Counts of received and lost data. ``bytes_in`` = ``bytes_accepted`` + ``skipped_bytes`` + bytes pending."""
 
     bytes_in: int = 0
     bytes_accepted: int = 0
@@ -83,13 +85,13 @@ class Counters:
     late_blocks: int = 0
     """Blocks that arrived after a later one; their records are kept."""
     duplicate_blocks: int = 0
-    """Blocks that arrived again, identical as far as their CRC tells; dropped."""
+    """Blocks that arrived again with the same CRC; dropped."""
     implausible_blocks: int = 0
     """Blocks that fit neither sequence, ticks nor run of the others, and that no other block confirmed; dropped."""
     unknown_kind: int = 0
     unknown_version: int = 0
     malformed_blocks: int = 0
-    """Blocks with a good CRC whose payload is not a whole number of records, or has a record at an impossible time."""
+    """Blocks with a good CRC and a bad payload: not a whole number of records, or a record at an impossible time."""
     restarts: int = 0
     """Number of times the rig restarted its counter."""
     dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
@@ -174,7 +176,7 @@ class Decoder:
         """The least time, ns, by which the host's clock was ahead of the ticks of a block that came, and when that was. A block comes no
         sooner than its tick: a recorder that was held up finds old blocks, which came late, and then new ones."""
         self._tick_ps = 0
-        """As a STATUS states it; 0: none has."""
+        """Tick in ps from a STATUS; 0: none came yet."""
         self._framer = Framer()
         self._sequence = SequenceTracker()
         self._counters = Counters()
@@ -220,17 +222,17 @@ class Decoder:
         return [batch for part in parts for batch in self._decode(self._framer.feed(part))]
 
     def reconnected(self) -> list[Batch]:
-        """The line was cut and is back: what is pending will not be continued, and the rig may have restarted.
+        """Note that the line was cut and is back: pending bytes will not be continued, and the rig may have restarted.
 
-        If the next block is of another run, or lies behind what was seen by number or tick, the rig has restarted: sequence
-        numbers and ticks begin again, in a new epoch.
+        The rig has restarted if the next block is of another run, or lies behind earlier blocks by number or tick. Sequence numbers and
+        ticks then begin again, in a new epoch.
         """
         batches = self._decode(self._framer.finish(), final=True)
         self._restart_possible = True
         return batches
 
     def finish(self) -> list[Batch]:
-        """End of stream: decode what is left and close the holes. Blocks that arrive late after this count as duplicates."""
+        """End the stream: decode the rest and close the holes. Blocks that arrive late after this count as duplicates."""
         batches = self._decode(self._framer.finish(), final=True)
         self._sequence.finish()
         self._collect_holes()
@@ -318,7 +320,7 @@ class Decoder:
             self._file(block)
 
     def _fits(self, sequence: int, tick: int) -> bool:
-        """Whether a block of this run near the expected number is plausible by its tick and by what already came under its number."""
+        """Return whether a block of this run near the expected number is plausible by its tick and by the blocks around its number."""
         hole = self._sequence.hole_of(sequence)
         if hole is not None:
             before, behind = hole
@@ -398,7 +400,7 @@ class Decoder:
             self._done.append(batch)
 
     def _file(self, block: Block) -> None:
-        """Add the payload of an accepted block to those of its kind, or count why not."""
+        """Add the payload of an accepted block to the payloads of its kind, or count why not."""
         version, kind, sequence, dropped, tick, _, payload, crc, skipped = block
         self._remembered[sequence % _REMEMBERED] = sequence << 32 | crc
         self._skipped_at_block = skipped

@@ -1,9 +1,9 @@
 """Finds blocks in a byte stream that may start anywhere and be damaged anywhere.
 
 * Only a block with a good CRC-32 is accepted.
-* After a bad one, the search resumes one byte further on, so that a damaged length never hides good blocks. But if a good
-  block directly follows the damaged one, and either is its successor by number or no chain of blocks leads up to it from
-  inside, the whole payload is skipped, so that nothing in it (a recorded TLP may carry a block) is taken for a block.
+* After a bad block, the search resumes one byte further on, so that a damaged length never hides good blocks. If a good block
+  directly follows, the whole payload of the bad one is skipped, so that nothing in it (a recorded TLP may carry a block) is taken for a
+  block. The good block must be the successor by number, or no chain of blocks may lead up to it from inside.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Framer:
         return self._run(self._rest + data if self._rest else bytes(data), final=False)
 
     def finish(self) -> list[Block]:
-        """No more bytes will come: search what is pending to the end."""
+        """End the stream: search the pending bytes to the end."""
         return self._run(self._rest, final=True)
 
     def _run(self, buffer: bytes, *, final: bool) -> list[Block]:
@@ -128,7 +128,7 @@ class Framer:
 
 
 def _frame_end(view: memoryview, position: int) -> int | None:
-    """Where the block at `position` would end; None if there is no header there."""
+    """Return the end of the block at `position`; None if there is no header there."""
     if position + spec.HEADER_SIZE > len(view):
         return None
     magic, _, _, length, *_ = _HEADER.unpack_from(view, position)
@@ -138,8 +138,11 @@ def _frame_end(view: memoryview, position: int) -> int | None:
 
 
 def _leads_to(view: memoryview, start: int, end: int, following: int) -> bool:
-    """True when good blocks, back to back, lead from somewhere in ``start`` .. `end` exactly to the block at `end`, whose sequence number
-    is `following`; or when one of them has the preceding number, whatever lies between."""
+    """Return whether good blocks, back to back, lead from somewhere in ``start`` .. `end` exactly to the block at `end`, numbered
+    `following`.
+
+    Also True if a good block inside has the preceding number, whatever lies between.
+    """
     inside = bytes(view[start:end])
     reaches = {end}
     found = inside.rfind(spec.MAGIC)

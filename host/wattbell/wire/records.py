@@ -1,7 +1,7 @@
 """From payload bytes to numpy columns, for many blocks at a time.
 
-Every record of the wire format is a whole number of 32-bit words. The words of all records are transposed once (one
-row per word); each field of :mod:`wattbell_spec.wire` is then a shift and a mask over one or two contiguous rows.
+Every record of the wire format is a whole number of 32-bit words. The words of all records are transposed once (one row per word). Each
+field of :mod:`wattbell_spec.wire` is then a shift and a mask over one or two contiguous rows.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _HALF = 1 << 31
 
 
 class Arrival(Enum):
-    """What a block's sequence number says about it."""
+    """Meaning of a block's sequence number."""
 
     NEXT = "next"
     AHEAD = "ahead"
@@ -45,10 +45,12 @@ def near(sequence: int, other: int) -> bool:
 class SequenceTracker:
     """Follows 32-bit sequence numbers modulo 2**32.
 
-    Policy: a number ahead of the expected one opens a hole; a number in a hole is a late block, is accepted and closes
-    that part of the hole; any other number behind is a duplicate and is rejected. A number more than `SEQUENCE_WINDOW` away
-    is FAR: the caller decides, and calls :meth:`begin` or :meth:`jump`. The blocks just before the first one seen
-    count as a hole that is not a loss.
+    - A number ahead of the expected one opens a hole.
+    - A number in a hole is a late block; it is accepted and closes that part of the hole.
+    - Any other number behind is a duplicate and is rejected.
+    - A number more than `SEQUENCE_WINDOW` away is FAR: the caller decides, and calls :meth:`begin` or :meth:`jump`.
+
+    The blocks just before the first one seen count as a hole that is not a loss.
     """
 
     def __init__(self) -> None:

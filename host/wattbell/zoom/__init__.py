@@ -1,4 +1,4 @@
-"""Questions to a capture over any span, from all of it down to one sample and one command, each answered within a frame or two.
+"""Answers about a capture over any span, from the whole down to one sample and one command, each within a frame or two.
 
 The rail comes from the summaries of its JLS, commands from a pyramid beside the Parquet file.
 """

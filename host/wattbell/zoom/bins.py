@@ -12,11 +12,15 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Bins:
-    """``n`` bins in order of ``bin`` (bin b is ticks ``[b * width, (b + 1) * width)``). Between two of them nothing begins or ends, so the
-    depth is the first one's ``depth_end``.
+    """``n`` bins in order of ``bin`` (bin b is ticks ``[b * width, (b + 1) * width)``).
 
-    ``count``: I/O commands completed without error; ``read``, ``write``: their bytes; ``depth_ticks``: sum over commands in flight of
-    their ticks within the bin; ``depth_max``: most at once; ``depth_end``: in flight at the end of the bin.
+    Between two bins in the list nothing begins or ends, so the depth is the first one's ``depth_end``.
+
+    count: I/O commands completed without error
+    read, write: bytes of these commands
+    depth_ticks: sum over commands in flight of their ticks within the bin
+    depth_max: most at once
+    depth_end: in flight at the end of the bin
     """
 
     bin: Int64
@@ -41,7 +45,7 @@ class Bins:
 
     @staticmethod
     def joined(parts: list[Bins]) -> Bins:
-        """All of them, one part after the other."""
+        """Return all parts as one, in their order."""
         if len(parts) == 1:
             return parts[0]
         return Bins(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Bins))) if parts else Bins.none()
@@ -71,7 +75,7 @@ def merged(bins: Bins, width: int, factor: int, before: int) -> Bins:
     last = np.concatenate((first[1:] - 1, [len(bins) - 1]))
     number = parent[first]
     at_begin = np.concatenate(([before], bins.depth_end[last[:-1]]))
-    # what lies behind each bin up to the next one, or to the end of its parent; and before the first of a parent
+    # the stretch behind each bin up to the next one, or to the end of its parent; and before the first bin of a parent
     following = np.concatenate((bins.bin[1:], [0]))
     following[last] = (number + 1) * factor
     behind = (following - bins.bin - 1) * width * bins.depth_end
@@ -83,7 +87,10 @@ def merged(bins: Bins, width: int, factor: int, before: int) -> Bins:
 
 
 def with_first_of_tiles(bins: Bins, width: int, tile: int, before: int) -> Bins:
-    """The same with the first bin of every tile (``tile`` bins) that has any, so that a tile says what is in flight where it begins."""
+    """Return the bins with the first bin of every tile (``tile`` bins) added, so that a tile shows the commands in flight at its begin.
+
+    Tiles without any bin stay empty.
+    """
     if not len(bins):
         return bins
     number = bins.bin // tile

@@ -22,9 +22,9 @@ LEAST_LOAD, LEAST_DENSITY = 96, 512
 MOST_BINS = 1_000_000
 """About as many bins a level at most: captures with more than 10^8 commands have wider ones."""
 ZONE = 8192
-"""Rows of which the pyramid knows the bounds."""
+"""Rows in each stretch with bounds in the pyramid."""
 SEGMENT_ROWS = 16 * ZONE
-"""Rows (of one row group) of which it knows the latencies by class."""
+"""Rows (of one row group) with latencies by class in the pyramid."""
 FINEST_S = 4e-6
 DENSITY_LEVEL = 3
 """The lowest level that has latencies."""
@@ -36,9 +36,14 @@ LONG_S = 1.0
 
 @dataclass
 class Zones:
-    """Bounds of each stretch of rows, by array: ``start`` without the long commands; ``latency_max``: of commands whose start was seen;
-    ``idle_max``: the longest time without a command in flight behind one of them (:func:`idle_behind`);
-    ``classes``: bit i for the i-th class (63 for all from the 63rd on); ``failed``: any status but success."""
+    """Bounds of each stretch of rows, by array.
+
+    start_min, start_max: without the long commands
+    latency_max: of commands with a captured start
+    idle_max: the longest time without a command in flight behind one of the rows (:func:`idle_behind`)
+    classes: bit i for the i-th class (63 for all from the 63rd on)
+    failed: any status but success
+    """
 
     row: Int64
     rows: Int64
@@ -173,14 +178,16 @@ class _Sweep:
     depth: int = 0
 
     def add(self, start: Int64, end: Int64, count: Int64, read: Int64, write: Int64) -> None:
-        """Intervals, and what is booked at their ends."""
+        """Add intervals, and the sums that count at their ends."""
         nothing = np.zeros((3, len(start)), np.int64)
         self.ticks = np.concatenate((self.ticks, start, end))
         self.delta = np.concatenate((self.delta, np.ones(len(start), np.int64), np.full(len(end), -1)))
         self.sums = np.concatenate((self.sums, nothing, np.stack((count, read, write))), axis=1)
 
     def done(self, until: int | None) -> Bins:
-        """The bins below tick ``until`` (an edge of bins), of which no more will come; all that is left for None."""
+        """Return the final bins below tick ``until`` (an edge of bins), to which nothing more will be added; all
+        remaining bins for None.
+        """
         now = np.full(len(self.ticks), True) if until is None else self.ticks < until
         ticks, delta, sums = self.ticks[now], self.delta[now], self.sums[:, now]
         self.ticks, self.delta, self.sums = self.ticks[~now], self.delta[~now], self.sums[:, ~now]
@@ -194,7 +201,7 @@ class _Sweep:
 
 
 def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None] | None = None) -> Made:
-    """The pyramid. Memory: a few row groups, and what is returned. ``progress``: rows done, rows in all; there are two passes."""
+    """Build the pyramid in two passes. Memory: a few row groups, and the result. ``progress``: rows done, rows in all."""
     width = finest_width(tick_s)
     long_ticks = round(LONG_S / tick_s)
     load: list[tuple[int, Bins]] = []
@@ -227,8 +234,11 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
 
 
 def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, int], None] | None) -> tuple[Int64, Int64]:
-    """(the lowest tick of any command of piece i and those behind it, long ones aside; the long ones: row, start, end, of an I/O queue,
-    without error, bytes read, bytes written)."""
+    """Return the lowest ticks of the pieces, and the long commands.
+
+    The i-th tick is the lowest of any command of piece i and later pieces, without long commands. The long commands have row, start, end,
+    whether of an I/O queue, whether without error, bytes read, bytes written.
+    """
     lowest: list[int] = []
     found = [np.empty((0, 7), np.int64)]
     for number in range(len(reader.starts) - 1):
@@ -245,15 +255,17 @@ def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, in
 
 
 def _pieces(reader: CoreReader, number: int) -> Iterator[Core]:
-    """A row group in parts of a segment each, so that the arrays made of them stay small."""
+    """Yield a row group in parts of a segment each, so that derived arrays stay small."""
     end = reader.starts[number + 1]
     for begin in range(reader.starts[number], end, SEGMENT_ROWS):
         yield reader.read(begin, min(begin + SEGMENT_ROWS, end))
 
 
 def idle_behind(core: Core, later: int | None, long_ticks: int) -> Int64:
-    """Ticks from each command's end to the next start of any, if all before had ended by then, else 0 or less; commands in flight for more
-    than ``long_ticks`` aside. ``later``: the lowest tick of the commands behind these, None if there are none."""
+    """Return ticks from each command's end to the next start of any, if all before had ended by then, else 0 or less.
+
+    Commands in flight for more than ``long_ticks`` are ignored. ``later``: the lowest tick of later commands, None if there are none.
+    """
     start = np.where(core.latency > long_ticks, core.cqe, core.start)
     ended = np.maximum.accumulate(np.maximum(core.cqe, start))
     following = np.minimum.accumulate(np.append(start[1:], np.iinfo(np.int64).max if later is None else later)[::-1])[::-1]
@@ -318,7 +330,7 @@ class _Rows:
         self._segment += 1
 
     def made(self, width: int, load: list[tuple[int, Bins]], density: list[tuple[int, Int64, npt.NDArray[np.uint32]]], long: Int64) -> Made:
-        """What was found."""
+        """Return the result of the sweep."""
         columns = list(zip(*self._zones, strict=True)) if self._zones else [()] * 10
         kinds = [np.int64] * 8 + [np.uint64, np.bool_]
         zones = Zones(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))

@@ -1,4 +1,4 @@
-"""The commands of a capture, reduced to what every question about many of them needs."""
+"""The commands of a capture, reduced to the columns that every question about many commands needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Bool = npt.NDArray[np.bool_]
 AER = admin("async_event_request")
 START = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
 _TO_HOST = 2
-"""Bits 1:0 of the opcode of a command whose data go from the drive to the host."""
+"""Bits 1:0 of the opcode of a command with data from the drive to the host."""
 PIECE_ROWS = 1 << 16
 _KEPT_PIECES = 24
 
@@ -75,7 +75,7 @@ class Core:
 
 
 def nbytes(sizes: dict[int, int]) -> pl.Expr:
-    """Bytes of a command by its number of blocks, whatever became of it."""
+    """Return the bytes of a command by its number of blocks, whether it succeeded or not."""
     lba = pl.lit(sizes[0], dtype=pl.Int64)
     for nsid, size in sizes.items():
         if nsid and size != sizes[0]:
@@ -92,7 +92,7 @@ class CoreReader:
     """``commands.parquet`` in pieces of one row group; the last few stay in memory. Any thread may read."""
 
     def __init__(self, capture: Capture, sizes: dict[int, int]) -> None:
-        self._frame = capture.commands  # says what is wrong with the file
+        self._frame = capture.commands  # reports a fault of the file
         path = capture.path / "commands.parquet"
         try:
             about = door.parquet_metadata(path)

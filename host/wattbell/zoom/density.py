@@ -21,8 +21,12 @@ MOST_COLUMNS = 640
 
 @dataclass(frozen=True)
 class Density:
-    """``counts[i, j]``: commands whose CQE lies in ``[t_edges[i], t_edges[i + 1])`` and whose latency in bucket j of ``latency_edges_s``.
-    Without those whose start was not seen, and without Asynchronous Event Requests, which wait by design."""
+    """Commands by time and latency.
+
+    ``counts[i, j]``: commands with the CQE in ``[t_edges[i], t_edges[i + 1])`` and the latency in bucket j of ``latency_edges_s``. Two
+        kinds are left
+    out: commands without a captured start, and Asynchronous Event Requests, which wait by design.
+    """
 
     t_edges: Int64
     latency_edges_s: F64
@@ -30,8 +34,10 @@ class Density:
 
 
 def density(table: CommandTable, begin: int, end: int, wanted: Wanted | None = None) -> Density:
-    """Of the commands of ticks ``[begin, end]`` that are ``wanted``. From the pyramid if that knows them apart (:attr:`Wanted.group`), else
-    every row is read: some 10^7 commands a second."""
+    """Return the density of the ``wanted`` commands of ticks ``[begin, end]``.
+
+    The pyramid answers if it keeps them separately (:attr:`Wanted.group`). Else every row is read: some 10^7 commands a second.
+    """
     wanted = wanted or Wanted()
     made, low, width = _empty(begin, end)
     high = low + width * len(made)
@@ -59,8 +65,10 @@ def density(table: CommandTable, begin: int, end: int, wanted: Wanted | None = N
 
 
 def _empty(begin: int, end: int) -> tuple[Int64, int, int]:
-    """(no counts, first tick, width of a bin): a power of ``FACTOR``, as the widths of the pyramid are, for a quarter of the columns or
-    more."""
+    """Return (no counts, first tick, width of a bin) for a quarter of the columns or more.
+
+    The width is a power of ``FACTOR``, like the widths of the pyramid.
+    """
     width = 1
     while width * MOST_COLUMNS < end - begin:
         width *= FACTOR

@@ -18,8 +18,11 @@ MOST_ZONES = 128
 
 
 def find_command(table: CommandTable, at: int, forward: bool, wanted: Wanted, beside: int | None = None) -> dict[str, Any] | None:
-    """The wanted command with the nearest start behind tick ``at`` (before it), as a row with ``start_tick``, ``bytes`` and ``index``; None
-    if there is none. Commands that start together come by their index: ``beside``, that of the last one found, goes on from there."""
+    """Return the wanted command with the nearest start behind tick ``at`` (before it); None if there is none.
+
+    It is a row with ``start_tick``, ``bytes`` and ``index``. Commands that start together come by their index: ``beside``, the index of the
+    last one found, continues from there.
+    """
     zones = table.pyramid.zones
     starts = np.array([table.start_min, zones.start_max])
     may = wanted.zones(zones, table.pyramid.classes)
@@ -50,9 +53,10 @@ def find_command(table: CommandTable, at: int, forward: bool, wanted: Wanted, be
 
 
 def find_wake_up(table: CommandTable, at: int, forward: bool, least_ticks: int) -> tuple[int, int] | None:
-    """(end of the last command before, start of the first one after) of the nearest time of at least ``least_ticks`` without a command in
-    flight that ends behind tick ``at`` (before it). Asynchronous Event Requests, and whatever else takes more than a second, do not
-    count."""
+    """Return (end of the last command before, start of the first one after) of the nearest idle time of at least ``least_ticks``.
+
+    The idle time ends behind tick ``at`` (before it). Asynchronous Event Requests, and other commands of more than a second, do not count.
+    """
     zones = table.pyramid.zones
     may = np.flatnonzero(zones.idle_max >= least_ticks)
     for number in may.tolist() if forward else may[::-1].tolist():

@@ -14,8 +14,10 @@ F64 = npt.NDArray[np.float64]
 
 
 def latency_histogram(table: CommandTable, begin: int, end: int, bins: int) -> tuple[F64, Int64]:
-    """(edges in s, counts) of at most ``bins`` bins on a logarithmic scale, of the commands without error with a CQE at ticks
-    ``[begin, end)``. Where there are very many, the edges are those of buckets (1.8 % wide)."""
+    """Return (edges in s, counts) of at most ``bins`` bins on a logarithmic scale, over commands without error and with a CQE in the span.
+
+    The span is ticks ``[begin, end)``. With very many commands, the edges are the edges of buckets (1.8 % wide).
+    """
     zones = table.pyramid.zones
     whole, near = table.segments_between(begin, end)
     if table.pyramid.segment_rows(whole) + int(zones.rows[near].sum()) <= EXACT_ROWS:

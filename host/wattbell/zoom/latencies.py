@@ -27,7 +27,10 @@ def group(opcode: npt.NDArray[np.uint8], qid: npt.NDArray[np.uint8]) -> Int64:
 
 
 def edges_s(a_decade: int) -> F64:
-    """Edges of the buckets, in s: ``DECADES * a_decade + 1``. The first bucket also has what is shorter, the last what is longer."""
+    """Return the edges of the buckets, in s:
+
+    ``DECADES * a_decade + 1``. The first and last bucket also count shorter and longer latencies.
+    """
     edges: F64 = LEAST_S * 10 ** (np.arange(DECADES * a_decade + 1) / a_decade)
     return edges
 

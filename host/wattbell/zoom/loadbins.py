@@ -1,4 +1,4 @@
-"""What the drive was given to do, in bins of equal width: commands and bytes by their completion, commands in flight."""
+"""The drive's load in bins of equal width: commands and bytes by their completion, commands in flight."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ Int64 = npt.NDArray[np.int64]
 
 
 def load_bins(table: CommandTable, begin: int, end: int, points: int) -> LoadBins:
-    """The load over ticks ``[begin, end]`` in at most ``points`` + 2 bins: a power of 2 wide, their edges multiples of that, so that they
-    stay as they are while the picture moves. Exact, whether from the pyramid or from rows."""
+    """Return the load over ticks ``[begin, end]`` in at most ``points`` + 2 bins. Exact, whether from the pyramid or from rows.
+
+    Bins are a power of 2 wide, with edges at multiples of their width. So they stay the same while the picture moves.
+    """
     width = 1 << max(0, (-(-(end - begin) // max(points, 1)) - 1).bit_length())
     low = begin // width * width
     high = -(-max(end, begin + 1) // width) * width
@@ -31,7 +33,7 @@ def _of_width(table: CommandTable, low: int, high: int, width: int) -> LoadBins:
         return made
     narrow = table.pyramid.width(level)
     widest = narrow * LOAD_TILE
-    if width > widest:  # a bin has many tiles, nearly all of them empty
+    if width > widest:  # a bin has many tiles, nearly all empty
         first, last = table.pyramid.bounds or (low, low)
         within = max(low, first) // widest * widest, min(high, -(-(last + 1) // widest) * widest)
         if within[1] > within[0]:
@@ -71,7 +73,7 @@ class LoadBins:
 
 
 def _fold(made: LoadBins, narrow: LoadBins) -> None:
-    """Add bins, several of which lie in one."""
+    """Add narrow bins to wider ones."""
     place = (narrow.first_tick + np.arange(len(narrow)) * narrow.width_ticks - made.first_tick) // made.width_ticks
     for name in ("count", "read_bytes", "write_bytes", "depth_ticks"):
         np.add.at(getattr(made, name), place, getattr(narrow, name))
@@ -113,8 +115,11 @@ def _add_rows(made: LoadBins, table: CommandTable, low: int, high: int) -> None:
 
 
 def add_intervals(bins: LoadBins, start: Int64, end: Int64, count: Int64, read: Int64, write: Int64, low: int, high: int) -> None:
-    """Add to bins what lies in ticks ``[low, high)`` (edges of bins). Arrays of one length, of every I/O command that overlaps it: ticks in
-    flight, and what is booked at its end: 1 without error, bytes read and written."""
+    """Add the load in ticks ``[low, high)`` (edges of bins) to bins.
+
+    Arrays of one length, for every I/O command that overlaps the span. They have ticks in flight, and the sums that count at the end: 1
+    without error, bytes read and written.
+    """
     width, first = bins.width_ticks, bins.first_tick
     begin, stop = (low - first) // width, (high - first) // width
     inside = (end >= low) & (end < high)

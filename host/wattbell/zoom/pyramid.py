@@ -1,10 +1,10 @@
-"""The pyramid of a capture's commands, in ``commands.pyramid`` beside ``commands.parquet``: what a picture of very many of them needs.
+"""The pyramid of a capture's commands, in ``commands.pyramid`` beside ``commands.parquet``: the data for a picture of very many commands.
 
-An Arrow file of one row, a list a column, mapped into memory. It belongs to no capture's hashes: it is made of ``commands.parquet``
-when that is first looked at, and made anew when it does not fit. Where it cannot be written it is held in memory.
+An Arrow file of one row, a list a column, mapped into memory. It belongs to no capture's hashes. It is made of ``commands.parquet`` at the
+first look, and made anew when it does not fit. If it cannot be written, it is held in memory.
 
-Load and latencies are kept in levels of bins, each four times as wide as the one below, and by tiles of bins: a level has a tile where the
-tile has many commands. Where it lacks one, the rows are few and are read.
+Load and latencies are kept in levels of bins, each four times as wide as the level below, and by tiles of bins. A level has a tile only for
+many commands. Without a tile, the rows are few and are read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .latencies import CELLS
 Int64 = npt.NDArray[np.int64]
 NAME = "commands.pyramid"
 COMMANDS = "commands.parquet"
-"""What the pyramid is made of; the pyramid gets its readers."""
+"""Source of the pyramid; the pyramid gets its readers."""
 VERSION = 2
 SMALL = 200_000
 """Captures with fewer commands have no file: theirs is made in less than half a second."""
@@ -59,14 +59,14 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Levels:
-    """Where each level lies in the arrays: ``ends[k]`` behind its last, ``begins[k]`` its first."""
+    """Place of each level in the arrays: ``begins[k]`` its first, ``ends[k]`` behind its last."""
 
     begins: dict[int, int]
     ends: dict[int, int]
 
 
 class Pyramid:
-    """What the file holds, or would hold. Ticks are int64."""
+    """The content of the file, or of a file that could not be written. Ticks are int64."""
 
     def __init__(self, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         self._arrays = arrays
@@ -90,12 +90,14 @@ class Pyramid:
     # -- load ------------------------------------------------------------------------------------------------------
 
     def load_level(self, width: int) -> int | None:
-        """The coarsest level whose bins are not wider than that; None below the finest."""
+        """Return the coarsest level with bins no wider than that; None below the finest."""
         return _coarsest(self.load_levels, self.finest_width, width, 0)
 
     def load_parts(self, level: int, low: int, high: int) -> Iterator[tuple[int, int, Bins | None]]:
-        """Ticks ``[low, high)`` as consecutive parts (first, last, bins): tiles that the level has, and None where rows must be read.
-        Bins are those of the part's tiles, from the tile's first on."""
+        """Yield ticks ``[low, high)`` as consecutive parts (first, last, bins): tiles that the level has, and None if rows must be read.
+
+        Bins belong to the part's tiles, from the tile's first on.
+        """
         tile = self.width(level) * LOAD_TILE
         begin, end = self.load_levels.begins.get(level, 0), self.load_levels.ends.get(level, 0)
         numbers = self._arrays["load_bin"][begin:end]
@@ -110,11 +112,11 @@ class Pyramid:
     # -- latencies -------------------------------------------------------------------------------------------------
 
     def density_level(self, width: int) -> int | None:
-        """As :meth:`load_level`."""
+        """Return the level for latencies, as :meth:`load_level`."""
         return _coarsest(self.density_levels, self.finest_width, width, DENSITY_LEVEL)
 
     def density_parts(self, level: int, low: int, high: int) -> Iterator[tuple[int, int, tuple[Int64, Int64] | None]]:
-        """As :meth:`load_parts`, with (keys, counts); a key is ``bin * CELLS + group * BUCKETS + bucket``."""
+        """Yield parts as :meth:`load_parts`, with (keys, counts); a key is ``bin * CELLS + group * BUCKETS + bucket``."""
         tile = self.width(level) * DENSITY_TILE
         begin, end = self.density_levels.begins.get(level, 0), self.density_levels.ends.get(level, 0)
         keys = self._arrays["density_key"][begin:end]
@@ -201,7 +203,7 @@ def open_pyramid(capture: Capture, reader: CoreReader, tick_s: float, progress: 
 
 
 def _key(capture: Capture, reader: CoreReader) -> dict[str, Any]:
-    """What a pyramid must have been made of to fit."""
+    """Return the properties of the source that a pyramid must match."""
     path = capture.path / COMMANDS
     stated = (capture.meta.get("files") or {}).get(path.name)
     about = path.stat()

@@ -42,16 +42,21 @@ class RailPoints:
 
 
 def increment_for(samples: int, points: int) -> int:
-    """Samples a point: a multiple of an entry of the summary that JLS answers from (the coarsest that is not coarser than a point). Else
-    entries lie on two points each, and JLS gives them to either: 0.3 W were seen on the wrong side of an edge of 4 W."""
+    """Return samples a point: a multiple of an entry of JLS's summary, the coarsest that is not coarser than a point.
+
+    Else an entry would overlap two points, and JLS would count it in either: 0.3 W were seen on the wrong side of an edge of 4 W.
+    """
     wanted = max(1, -(-samples // max(points, 1)))
     entry = max((size for size in _ENTRIES if size <= wanted), default=1)
     return -(-wanted // entry) * entry
 
 
 def _mend(reader: RailReader, found: dict[str, F64], starts: Int64, stops: Int64) -> None:
-    """JLS knows nothing of an entry of 128 samples that has a hole, and so nothing of a point made of such entries: those are read, as long
-    as they are few, the ones beside what is known first. In wider points the entries around a hole do not count."""
+    """Fill points that JLS leaves empty because of a hole, as long as they are few, beginning beside known points.
+
+    JLS gives nothing for an entry of 128 samples with a hole, nor for a point made of such entries. In wider points the entries around a
+    hole do not count.
+    """
     empty = np.any([np.isnan(of[:, 0]) for of in found.values()], axis=0)
     beside = empty & ~(np.append(True, empty[:-1]) & np.append(empty[1:], True))
     points = np.concatenate((np.flatnonzero(beside), np.flatnonzero(empty & ~beside)))

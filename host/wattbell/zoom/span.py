@@ -19,8 +19,10 @@ F64 = npt.NDArray[np.float64]
 EXACT_ROWS = 600_000
 """Up to so many commands are read, and percentiles are exact."""
 READ_SAMPLES = 1 << 20
-"""Up to so many samples are read; else means and limits come from the summaries, which have them exactly, and the standard deviation to
-0.02 % (JLS weighs that of 2560 samples as if they were one less)."""
+"""Most samples that are read for statistics; beyond, the summaries give them.
+
+The summaries have means and limits exactly, and the standard deviation to 0.02 % (JLS weighs 2560 samples as 2559).
+"""
 MOST_HOLES = 2_000
 
 
@@ -36,7 +38,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class RailSpan:
-    """``signals`` is empty where no sample lies in the span. ``samples``: that do; ``missing``: that should, and were not received."""
+    """``signals`` is empty if no sample lies in the span. ``samples``: that do; ``missing``: that should, and were not received."""
 
     signals: dict[str, Signal]
     samples: int
@@ -45,8 +47,12 @@ class RailSpan:
 
 @dataclass(frozen=True)
 class ClassSpan:
-    """The commands of a class that completed in a span. ``good``: without error. Latencies in s, doorbell (else fetch) to CQE, of the good
-    ones; None where there are none, or too few for the percentile. ``p_u``: by what share of itself a percentile may be off."""
+    """The commands of a class that completed in a span.
+
+    good: without error. Latencies are over these, in s, doorbell (else fetch) to CQE; None if there are none, or too few for the
+        percentile.
+    p_u: relative error of a percentile
+    """
 
     opcode: int
     admin: bool
@@ -114,7 +120,7 @@ def _without_holes(reader: RailReader, gaps: pl.DataFrame, first: int, last: int
 
 
 def command_span(table: CommandTable, begin: int, end: int) -> list[ClassSpan]:
-    """By class, most commands first: those with a CQE at ticks ``[begin, end)``."""
+    """Return the commands with a CQE at ticks ``[begin, end)`` by class, most commands first."""
     zones = table.pyramid.zones
     whole, near = table.segments_between(begin, end)
     if int(table.pyramid.segment_rows(whole)) + int(zones.rows[near].sum()) <= EXACT_ROWS:

@@ -1,4 +1,4 @@
-"""The commands of a capture: few of them by rows, many by the pyramid."""
+"""The commands of a capture: few from rows, many from the pyramid."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Wanted:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What :meth:`expression` is of, besides ticks."""
+        """Columns of :meth:`expression`, besides ticks."""
         own = [name for name in ("opcode", "qid", "cid", "status") if getattr(self, name) is not None]
         own += ["qid"] if self.admin is not None else []
         own += ["slba", "blocks", "nsid", "opcode", "qid", "flags"] if self.slba is not None else []
         return tuple(own)
 
     def expression(self) -> pl.Expr:
-        """Of a row of commands.parquet with ``start_tick``. A command is found by any block that it covers."""
+        """Return the expression for a row of commands.parquet with ``start_tick``. A command is found by any block that it covers."""
         found = pl.lit(True)
         for name in ("opcode", "qid", "cid"):
             if getattr(self, name) is not None:
@@ -130,7 +130,7 @@ class CommandTable:
 
     @cached_property
     def start_min(self) -> Int64:
-        """By zone, with the long commands."""
+        """The least start tick by zone, including the long commands."""
         found, long = np.array(self.pyramid.zones.start_min), self.pyramid.long
         np.minimum.at(found, np.searchsorted(self.pyramid.zones.row, long[:, 0], side="right") - 1, long[:, 1])
         return found
@@ -175,8 +175,9 @@ class CommandTable:
         return found
 
     def count(self, low: int, high: int, wanted: Wanted | None = None) -> int:
-        """How many commands overlap ticks ``[low, high]``. Only zones on the edges are read; all of them where only rows can tell
-        whether one is ``wanted``."""
+        """Return how many commands overlap ``[low, high]``. Only zones on the edges are read, or all if only rows show which are
+        ``wanted``.
+        """
         if wanted is not None and not wanted.any:
             return self._count_wanted(low, high, wanted)
         zones = self.pyramid.zones
@@ -235,14 +236,14 @@ class CommandTable:
             yield begin, end
 
     def read(self, first: int, last: int) -> pl.DataFrame:
-        """Rows ``first`` .. ``last - 1``, all columns and those of :meth:`rows`."""
+        """Return rows ``first`` .. ``last - 1``, with all columns and the columns of :meth:`rows`."""
         frame = self._frame.slice(first, last - first).with_row_index("index", offset=first)
         with self._lock:
             found: pl.DataFrame = frame.with_columns(START.alias("start_tick"), self._bytes.alias("bytes")).collect()
         return found
 
     def keys(self, first: int, last: int, which: pl.Expr, columns: tuple[str, ...]) -> pl.DataFrame:
-        """``start_tick`` and ``index`` of those of the rows ``first`` .. ``last - 1`` that an expression of ``columns`` chooses."""
+        """Return ``start_tick`` and ``index`` of the rows in ``first`` .. ``last - 1`` that an expression of ``columns`` chooses."""
         needed = {"cqe_tick", "doorbell_tick", "fetch_tick", *columns}
         frame = self._frame.slice(first, last - first).select(sorted(needed)).with_row_index("index", offset=first)
         made = frame.with_columns(START.alias("start_tick"), *([self._bytes.alias("bytes")] if "blocks" in needed else []))
@@ -253,8 +254,10 @@ class CommandTable:
     # -- segments --------------------------------------------------------------------------------------------------
 
     def segments_between(self, low: int, high: int, within: bool = False) -> tuple[Int64, Int64]:
-        """(segments all of whose CQEs lie in ticks ``[low, high)``, zones of the others that may have one there). ``within``: segments all
-        of whose commands do from start to CQE, and all zones of the others."""
+        """Return (segments with all CQEs in ticks ``[low, high)``, zones of other segments that may have one there).
+
+        within: segments with all commands there from start to CQE, and all zones of the others
+        """
         zones = self.pyramid.zones
         if not len(zones.row):
             return np.empty(0, np.int64), np.empty(0, np.int64)

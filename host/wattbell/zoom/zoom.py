@@ -35,18 +35,20 @@ _EVENT_COLUMNS = ("tick", "type", "arg8", "arg16", "arg32")
 
 
 def open_zoom(path: str | Path, progress: Progress | None = None, making: Progress | None = None) -> Zoom:
-    """Open a capture to look at it. Its files are not hashed (a day of samples would take half an hour): `wattbell check` does that.
+    """Open a capture for viewing. Its files are not hashed (a day of samples would take half an hour); `wattbell check` does that.
 
-    ``progress``: bytes done and in all while a capture whose recorder died is rebuilt; ``making``: rows while the pyramid is made.
+    progress: bytes done and in all while the capture of a dead recorder is rebuilt
+    making: rows while the pyramid is made
+
     Raises CaptureError as :func:`~wattbell.capture.open_capture`.
     """
     return Zoom(open_capture(path, progress, verify=False), making)
 
 
 class Zoom:
-    """A capture's rail, commands and events over any span; ticks are those of the capture. Every method may be called from any thread.
+    """A capture's rail, commands and events over any span, in the capture's ticks. Every method may be called from any thread.
 
-    The rail is late against the bus by the front end's delay (docs/accuracy.md): here it is moved to where the drive drew it.
+    The rail is late against the bus by the front end's delay (docs/accuracy.md). Here it is moved to the instants at the drive.
     """
 
     def __init__(self, capture: Capture, making: Progress | None = None) -> None:
@@ -59,7 +61,7 @@ class Zoom:
         self._rail = capture.rail
         self._rail_lock = threading.Lock()
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- content ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def bounds(self) -> tuple[int, int]:
@@ -125,7 +127,7 @@ class Zoom:
 
     def rows(self, begin: int, end: int, limit: int, wanted: Wanted | None = None) -> tuple[int, pl.DataFrame | None]:
         """(number of commands that overlap ticks ``[begin, end]``, the commands in order of their CQE, with ``start_tick``, ``bytes`` and
-        ``index``; None where there are more than ``limit``)."""
+        ``index``; None if there are more than ``limit``)."""
         wanted = self.commands.narrowed(wanted)
         count = self.commands.count(begin, end, wanted)
         if count > limit:
@@ -152,8 +154,10 @@ class Zoom:
         return self._rail.first_tick - self._delay, self._rail.tick_of(self._rail.samples) - self._delay
 
     def samples(self, signal: str, begin: int, end: int, most: int) -> tuple[F64, int] | None:
-        """(values of ``voltage``, ``current`` or ``power`` at ticks ``[begin, end)``, samples that each stands for): one each, or where
-        there are more than ``most``, means of as many as need be. None without a rail."""
+        """Return (values of ``voltage``, ``current`` or ``power`` at ticks ``[begin, end)``, samples for each value); None without a rail.
+
+        Each value is one sample, or if there are more than ``most``, the mean of as many samples as needed.
+        """
         if self._rail is None:
             return None
         with self._rail_lock:
@@ -182,6 +186,6 @@ class Zoom:
         return {}
 
     def events(self, begin: int, end: int, limit: int) -> tuple[int, pl.DataFrame]:
-        """(number of events at ticks ``[begin, end]``, the first ``limit`` of them as in events.parquet)."""
+        """Return (number of events at ticks ``[begin, end]``, the first ``limit`` events as in events.parquet)."""
         inside = self.capture.events.filter(pl.col("tick").is_between(begin, end))
         return int(inside.select(pl.len()).collect().item()), inside.sort("tick", maintain_order=True).head(limit).collect()

@@ -1,4 +1,4 @@
-"""The front end as KiCad reads it out of the drawing, through hw/afe's decks: gains, delays, noise and voltages against those of hw/afe."""
+"""The front end as KiCad reads it out of the drawing, through hw/afe's decks: gains, delays, noise and voltages compared with hw/afe's."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["response", "signs", "slow", "static", "total_noise"]
 
 PATHS = ("coarse", "fine", "voltage")
 GAIN, DELAY_S, CORNER, NOISE = 1e-3, 2e-9, 5e-3, 1e-2
-"""What a schematic may differ by from hw/afe. The filters' standard values may be off by 0.05 % each: 2 ns of 2 us."""
+"""Allowed differences between a schematic and hw/afe. The filters' standard values may be off by 0.05 % each: 2 ns of 2 us."""
 NODE_V, CLAMP_A = 20e-3, 1e-4
 CURRENTS_A = (0.05, -0.05)
 OVERLOAD_A, CLAMP_V = 4.0, 0.9
-"""A current that would make 1 V in front of the clamp, and what the clamp leaves of it at most (0.83 V by the deck)."""
+"""A current that would make 1 V in front of the clamp, and the largest voltage behind it (0.83 V by the deck)."""
 TRANSFER = """What the converters see of a current, with the switches of the autozero either way
 .include params.inc
 .include macros.lib
@@ -66,7 +66,10 @@ def _components() -> dict[str, Component]:
 
 
 def _held(name: str, limit: str, parts: Mapping[str, Part], look: Callable[[str], tuple[str, list[str]]]) -> Check:
-    """A row of what ``look`` finds of the circuit: its figure, and what is wrong. A circuit that cannot be made or simulated fails."""
+    """Make a row from the result of ``look`` on the circuit: its figure, and the faults.
+
+    A circuit that cannot be made or simulated fails.
+    """
     try:
         figure, wrong = look(circuit(parts))
     except (DesignError, spice.SpiceError) as error:
@@ -107,7 +110,7 @@ def total_noise(parts: Mapping[str, Part]) -> Iterator[Check]:
 
 
 def static(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Voltages of the nodes at 0.1 and 4 A, by decks/headroom.cir: what a wrong common mode, supply or clamp shifts."""
+    """Check voltages of the nodes at 0.1 and 4 A, by decks/headroom.cir: a wrong common mode, supply or clamp shifts them."""
     wanted = studies.headroom(_components())
 
     def look(text: str) -> tuple[str, list[str]]:
@@ -126,7 +129,7 @@ def static(parts: Mapping[str, Part]) -> Iterator[Check]:
 
 
 def signs(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Which way the converters go, both ways; what is left of it in an autozero; and that the clamp works both ways."""
+    """Check the sign of the converters, the part of the current left in an autozero, and that the clamp works both ways."""
     resistance = _components()["shunt"].resistance
     gains = {"coarse": afe.GAIN_COARSE * resistance, "fine": afe.GAIN_FINE * resistance}
 

@@ -1,4 +1,4 @@
-"""The bill of materials against schematic, footprints and hw/afe, both ways; what a board costs in parts."""
+"""The bill of materials compared with schematic, footprints and hw/afe, both ways; the cost of a board's parts."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def values(ours: Design, found: dict[str, Item]) -> Check:
 
 
 def as_front_end(found: dict[str, Item], front_end: dict[str, Any]) -> Check:
-    """Parts of the front end are those whose figures hw/afe calculates with, both ways."""
+    """Check that the parts of the front end are the parts in hw/afe's calculation, both ways."""
     sections = {name: str(table["part"]) for name, table in front_end.items() if "part" in table and name not in NOT_BOUGHT_HERE}
     wrong = [
         f"{item.key} is called {item.name} in [{item.afe}], which is {sections.get(item.afe, 'no section')}"
@@ -122,13 +122,13 @@ def rated(ours: Design, found: dict[str, Item]) -> Check:
 
 
 def committed(ours: Design, folder: Path) -> Check:
-    """The committed table is what the schematic and ``bom.toml`` make."""
+    """Check that the committed table follows from the schematic and ``bom.toml``."""
     made = manufacture_files(ours)
     other = [str(path) for path, text in made.items() if not (folder / path).is_file() or (folder / path).read_text() != text]
     return Check("bill of materials as committed", f"{len(made) - len(other)} of {len(made)}", "all", not other, ", ".join(other))
 
 
 def prices(ours: Design) -> Iterator[Check]:
-    """What the parts of a board cost: a figure, not a limit."""
+    """Return the cost of the parts of a board: a figure, not a limit."""
     figure = "; ".join(f"{build}: {cost(ours, build, 10):.0f} / {cost(ours, build, 100):.0f} USD" for build in BUILDS)
     yield Check("parts of a board at 10 / 100", figure, "estimate", True, "without board, assembly, freight")

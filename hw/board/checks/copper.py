@@ -29,11 +29,11 @@ SENSED = {"kelvin_p": "2", "kelvin_n": "3"}
 
 @dataclass(frozen=True)
 class Rail:
-    """Resistances in ohm from the host's contacts to the drive's and back, and what the current does at its narrowest."""
+    """Resistances in ohm from the host's contacts to the drive's and back, and the current at the narrowest copper."""
 
     found: dict[str, laid.Stretch]
     contacts: float
-    """Of the drive's socket, 3.3 V pins in parallel and ground pins in parallel."""
+    """Resistance of the drive's socket, 3.3 V pins in parallel and ground pins in parallel."""
     parts: float
     """Load switch and shunt."""
 

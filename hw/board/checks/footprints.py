@@ -1,7 +1,7 @@
-"""Every part's footprint is there, its pads have the numbers of the symbol's pins, and the M.2 fingers are where KiCad's are.
+"""Every part's footprint is there, its pads have the numbers of the symbol's pins, and the M.2 fingers are at KiCad's places.
 
-Of all others numbers only: that a pin's function sits on the right pad, and that the land fits the maker's drawing, is for a person
-to compare.
+Of all other footprints only the numbers are checked. A person has to compare a pin's function with the pad, and the land with the maker's
+drawing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..schematic.symbols import KICAD_SHARE
 __all__ = ["Land", "fingers_as", "footprint_path", "lands", "numbers_of_pads", "pads_as_pins", "slow"]
 
 Land = tuple[float, float, float, float, str]
-"""Of a pad: x, y, width, height in mm, and the copper layer, as the footprint has it."""
+"""A pad: x, y, width, height in mm, and the copper layer, as in the footprint."""
 OTHERS_EDGE = "Connector_PCBEdge:M.2_2280-xx-M"
 
 
@@ -33,7 +33,7 @@ def slow() -> Iterator[Check]:
 
 
 def footprint_path(name: str) -> Path:
-    """Where ``Library:Name`` is, KiCad's or ours."""
+    """Return the path of ``Library:Name``, KiCad's or ours."""
     library, _, footprint = name.partition(":")
     folder = KICAD / "lib" if library == "wattbell" else KICAD_SHARE / "footprints"
     return folder / f"{library}.pretty" / f"{footprint}.kicad_mod"
@@ -70,7 +70,7 @@ def fingers_as(ours: Mapping[str, Land], theirs: Mapping[str, Land]) -> Check:
 
 
 def pads_as_pins(ours: Design, pads: Mapping[str, frozenset[str]]) -> Check:
-    """Parts whose footprint is in ``pads``: pins of the symbol and pads, both ways."""
+    """Compare the pins of the symbol with the pads, both ways, for parts with their footprint in ``pads``."""
     looked = [part for part in ours.parts.values() if part.footprint in pads]
     wrong = [
         f"{part.ref} ({part.footprint}): pins without a pad {sorted(set(part.pins) - pads[part.footprint])}, "

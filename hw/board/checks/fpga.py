@@ -57,7 +57,7 @@ def platform_balls() -> dict[str, str]:
 
 
 def balls(ours: Design, theirs: dict[str, str]) -> Check:
-    """What the gateware calls a ball is the net that is on it, and the other way round."""
+    """Check that the gateware's name of a ball is its net, and the other way round."""
     pins = {pin.number: pin for pin in symbol(ours.parts[FPGA].symbol).pins}
     supply = {"GND", *(net for net in ours.nets if net[:1] in "+-")}
     have = {ball: net for ball, net in ours.parts[FPGA].pins.items() if net and net not in supply and not ONLY_BOARD.match(net)}
@@ -82,7 +82,7 @@ def banks(ours: Design) -> Check:
 
 
 VOLTS = {"VCC": 1.2, "VCCA": 1.2, "VCCH": 1.2, "VCCAUX": 2.5, "VCCAUXA": 2.5, "VCCIO": 3.3, "GND": 0.0}
-"""What a ball wants by what its name begins with: LFE5UM5G, FPGA-DS-02012 table 3.2 (second-hand); VCCIO for LVCMOS33."""
+"""Voltage of a ball by the begin of its name: LFE5UM5G, FPGA-DS-02012 table 3.2 (second-hand); VCCIO for LVCMOS33."""
 STRAPS = {"CFG_0": 0.0, "CFG_1": 3.3, "CFG_2": 0.0}
 """CFG[2:0] = 010: it configures itself from SPI flash (FPGA-TN-02039)."""
 PORT = {"TDO": "jtag_tdo", "TDI": "jtag_tdi", "TCK": "jtag_tck", "TMS": "jtag_tms", "CCLK": "flash_clk"}
@@ -109,7 +109,7 @@ def supplies(ours: Design) -> Check:
 
 
 def volts(net: str) -> float | None:
-    """What a supply's name says: ``+1V2_CORE`` 1.2, ``GND`` 0; None for a net that is no supply."""
+    """Return the voltage in a supply's name: ``+1V2_CORE`` 1.2, ``GND`` 0; None for a net that is no supply."""
     named = re.match(r"([+-])(\d+)V(\d*)", net)
     if named is None:
         return 0.0 if net == "GND" else None
@@ -117,14 +117,17 @@ def volts(net: str) -> float | None:
 
 
 def decoupled(ours: Design) -> Check:
-    """Every supply pin of a circuit has a capacitor that is for it (``at U1.5``), or is one of several of that net of a part that has."""
+    """Check that every supply pin of a circuit has a capacitor of its own (``at U1.5``).
+
+    It may also be one of several pins of the part on that net, if the part has such a capacitor.
+    """
     placed = {
         (part.place, net)
         for part in ours.parts.values()
         if part.symbol == "Device:C" and "GND" in part.pins.values()
         for net in part.pins.values()
     }
-    # what a converter switches its coil with is an output of power to KiCad, and no supply
+    # a converter's switched end of its coil is an output of power to KiCad, and no supply
     switched = {net for part in ours.parts.values() if part.symbol == "Device:L" for net in part.pins.values() if net[:1] not in "+-"}
     wrong: list[str] = []
     count = 0

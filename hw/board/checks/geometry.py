@@ -1,4 +1,4 @@
-"""The pairs of the board's file against what the eyes were worked out with: length, skew, width and gap, planes below, return vias."""
+"""The pairs of the board's file compared with the assumptions of the eyes: length, skew, width and gap, planes below, return vias."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ UNCOUPLED = 4.5
 RETURN = 1.5
 """mm within which a via of a pair wants one of ground."""
 RIM = 4.0
-"""mm from any point of the board's edge to the nearest via of ground: a quarter of a wave of 5 GHz in FR4 is 7 mm."""
+"""Largest distance in mm from any point of the board's edge to a via of ground.
+
+A quarter of a wave of 5 GHz in FR4 is 7 mm.
+"""
 RIM_STEP = 0.5
 COUPLED_SKEW = 8.0
 """mm, 50 ps: half of the 100 ps that USB 2.0 leaves a cable (from memory), and a hundredth of a period of the clock."""
@@ -91,7 +94,7 @@ def coupled(found: list[lanes.Line], board: Pcb, stack: Stackup) -> Check:
 
 
 def rim(board: Pcb) -> Check:
-    """Ground along the edge: how far it is at most from a point of the outline (beyond the tongue) to a via that joins the planes."""
+    """Check ground along the edge: the largest distance from a point of the outline (beyond the tongue) to a via between the planes."""
     ground = [via.at for via in board.vias if via.net == "GND"] + [pad.at for pad in board.pads if pad.net == "GND" and len(pad.layers) > 2]
     worst, where = 0.0, (0.0, 0.0)
     corners = outline.polygon()

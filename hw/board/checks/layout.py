@@ -1,4 +1,4 @@
-"""The board's file: parts placed, as generated, KiCad's design rules, parity with the schematic, what is not routed."""
+"""The board's file: parts placed, as generated, KiCad's design rules, parity with the schematic, connections not routed."""
 
 from __future__ import annotations
 
@@ -77,12 +77,15 @@ def unrouted(found: DrcReport, known: Mapping[str, int]) -> Check:
 
 
 MOVED = "clk25"
-"""A net of whose tracks the copy has one that ends elsewhere."""
+"""A net with a track in the copy that ends elsewhere."""
 
 
 def _moved_track() -> Path:
-    """A copy of the project in which one net's longest track ends on another's. It still begins at its own: a track that touches nothing
-    of its net's is given the net of what it lies on as KiCad reads the file, and is no fault to it."""
+    """Make a copy of the project in which one net's longest track ends on another's.
+
+    It still begins at its own net. A track that touches nothing of its net gets the net below it when KiCad reads the file, which KiCad
+    does not report.
+    """
     made = copper()
     longest = max((t for t in made.tracks if t.net == MOVED), key=lambda t: math.dist(t.start, t.end))
     victim = max((t for t in made.tracks if t.net != MOVED and t.layer == longest.layer), key=lambda t: math.dist(t.start, t.end))
@@ -104,7 +107,7 @@ def noticed(right: DrcReport, wrong: DrcReport) -> Check:
 
 
 def nets_of_board(path: Path) -> dict[str, dict[str, str]]:
-    """Of a board's file: net of each pad of each part that the schematic has."""
+    """Return the net of each pad of each part of the schematic, from a board's file."""
     found: dict[str, dict[str, str]] = {}
     for footprint in children(parse(path.read_text()), "footprint"):
         if first(footprint, "path") is None:
@@ -120,7 +123,7 @@ def nets_of_board(path: Path) -> dict[str, dict[str, str]]:
 
 
 def lengths_of_board(path: Path) -> dict[str, float]:
-    """Of a board's file: mm of track of each net, by KiCad's name."""
+    """Return mm of track of each net, by KiCad's name, from a board's file."""
     board = parse(path.read_text())
     names = {str(net[1]): str(net[2]) for net in children(board, "net")}
     found: defaultdict[str, float] = defaultdict(float)

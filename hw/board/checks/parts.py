@@ -20,7 +20,7 @@ __all__ = ["held", "quick", "rules", "values"]
 
 KINDS = {"Device:R": "R", "Device:C": "C", "Device:L": "L"}
 BY_DECKS = ("frontend", "selftest")
-"""Sheets whose values are hw/afe's; those are held by its decks."""
+"""Sheets with hw/afe's values, which the decks check."""
 
 
 def quick() -> Iterator[Check]:

@@ -14,7 +14,7 @@ from ..values import number
 __all__ = ["capacitors", "checks", "fed", "heat", "input_current", "known", "light", "order", "quick", "rails", "reset", "rise"]
 
 SHARE = 0.8
-"""Of a regulator's rating that may be used."""
+"""Usable share of a regulator's rating."""
 
 
 def quick() -> Iterator[Check]:
@@ -94,7 +94,7 @@ def heat(tree: Tree) -> Check:
 
 
 def input_current(tree: Tree) -> Check:
-    """What the board takes from USB against what the source has to advertise."""
+    """Compare the board's current from USB with the current that the source has to advertise."""
     typical, most = tree.current(tree.usb_input)
     limit = tree.figure("usb", "advertised_a")
     return Check(
@@ -165,7 +165,7 @@ def _sensed(tree: Tree, net: str, spec: dict[str, Any]) -> tuple[str, str]:
 
 
 def order(tree: Tree) -> Check:
-    """Each regulator is started by the power good of the rail that has to be there before; its net is pulled up to a rail that is there."""
+    """Check the order: the power good of the rail that must come first starts each regulator, and is pulled up to a rail that is there."""
     wrong: list[str] = []
     after = tree.table["after"]
     started = {net: link for net, link in tree.links.items() if "enable" in link.spec}
@@ -187,7 +187,7 @@ def order(tree: Tree) -> Check:
 
 
 def _ancestors(net: str, after: dict[str, str], tree: Tree) -> set[str]:
-    """Rails that are there before a rail is started: what it waits for, and what that is made of."""
+    """Return the rails that are there before a rail is started: those it waits for, and those it is made of."""
     found: set[str] = set()
     todo = [after[net], tree.links[net].input]
     while todo:
@@ -202,7 +202,7 @@ def _ancestors(net: str, after: dict[str, str], tree: Tree) -> set[str]:
 
 
 def reset(tree: Tree) -> Check:
-    """Thresholds of what watches a rail lie below its least voltage, and the FPGA is held by one that watches the last of its own."""
+    """Check supervisors: thresholds lie below the rail's least voltage, and the last of the FPGA's rails holds the FPGA in reset."""
     wrong: list[str] = []
     shown: list[str] = []
     for part in tree.ours.parts.values():
@@ -260,7 +260,7 @@ def known(tree: Tree) -> Check:
 
 
 def capacitors(tree: Tree) -> Check:
-    """Every supply of every circuit has as many capacitors of its own as the table asks for, and their sum; one more or less is noticed."""
+    """Check that every supply of every circuit has the number and sum of capacitors in the table; one more or less is noticed."""
     own: dict[tuple[str, str], list[float]] = {}
     for part in tree.ours.parts.values():
         if part.symbol == "Device:C" and "GND" in part.pins.values() and part.place.partition(" ")[0] in ("at", "near"):

@@ -21,7 +21,7 @@ from ..production import committed, digests, make
 __all__ = ["as_committed", "drilled", "layers", "nets", "placed", "slow"]
 
 NEAR = 0.002
-"""mm by which a place may differ: what a file rounds off."""
+"""mm by which a place may differ, because of rounding in files."""
 
 
 def slow() -> Iterator[Check]:
@@ -38,7 +38,7 @@ def slow() -> Iterator[Check]:
 
 
 def as_committed(found: Mapping[str, str], known: Mapping[str, str]) -> Check:
-    """Content of what is made now, by digest."""
+    """Compare the content of the files made now, by digest."""
     other = sorted(name for name in found.keys() | known.keys() if found.get(name) != known.get(name))
     figure = f"{len(found) - len([name for name in other if name in found])} of {len(known)}"
     return Check("files for the fab, as committed", figure, "all", not other, f"{', '.join(other)}: run 'python -m board --write'")
@@ -59,14 +59,16 @@ def holes(text: str) -> int:
 
 
 def drilled(found: int, board: Pcb) -> Check:
-    """As many holes as the board's file has vias and drilled pads, and its holes without copper."""
+    """Compare the holes with the vias and drilled pads of the board's file, and its holes without copper."""
     meant = len(board.vias) + sum(pad.drill > 0 for pad in board.pads)
     return Check("holes drilled", str(found), f"{meant}, as the board's file has", found == meant)
 
 
 def nets(text: str, ours: Design) -> Check:
-    """IPC-D-356, against which the fab tests: pads by part and pin, on nets as the design has them. KiCad cuts long names and numbers them,
-    so which pads are together is compared, not what a net is called."""
+    """Compare IPC-D-356, which the fab tests with, with the design: pads by part and pin, on nets.
+
+    KiCad cuts long names and numbers them. So the groups of pads are compared, not the names of nets.
+    """
     together: dict[str, set[tuple[str, str]]] = {}
     for line in text.splitlines():
         record = re.match(r"3[12]7(.{14})   (\S+)\s*-(\S+)", line)

@@ -1,4 +1,4 @@
-"""The schematic: KiCad's own rules, KiCad's netlist against ours, and the committed files against what is generated."""
+"""The schematic: KiCad's own rules, KiCad's netlist compared with ours, and the committed files with the generated ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def slow() -> Iterator[Check]:
 
 
 def same_files(folder: Path) -> Check:
-    """Committed files are what the sheets make, byte by byte."""
+    """Check that committed files equal the sheets' output, byte by byte."""
     made = project_files()
     other = [str(path) for path, text in made.items() if not (folder / path).is_file() or (folder / path).read_text() != text]
     known = {str(path) for path in made}

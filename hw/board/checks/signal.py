@@ -45,7 +45,7 @@ def slow() -> Iterator[Check]:
 
 
 def thickness(stack: Stackup) -> Check:
-    """Of the edge that goes into the host's socket."""
+    """Check the thickness of the edge that goes into the host's socket."""
     low, high = EDGE_M
     return Check(
         "edge, thickness",
@@ -57,7 +57,7 @@ def thickness(stack: Stackup) -> Check:
 
 
 def pair_impedances(stack: Stackup) -> Iterator[Check]:
-    """Nominal by the field solver; the fab holds 10 % of it."""
+    """Check the nominal impedance by the field solver; the fab holds 10 %."""
     for pair in stack.pairs.values():
         found = impedance.differential(stack, pair)
         yield Check(

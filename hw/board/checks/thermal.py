@@ -1,4 +1,4 @@
-"""Estimates: the FPGA's junction, the difference across the shunt, the board under the regulators. Places are those of the board's file."""
+"""Estimates: the FPGA's junction, the difference across the shunt, the board under the regulators. Places are from the board's file."""
 
 from __future__ import annotations
 

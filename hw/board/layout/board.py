@@ -20,7 +20,7 @@ FILE = KICAD / f"{PROJECT}.kicad_pcb"
 
 @cache
 def placed() -> Layout:
-    """Where the parts are."""
+    """Return the places of the parts."""
     return layout(design())
 
 

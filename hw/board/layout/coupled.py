@@ -17,11 +17,11 @@ VIA_PITCH = 0.33
 """Half the distance of a pair's two vias."""
 CLOCK_VIA_X = -23.2
 CLOCK_Y = 32.56
-"""Where the clock runs on the back: below the tap's pair of the next channel."""
+"""Line of the clock on the back: below the tap's pair of the next channel."""
 
 
 def copper(design: Design, placed: dict[str, Placed]) -> Copper:
-    """Tracks and vias of all of it, as far as its parts are placed."""
+    """Return all tracks and vias, as far as the parts are placed."""
     pairs, made = load().pairs, Copper()
     if {"Y301", "C310", "C311", "U200"} <= placed.keys():
         _clock(made, pairs["lvds"], design, placed)
@@ -59,9 +59,12 @@ def _clock(made: Copper, pair: Pair, design: Design, placed: dict[str, Placed]) 
 
 
 def _usb(made: Copper, pair: Pair, placed: dict[str, Placed]) -> None:
-    """From the connector through the clamps to the transceiver, all on the upper side. The plug may lie either way, so each line has two
-    contacts, which lie between each other's: one line joins its two on the inside, the other one outside. The transceiver's two pins lie
-    the other way round than those: one leg passes under the clamps' body, where the other one is inside it."""
+    """Draw USB from the connector through the clamps to the transceiver, all on the upper side.
+
+    The plug may lie either way, so each line has two contacts, which alternate with the other line's. One line joins its two on the inside,
+    the other one outside. The transceiver's two pins are in the other order. One leg passes under the clamps' body, where the other leg is
+    inside it.
+    """
     half, width = _shape(pair)
     plug, clamp, phy = placed["J400"], placed["U401"], placed["U400"]
     right = max(pad.at[0] + pad.size[0] / 2 for pad in plug.pads() if pad.number == "A6")

@@ -27,7 +27,10 @@ class Via:
 
 
 def ball_vias(design: Design, fpga: Placed) -> list[Via]:
-    """A via of each ball on a supply: half a pitch away from the middle on both axes, so that a cross stays free for tracks."""
+    """Return a via for each ball on a supply.
+
+    It is half a pitch away from the middle on both axes, so that a cross stays free for tracks.
+    """
     pins = design.parts[fpga.ref].pins
     found = []
     for pad in fpga.pads():

@@ -1,4 +1,4 @@
-"""Where the board lies on KiCad's page, and what all files of the layout share."""
+"""Place of the board on KiCad's page, and the code that all files of the layout share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kicad_xy(at: XY) -> XY:
 
 
 def w(*words: Node) -> list[Node]:
-    """A list whose first word is bare."""
+    """Return a list with a bare first word."""
     return [Word(str(words[0])), *words[1:]]
 
 

@@ -16,7 +16,7 @@ from .frame import XY, kicad_xy, uid
 __all__ = ["Pad", "Placed", "library"]
 
 _SMALL = re.compile(r"[RCL]_0(201|402|603)_")
-"""Parts whose reference has no room on the silkscreen: it is in the assembly drawing alone."""
+"""Parts without room for their reference on the silkscreen: it is in the assembly drawing alone."""
 _POINTS = {"start", "end", "mid", "center", "at", "xy"}
 
 

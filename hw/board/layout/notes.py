@@ -1,4 +1,4 @@
-"""What the fab has to know, as text beside the board (Dwgs.User), made from the tables that the board is made from."""
+"""Notes for the fab, as text beside the board (Dwgs.User), made from the tables that the board is made from."""
 
 from __future__ import annotations
 

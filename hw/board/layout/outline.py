@@ -47,12 +47,12 @@ def load() -> dict[str, Any]:
 
 
 def edge_origin() -> XY:
-    """Where the edge's footprint lies: its tongue ends at 0."""
+    """Return the place of the edge's footprint: its tongue ends at 0."""
     return (0.0, load()["tongue"]["length"])
 
 
 def socket_origin() -> XY:
-    """Where the socket's footprint lies: its odd row is towards the edge."""
+    """Return the place of the socket's footprint: its odd row is towards the edge."""
     return (0.0, load()["socket"]["odd_row"] + tables()["M2_M_socket"]["odd_row"])
 
 
@@ -66,7 +66,7 @@ def holes() -> list[Hole]:
 
 
 def edges(notches: Iterable[tuple[float, float]] = ()) -> list[Line | Arc]:
-    """The outline, one closed line. ``notches``: (low, high) on the left side where a footprint brings its own piece of it."""
+    """Return the outline, one closed line. ``notches``: (low, high) on the left side where a footprint brings its own piece of the edge."""
     data = load()
     tongue, body = data["tongue"], data["body"]
     t, length, fillet = tongue["half_width"], tongue["length"], tongue["fillet"]

@@ -1,7 +1,7 @@
-"""The pairs that are drawn by script: lanes and clock from the edge to the drive's socket, links of lanes 2 and 3, the tap up to the FPGA.
+"""The pairs drawn by script: lanes and clock from the edge to the drive's socket, links of lanes 2 and 3, the tap up to the FPGA.
 
-All contacts of the lanes are in the row of the edge that is straight in front of the socket's, so a pair is a straight line in its
-middle. The tap's resistors stand beside the pair, one on each leg; their first pads lie on the leg itself.
+All contacts of the lanes are in the row of the edge that is straight in front of the socket's row. So a pair is a straight line in its
+middle. The tap's resistors are beside the pair, one on each leg. Their first pads lie on the leg itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TAP_Y = {"HOST": 17.2, "DRIVE": 19.2}
 TAP_PAD = 0.62
 """From the pair's middle to the resistor's: the first pad then ends where the leg does on the inside."""
 LANE_Y = {"HOST_TX0": 18.9, "DRIVE_TX0": 20.9, "HOST_TX1": 21.8, "DRIVE_TX1": 22.7}
-"""Where a tapped pair runs to the left, on the back."""
+"""Height at which a tapped pair runs to the left, on the back."""
 VIA_Y = 24.0
 CAP_Y = 24.9
 
@@ -109,7 +109,7 @@ def scripted(design: Design) -> dict[str, Placed]:
 
 
 def copper(design: Design, placed: dict[str, Placed]) -> Copper:
-    """Tracks and vias of all of it, as far as its parts are placed."""
+    """Return all tracks and vias, as far as the parts are placed."""
     stack = load()
     made = Copper()
     socket = outline.load()["socket"]["odd_row"] - tables()["M2_M_socket"]["pad"][1] / 2

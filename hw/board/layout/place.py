@@ -1,8 +1,8 @@
-"""Places of all parts: those of placement.toml and of the scripted copper as they are, all others by rule.
+"""Places of all parts: fixed ones from placement.toml and the scripted copper, all others by rule.
 
-A part of two pins goes as close as it can to the pads that it is joined with; one that is for a pin (``at U1.5``) to that pin. Any
-other goes near the middle of what it is joined with. Courtyards do not overlap; everything lies on the board and in a region of its
-sheet. A part for which there is no room is not placed, and counted.
+A part of two pins goes as close as it can to the pads that it is joined with; a part for a pin (``at U1.5``) goes to that pin. Any other
+part goes near the middle of its connections. Courtyards do not overlap. Everything lies on the board and in a region of its sheet. A part
+without room is not placed, and counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOUND = Path(__file__).with_name("places.tsv")
 SPACE = 0.05
 """mm between courtyards."""
 EDGE = 0.5
-"""mm between a courtyard and the board's edge, of what is placed by rule."""
+"""mm between a courtyard and the board's edge, for parts placed by rule."""
 STEP = 0.25
 NEAR = 14.0
 """mm from its pin at which the search for a place ends."""
@@ -53,7 +53,7 @@ def _pieces(track: Track) -> Iterator[Box]:
 
 
 def _cells(box: Box, size: float = 4.0) -> Iterator[tuple[int, int]]:
-    """Squares of a coarse raster that a box with its distance touches, so that only what is near is compared."""
+    """Yield the squares of a coarse raster that a box with its distance touches, so that only near boxes are compared."""
     for i in range(math.floor((box[0] - SPACE) / size), math.floor((box[2] + SPACE) / size) + 1):
         for j in range(math.floor((box[1] - SPACE) / size), math.floor((box[3] + SPACE) / size) + 1):
             yield i, j
@@ -151,7 +151,7 @@ class _Placer:
         return True
 
     def regions(self, part: Part) -> dict[bool, list[Box]]:
-        """Where its sheet's parts may lie, by side."""
+        """Return the regions for its sheet's parts, by side."""
         found: dict[bool, list[Box]] = {}
         for x0, y0, x1, y1, side in self.table["regions"].get(part.sheet, []):
             found.setdefault(side == "B", []).append((x0, y0, x1, y1))
@@ -220,7 +220,7 @@ class _Placer:
         return True
 
     def cost(self, trial: Placed, targets: list[tuple[str, XY]], middle: XY) -> float:
-        """Sum of the ways from its pads to what they should be near."""
+        """Return the sum of the distances from its pads to their targets."""
         if not targets:
             return math.dist(trial.at, middle)
         pads = {pad.number: pad.at for pad in trial.pads()}

@@ -1,5 +1,10 @@
-"""Vias that are put by rule: of the rail's copper, under exposed pads, beside pads that carry a supply's current, of ground where a pair
-changes its side, at the edge's contacts and along the board's edge."""
+"""Vias that are put by rule.
+
+- of the rail's copper
+- under exposed pads
+- beside pads that carry a supply's current
+- of ground at a pair's change of side, at the edge's contacts and along the board's edge
+"""
 
 from __future__ import annotations
 
@@ -22,24 +27,24 @@ __all__ = ["EDGE_PITCH", "ZONES", "vias"]
 ZONES = Path(__file__).with_name("zones.toml")
 CLEARANCE = 0.15
 EXPOSED = 1.4
-"""A pad whose both sides are longer gets vias within it, mm."""
+"""A pad with longer sides than this gets vias within it, mm."""
 LONG = 2.2
 """So does a longer one that zones.toml has places in: the load switch's, 0.84 mm wide."""
 PITCH = 0.6
 RETURN = 1.3
 """mm within which a via of a pair gets one of ground."""
 FINGER = 3.1
-"""Where the ground contacts of the edge get theirs, mm from the tongue's end."""
+"""Place of the vias for the ground contacts of the edge, mm from the tongue's end."""
 EDGE_INSET, EDGE_PITCH = 1.0, 4.0
 """Ground along the board's edge: its distance from it, and the distance that is tried; mm."""
 HEAVY = ("L", "F", "D1305", "D1306", "D400")
-"""Parts whose pads on a net with a plane carry all of a supply's current: inductors, beads, the fuse, rectifiers."""
+"""Parts with pads on a net with a plane that carry all of a supply's current: inductors, beads, the fuse, rectifiers."""
 HEAVY_VIAS = 3
 HEAVY_WIDTH = 0.4
 
 
 def vias(design: Design, placed: dict[str, Placed], others: Copper) -> Copper:
-    """All of them, but for any that would come too near to another net's copper or to a via."""
+    """Return all vias, except for those too near to another net's copper or to a via."""
     pads = [(pad, design.parts[ref].pins.get(pad.number, "")) for ref, part in placed.items() for pad in part.pads()]
     made = _Made(design, placed, pads, others)
     for via in _wanted(pads):
@@ -54,7 +59,7 @@ def vias(design: Design, placed: dict[str, Placed], others: Copper) -> Copper:
 
 
 class _Made:
-    """What there is, and what has been added to it."""
+    """The copper so far, and the copper added."""
 
     def __init__(self, design: Design, placed: dict[str, Placed], pads: list[tuple[Pad, str]], others: Copper) -> None:
         self.design, self.pads, self.others = design, pads, others
@@ -68,7 +73,7 @@ class _Made:
                     self.near[(i, j)].append((pad, net))
         jacks = {ref for ref in design.parts if ref.startswith("J70")}
         self.notches = [box for ref in jacks & placed.keys() if (box := placed[ref].courtyard())]
-        """Where a footprint brings its own piece of the edge."""
+        """Places where a footprint brings its own piece of the edge."""
 
     def fits(self, via: Via, more: float = 0.0) -> bool:
         """Clear of all by 0.15 mm and ``more``."""
@@ -93,7 +98,7 @@ class _Made:
 
 
 def _wanted(pads: list[tuple[Pad, str]]) -> Iterator[Via]:
-    """Of zones.toml, and of exposed pads on ground."""
+    """Yield the vias of zones.toml, and of exposed pads on ground."""
     for entry in tomllib.loads(ZONES.read_text())["vias"]:
         for x0, y0, x1, y1, columns, rows in entry["at"]:
             for x in np.linspace(x0, x1, columns):

@@ -1,8 +1,8 @@
 """``python -m board.layout.route``: finds ways for every net that no script draws, and keeps them in routes.tsv.
 
-A pad of a net with a plane gets a via within it; other nets become trees. A net that finds no way may cross others' tracks at a price;
-those are taken up and routed again. The result is data, because it takes minutes and because a way that is there should stay: a net's
-lines count only as long as its pads are where they were (``kept``).
+A pad of a net with a plane gets a via within it; other nets become trees. A net without a free way may cross others' tracks at a price;
+those are taken up and routed again. The result is data, because it takes minutes and because a found way should stay. A net's lines count
+only as long as its pads do not move (``kept``).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ SOURCE = Path(__file__).with_name("router.c")
 ZONES = Path(__file__).with_name("zones.toml")
 STEP = 0.1
 CLEARANCE = 0.105
-"""Between what is found: 0.1 mm, and what the steps of a diagonal come nearer to a point of the grid."""
+"""Clearance between found copper: 0.1 mm, and the approach of a diagonal's steps to a point of the grid."""
 CLEARANCE_FIXED = 0.117
-"""To what lies beside the grid: sqrt((0.06 + 0.117)^2 - 0.071^2) is 0.1 mm and the half width in the middle of a diagonal."""
+"""Clearance to copper beside the grid: sqrt((0.06 + 0.117)^2 - 0.071^2) is 0.1 mm and the half width in the middle of a diagonal."""
 WAY_MOST = 3.0
 """How much longer than the straight one a way may be before others are asked to go (and 30 mm)."""
 LAYERS = ("F.Cu", "In2.Cu", "In5.Cu", "B.Cu")
@@ -64,7 +64,7 @@ SIZE = (860, 1490)
 
 
 def signature(design: Design, placed: dict[str, Placed], net: str) -> str:
-    """Where a net's pads are."""
+    """Return a hash of the places of a net's pads."""
     pads = sorted(
         (pad.ref, pad.number, pad.at)
         for ref, number in design.nets[net].pins
@@ -76,7 +76,7 @@ def signature(design: Design, placed: dict[str, Placed], net: str) -> str:
 
 
 def kept(design: Design, placed: dict[str, Placed] | None) -> Copper:
-    """What routes.tsv has of nets whose pads have not moved; without places, of all nets that there are."""
+    """Return the copper in routes.tsv of nets with unmoved pads; without places, of all nets."""
     made = Copper()
     if not FOUND.is_file():
         return made
@@ -106,7 +106,7 @@ class _Net:
     groups: list[list[int]] = field(default_factory=list)
     """Nodes of each piece that pads and scripted copper are."""
     pieces: dict[int, Copper] = field(default_factory=dict)
-    """What was found: of a net with a plane by the piece that it joins to that, of others all under 0."""
+    """Copper found: for a net with a plane by the piece that it joins to the plane, for others all under 0."""
     open: int = 0
     on_plane: set[int] = field(default_factory=set)
     """Pieces that reach the plane as they are."""
@@ -137,7 +137,7 @@ class _Router:
         self.path = np.zeros(200000, dtype=np.int32)
 
     def window(self, box: tuple[float, float, float, float] | None) -> None:
-        """What is painted and cleared from now on lies within this; None: all."""
+        """Paint and clear only within a box from now on; None: everywhere."""
         if box is None:
             self.c.router_window(0, 0, *SIZE)
         else:
@@ -237,7 +237,7 @@ def _inside(corners: list[XY]) -> np.ndarray:
 
 
 def _planes() -> tuple[dict[str, np.ndarray], dict[str, list[tuple[str, np.ndarray]]]]:
-    """By net: where an inner layer has its plane, and its areas of outer layers but for the pour of ground."""
+    """Return, by net, the plane on an inner layer, and the areas on outer layers except for the pour of ground."""
     inner: dict[str, np.ndarray] = {}
     outer: dict[str, list[tuple[str, np.ndarray]]] = defaultdict(list)
     zones = tomllib.loads(ZONES.read_text())["zone"]
@@ -397,12 +397,12 @@ def _groups(router: _Router, net: _Net) -> list[list[int]]:
 
 
 def _route_net(router: _Router, nets: dict[str, _Net], net: _Net, rip: int) -> list[list[int]]:
-    """Draw what a net still lacks; returns the ways that were found (for what they cross). ``net.open``: connections without a way."""
+    """Draw the missing connections of a net; return the ways found (for their crossings). ``net.open``: connections without a way."""
     net.open = 0
     ways = []
     if net.plane is not None:
         missing = _missing(router, net)
-        loose = [net.pieces.pop(n) for n in missing if n in net.pieces]  # joined to what was taken up
+        loose = [net.pieces.pop(n) for n in missing if n in net.pieces]  # joined to copper that was taken up
         if loose:
             _again(router, nets, _box(loose))
         for n in missing:
@@ -443,7 +443,7 @@ def _route_net(router: _Router, nets: dict[str, _Net], net: _Net, rip: int) -> l
 
 
 def _missing(router: _Router, net: _Net) -> list[int]:
-    """Of a net with a plane: groups that do not reach it, neither by themselves nor through what was found."""
+    """Return the groups of a net with a plane that do not reach it, neither by themselves nor through found copper."""
     assert net.plane is not None
     items = [set(group) for group in net.groups]
     sure = set(net.on_plane)
@@ -517,14 +517,14 @@ def run(minutes: float, seed: int = 1, log: bool = True) -> tuple[dict[str, _Net
 
 
 def _settle(router: _Router, nets: dict[str, _Net], queue: list[_Net], end: float, most: int, log: bool) -> None:
-    """Route what is in the queue, and what has to go for it. A net may push others aside ``most`` times."""
+    """Route the nets in the queue, and those displaced by them. A net may push others aside ``most`` times."""
     tries: dict[str, int] = defaultdict(int)
     while queue and time.monotonic() < end:
         net = queue.pop(0)
         tries[net.name] += 1
         _route_net(router, nets, net, 0)
         if net.open and tries[net.name] <= most:
-            # what is left once more, across others
+            # try the open connections once more, across others
             if net.plane is None:
                 box = _box([net.found])
                 net.pieces = {}
@@ -552,7 +552,7 @@ def _touched(ways: list[_Way], piece: Copper) -> bool:
 
 
 def _search(router: _Router, nets: dict[str, _Net], end: float, seed: int, log: bool) -> None:
-    """While something is open: take up what is open and some nets near it, route them in another order, keep what is no worse."""
+    """While a connection is open, route open nets and some nets near by in another order, and keep a result that is no worse."""
     dice = random.Random(seed)
     least = sum(net.open for net in nets.values())
     while least and time.monotonic() < end:
@@ -589,7 +589,7 @@ def _crosses(copper: Copper, box: Box) -> bool:
 
 
 class _Way:
-    """A way's places, to compare with what was found."""
+    """A way's places, to compare with found copper."""
 
     def __init__(self, router: _Router, way: list[int]) -> None:
         self.points = router.places(way)
@@ -649,7 +649,7 @@ def _apart(a: Box, b: Box, far: float) -> bool:
 
 
 def _again(router: _Router, nets: dict[str, _Net], box: Box | None) -> None:
-    """Show the router anew what is found in and near a box."""
+    """Show the router anew the found copper in and near a box."""
     if box is None:
         return
     router.window(box)
@@ -673,7 +673,7 @@ def _most(router: _Router, starts: Iterable[int], ends: Iterable[int]) -> int:
 
 
 def _warm(router: _Router, nets: dict[str, _Net], found: Copper) -> set[str]:
-    """Take in what was found earlier and is still right; names of the nets that lack nothing."""
+    """Take in earlier results that are still right; return the names of the nets that lack nothing."""
     whole = set()
     for name, net in nets.items():
         own = Copper([t for t in found.tracks if t.net == name], [v for v in found.vias if v.net == name])
@@ -718,8 +718,10 @@ def _connected(router: _Router, copper: Copper) -> list[tuple[set[int], Copper]]
 
 
 def _prune(router: _Router, net: _Net) -> None:
-    """Take away found tracks that end in nothing and vias that join nothing: what is left of ways that were given up. Not of ground, which
-    has copper on every layer."""
+    """Take away found tracks that end in nothing and vias that join nothing, the rest of ways that were given up.
+
+    Ground is left out, since it has copper on every layer.
+    """
     if net.name == "GND":
         return
     fixed = {node for group in net.groups for node in group}

@@ -164,7 +164,7 @@ static Entry pop(void) {
   return top;
 }
 
-/* What it costs to be here on top of the way: -1 where it cannot be. */
+/* Cost of being here on top of the way: -1 where it cannot be. */
 static int price(int map, int layer, int c, int net, int rip) {
   int32_t f = fixed_[map][layer][c];
   if (f != 0 && f != net) return -1;

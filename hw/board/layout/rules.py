@@ -1,4 +1,4 @@
-"""Net classes and design rules: what the fab can make, and what the pairs need; from stackup.toml and fab.toml."""
+"""Net classes and design rules: the fab's abilities, and the pairs' needs; from stackup.toml and fab.toml."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def net_settings(design: Design, names: dict[str, str]) -> dict[str, Any]:
 
 
 def board_settings() -> dict[str, Any]:
-    """``board`` of the project file: the fab's least figures, and how severe what is."""
+    """Return ``board`` of the project file: the fab's least figures, and the severity of each finding."""
     least = fab()["least"]
     rules = {
         "min_clearance": least["clearance"],

@@ -22,14 +22,14 @@ def by_net(report: DrcReport) -> Counter[str]:
 
 
 def committed() -> dict[str, int]:
-    """What the file has."""
+    """Return the content of the file."""
     if not OPEN.is_file():
         return {}
     return {net: int(count) for net, count in (line.split("\t") for line in OPEN.read_text().splitlines()[1:])}
 
 
 def paragraph(nets: Mapping[str, int], count: int) -> str:
-    """What the README says. ``count``: nets of the design."""
+    """Return the README's text. ``count``: nets of the design."""
     if not nets:
         return f"**All connections of the board's {count} nets are routed.**"
     named = ", ".join(

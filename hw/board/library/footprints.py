@@ -64,7 +64,7 @@ def _text(name: str, value: str, y: float, layer: str) -> list[Node]:
 def _footprint(
     name: str, table: dict[str, Any], attributes: Sequence[str], corners: Sequence[float], body: Sequence[list[Node]]
 ) -> list[Node]:
-    """``corners``: of what the texts stand outside of."""
+    """Return a footprint. ``corners``: box with the texts outside."""
     return [
         *_w("footprint", name, _w("version", Word("20241229")), _w("generator", "wattbell"), _w("generator_version", "9.0")),
         _w("layer", "F.Cu"),

@@ -69,7 +69,7 @@ def _rectangle(half_x: float, half_y: float, fill: str) -> list[Node]:
 
 
 def _resistor(name: str, unit: int, pins: list[str]) -> tuple[list[Node], float, float]:
-    """As KiCad's ``Device:R``: 7.62 mm from end to end."""
+    """Draw as KiCad's ``Device:R``: 7.62 mm from end to end."""
     ends = [_pin(name, f"{number} ~ passive", 0.0, y, angle, 1.27) for number, y, angle in zip(pins, (3.81, -3.81), (270, 90), strict=True)]
     return [Word("symbol"), f"{name}_{unit}_1", _rectangle(1.016, 2.54, "none"), *ends], 1.016, 2.54
 

@@ -71,7 +71,10 @@ def supply_capacitors(
     step: float = 7,
     builds: str = "TP",
 ) -> None:
-    """A row of capacitors between a supply and ground: (value, place of each). ``small``: size of those of 100 nF, where not the usual."""
+    """Draw a row of capacitors between a supply and ground: (value, place of each).
+
+    small: size of the 100 nF capacitors, if not the usual
+    """
     refs = [f"C{first + n}" for n in range(len(wanted))]
     for n, (ref, (value, place)) in enumerate(zip(refs, wanted, strict=True)):
         size = small if value == "100n" else ""

@@ -51,7 +51,7 @@ def children(node: list[Node], name: str) -> Iterator[list[Node]]:
 
 
 def first(node: list[Node], name: str) -> list[Node] | None:
-    """The first of them."""
+    """Return the first child of that name."""
     return next(children(node, name), None)
 
 

@@ -1,6 +1,6 @@
 """A sheet of the schematic as Python: parts at places, wires within a circuit, labels between circuits.
 
-Places are in steps of 2.54 mm from the top left corner of the page, y downwards, in halves at the finest (KiCad's grid is 1.27 mm).
+Places are in steps of 2.54 mm from the top left corner of the page, y downwards. Halves are the finest, since KiCad's grid is 1.27 mm.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Place:
     mirror: str = ""
     unit: int = 1
     value_at: Point | None = None
-    """Where its reference stands (the value one line below), relative to ``at``; None: where the symbol has it."""
+    """Place of its reference (the value one line below), relative to ``at``; None: the symbol's own."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """More fields, such as KiCad's ``Sim.*``."""
 
     def end(self, pin: Pin) -> Point:
-        """Where a pin ends on the page."""
+        """Return the end of a pin on the page."""
         x, y = self._turned(pin.x, pin.y)
         return (self.at[0] + x / STEP_MM, self.at[1] + y / STEP_MM)
 
@@ -61,7 +61,7 @@ class Place:
         return x, y
 
     def pins(self) -> Iterator[Pin]:
-        """The pins of this unit. KiCad draws pins of every unit (unit 0) with each of them; here they count with the first."""
+        """The pins of this unit. KiCad draws common pins (unit 0) with every unit; here they count with the first."""
         for pin in self.symbol.pins:
             if pin.unit == self.unit or (pin.unit == 0 and self.unit == 1):
                 yield pin
@@ -86,7 +86,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Flag:
-    """Says to KiCad's check that a net is fed from outside of what it knows (PWR_FLAG)."""
+    """Makes KiCad's check accept that a net is fed from outside its knowledge (PWR_FLAG)."""
 
     net: str
     at: Point
@@ -145,8 +145,8 @@ class Sheet:
     ) -> Place:
         """Put a part (its first unit drawn) on the page. ``pins``: net of every pin of the whole part by number, "" for none.
 
-        A pin gets a short wire with the net's label or power symbol at its end, or a no-connect cross, unless it is wired by `wire`.
-        Raises DesignError where a pin is left out or unknown.
+        A pin gets a short wire with the net's label or power symbol at its end, or a no-connect cross. A pin with a wire (`wire`) gets
+        neither. Raises DesignError for a pin that is left out or unknown.
         """
         drawn = symbol(lib_id)
         numbers = {pin.number for pin in drawn.pins}
@@ -161,14 +161,17 @@ class Sheet:
         return placed
 
     def unit(self, of: str | Place, unit: int, at: Point, *, rotation: int = 0, mirror: str = "", value_at: Point | None = None) -> Place:
-        """Put another unit of a part on the page: of one that is there, by reference, or of one on another sheet, by its place there."""
+        """Put another unit of a part on the page.
+
+        The part is on this page, by reference, or on another sheet, by its place there.
+        """
         base = self._first(of) if isinstance(of, str) else of
         placed = Place(base.part, base.symbol, at, rotation % 360, mirror, unit, value_at, base.fields)
         self.places.append(placed)
         return placed
 
     def pin(self, name: str) -> Point:
-        """Where a pin ends, by ``R1.2``. A number that several pins share has one place."""
+        """Return the end of a pin, by ``R1.2``. A number that several pins share has one place."""
         _, pin, place = self._pin(name)
         return place.end(pin)
 
@@ -236,7 +239,7 @@ class Sheet:
                 yield place, pin, place.part.pins[pin.number]
 
     def parts(self) -> list[Part]:
-        """Every part of the sheet once; one whose other units are elsewhere counts where its first is."""
+        """Return every part of the sheet once; a part with units elsewhere counts on its first unit's sheet."""
         return list({place.part.ref: place.part for place in self.places if place.part.sheet == self.name}.values())
 
     def nets(self) -> set[str]:

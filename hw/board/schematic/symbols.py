@@ -39,7 +39,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbol with what it extends worked in."""
+    """A symbol merged with the symbol that it extends."""
 
     lib_id: str
     node: list[Node]
@@ -50,12 +50,12 @@ class Symbol:
 
 
 _SYMBOL = re.compile(r'^(?:\t|  )\(symbol "((?:[^"\\]|\\.)*)"', re.MULTILINE)
-"""Where a symbol begins in a library as KiCad and we write it: a level deep, on a line of its own."""
+"""Begin of a symbol in a library as KiCad and we write it: a level deep, on a line of its own."""
 
 
 @lru_cache(maxsize=64)
 def _library(name: str) -> dict[str, str]:
-    """The text of each symbol: libraries are megabytes, of which a design needs little."""
+    """Return the text of each symbol: libraries are megabytes, and a design needs little."""
     if name == "wattbell":
         return _texts(library_text())
     path = KICAD_SHARE / "symbols" / f"{name}.kicad_sym"
@@ -90,7 +90,7 @@ def _named(node: list[Node], old: str, new: str, lib_id: str) -> list[Node]:
 
 
 def _flat(library: str, name: str) -> list[Node]:
-    """A symbol's own list, with what it extends worked in: the base's drawing, its own properties."""
+    """Return a symbol's own list, merged with the symbol that it extends: the base's drawing, its own properties."""
     symbols = _library(library)
     if name not in symbols:
         raise SymbolError(f"there is no symbol {name} in library {library}")

@@ -22,7 +22,7 @@ _PAPER_MM = {"A4": (297.0, 210.0), "A3": (420.0, 297.0), "A2": (594.0, 420.0)}
 
 
 def _w(*words: Node) -> list[Node]:
-    """A list whose first word is bare."""
+    """Return a list with a bare first word."""
     return [Word(str(words[0])), *words[1:]]
 
 
@@ -74,7 +74,7 @@ def _yes(value: bool) -> Word:
 
 
 def _power_symbol(net: str) -> list[Node]:
-    """A power symbol for any net: a bar above a stem for what feeds, below for what is negative, KiCad's arrows for GND."""
+    """Return a power symbol for any net: a bar above a stem for sources, below for negative rails, KiCad's arrows for GND."""
     lib_id = f"wattbell_power:{net}"
     up = 1 if net[:1] == "+" else -1
     if net == "GND":
@@ -140,7 +140,7 @@ class _Writer:
         self.count: Counter[str] = Counter()
 
     def name(self, kind: str) -> str:
-        """A name that stays while what comes before it of its kind stays."""
+        """Return a name that stays while the earlier ones of its kind stay."""
         self.count[kind] += 1
         return f"{self.sheet.name}/{kind}/{self.count[kind]}"
 
@@ -161,14 +161,14 @@ class _Writer:
         self.out.append(_w(kind, net, *shape, _at(at, angle), _effects(justify=justify), _uuid(self.name("label"))))
 
     def power(self, net: str, at: Point, away: tuple[int, int]) -> None:
-        """A power symbol whose stem goes the way that is asked for."""
+        """Draw a power symbol with its stem in the given direction."""
         lib_id = f"wattbell_power:{net}"
         self.libs.setdefault(lib_id, _power_symbol(net))
         down = net == "GND" or net[:1] == "-"
         natural = (0, 1) if down else (0, -1)
         turns = 0
         turned = natural
-        while turned != away:  # counterclockwise on a page whose y runs down
+        while turned != away:  # counterclockwise on a page where y runs down
             turned = (turned[1], -turned[0])
             turns += 90
         reference = self.name("#PWR")
@@ -283,7 +283,7 @@ class _Writer:
         )
 
     def _texts(self, place: Place) -> Iterable[tuple[str, str, Point, bool, str]]:
-        """Where reference and value stand: right of a two-pin part that stands, above one that lies, above the box of any other."""
+        """Yield reference and value at their places: right of an upright two-pin part, above one that lies, above the box of any other."""
         part, (x, y) = place.part, place.at
         value = part.value if part.builds in ("TP", "") else f"{part.value} [{part.builds}]"
         ref = f"{part.ref}"

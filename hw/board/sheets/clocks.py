@@ -1,4 +1,4 @@
-"""Clocks: the oscillator of the counter, and those of the deserialisers."""
+"""Clocks: the oscillator of the counter, and the oscillators of the deserialisers."""
 
 from __future__ import annotations
 

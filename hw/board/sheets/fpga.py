@@ -128,7 +128,7 @@ PLACES = (
     (5, 166, 42),
     (1, 186, 119),
 )
-"""Where each unit of the symbol is drawn."""
+"""Place of each unit of the symbol."""
 
 
 def _net(ball: str, name: str) -> str:
@@ -181,7 +181,7 @@ def sheet() -> Sheet:
 
 
 def _capacitors(page: Sheet) -> None:
-    """A row for each supply, drawn as they would be read: the small ones at their balls, then what the plane needs."""
+    """Draw a row for each supply, in reading order: the small ones at their balls, then the plane's."""
     number = 200
     for row, (net, balls, large) in enumerate(CAPACITORS):
         y = 80 + 14 * row

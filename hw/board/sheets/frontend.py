@@ -1,6 +1,6 @@
 """The analog front end, as hw/afe has it: shunt, first pair, coarse and fine path, voltage, three converters, reference.
 
-Values are those of hw/afe, on the nearest standard value; how far that may be off is said where it is taken.
+Values are hw/afe's, on the nearest standard value; the allowed difference is stated at each.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _diodes(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str)
 
 
 def _clamp(page: Sheet) -> None:
-    """In front of the second pair: what is above its range is cut off."""
+    """Draw the clamp in front of the second pair: it cuts off all above its range."""
     page.box("Clamp in front of the fine path", (6, 56), (58, 98))
     each = written(standard(afe.CLAMP_RESISTANCE / 2, E96, CLAMP_WITHIN))
     for n, leg in enumerate("pn"):
@@ -449,7 +449,7 @@ def _voltage(page: Sheet) -> None:
 
 
 def _reference(page: Sheet) -> None:
-    """4.096 V for all converters, and half of it for the drivers' common mode."""
+    """Draw the reference: 4.096 V for all converters, and half of that for the drivers' common mode."""
     page.box("Reference", (116, 102), (166, 122))
     page.part(
         "U1009",

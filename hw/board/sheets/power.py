@@ -1,6 +1,6 @@
 """Power: USB's 5 V to every rail of the board. The drive's own 3.3 V is the slot's (sheets connectors, loadswitch) and never passes here.
 
-Values, what they have to give and where that is from: ``power.toml``; ``checks/power.py`` works them out of the netlist again.
+``power.toml`` has values, required currents and sources. ``checks/power.py`` works them out of the netlist again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _input(page: Sheet, corner: Point) -> None:
 
 
 def _advertised(page: Sheet, corner: Point) -> None:
-    """The light that says that the source offers 1.5 A: USB-C tells it by the voltage at CC."""
+    """Draw the light that shows that the source offers 1.5 A: USB-C signals this by the voltage at CC."""
     x, y = corner
     page.box("Light: the source offers 1.5 A or 3 A (CC above 0.66 V)", (x, y), (x + 48, y + 30))
     _divider(page, ("R1307", "R1308"), (x + 7, y + 10), ("+3V3", "cc_threshold", "GND"), ("40k2", "10k"), place="near U1315")
@@ -302,7 +302,7 @@ def _reset(page: Sheet, corner: Point) -> None:
 
 
 def _split(page: Sheet, corner: Point) -> None:
-    """One converter in front of the analog regulators; what is left of its switching they take."""
+    """Draw one converter in front of the analog regulators, which take the rest of its switching."""
     x, y = corner
     page.box("Split supply of the analog rails: +13.3 V, -6.3 V", (x, y), (x + 80, y + 48))
     _bead(page, "FB1301", (x + 10, y + 5), ("+5V", "+5V_ANALOG"))
@@ -477,7 +477,7 @@ def _negative(page: Sheet, corner: Point, number: int, out: str, value: str, ena
 
 
 def _lights(page: Sheet, corner: Point) -> None:
-    """What a person sees first."""
+    """Draw the lights, which a person sees first."""
     x, y = corner
     page.box("Lights: 5 V; 3.3 V good; analog good", (x, y), (x + 38, y + 26))
     _light(page, 1302, (x + 6, y + 8), "+5V", "GND")

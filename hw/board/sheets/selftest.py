@@ -102,7 +102,7 @@ def _load(page: Sheet, n: int, title: str, corner: Point, ohm: float, beside: in
 
 
 def _terminals(page: Sheet) -> None:
-    """Where a bench source and a meter go."""
+    """Draw the terminals for a bench source and a meter."""
     page.box("Calibration: no drive in the socket, PERST# low", (126, 12), (158, 52))
     page.part(
         "J1200",

@@ -18,7 +18,7 @@ CHANNELS = (
     ("DRIVE_TX0", "TAP_D0", "LANE2"),
     ("DRIVE_TX1", "TAP_D1", "LANE3"),
 )
-"""What is tapped, the name behind the resistors, and the deserialiser's input. The host's lanes go to DCU 0, the drive's to DCU 1."""
+"""Tapped pair, name behind the resistors, and the deserialiser's input. The host's lanes go to DCU 0, the drive's to DCU 1."""
 
 
 def sheet() -> Sheet:

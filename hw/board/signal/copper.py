@@ -45,7 +45,7 @@ class Solution:
     pad_shares: list[float]
     """Share of the current in each pad of the second terminal, or of the first if that has several."""
     necks: dict[str, list[tuple[float, float]]]
-    """Of each unbroken piece of copper on each line of either direction: share of the current across it, and its width, mm; by layer."""
+    """Unbroken pieces of copper on each line of either direction, by layer: share of the current across each, and its width, mm."""
     via_share: float
     """Share of the current in the fullest barrel."""
 

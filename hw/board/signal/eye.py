@@ -1,9 +1,9 @@
 """Eyes out of a channel's transfer, without a bit pattern: pulse response, distribution of the interference, jitter.
 
-A bit's pulse response is sampled at 32 phases of the bit; the other bits add plus or minus its other samples, with equal probability.
-The distribution of that sum is exact for random data. 8b/10b is less random, so at 2.5 and 5 GT/s the eye is a little better than
-here. Jitter moves the sampling instant: a dual-Dirac and a Gaussian
-part, convolved along the time axis. ``worst`` is peak distortion: the worst pattern, however rare.
+A bit's pulse response is sampled at 32 phases of the bit. The other bits add plus or minus its other samples, with equal probability. The
+distribution of that sum is exact for random data. 8b/10b is less random, so at 2.5 and 5 GT/s the eye is a little better than here. Jitter
+moves the sampling instant: a dual-Dirac and a Gaussian part, convolved along the time axis. ``worst`` is peak distortion: the worst
+pattern, however rare.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Transmitter:
 
     @staticmethod
     def deemphasis(db: float) -> tuple[float, float]:
-        """Taps of a transmitter whose repeated bits are ``db`` (negative) below its first."""
+        """Return the taps of a transmitter with repeated bits ``db`` (negative) below its first."""
         ratio = 10 ** (db / 20)
         return 0.0, -(1 - ratio) / 2
 
@@ -70,9 +70,9 @@ class Eye:
     amplitude: float
     """Twice the cursor: the height without interference."""
     phase: float
-    """Of the sampling instant, in UI from the middle of what is drawn."""
+    """Sampling instant, in UI from the middle of the drawing."""
     centre: float
-    """Of the width, in UI from the same."""
+    """Centre of the width, in UI from the same."""
     density: np.ndarray = field(repr=False)
     """Levels by phases, 2 UI wide, for drawing: probability of a level at a phase."""
     levels: np.ndarray = field(repr=False)
@@ -89,15 +89,15 @@ def ctle(f: np.ndarray, receiver: Receiver) -> np.ndarray:
 
 
 def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: Receiver) -> np.ndarray:
-    """Response at the slicer to one bit, ``PHASES`` samples a UI, in V for a bit of +swing / 2 (others idle at 0).
+    """Return the response at the slicer to one bit, ``PHASES`` samples a UI, in V for a bit of +swing / 2 (others idle at 0).
 
-    ``f`` begins at one step above 0 and has equal steps; the value at 0 Hz is taken from the first (the AC-coupling of a link is not
-    in this: see :func:`board.signal.margins.wander`).
+    ``f`` begins at one step above 0 and has equal steps. The value at 0 Hz is taken from the first. The AC-coupling of a link is left out:
+    see :func:`board.signal.margins.wander`.
     """
     step = f[0]
     h = np.concatenate([[abs(transfer[0])], transfer]) * ctle(np.concatenate([[0.0], f]), rx)
     grid = np.concatenate([[0.0], f])
-    # A Gaussian edge whose 20 to 80 % time is `rise`: sigma = rise / 1.683.
+    # A Gaussian edge with a 20 to 80 % time of `rise`: sigma = rise / 1.683.
     h = h * np.exp(-0.5 * (2 * np.pi * grid * tx.rise / 1.683) ** 2)
     wanted = round(1 / (ui / PHASES) / step)  # samples in the period 1 / step
     nyquist = wanted // 2

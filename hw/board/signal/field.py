@@ -1,10 +1,10 @@
 """Quasi-static field of a cross-section of traces by finite elements (scikit-fem): capacitance, inductance, skin resistance.
 
-A cross-section is made of rectangles: dielectrics by their permittivity, conductors held at a voltage. The mesh is a grid with lines
-on every edge, graded towards the corners of the conductors, of quadratic elements. A pair is solved as its right half: the plane of
-symmetry is at 0 V in the odd mode and a wall without flux in the even one. Capacitance is twice the energy at 1 V; finite elements
-give it too high, by less than 0.3 % here (``tests/hw/board/test_field.py`` holds it to Cohn's exact stripline and to
-Hammerstad and Jensen's microstrip).
+A cross-section is made of rectangles: dielectrics by their permittivity, conductors held at a voltage. The mesh is a grid of quadratic
+elements. It has lines on every edge, graded towards the corners of the conductors. A pair is solved as its right half: the plane of
+symmetry is at 0 V in the odd mode and a wall without flux in the even one. Capacitance is twice the energy at 1 V. Finite elements give too
+much, by less than 0.3 % here: ``tests/hw/board/test_field.py`` compares with Cohn's exact stripline and with Hammerstad and Jensen's
+microstrip.
 
 Not modelled: the slanting flanks of an etched trace, the weave of the glass, a plane's edge, mode conversion.
 """
@@ -65,7 +65,7 @@ class Conductor:
 
 @dataclass(frozen=True)
 class Section:
-    """What is between x0 and x1, y0 and y1; ``left`` is "odd" (0 V) or "even" (no flux); the right and upper walls are without flux."""
+    """The section between x0 and x1, y0 and y1. ``left`` is "odd" (0 V) or "even" (no flux); the right and upper walls are without flux."""
 
     x0: float
     x1: float
@@ -97,8 +97,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Line:
-    """Per metre, of one trace of the mode: C in F/m, L in H/m (outside the metal), the share of the field's energy in each named
-    dielectric, and ``skin``: resistance in ohm/m of smooth copper over its surface resistance in ohm (1/m)."""
+    """A line per metre, of one trace of the mode.
+
+    capacitance: F/m
+    inductance: H/m, outside the metal
+    shares: share of the field's energy in each named dielectric
+    skin: resistance in ohm/m of smooth copper over its surface resistance in ohm (1/m)
+    """
 
     capacitance: float
     inductance: float
@@ -107,7 +112,7 @@ class Line:
 
     @property
     def impedance(self) -> float:
-        """Of one trace in this mode; a pair's differential impedance is twice the odd mode's."""
+        """Impedance of one trace in this mode; a pair's differential impedance is twice the odd mode's."""
         return float(np.sqrt(self.inductance / self.capacitance))
 
     @property
@@ -198,7 +203,7 @@ def skin_factor(section: Section, by: float = 1e-6) -> float:
 
 
 def line(section: Section, skin: bool = True, finest: float = 1.5e-6) -> Line:
-    """The line whose one conductor is at 1 V."""
+    """Return the line with its one conductor at 1 V."""
     filled, shares = capacitance(section, finest)
     empty, _ = capacitance(section.air(), finest)
     return Line(filled, EPSILON_0 * MU_0 / empty, shares, skin_factor(section) if skin else 0.0)

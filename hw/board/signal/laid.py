@@ -113,7 +113,7 @@ def _more_than_vias(board: Pcb, net: str, layer: str) -> bool:
 
 
 def _terminal(board: Pcb, grid: Grid, masks: dict[str, np.ndarray], net: str, end: End) -> list[sheet.Terminal]:
-    """Pads of one end, each for itself where they are contacts, else those of a layer together. A pad outside the raster does not count."""
+    """Return the pads of one end: contacts separately, else the pads of a layer together. A pad outside the raster does not count."""
     found: list[sheet.Terminal] = []
     for pad in board.pads_on(end.ref, net):
         where = grid.polygon(pad.corners)

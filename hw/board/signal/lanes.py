@@ -1,4 +1,4 @@
-"""The pairs as they lie on the board: length and skew of each, how much of it is as the field solver was asked, what is below it."""
+"""The pairs as laid on the board: length and skew of each, the share with the field solver's geometry, the planes below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .stackup import Pair, Stackup
 __all__ = ["PS_PER_MM", "Leg", "Line", "lines", "others", "return_vias", "uncoupled", "unreferenced"]
 
 PS_PER_MM = 6.1
-"""Of a pair on an outer layer of this stack-up; for skew alone."""
+"""Delay of a pair on an outer layer of this stack-up; for skew alone."""
 SAMPLE = 0.1
 """mm between the points of a pair that are looked at."""
 SAME = 0.01
@@ -29,7 +29,7 @@ SAME = 0.01
 
 @dataclass(frozen=True)
 class Leg:
-    """``millimetres`` of tracks, and what they pass."""
+    """``millimetres`` of tracks, with their vias and nets."""
 
     millimetres: float
     vias: int
@@ -74,7 +74,7 @@ def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
 
 
 def others(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
-    """What coupled.py draws: USB in two stretches, and the reference clock of the host's deserialisers."""
+    """Return the lines of coupled.py: USB in two stretches, and the reference clock of the host's deserialisers."""
     made = _Lines(ours, board, stack)
     legs = {"P": "p", "N": "m"}
     return [
@@ -115,7 +115,7 @@ class _Lines:
         return Line(name, pair, legs)
 
     def _leg(self, start: str, net: str, end: str) -> Leg | str:
-        """Tracks from part to part, through those of two pins that lie in between."""
+        """Return the tracks from part to part, through two-pin parts in between."""
         total, vias, nets, here = 0.0, 0, [net], start
         while True:
             pads = self.board.pads_on(here, net)

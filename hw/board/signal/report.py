@@ -122,7 +122,7 @@ def taps(model: Model) -> str:
 
 
 def resistors(model: Model) -> str:
-    """What the tap's value does at 5 GT/s, the worst of the hosts and directions."""
+    """Return the effects of the tap's value at 5 GT/s, the worst of the hosts and directions."""
     rows = []
     for ohm in RESISTANCES:
         receivers, amplifiers, loss = [], [], 0.0

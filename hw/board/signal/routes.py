@@ -83,7 +83,7 @@ class Routes:
         self._edges[b].append((a, far, ohm, down))
 
     def _within(self, pad: Pad) -> list[Node]:
-        """Nodes whose place lies in a pad."""
+        """Return the nodes with their place in a pad."""
         found = []
         for node, at in self._places.items():
             if node[0] in pad.layers and _inside(at, pad):
@@ -91,7 +91,7 @@ class Routes:
         return found
 
     def between(self, start: Pad, end: Pad) -> Way | None:
-        """The shortest way; None where there is none. What it would go within pads is not counted."""
+        """Return the shortest way; None without one. Distances within pads do not count."""
         goal = set(self._within(end))
         known: dict[Node, float] = dict.fromkeys(self._within(start), 0.0)
         before: dict[Node, tuple[Node, float, float, bool]] = {}

@@ -1,1 +1,1 @@
-"""What is shown of one capture."""
+"""Tables and charts of one capture."""

@@ -81,7 +81,7 @@ def _gaps(context: Context) -> list[list[int]]:
 
 
 def _states(context: Context, result: Analysis) -> Chart | None:
-    """The drive's states over time, a row each: what draws most on top."""
+    """Return the drive's states over time, a row each, the highest power on top."""
     spans = result["power_states"]["spans"]
     names = {span["label"] for span in spans}
     if len(names) < 2:
@@ -173,12 +173,12 @@ def energy_bars(result: Analysis) -> dict[str, Bars]:
 
 
 def _cut(title: str, which: str, shown: int, there: int) -> str:
-    """The title, which says so where a chart shows only some of what there is."""
+    """Return the title, with a remark if a chart shows only some of the data."""
     return title if shown == there else f"{title}: the {which} {shown} of {there}"
 
 
 def _height(looks: Mapping[int, Look]) -> int:
-    """Height of a chart, with room for a legend of so many lines."""
+    """Return the height of a chart with room for its legend."""
     return 350 + 12 * max(0, len(looks) - 4)
 
 
@@ -242,7 +242,7 @@ class _Point:
 
     @property
     def step(self) -> str:
-        """The step of the plan whose section it is."""
+        """The step of the plan that the section belongs to."""
         return self.name.partition("/")[0]
 
     @property

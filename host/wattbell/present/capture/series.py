@@ -34,8 +34,11 @@ WRITE_OPCODES = (io("write"),)
 
 @dataclass(frozen=True)
 class RailStatistics:
-    """Of intervals of the rail: ``edges`` are sample indices (n + 1); ``rows``, by signal, arrays (n, 4) of mean, std, min, max in SI
-    units, NaN where all of an interval is missing."""
+    """Statistics of intervals of the rail.
+
+    edges: sample indices (n + 1)
+    rows: by signal, arrays (n, 4) of mean, std, min, max in SI units, NaN where all of an interval is missing
+    """
 
     edges: npt.NDArray[np.int64]
     rows: dict[str, Float]

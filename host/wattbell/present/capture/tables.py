@@ -33,7 +33,7 @@ def phases_or_whole(result: Analysis) -> Phases:
 
 
 def phase_kind(phase: PhaseResult) -> str:
-    """What ran in a phase: ``read/write 4 KiB + flush``. Opcodes of the same size are grouped, the most frequent first."""
+    """Return the work of a phase in words: ``read/write 4 KiB + flush``. Opcodes of the same size are grouped, the most frequent first."""
     by_opcode, sizes = phase["commands"]["by_opcode"], phase["commands"]["by_opcode_size"]
     groups: dict[str, list[str]] = {}
     for name in sorted(by_opcode, key=lambda n: -int(by_opcode[n]["count"])):
@@ -44,7 +44,7 @@ def phase_kind(phase: PhaseResult) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """As many names as there is room for, and the number of the others."""
+    """Return as many names as there is room for, and the number of the others."""
     shown: list[str] = []
     for name in names:
         if shown and len(", ".join([*shown, name])) > _NAMES:
@@ -188,7 +188,7 @@ _PARTS = {
 
 
 def splits(commands: CommandTable) -> Table:
-    """Where the latency goes: median of each part by opcode."""
+    """Return the table of the parts of the latency: median of each part by opcode."""
     rows: list[Row] = []
     for opcode, entry in commands["by_opcode"].items():
         parts = entry.get("splits_s") or {}
@@ -237,7 +237,7 @@ _QUANTITIES = {
 
 
 def declared(found: Mapping[str, Any]) -> Table:
-    """What the drive declares of its power states beside what was measured."""
+    """Return the table of the drive's declared power states beside the measured ones."""
     rows: list[Row] = []
     for state in found.get("states", ()):
         for key, judged in state["judged"].items():
@@ -358,7 +358,7 @@ def energy(phases: Phases) -> Table:
 
 
 def shares(phases: Phases) -> Table:
-    """Where the joules of each phase went; what nothing accounts for has a column of its own."""
+    """Return the table of the uses of each phase's energy; energy without an account has a column of its own."""
     rows = [
         [str(phase["name"]), *share_cells(found)]
         for phase in phases
@@ -368,7 +368,7 @@ def shares(phases: Phases) -> Table:
 
 
 def _given(fig: Figure | None, scale: float, unit: str) -> Cell:
-    """A figure with its unit; nothing where it has no value."""
+    """Return a cell with a figure and its unit; an empty one without a value."""
     return cell(NOTHING) if fig is None or fig.value is None else figure(fig, scale, unit)
 
 
@@ -409,7 +409,7 @@ _WAKE_PARTS = {
 
 
 def transitions(found: Sequence[Transition]) -> Table:
-    """Ways into sleeping states and out of them, and the break-even idle time."""
+    """Return the table of the ways into and out of sleeping states, and the break-even idle time."""
     rows: list[Row] = [
         [
             one["state"],
@@ -449,7 +449,7 @@ def wake_parts(found: Sequence[Transition]) -> Table:
 
 
 def owed(phases: Phases) -> Table:
-    """What phases with writes left the drive to do, and their efficiency with it."""
+    """Return the table of the work that phases with writes left to the drive, and their efficiency including it."""
     rows: list[Row] = []
     for phase in phases:
         left = phase.get("owed")
@@ -485,7 +485,7 @@ def owed(phases: Phases) -> Table:
 
 
 def truth_faults(commands: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the records, one line for each fault."""
+    """Return the faults of the records, one line each."""
     wrong = [k for k in commands if k.startswith("wrong_") and commands[k]]
     out = [f"{count(commands[k])} with the {k.replace('_', ' ')}" for k in wrong]
     for name, found in commands["instants"].items():

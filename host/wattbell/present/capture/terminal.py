@@ -52,7 +52,7 @@ def _totals(result: Analysis) -> Text:
 
 
 def render(result: Analysis, console: Console) -> None:
-    """Print the result of :func:`wattbell.analysis.figures_of`: what was recorded, what was lost, and the tables."""
+    """Print the result of :func:`wattbell.analysis.figures_of`: the recording, its losses, and the tables."""
     parts: list[RenderableType] = [WholeText(line) for line in (*_header(result), _totals(result))]
     for name, table in all_tables(result).items():
         if name in ("splits", "wake_parts"):  # many figures, for the page

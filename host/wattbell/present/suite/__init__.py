@@ -1,1 +1,1 @@
-"""What is shown of suite runs, one or many."""
+"""Tables and charts of suite runs, one or many."""

@@ -85,7 +85,7 @@ def _scaled(seconds: float, scales: Collection[float]) -> str:
 
 
 def fill(found: Sequence[Entity]) -> Section:
-    """Write rate over the fill, with the size of the SLC cache where it was found."""
+    """Return the section on the write rate over the fill, with the size of the SLC cache if it was found."""
     section = Section(
         "Whole-drive fill and SLC cache",
         "Sequential 128 KiB writes at queue depth 32, over the whole erased drive or over 64 GiB of one that holds data. "

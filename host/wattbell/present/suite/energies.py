@@ -28,7 +28,7 @@ _MOST_BARS = 48
 
 @dataclass(frozen=True)
 class Told:
-    """A run that has energies. ``letter``: what it is called in tables, with a number where its side has several runs."""
+    """A run that has energies. ``letter``: its name in tables, with a number if its side has several runs."""
 
     run: Run
     energy: Energies
@@ -46,7 +46,7 @@ def told(sides: Sequence[DriveSide]) -> list[Told]:
 
 
 def without(runs: Sequence[Run]) -> str:
-    """That some runs have no energies where others do, in a sentence; "" otherwise."""
+    """Return a sentence on runs without energies if others have them; else ""."""
     lacking = [run.source or run.title for run in runs if run.energy is None]
     if not lacking or len(lacking) == len(runs):
         return ""
@@ -59,7 +59,7 @@ def without(runs: Sequence[Run]) -> str:
 
 @dataclass(frozen=True)
 class EnergyTables:
-    """By what they are about: tables that have rows, each with its notes below it."""
+    """Tables by subject. Each has rows, and its notes below it."""
 
     commands: Sequence[Table | Lines]
     joules: Sequence[Table | Lines]
@@ -117,7 +117,7 @@ def _shares(shares: Shares) -> EnergyShares:
 
 
 def _by_phase(found: Sequence[Told]) -> list[tuple[str, Told, EnergyShares]]:
-    """Where the joules went, of each phase in each run that has it."""
+    """Return the uses of energy, for each phase in each run that has it."""
     each = [(one, numbered(one.energy.phases)) for one in found]
     names = dict.fromkeys(name for _, phases in each for name in phases)
     return [
@@ -138,7 +138,7 @@ def _joules(found: Sequence[Told]) -> Table:
 
 
 def printed(found: Comparison, width: int) -> list[RenderableType]:
-    """What a terminal of this width shows of several sides: the letters, the tables, and how the verdicts came about."""
+    """Return the output of several sides for a terminal of this width: the letters, the tables, and the method of the verdicts."""
     made: list[RenderableType] = [WholeText(Text(line)) for line in letters(found.sides)]
     for part in (*measures(found, fitting(width)), *tables(found).all):
         made += [drawn(part)] if isinstance(part, Table) else [WholeText(words(line)) for line in part.lines]
@@ -149,7 +149,7 @@ def printed(found: Comparison, width: int) -> list[RenderableType]:
 
 
 def sections(sides: Sequence[DriveSide], found: Comparison) -> list[Section]:
-    """What the page of these runs has of them."""
+    """Return the sections of a page on the energies of these runs."""
     runs = told(sides)
     if not runs:
         return []

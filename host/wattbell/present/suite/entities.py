@@ -1,4 +1,4 @@
-"""What a suite page compares: each drive in each condition, with its name and colour, and whether the runs are comparable at all."""
+"""Entities of a suite page: each drive in each condition, with its name and colour, and whether the runs are comparable at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entity:
     """True: the tests on the filled drive, drawn hatched or dashed. False: all others."""
     label: str
     name: str
-    """The label without the condition: that of the run."""
+    """The label without the condition: the run's label."""
     colour: str
 
     @property
@@ -48,10 +48,10 @@ def drive_key(run: Run) -> str:
 
 
 def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Name and colour of each run; names and colours are unique within a suite.
+    """Return name and colour of each run; names and colours are unique within a suite.
 
-    A drive with one firmware keeps its colour from suite to suite. Further runs of it in one suite have colours of their own, so that a
-    chart can be read. A name ends in the mark of its origin.
+    A drive with one firmware keeps its colour from suite to suite. Further runs in one suite have colours of their own, so that a chart can
+    be read. A name ends in the mark of its origin.
     """
     colours: dict[tuple[str, str, int], str] = {}
     out: list[tuple[str, str]] = []
@@ -77,12 +77,12 @@ def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _minute(run: Run) -> str:
-    """When a run began, as UTC, to the minute where it is known to the second."""
+    """Return when a run began, as UTC; to the minute if it is known to the second."""
     return re.sub(r"(\d\d:\d\d):\d\d(?=Z| )", r"\1", run.started).replace("Z", " UTC")
 
 
 def firmware(run: Run) -> str:
-    """Revision of the drive's firmware; empty where it is not known."""
+    """Return the revision of the drive's firmware; empty if unknown."""
     return str(run.drive.get("firmware") or "").strip()
 
 
@@ -97,7 +97,7 @@ def entities(runs: Sequence[Run]) -> list[Entity]:
 
 
 def behind(background: Sequence[Run]) -> str:
-    """What stands in grey, in a sentence; "" where nothing does."""
+    """Return a sentence on the drives in grey; "" if there are none."""
     stored = ", ".join(dict.fromkeys(run.title for run in background if run.source != SOURCE))
     parts = [f"Grey, from the store, same job files and scale: {stored}."] if stored else []
     if any(run.source != SOURCE and run.origin is Origin.VIRTUAL for run in background):
@@ -149,7 +149,7 @@ def _names(runs: Sequence[Run]) -> str:
 
 
 def stamp(runs: Sequence[Run]) -> str:
-    """What every picture of these runs must state: model, scale, lost data. Empty for unscaled runs of real drives."""
+    """Return the remarks that every picture of these runs needs: model, scale, lost data. Empty for unscaled runs of real drives."""
     parts = [warning] if (warning := warning_of(run.origin for run in runs)) else []
     if any(run.scaled for run in runs):
         scales = ", ".join(f"×{s:g}" for s in sorted({run.scale for run in runs}))

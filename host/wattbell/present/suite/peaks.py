@@ -12,7 +12,7 @@ from wattbell.text import NOTHING
 
 
 def window_words(window: str) -> str:
-    """``100us`` as it is read: ``100 µs``."""
+    """Return a window in words: ``100us`` becomes ``100 µs``."""
     number = window.rstrip("mus")
     return f"{number} {window[len(number) :].replace('us', 'µs')}"
 

@@ -1,4 +1,4 @@
-"""Power and thermal management on a suite page: what the drives declare and what was measured."""
+"""Power and thermal management on a suite page: declared values beside measured values."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _latency(seconds: float | None) -> str:
 
 
 def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
-    """A drive's declared power states, and what ``runs`` of the same drive measured."""
+    """Return a drive's declared power states beside measurements of ``runs`` of the same drive."""
     states = power_states(run)
     rows = [
         [f"PS {s.number}", si(s.max_w, "W", 3), "active" if s.operational else "idle", _latency(s.entry_s), _latency(s.exit_s)]
@@ -120,7 +120,7 @@ _IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
     ("entry latency", "entry_s", lambda s: s.entry_s),
     ("exit latency", "exit_s", lambda s: s.exit_s),
 )
-"""What is both declared and measured of an idle state: title, quantity, declared value."""
+"""Quantities of an idle state that are both declared and measured: title, quantity, declared value."""
 _ONLY_MEASURED = (
     ("waking read,\ndoorbell to CQE", "doorbell_to_cqe_s"),
     ("energy\nof entry", "entry_j"),
@@ -164,8 +164,11 @@ def _heading(name: str) -> str:
 def _value(
     name: str, quantity: Known | None, declared: float | None = None, judged: Known | None = None, always: bool = False
 ) -> Cell | str:
-    """The value with its unit, and its ratio to the declared one if ``judged``, the figure that must keep to that, does not (``always``:
-    whenever one is declared)."""
+    """Return the value with its unit, and its ratio to the declared value if ``judged`` exceeds that.
+
+    judged: the figure that must keep to the declared value
+    always: show the ratio whenever a value is declared
+    """
     if quantity is None:
         return NOTHING
     unit = next((unit for suffix, unit in _UNITS if name.endswith(suffix)), "")

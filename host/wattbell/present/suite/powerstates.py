@@ -1,4 +1,4 @@
-"""The table of NVMe power states: each figure that a drive declares beside what was measured of it, with a verdict where both exist."""
+"""The table of NVMe power states: each declared figure beside its measured counterpart, with a verdict if both exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measured_of(runs: Sequence[Run]) -> Measured:
 
 
 def declared_and_measured(run: Run, runs: Sequence[Run]) -> Table:
-    """The table for the drive of ``run``, of what ``runs`` of the same drive measured; without rows where none did."""
+    """Return the table for the drive of ``run``, from measurements of ``runs`` of the same drive; without rows if there are none."""
     measured = measured_of(runs)
     rows: list[list[Cell | str]] = []
     for state in power_states(run):
@@ -61,7 +61,7 @@ def declared_and_measured(run: Run, runs: Sequence[Run]) -> Table:
 
 
 def _quantities(state: PowerState, found: Mapping[str, Known]) -> Iterator[tuple[str, float | None, Known | None, str]]:
-    """(name, declared, measured, unit) of what is known of a state."""
+    """Yield (name, declared, measured, unit) of the known figures of a state."""
     loads = [q for name, q in found.items() if name.endswith("_w") and name not in (IDLE, "idle_w")]
     asleep = [found[name] for name in ("settled_w", IDLE) if name in found]
     each: list[tuple[str, float | None, Known | None, str]] = [
@@ -78,8 +78,10 @@ def _quantities(state: PowerState, found: Mapping[str, Known]) -> Iterator[tuple
 
 
 def longest(found: Mapping[str, Known], name: str) -> Known | None:
-    """The longest ``entry_s`` or ``exit_s``, for a declared maximum. The mean, of which none can be judged, where results of an earlier
-    version have no other."""
+    """Return the longest ``entry_s`` or ``exit_s``, for a declared maximum.
+
+    Results of an earlier version may have only the mean, which gets no uncertainty and so cannot be judged.
+    """
     whole = found.get(name)
     return found.get(f"longest_{name}") or (None if whole is None else replace(whole, u=None))
 
@@ -88,7 +90,7 @@ _TONES: dict[str, Tone] = {"pass": "good", "fail": "bad"}
 
 
 def tone(found: Judgement) -> Tone:
-    """The colour of a verdict, and of what stands for it."""
+    """Return the colour of a verdict, also used for cells in its place."""
     return _TONES.get(found.verdict, "muted")
 
 

@@ -68,7 +68,7 @@ def _better(unit: str, kind: Kind) -> Literal["higher", "lower", ""]:
 
 
 def _second(score: Score[Known], result: TestResult) -> Score[Known] | None:
-    """The score of which this is another reading: the first in its unit, if both name their reading."""
+    """Return the first score in the unit of this one, if both name their reading: this one is then another reading."""
     first = result.score(score.unit)
     both = first is not None and first is not score and first.reading and score.reading
     return first if both else None
@@ -218,7 +218,7 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
 
 
 def _along(point: Point[Known]) -> tuple[float, str]:
-    """Where a point stands along its curve, and its name there: queue depth or share of writes."""
+    """Return the place of a point along its curve, and its name there: queue depth or share of writes."""
     for axis, factor, text in (("qd", 1.0, "QD{:g}"), ("write_share", 100.0, "{:g} % writes")):
         at = point.x.get(axis)
         if isinstance(at, float | int):

@@ -1,4 +1,4 @@
-"""Figures of several sides, side by side: what each is, the ratio to the first, how large a difference would have to be, and verdicts."""
+"""Figures of several sides, side by side: values, ratios to the first side, visible differences, and verdicts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _BETTER_HIGHER = ("MB/s", "IOPS", "1/s", "MB/J", "MB/s/W", "GB")
 _MOST_TOLD = 0.5
 """Relative uncertainty beyond which a quotient says nothing."""
 _LEAST_SHARE = 0.01
-"""Percent below which no difference is told in digits."""
+"""Percent below which no difference is shown in digits."""
 _WIDE = 100
 """Characters that a table of three drives takes."""
 _UNSAID = ("no repeats", "")
 
 
 def letters(sides: Sequence[DriveSide]) -> list[str]:
-    """What each letter stands for, with the runs."""
+    """Return the meaning of each letter, with the runs."""
     firsts = named([side.first for side in sides])
     return [f"{side.letter}: {name}{_runs(side)}" for side, (name, _) in zip(sides, firsts, strict=True)]
 
@@ -78,8 +78,10 @@ def _listed(sides: Sequence[DriveSide]) -> str:
 
 
 def side_by_side(title: str, first: str, pair: Against, rows: Sequence[Compared], note: str, explained: str = "") -> list[Table | Lines]:
-    """The rows of one pair, with the groups' names in rows of their own, and its notes by number: a reason may be long, and many rows may
-    have it."""
+    """Return the rows of one pair, with the groups' names in separate rows, and its notes by number.
+
+    Notes are numbered since a reason may be long, and many rows may have it.
+    """
     a, b = pair.a.letter, pair.b.letter
     notes = {why: i for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why), start=1)}
     told = any(row.verdict not in _UNSAID for row in rows)
@@ -133,7 +135,7 @@ def _at_most(one: Figure) -> Figure:
 
 
 def _seen_from(row: Compared) -> Cell | str:
-    """As a share of A's value."""
+    """Return the least visible difference as a share of A's value."""
     if row.seen_from is None or not row.a.value:
         return NOTHING
     share = 100 * row.seen_from / abs(row.a.value)
@@ -209,7 +211,7 @@ def _measures(pairs: Sequence[Against]) -> list[Table | Lines]:
 
 
 def spread(runs: Sequence[Run]) -> Table:
-    """Of runs that repeat one another: the mean of each figure, and how far the runs lie apart."""
+    """Return the table of runs that repeat one another: the mean of each figure, and how far the runs lie apart."""
     each = [{one.key: one for one in of_run(run)} for run in runs]
     keys = dict.fromkeys(key for one in each for key in one)
     firsts = [next(one[key] for one in each if key in one) for key in keys]
@@ -234,7 +236,7 @@ def fitting(width: int) -> int:
 
 
 def section(found: Comparison) -> Section:
-    """What the page has of them, with the letters and the method."""
+    """Return the page's section on several sides, with the letters and the method."""
     made = Section("Side by side", " ".join([f"{'. '.join(letters(found.sides))}.", *method(found)]))
     made.blocks += measures(found, 2) if found.pairs else []
     return made

@@ -46,7 +46,7 @@ def _cell(point: Point[Known] | None, quantity: str, factor: float) -> Cell | st
 
 
 def every_figure(found: Sequence[Entity]) -> Section:
-    """Every point and score, with its uncertainty and what was lost under it."""
+    """Return every point and score, with its uncertainty and its losses."""
     section = Section("Every figure", f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}")
     for key, title in titles_of(found).items():
         quantities: dict[str, None] = {}
@@ -78,7 +78,7 @@ _AXES: dict[str, Callable[[float], str]] = {
 
 
 def at(x: Mapping[str, float | str]) -> str:
-    """What was varied, in words: ``35 % writes, 4 KiB, QD32``."""
+    """Return the varied quantities in words: ``35 % writes, 4 KiB, QD32``."""
     return ", ".join(_AXES[k](v) if k in _AXES and not isinstance(v, str) else f"{k.replace('_', ' ')} {v}" for k, v in x.items())
 
 
@@ -97,7 +97,7 @@ def _column(name: str) -> tuple[str, float]:
 
 
 def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> Section:
-    """What the figures are based on. ``rests_on``: capture and job hashes by content hash."""
+    """Return the section on the origin of the figures. ``rests_on``: capture and job hashes by content hash."""
     section = Section("Where this comes from")
     rows: list[tuple[str, list[str]]] = []
 
@@ -146,7 +146,7 @@ def _conditions(run: Run) -> Mapping[str, Any]:
 
 
 def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
-    """Job files and traces, each once; plans are generated from them and from the manifest, whose hash is the suite's."""
+    """Return job files and traces, each once. Plans are generated from these and from the manifest, which has the suite's hash."""
     jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.told.get("jobs") or {}
     names = {f"{Path(name).name} {str(h).removeprefix('sha256:')[:8]}": None for name, h in jobs.items() if not name.endswith("plan.toml")}
     return ", ".join(sorted(names))

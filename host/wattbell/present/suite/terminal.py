@@ -1,5 +1,7 @@
-"""Results of a suite in the terminal: the tables of each test with its condition, both readings, scale and losses, and the summary of a
-run with the scores one looks for first."""
+"""Results of a suite in the terminal: the tables of each test with its condition, both readings, scale and losses.
+
+The summary of a run has the scores that a reader looks for first.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,7 @@ _SUFFIX = re.compile("_(mb_per_s|w|s|j)$")
 
 
 def _states(points: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str, Any]]) -> Table:
-    """Power states: what the drive declares, then what was measured."""
+    """Return the table of power states: declared values, then measured values."""
     said = {int(state["state"]): state for state in declared}
     keys = [key for point in points for key in point if key != "x" and not key.startswith("longest_")]  # the verdicts' own table has them
     units = {key: _UNITS[found[1]] if (found := _SUFFIX.search(key)) else "" for key in keys}

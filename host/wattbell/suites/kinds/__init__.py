@@ -1,4 +1,4 @@
-"""The kinds of tests, one a file: what a manifest must say of it, the steps of its plan, its scores, and how they are shown.
+"""The kinds of tests, one a file: keys that a manifest must have, steps of the plan, scores, and their presentation.
 
 A file in this folder with a subclass of :class:`~wattbell.suites.kind.Kind` is all that a new kind takes.
 """

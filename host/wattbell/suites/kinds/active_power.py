@@ -1,8 +1,10 @@
 """Active power of each operational power state under a workload of the specification.
 
-ACTP is "the largest average power consumed by the NVM subsystem over a 10 second period in this power state with the workload
-indicated in the Active Power Workload field" (NVM Express Base 2.1, figure 313, bits 175:160). The workloads (section 8.1.17.3): #1 is
-five minutes of idle, 32 random writes of 1 MiB, 30 s of idle; #2 is 80 000 sequential writes of 128 KiB, several pending at all times.
+NVM Express Base 2.1, figure 313, bits 175:160, defines ACTP: "the largest average power consumed by the NVM subsystem over a 10 second
+period in this power state with the workload indicated in the Active Power Workload field". Section 8.1.17.3 has the workloads:
+
+- #1 is five minutes of idle, 32 random writes of 1 MiB, 30 s of idle
+- #2 is 80 000 sequential writes of 128 KiB, several pending at all times
 """
 
 from __future__ import annotations

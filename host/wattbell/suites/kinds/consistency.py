@@ -20,7 +20,7 @@ from ..suite import Test
 
 
 class Consistency(Kind):
-    """One load for long enough to come to a steady state."""
+    """One load, long enough to reach a steady state."""
 
     name = "consistency"
 
@@ -65,7 +65,7 @@ class Consistency(Kind):
 
 
 def _held(out: Outcome, what: str, values: npt.NDArray[np.float64], mean: Figure) -> Figure:
-    """The mean of ``values``, one a second, with what they changed by in its uncertainty."""
+    """Return the mean of ``values``, one a second, with their change in its uncertainty."""
     held = steadiness(values.astype(np.float64))
     found = held.of(mean) if held else mean
     out.note_unsteady(what, found)

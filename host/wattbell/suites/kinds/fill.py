@@ -58,7 +58,7 @@ class Fill(Kind):
 
 
 def _series(source: Source, measured: Whole, bin_gb: float) -> pl.DataFrame | None:
-    """gb (end of the bin), t_s, mb_per_s, mean_w, energy_j, for bins of equal data; None when there is too little of it."""
+    """Return gb (end of the bin), t_s, mb_per_s, mean_w, energy_j, for bins of equal data; None for too little data."""
     where = np.flatnonzero(measured.moved)
     if len(where) < 2 * MIN_BINS or measured.span is None:
         return None

@@ -59,7 +59,7 @@ class Idle(Kind):
 
 
 def _point(visits: Sequence[Reached]) -> Point[Figure]:
-    """A state: what it draws, after how long it was first reached, how long it was held in all."""
+    """Return the point of a state: its power, the time until it was first reached, the time it was held in all."""
     first = visits[0]
     x = {"state": first.name} | ({"link": first.link} if first.link else {})
     held = Figure(sum(one.held_s for one in visits), first.after.u, "s")
@@ -67,7 +67,7 @@ def _point(visits: Sequence[Reached]) -> Point[Figure]:
 
 
 def _of_the_table(phase: Phase, found: Ended) -> list[str]:
-    """What is known of the transitions that were due."""
+    """Return notes on the transitions that were due."""
     if phase.described.get("apst") is not True:
         return []
     if found.due is None:

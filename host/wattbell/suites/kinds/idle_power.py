@@ -75,7 +75,9 @@ class IdlePower(Kind):
 
 
 def _quiet_from(source: Source, phase: Phase) -> tuple[int, list[int]]:
-    """Completion of the start marker, from which the drive is left alone; and the instants of what was not left alone, in ticks."""
+    """Return the completion of the start marker, after which the drive is left alone, and later completions that broke
+    this rest, in ticks.
+    """
     inside = pl.col("cqe_tick").is_between(phase.first_tick, phase.last_tick)
     ticks = sorted(int(t) for t in source.capture.commands.filter(inside).select("cqe_tick").collect()["cqe_tick"])
     return (ticks[0], ticks[1:]) if ticks else (phase.first_tick, [])

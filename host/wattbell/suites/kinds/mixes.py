@@ -18,7 +18,7 @@ class Mixes(Kind):
     name = "mixes"
 
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
-        """One point a mix; the score is over all of them."""
+        """Return one point a mix; the score is over all mixes."""
         out = Outcome()
         sweep(out, source, test, lambda name: {"write_share": sections[name].write_share})
         if out.points:

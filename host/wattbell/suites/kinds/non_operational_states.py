@@ -1,7 +1,7 @@
 """Non-operational power states.
 
-Entry and exit are read off the rail: **entry** lasts from the last completion before the idle time until the rail stays within a
-tenth of the way to its settled level; **exit** from the first sign of waking (CLKREQ# asserted, else the doorbell) to the
+Entry and exit are read off the rail. **Entry** begins at the last completion before the idle time. It ends when the rail stays within a
+tenth of the way to its settled level. **Exit** begins at the first sign of waking (CLKREQ# asserted, else the doorbell). It ends at the
 completion of a 4 KiB read, less the same read's latency when awake.
 """
 
@@ -26,7 +26,7 @@ from ..session import Steps
 from ..suite import Test
 
 MARGIN_S = 2e-3
-"""Behind the instant at which a level was reached, which is found in bins of 1 ms."""
+"""Margin in s behind the instant at which a level was reached, since levels are found in bins of 1 ms."""
 SETTLED_SHARE = 0.1
 """A level is reached when the rail stays within this share of the step to it."""
 
@@ -89,7 +89,7 @@ class NonOperationalStates(Kind):
 
 @dataclass(frozen=True)
 class Transition:
-    """Figures of one way into a state and out of it; None where not seen."""
+    """Figures of one way into and out of a state; None if not seen."""
 
     settled: Figure
     entry_s: float | None
@@ -111,7 +111,7 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
     tail = power[arrived:]
     tail = tail[~np.isnan(tail)]
     scatter = float(np.std(tail)) if len(tail) else 0.0
-    # the level left is that of the first samples; what is still above the threshold has not arrived
+    # the first samples have the old level; samples still above the threshold have not arrived
     head = float(np.nanmax(power[: max(4, len(power) // 1000)]))
     threshold = settled_w + max(SETTLED_SHARE * (head - settled_w), 4 * scatter)
     above = np.flatnonzero(power[:arrived] > threshold)
@@ -141,18 +141,20 @@ def _spread(values: list[float], unit: str) -> Figure:
 
 
 def _less(found: Figure, base: Figure) -> Figure:
-    """A latency from which ``base`` was taken off: what that may be off by is in it."""
+    """Return a latency less ``base``, with the error of both."""
     return found if found.u is None or base.u is None else replace(found, u=math.hypot(found.u, base.u))
 
 
 def _with_gain(energy: Figure, source: Source) -> Figure:
-    """What the front end's gain may be off by is the same in all repetitions."""
+    """Add the error of the front end's gain, which is the same in all repetitions."""
     return energy if energy.u is None else replace(energy, u=math.hypot(energy.u, source.model.gain * energy.known))
 
 
 def _break_even(row: Mapping[str, Figure], idle_w: float | None, base_s: float) -> Figure:
-    """Idle time above which entering the state saves energy: the time T at which
-    entry_j + settled_w (T - entry_s) + exit_j = idle_w (T + base_s)."""
+    """Return the idle time above which entering the state saves energy.
+
+    This is the time T at which entry_j + settled_w (T - entry_s) + exit_j = idle_w (T + base_s).
+    """
     entry_j, exit_j, settled_w, entry_s = (row[k].value for k in ("entry_j", "exit_j", "settled_w", "entry_s"))
     if idle_w is None or entry_j is None or exit_j is None or settled_w is None or entry_s is None:
         return absent("one of its parts is missing", "s")

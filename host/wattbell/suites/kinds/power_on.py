@@ -1,7 +1,8 @@
-"""Power-on: what a drive draws when its rail comes on, and how long it takes until it answers.
+"""Power-on: a drive's power when its rail comes on, and the time until it answers.
 
 RTD3R is the time "from the time power is applied" until a host that "enables and initializes the controller and then sends a 4 KiB read
-operation" has it; RTD3E that from the shutdown notification (CC.SHN) to its end (CSTS.SHST) (NVM Express Base 2.1, Identify Controller).
+operation" has it. RTD3E is the time from the shutdown notification (CC.SHN) to its end (CSTS.SHST). Source: NVM Express Base 2.1, Identify
+Controller.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _over(figures: Sequence[Figure], unit: str) -> Figure:
 
 
 def _times_declared(out: Outcome, source: Source, found: Mapping[int, Mapping[str, Figure]], test: Test) -> None:
-    """The declared RTD3 latencies as scores of their own, and as times that the measured ones are of them."""
+    """Score the declared RTD3 latencies, and the ratio of each measured time to the declared time."""
     drive = source.capture.meta.get("drive") or {}
     for key, name, text in (("rtd3_resume_s", "begin_to_read", "RTD3R"), ("rtd3_entry_s", "last_to_perst", "RTD3E")):
         said = drive.get(key)

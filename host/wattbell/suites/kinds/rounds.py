@@ -39,7 +39,7 @@ class Rounds(Kind):
         return f"a test of kind {self.name} needs `rounds_max`, `track` and a `quantity` of {', '.join(QUANTITIES)}"
 
     def steps(self, to: Steps) -> None:
-        """As many rounds as were chosen; for a real drive all that there may be, of which those behind the steady state are left out."""
+        """Plan as many rounds as were chosen; for a real drive the largest number, and rounds behind the steady state are left out."""
         test, choice = to.test, to.choice
         job = to.job()
         for k in range(min(test.rounds_max, max(1, choice.rounds or (test.rounds_max if choice.real else test.rounds_first)))):
@@ -49,8 +49,10 @@ class Rounds(Kind):
         return min(map(len, tracked), default=0) >= test.rounds_first and _first_steady(test, tracked) is not None
 
     def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
-        """Means over the steady window of five rounds: the first one, or for a test without preconditioning (write saturation, where a
-        drive may be steady before it is saturated) the last five rounds. ``unfinished`` when that window is not steady.
+        """Return means over the steady window of five rounds; ``unfinished`` if the window is not steady.
+
+        It is the first steady window. For a test without preconditioning it is the last five rounds: under write saturation, a drive may be
+        steady before it is saturated.
         """
         out = Outcome()
         by_round: dict[int, dict[str, Point[Figure]]] = {}
@@ -98,7 +100,7 @@ class Rounds(Kind):
 
 
 def _first_steady(test: Test, tracked: Sequence[Sequence[float]]) -> int | None:
-    """The first round of the window of which the figures are; None where no such window is steady."""
+    """Return the first round of the window that the figures use; None if no such window is steady."""
     return find_steady(tracked) if test.fill is not None else _at_the_end(tracked)
 
 
@@ -134,8 +136,10 @@ def _chosen(
 
 
 def _merged(points: Sequence[Point[Figure]], *, steady: bool) -> Point[Figure]:
-    """The mean over rounds, figure by figure, with what the rounds differ by in its uncertainty: two standard errors of a steady window,
-    else the round that is farthest from the mean."""
+    """Return the mean over rounds, figure by figure, with the difference between rounds in its uncertainty.
+
+    The difference is two standard errors of a steady window, else the distance of the farthest round from the mean.
+    """
     merged = {name: _over([p[name] for p in points], steady) for name in points[0].figures}
     merged["mb_per_j"] = ratio(merged["mb_per_s"], merged["mean_w"], "MB/J")
     return Point(points[0].x, merged)

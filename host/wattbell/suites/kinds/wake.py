@@ -54,7 +54,7 @@ class Wake(Kind):
         states = out.series["state"].unique(maintain_order=True).to_list()
         out.notes.append(f"woken from {' and '.join(_words(state) for state in states)}")
         if len(states) > 1:
-            # A mean over waking from several states is that of none.
+            # A mean over waking from several states describes no state.
             out.notes.append("NO SCORE over all of them: the drive was not in one state; each state has its own")
         for state in states:
             mine = out.series.filter(pl.col("state").eq_missing(state))
@@ -78,7 +78,7 @@ def _scores(out: Outcome, source: Source, rows: pl.DataFrame, which: str) -> Non
 
 
 def _before(source: Source, found: Waking) -> str | None:
-    """The state that a waking read woke the drive from; None where it is not known."""
+    """Return the state that a waking read woke the drive from; None if unknown."""
     level = settling(source, found.quiet_from, found.begin)
     return level.name if level is not None and level.name != UNKNOWN and not level.name.startswith(LEVEL) else None
 

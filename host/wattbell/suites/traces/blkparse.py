@@ -1,5 +1,4 @@
-"""blkparse's text as entries of an iolog. The action D (issued to the driver) is what a drive sees; where a trace has none, Q (queued) is
-taken."""
+"""blkparse's text as entries of an iolog. A drive sees the action D (issued to the driver). In a trace without D, Q (queued) is used."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ...hostlog.iolog import SCHEMA
 def read_blkparse(path: Path, device: str | None = None) -> pl.DataFrame:
     """Entries of a blkparse text, columns of ``iolog.SCHEMA``, in order of time from 0.
 
-    ``device``: ``major,minor``; needed when the text has several. UsageError when it is no such text.
+    ``device``: ``major,minor``; needed when the text has several. Raises UsageError when it is no such text.
     """
     try:
         content = door.read_bytes(path, door.TRACE)

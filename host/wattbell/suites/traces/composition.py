@@ -1,7 +1,7 @@
-"""What is published about the ATSB traces, and what is assumed where nothing is.
+"""Published facts about the ATSB traces, and assumptions for the rest.
 
-Counts, GB, size mix, share of sequential I/Os and (Light) queue depths: AnandTech, "The Destroyer" (2013) and the Heavy and
-Light pages of the 2015 suite. GB are read as decimal. Everything in :class:`Composition` whose comment says *assumed* is ours.
+Counts, GB, size mix, share of sequential I/Os and (Light) queue depths: AnandTech, "The Destroyer" (2013) and the Heavy and Light pages of
+the 2015 suite. GB are read as decimal. Everything in :class:`Composition` with the comment *assumed* is ours.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ from dataclasses import dataclass
 KIB = 1024
 
 BELOW_4K = {512: 0.5, 1 * KIB: 0.25, 2 * KIB: 0.25}
-"""Assumed: what "< 4 KB" is made of."""
+"""Assumed: the composition of "< 4 KB"."""
 OTHER_SIZES = tuple(k * KIB for k in (5, 6, 7, 10, 12, 20, 24, 40, 48, 56, 80, 96, 112))
-"""Assumed: sizes that make up what the published mix leaves out of 100 %; their weights give the published GB."""
+"""Assumed: sizes for the I/Os that the published mix leaves out of 100 %; their weights give the published GB."""
 
 
 @dataclass(frozen=True)
 class Composition:
-    """``sizes``: share by block size in bytes (key 0: below 4 KiB); what is left to 1 are other sizes. ``depths``: share of
-    I/Os by queue depth at issue, itself included, as ``(lowest, highest, share)``; empty: geometric with ``mean_depth``
-    (assumed shape). ``footprint``: bytes of the address range (assumed)."""
+    """The composition of a trace.
+
+    sizes: share by block size in bytes (key 0: below 4 KiB); the rest to 1 has other sizes
+    depths: share of I/Os by queue depth at issue, itself included, as ``(lowest, highest, share)``; empty: geometric with ``mean_depth``
+        (assumed shape)
+    footprint: bytes of the address range (assumed)
+    """
 
     name: str
     reads: int

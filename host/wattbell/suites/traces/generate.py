@@ -1,13 +1,15 @@
-"""Generates a trace with the published statistics of an ATSB trace. It is not that trace, and says so in its name.
+"""Generates a trace with the published statistics of an ATSB trace. Its name says that it is not the original trace.
 
-How the statistics are met: counts by direction and size are quotas, not draws, so they hold to rounding. Sizes that the
-published mix leaves out get weights that give the published total of bytes; which I/Os of a size are reads follows a
-logistic curve over the logarithm of the size whose two parameters give the published reads and bytes read. Queue depth comes from
-batches of I/Os with one time stamp: the i-th I/O of a batch is issued at depth i, so batches of k or more are as many as
-I/Os at depth k. A sequential I/O begins where the one before it of its direction ended.
+Counts by direction and size are quotas, not draws, so they hold to rounding. Sizes that the published mix leaves out get weights that give
+the published total of bytes. A logistic curve over the logarithm of the size decides which I/Os of a size are reads. Its two parameters
+give the published reads and bytes read. Queue depth comes from batches of I/Os with one time stamp. The i-th I/O of a batch is issued at
+depth i, so batches of k or more are as many as I/Os at depth k. A sequential I/O begins where the previous I/O of its direction ended.
 
-Assumed, since nothing is published: the gaps between batches (90 % lognormal around 0.2 ms, 10 % exponential with mean 50 ms, before
-any cut), independence of size, order and address, random starts of which 80 % fall into 20 % of the footprint.
+Three things are unpublished and assumed:
+
+- gaps between batches: 90 % lognormal around 0.2 ms, 10 % exponential with mean 50 ms, before any cut
+- independence of size, order and address
+- random starts: 80 % fall into 20 % of the footprint
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def footprint_bytes(name: str, scale: float) -> int:
 def make_trace(name: str, path: Path, scale: float = 1.0, seed: int = 1) -> int:
     """Write a stand-in of the trace ``name`` as fio iolog v3; returns the number of I/Os.
 
-    ``scale`` scales counts, bytes and footprint alike. UsageError when fewer than 1000 I/Os are left.
+    ``scale`` scales counts, bytes and footprint alike. Raises UsageError when fewer than 1000 I/Os are left.
     """
     composition = _composition(name)
     reads, writes = round(composition.reads * scale), round(composition.writes * scale)

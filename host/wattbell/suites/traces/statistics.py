@@ -23,11 +23,11 @@ class Statistics(TypedDict, total=False):
 
 
 def statistics(entries: pl.DataFrame) -> Statistics:
-    """Counts, bytes, size mix, sequential share and depth of the entries of a trace (columns of ``iolog.SCHEMA``).
+    """Return counts, bytes, size mix, sequential share and depth of the entries of a trace (columns of ``iolog.SCHEMA``).
 
-    ``sequential``: share of reads and writes that begin where the one before them of their direction ended. ``depth``:
-    share of I/Os by their place among those with the same time stamp, which is the depth at issue on a drive that is done
-    before the next stamp.
+    sequential: share of reads and writes that begin where the previous one of their direction ended
+    depth: share of I/Os by their place among those with the same time stamp. This is the depth at issue on a drive that is done before the
+        next stamp.
     """
     io = entries.filter(pl.col("action").is_in(["read", "write"]))
     n = len(io)

@@ -23,7 +23,7 @@ export async function ask(path, parameters = {}) {
   return body;
 }
 
-/** `?a=1&b=2` of what has a value. */
+/** `?a=1&b=2` from the parameters that have a value. */
 export function query(parameters) {
   const kept = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
@@ -31,7 +31,7 @@ export function query(parameters) {
 
 /**
  * Asks one kind of question again and again: one at a time, and after each answer only the latest of those that came up meanwhile.
- * A slow server or a slow browser therefore gets fewer pictures, never a queue of them.
+ * A slow server or a slow browser therefore gets fewer pictures, never a queue of pictures.
  */
 export class Feed {
   /**

@@ -5,7 +5,7 @@ import { rowOf } from "./scatter.js";
 import { colours, commandColour } from "./theme.js";
 import { count, si } from "./units.js";
 
-/** Instants of a command in their order: key of the answer, what they are called. */
+/** Instants of a command in their order: key of the answer, name. */
 export const INSTANTS = [
   ["doorbell", "doorbell"], ["fetch", "SQE fetch"], ["first_data", "first data"], ["last_data", "last data"], ["cqe", "CQE"],
   ["msix", "MSI-X"], ["cq_head", "CQ head"],
@@ -139,7 +139,7 @@ export class Bars {
     return this.picked !== null && row.index === this.picked.index;
   }
 
-  /** What the command is, in its bar, if that has room for it. */
+  /** Writes the command into its bar, if there is room. */
   #text(ctx, row, left, right, middle) {
     const ratio = devicePixelRatio;
     const long = `${row.name}${row.admin ? "" : ` LBA ${count(row.slba)} × ${count(row.blocks)}`}${row.latency_s === null ? "" : `  ${si(row.latency_s, "s", 4)}`}`;
@@ -156,7 +156,7 @@ export class Bars {
   }
 
   /**
-   * The instants' names below the bars of a lane, from the last to the first: an earlier one goes to a deeper line, so that the
+   * Writes the instants' names below the bars of a lane, from the last to the first. An earlier name goes to a deeper line, so that the
    * thread to it passes to the left of the names that stand above it. Those for which no line has room are left out.
    */
   #names(ctx, rows, x, below, bbox, lines) {

@@ -29,7 +29,7 @@ export function within(ctx, bbox, align) {
 /**
  * @param {HTMLElement} host
  * @param {object} options
- * @param {object[]} options.series uPlot's, without that of x
+ * @param {object[]} options.series uPlot's, without the series of x
  * @param {object[]} [options.bands]
  * @param {object} [options.y] uPlot's scale (its range), `splits`, `labels(splits)`, or `unit` for labels with SI prefixes
  * @param {string[]} options.gapKinds kinds of loss that concern this row
@@ -100,7 +100,7 @@ export function fromZero(self, min, max) {
   return max > 0 && Number.isFinite(max) ? [0, max * 1.06] : [0, 1];
 }
 
-/** Least and greatest of what is known of lists; null where nothing is. */
+/** Least and greatest known value of lists; null without one. */
 export function limits(lists) {
   let [low, high] = [Infinity, -Infinity];
   for (const list of lists) {
@@ -113,7 +113,7 @@ export function limits(lists) {
   return low <= high ? [low, high] : [null, null];
 }
 
-/** Hatches what is missing, at least two pixels wide so that no zoom hides it. */
+/** Hatches missing data, at least two pixels wide so that no zoom hides it. */
 function drawGaps(self, kinds) {
   const { ctx, bbox } = self;
   const mine = shared.gaps.filter((gap) => gap.kind === "ANY" || kinds === null || kinds.includes(gap.kind));

@@ -1,4 +1,4 @@
-/** Energies in the panel: the states of the selection, where the joules of its phase went, and what one command of each class costs. */
+/** Energies in the panel: the states of the selection, the uses of its phase's energy, and the energy of a command of each class. */
 
 import { make } from "./panel.js";
 import { stateColour, percent, times } from "./states.js";
@@ -20,8 +20,8 @@ export function joules(value, u) {
   return `${fixed(value / 10 ** power, places)} ± ${(u / 10 ** power).toFixed(places)}${THIN}${PREFIXES[power]}J`.replaceAll("-", "−");
 }
 
-/** The phase that most of a span lies in, and how many others it touches. Those whose commands have an energy come first, if there is more
- * than a corner of them. */
+/** The phase that most of a span lies in, and how many others it touches. Phases with energies of commands come first, if there is more
+ * than a corner in the span. */
 export function phaseOf(phases, begin, end) {
   const touched = phases.map((phase) => ({ phase, ticks: Math.min(end, phase.end) - Math.max(begin, phase.begin) })).filter(({ ticks }) => ticks > 0);
   if (touched.length === 0) return { phase: null, others: 0 };
@@ -30,7 +30,7 @@ export function phaseOf(phases, begin, end) {
   return { phase: most.phase, others: touched.length - 1 };
 }
 
-/** The classes that a command may be of, among those of its phase: of one opcode and size there are two where some are sequential. */
+/** The classes that a command may be in, among its phase's classes: one opcode and size has two if some commands are sequential. */
 export function classesOf(row, classes) {
   if (row.admin) return [];
   const own = row.bytes ? `${row.name} ${sizeText(row.bytes)}` : row.name;
@@ -64,7 +64,7 @@ function partColour(name) {
   return { idle: colours.captures[6], reads: colours.read, writes: colours.write, "put off": colours.captures[3], "mixed, other": colours.other }[name] ?? colours.failed;
 }
 
-/** Lines about a picked command: what one of its class costs. */
+/** Lines about a picked command: the energy of a command of its class. */
 export function commandLines(row, source) {
   const { energy } = source;
   if (!energy || row === null || row.admin) return [];

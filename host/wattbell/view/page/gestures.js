@@ -5,8 +5,8 @@ const GRAB = 6;
 const CLICK = 4;
 
 /**
- * @param {HTMLElement} stage what the rows stand in
- * @param {object} page its side of it:
+ * @param {HTMLElement} stage parent of the rows
+ * @param {object} page the page's part:
  *   `plot()` {left, width} of the plots within the stage; `view()` {begin, end};
  *   `look(begin, end)`; `hover(x, y)` and `leave()`; `click(x, y)`;
  *   `cursors()` [[name, tick]...]; `moveCursor(name, x, y)`; `selecting(from, to)` shows a span, null ends it;

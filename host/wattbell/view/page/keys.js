@@ -1,8 +1,8 @@
-/** The keys, and the panel that says what they are. */
+/** The keys, and the panel that lists them. */
 
 import { make } from "./panel.js";
 
-/** What the mouse and fingers do; for the panel only. */
+/** Gestures of the mouse and of fingers; for the panel only. */
 const GESTURES = [
   [["wheel", "pinch"], "zoom at the pointer, or between two fingers"],
   [["drag"], "zoom to what is drawn over"],
@@ -12,7 +12,7 @@ const GESTURES = [
 ];
 
 /**
- * @param {object} act what the keys do, by name
+ * @param {object} act actions of the keys, by name
  * @returns {function(KeyboardEvent): void} to be called for every key
  */
 export function keyboard(act) {

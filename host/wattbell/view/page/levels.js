@@ -1,4 +1,4 @@
-/** What holds until it changes: the link's state, CLKREQ# and PERST#. */
+/** Levels, which hold until they change: the link's state, CLKREQ# and PERST#. */
 
 import { makeChart, shared, within } from "./chart.js";
 import { Row, lastAt } from "./row.js";
@@ -105,7 +105,7 @@ export class LevelsRow extends Row {
   }
 }
 
-/** States that save power cool, those at work warm, what is on the way grey. */
+/** States that save power cool, those at work warm, states in transition grey. */
 function stateColour(state) {
   if (/^L1\.[12]/.test(state)) return colours.captures[0];
   if (/^L1/.test(state)) return colours.captures[5];

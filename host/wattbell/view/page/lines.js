@@ -1,4 +1,4 @@
-/** What lies over all rows: the cursors, the pointer's line, the span being chosen. Moved without drawing a chart anew. */
+/** Lines over all rows: the cursors, the pointer's line, the span being chosen. Moved without drawing a chart anew. */
 
 import { shared } from "./chart.js";
 

@@ -18,7 +18,7 @@ function number(value) {
 }
 
 /**
- * Asks for the latest figures until the recording has ended; the next time only once the last answer has been drawn, so that a slow
+ * Asks for the latest figures until the recording has ended. The next question waits until the last answer has been drawn, so that a slow
  * browser asks less often.
  * @param {object} source the capture
  * @param {function(object): Promise<void>} grown called with each answer (`t` in the page's ticks); fulfilled when it is drawn

@@ -133,7 +133,7 @@ class Page {
     return any(({ has, live }) => !live && (name === "commands" ? has.commands : has.events));
   }
 
-  /** Gives each row its height: on a screen that is wide enough all of them share the window's. */
+  /** Gives each row its height: on a screen that is wide enough they share the window's. */
   place() {
     const shown = this.visible();
     for (const [name, row] of Object.entries(this.rows)) row.element.hidden = !shown.includes(name);
@@ -210,7 +210,7 @@ class Page {
     Feed.settled = () => this.settled();
   }
 
-  /** Draws a row of an answer, which holds what was wished for: the span {begin, end}, or null of all of the capture. */
+  /** Draws a row of an answer, which covers the wish: the span {begin, end}, or null for the whole capture. */
   drawRow(row, draw, wish) {
     if (row.element.hidden) return;
     draw(row);
@@ -274,7 +274,7 @@ class Page {
     this.settled();
   }
 
-  /** Has power states and energies worked out; those of a light capture without being told to, once its picture is there. */
+  /** Has power states and energies worked out; for a light capture unprompted, once its picture is there. */
   async work() {
     const { source } = this;
     const had = this.visible().join();
@@ -344,7 +344,7 @@ class Page {
     document.body.dataset.busy = "1";
   }
 
-  /** Says on the body whether the picture is that of the view, for whoever drives or measures the page. */
+  /** Says on the body whether the picture shows the view, for programs that drive or measure the page. */
   settled() {
     const idle = (feeds) => Object.values(feeds).every((feed) => feed.idle);
     const rows = idle(this.rowFeeds);
@@ -470,7 +470,7 @@ class Page {
     this.look(begin + share * (end - begin), end + share * (end - begin));
   }
 
-  /** Shows what was found: where it is, as it is if it can be seen, else as wide as it needs. */
+  /** Shows the item found: in the present view if it is visible there, else in a view as wide as it needs. */
   goTo(span, kind) {
     const { begin, end } = this.state;
     const size = Math.max(0, span.end - span.begin);
@@ -517,7 +517,7 @@ class Page {
     return this.state.begin + (x / this.plotWidth) * (this.state.end - this.state.begin);
   }
 
-  /** The tick at a place, or that of an edge, sample or instant close to it. */
+  /** The tick at a place, or at an edge, sample or instant close by. */
   snapped(x, y) {
     const tick = this.tickAt(x);
     const { row } = this.rowAt(y);
@@ -538,7 +538,7 @@ class Page {
     this.point();
   }
 
-  /** Says what is below the pointer, after either has moved: the pointer, or the view below it. */
+  /** Describes the place below the pointer, after the pointer or the view has moved. */
   point() {
     this.lines.point(this.pointer?.x ?? null);
     this.tell();
@@ -619,7 +619,7 @@ class Page {
     $("notices").append(place);
   }
 
-  /** What the capture shown is, in words. */
+  /** Describes the capture shown, in words. */
   introduce() {
     const { about } = this.source;
     document.title = `${about.name}${about.origin.mark ? ` (${about.origin.mark})` : ""} · Wattbell`;
@@ -727,7 +727,7 @@ class Page {
     this.store.set({ begin: this.extent.end - long, end: this.extent.end });
   }
 
-  /** The complete capture may count from another tick: what is in view stays in view. */
+  /** The complete capture may count from another tick: the view keeps its content. */
   shift(ticks) {
     if (ticks === 0) return;
     const { begin, end, a, b } = this.state;

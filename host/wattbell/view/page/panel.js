@@ -1,4 +1,4 @@
-/** The figures beside the charts: of what is between the cursors, or of what is in view. */
+/** The figures beside the charts: for the span between the cursors, or for the view. */
 
 import { INSTANTS } from "./bars.js";
 import { hex } from "./commands.js";
@@ -79,7 +79,7 @@ export function showSpan(span, chosen, tickSeconds) {
 /**
  * @param {?object} row the command picked
  * @param {number} tickSeconds
- * @param {Array} energies lines about what one of its class costs
+ * @param {Array} energies lines about the energy of a command of its class
  * @param {{zoom: function(), cursors: function(), close: function()}} act
  */
 export function showCommand(row, tickSeconds, energies, act) {
@@ -113,7 +113,7 @@ export function showCommand(row, tickSeconds, energies, act) {
   section.querySelector("div").replaceChildren(list, make("p", `from ${instant(start, tickSeconds)}`), table, buttons);
 }
 
-/** What the capture is. */
+/** Describes the capture. */
 export function showAbout(about) {
   const lines = [];
   if (about.utc_origin_s) lines.push(`Begins ${new Date(about.utc_origin_s * 1000).toISOString().replace("T", " ").replace("Z", " UTC")}`);

@@ -71,7 +71,7 @@ export class PhasesRow extends Row {
     ctx.restore();
   }
 
-  /** Events that cannot be told apart at this zoom. */
+  /** Groups of events that this zoom cannot separate. */
   #groups(x, reach) {
     const groups = [];
     for (const event of this.events.rows) {
@@ -101,7 +101,7 @@ export class PhasesRow extends Row {
     ctx.fillText(text, left, middle);
   }
 
-  /** What the labels of the axis are to be added to, at its left. */
+  /** Draws the time to which the axis's labels are added, at its left. */
   #base(ctx, bbox) {
     const ratio = devicePixelRatio;
     ctx.restore();

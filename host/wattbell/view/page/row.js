@@ -1,4 +1,4 @@
-/** What all rows have: a place on the page, a name with the values under the pointer, and a text for those who do not see it. */
+/** The parts of every row: a place on the page, a name with the values under the pointer, and a text for readers who do not see it. */
 
 /**
  * A row is built once and drawn anew for each view. Subclasses give `build`, `draw`, `readout` and `describe`.
@@ -66,7 +66,7 @@ export class Row {
     return [];
   }
 
-  /** What is under the pointer at a place of the plot, for the tip. @returns {?string[]} lines */
+  /** Describes the item under the pointer at a place of the plot, for the tip. @returns {?string[]} lines */
   tip() {
     return null;
   }

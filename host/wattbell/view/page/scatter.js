@@ -135,7 +135,7 @@ export class Scatter {
     ctx.restore();
   }
 
-  /** The command whose point is nearest to a place, at most 10 pixels off. */
+  /** The command with the nearest point to a place, at most 10 pixels off. */
   at(x, y) {
     if (this.answer.kind !== "rows" || !this.x?.length) return null;
     const { rows } = this.answer;
@@ -155,7 +155,7 @@ export class Scatter {
     return best === null ? null : rowOf(rows, best);
   }
 
-  /** What a cell of the density holds. */
+  /** Describes a cell of the density. */
   cell(x, y) {
     const { t_edges: t, latency_edges_s: edges, counts } = this.answer;
     const [time, latency] = [this.chart.posToVal(x, "x"), this.chart.posToVal(y, "y")];

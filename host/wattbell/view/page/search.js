@@ -68,20 +68,20 @@ export class Search {
     return span ? { begin: span.begin, end: span.end, text: [span.label, percent(span.probability)].filter(Boolean).join(" ") } : null;
   }
 
-  /** Commands that begin at one tick are told apart by their number. */
+  /** Commands that begin at one tick are distinguished by their number. */
   #beside(kind) {
     const { begin, end } = this.page.view();
     return kind === "command" && this.found && this.found.begin >= begin && this.found.begin <= end ? this.found.row : undefined;
   }
 
-  /** From what was found last, while it is in view; else from the view's edge. */
+  /** Searches from the last item found, while it is in view; else from the view's edge. */
   #from(what, direction) {
     const { begin, end } = this.page.view();
     if (this.found?.what === what && this.found.begin >= begin && this.found.begin <= end) return this.found.begin;
     return direction > 0 ? begin : end;
   }
 
-  /** Slow: above what was typed, else above the greatest p99 of the I/O classes of the whole capture. */
+  /** Slow: above the typed time, else above the greatest p99 of the I/O classes of the whole capture. */
   #slow() {
     const typed = parseSeconds($("search-above").value);
     if (typed !== null) return { above_s: typed };

@@ -1,4 +1,4 @@
-/** One capture of the page: what it is, and its answers in the page's ticks. */
+/** One capture of the page: its description, and its answers in the page's ticks. */
 
 import { ask } from "./api.js";
 
@@ -9,7 +9,7 @@ export class Source {
   /**
    * @param {number} k its number at the server
    * @param {object} about answer of `capture`
-   * @param {object} first that of the first capture, whose ticks are the page's
+   * @param {object} first the same of the first capture, which gives the page's ticks
    */
   constructor(k, about, first) {
     this.k = k;
@@ -51,7 +51,7 @@ export class Source {
   }
 
   /**
-   * What is the same for every view, where all of the capture's fits into one answer: asked once. Null where it does not fit.
+   * The data of the whole capture, if it fits into one answer, which serves every view: asked once. Null where it does not fit.
    * @param {string} what
    * @param {object} parameters of the question for the whole capture
    * @param {function(*): boolean} fits whether an answer holds everything

@@ -1,4 +1,4 @@
-/** What is looked at: one object, kept in the address's fragment, with listeners. */
+/** State of the view: one object, kept in the address's fragment, with listeners. */
 
 /** Rows in their order, with their names in the fragment and on the page. The first (time and phases) is always there. */
 export const ROWS = [
@@ -27,7 +27,7 @@ export class Store {
     this.state = initial();
   }
 
-  /** Changes what differs and tells every listener which keys did. */
+  /** Changes what differs and gives every listener the changed keys. */
   set(changes) {
     const changed = new Set(Object.keys(changes).filter((key) => !same(this.state[key], changes[key])));
     if (changed.size === 0) return;
@@ -61,7 +61,7 @@ function number(value) {
   return Number.isInteger(value) ? String(value) : value.toFixed(3);
 }
 
-/** What a fragment says of the state; whatever it does not say, or says wrongly, is as usual. */
+/** The state in a fragment; missing or wrong values are the usual ones. */
 export function fromFragment(fragment, extent, captures) {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const usual = initial();

@@ -1,4 +1,4 @@
-/** The power states that were found: bands with their label and its probability. What is unknown is an outline. */
+/** The power states that were found: bands with their label and its probability. Unknown states are an outline. */
 
 import { makeChart, shared, within } from "./chart.js";
 import { Row, lastAt } from "./row.js";
@@ -35,7 +35,7 @@ export class StatesRow extends Row {
     });
   }
 
-  /** @param {object[]} spans of the page's ticks, in order @param {string} instead what is said where there are none */
+  /** @param {object[]} spans of the page's ticks, in order @param {string} instead text if there are none */
   draw(spans, instead = "") {
     this.spans = spans;
     this.begins = spans.map(({ begin }) => begin);
@@ -94,7 +94,7 @@ export class StatesRow extends Row {
     return span && t <= span.end ? span : null;
   }
 
-  /** Of a band that is too narrow for its text. */
+  /** Names the state of a band that is too narrow for its text. */
   readout(t) {
     const span = t === null ? null : this.#at(t);
     const [left, right] = span ? [span.begin, span.end].map((tick) => this.chart.valToPos(tick, "x")) : [0, 0];

@@ -1,4 +1,4 @@
-/** Colours of what is drawn on canvases. Okabe and Ito's, as in the reports; brighter ones of the same hues where the page is dark. */
+/** Colours for drawing on canvases. Okabe and Ito's, as in the reports; brighter ones of the same hues where the page is dark. */
 
 const LIGHT = {
   ink: "#1c2530", muted: "#5b6570", grid: "#e8ebee", paper: "#ffffff", hatch: "#8a949e", hatchBack: "rgba(120,130,140,0.10)",
@@ -38,7 +38,7 @@ function use(dark) {
 
 const hatchings = new Map();
 
-/** The pattern over what is missing. */
+/** The pattern over missing data. */
 export function hatching(context) {
   const size = Math.round(8 * devicePixelRatio);
   let tile = hatchings.get(size);

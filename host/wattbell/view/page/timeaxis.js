@@ -1,4 +1,4 @@
-/** Where an axis of time has its ticks and what stands at them, for any span from days to nanoseconds. */
+/** Places an axis's ticks of time and their labels, for any span from days to nanoseconds. */
 
 import { clock, duration } from "./units.js";
 
@@ -39,7 +39,7 @@ function inside({ splits, labels, base }, begin, end, width, measure) {
   return { splits, labels: kept, base };
 }
 
-/** Candidates from far too fine upwards: 1, 2, 5 of each decade below a second, then those of clocks. */
+/** Candidates from far too fine upwards: 1, 2, 5 of each decade below a second, then steps of clocks. */
 function* steps(span) {
   let power = Math.floor(Math.log10(span / 200));
   for (; power < 0; power++) {

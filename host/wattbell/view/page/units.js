@@ -12,7 +12,7 @@ export function exponent(value) {
   return Math.min(12, Math.max(-12, power));
 }
 
-/** `2.31 W`, `46.2 µs`; `–` of what is not known. */
+/** `2.31 W`, `46.2 µs`; `–` for an unknown value. */
 export function si(value, unit, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return UNKNOWN;
   if (value === 0) return `0${THIN}${unit}`;
@@ -78,8 +78,8 @@ export function clock(seconds) {
 const SCALES = { s: 1, ms: 1e-3, us: 1e-6, µs: 1e-6, μs: 1e-6, ns: 1e-9 };
 
 /**
- * Seconds of `100us`, `1.5 ms`; a bare number is microseconds. Null of nothing.
- * @throws {Error} of what is no duration
+ * Seconds of `100us`, `1.5 ms`; a bare number is microseconds. Null for an empty text.
+ * @throws {Error} for a text that is no duration
  */
 export function parseSeconds(text) {
   const trimmed = text.trim();
@@ -90,7 +90,7 @@ export function parseSeconds(text) {
 }
 
 /**
- * A whole number, decimal or with 0x in front. Null of nothing.
+ * A whole number, decimal or with 0x in front. Null for an empty text.
  * @throws {Error} of anything else
  */
 export function parseInteger(text, what) {

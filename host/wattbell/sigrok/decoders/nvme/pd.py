@@ -4,9 +4,9 @@ import sigrokdecode as srd
 DOORBELL, CQE, FETCH, DATA, CLKREQ, PERST, LINK0, LINK1, LINK2, BUSY = range(10)
 ORIGIN = range(10, 16)
 # ORIGIN beside a CQE strobe (host/wattbell/export/sigrok.py): the doorbell lies before the first sample; is not known; or was the latest
-# doorbell strobe whose number is this one, counted from 1 to 62 and again
+# doorbell strobe with this number, counted from 1 to 62 and again
 BEFORE, UNKNOWN = 0, 63
-# Value of an unconnected channel. has_channel() tells the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
+# Value of an unconnected channel. has_channel() says the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
 (
     ANN_COMMAND, ANN_ASSUMED, ANN_UNTIMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING
@@ -80,7 +80,7 @@ class Decoder(srd.Decoder):
 
     def reset(self):
         self.rate = None
-        self.bells = []  # doorbells whose command has not been fetched
+        self.bells = []  # doorbells of commands that have not been fetched
         self.last_bell = None
         self.numbered = {}  # sample of the latest doorbell strobe of each number
         self.count = 0
@@ -133,7 +133,7 @@ class Decoder(srd.Decoder):
             self.numbered[self.count % (UNKNOWN - 1) + 1] = self.samplenum
             self.count += 1
         if self.one_at_a_time and self.busy and bell and cqe:
-            # one at a time: what ends here is the previous command
+            # one at a time: the previous command ends here
             self.step(pins, False, False, True)
             cqe = False
         self.step(pins, bell, fetch, cqe)
@@ -173,7 +173,7 @@ class Decoder(srd.Decoder):
         return 0 if cqe else self.busy
 
     def follow(self, pins, bell, fetch):
-        """What begins at this sample, and its data."""
+        """Follow a begin at this sample, and its data."""
         if bell:
             self.last_bell = self.samplenum
             if FETCH in self.there:

@@ -10,7 +10,7 @@ from .tables import KINDS
 MAGIC = b"WBEL"
 HEADER, CRC, MOST = 28, 4, 2048
 CLOCK = 8
-# Value of an unconnected channel. has_channel() tells the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
+# Value of an unconnected channel. has_channel() says the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
 ANN_BLOCK, ANN_COMMAND, ANN_RAIL, ANN_EVENT, ANN_TLP, ANN_STATUS, ANN_LINK, ANN_WARNING = range(8)
 OF_KIND = {1: ANN_COMMAND, 2: ANN_RAIL, 3: ANN_EVENT, 4: ANN_TLP, 5: ANN_STATUS, 6: ANN_LINK}
