@@ -53,7 +53,7 @@ class ModelRun:
     rig_options: tuple[str, ...] = ()
     """More options of the virtual rig: another board, its temperature."""
     stop: threading.Event = field(default_factory=threading.Event)
-    """As in :class:`.play.VirtualRun`."""
+    """See :class:`.play.VirtualRun`."""
 
 
 def _voltage_range(profile: Path) -> list[str]:
