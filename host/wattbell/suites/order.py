@@ -4,7 +4,7 @@ A session begins with Format NVM and a fill. It may go on with the drive that an
 - that one began with the same Format and fill, and since then the drive was only read: what lies where is what the fill wrote; and
 - it begins with a rest of its own, until the rail is at rest or for the time that the suite says: what happens inside a drive between a
   fill and the end of that rest does not depend on what was read meanwhile.
-A session that is to find the drive just filled has no such rest, and fills it itself (docs/methodology.md, "Suites").
+A session that is to find the drive just filled has no such rest, and fills it itself (docs/methodology-suites.md, "Runs").
 """
 
 from __future__ import annotations
