@@ -1,4 +1,4 @@
-"""The tracker alone on the ECP5 (speed 8): its cells, and its highest clock. For docs/gateware.md.
+"""The tracker alone on the ECP5 (speed 8): its cells, and its highest clock. For docs/gateware-figures.md.
 
     python -m tools.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
 

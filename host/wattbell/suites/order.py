@@ -6,7 +6,7 @@ A session begins with Format NVM and a fill. Both may be left out after another 
 - The session begins with a rest, until the rail is at rest or for the time that the suite says. Reads between a fill and the end of that
   rest do not change the drive's inner work.
 
-A session that needs a drive just filled has no such rest, and fills it itself (docs/methodology.md, "Suites").
+A session that needs a drive just filled has no such rest, and fills it itself (docs/methodology-suites.md, "Runs").
 """
 
 from __future__ import annotations

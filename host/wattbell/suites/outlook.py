@@ -27,7 +27,7 @@ READ_S, WRITE_S = 80e-6, 30e-6
 FORMAT_S, SANITIZE_S, SETTLE_S, START_S, RESTART_S = 20.0, 120.0, 30.0, 0.5, 3.0
 IDLE_CUT_S = 0.025
 _LONG_PAUSES, _SHORT_PAUSE_S = 0.1, 3e-4
-"""Pauses of the traces that we make (docs/methodology.md): share of the pauses that are cut, and mean of the others in s."""
+"""Pauses of the traces that we make (docs/methodology-suites.md): share of the pauses that are cut, and mean of the others in s."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class ModelRun:
     notes: tuple[str, ...] = ()
     rig_options: tuple[str, ...] = ()
     """More options of the virtual rig: another board, its temperature."""
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     """See :class:`.play.VirtualRun`."""
 
 

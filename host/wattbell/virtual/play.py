@@ -39,7 +39,7 @@ class VirtualRun:
     """Facts about the workload known from the beginning: kept in the capture when the run is cut short."""
     late: Path | None = None
     """SCPI lines of a late attach."""
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     """Ends the recording. SIGINT and SIGTERM set it, also when the trace has just ended."""
 
 

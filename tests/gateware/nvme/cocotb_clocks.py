@@ -1,4 +1,4 @@
-"""Cycles per TLP as stated in docs/gateware.md: each TLP alone, from the merge's giving its header away to idle; and data TLPs in a row."""
+"""Cycles per TLP as stated in docs/gateware-figures.md: each TLP alone, from leaving the merge to idle; and data TLPs in a row."""
 
 from __future__ import annotations
 

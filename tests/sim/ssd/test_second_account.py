@@ -299,7 +299,7 @@ def test_time_and_energy_of_each_power_state(run: Run) -> None:
 
 
 def linux_wait_ms(profile: dict[str, Any]) -> list[tuple[int, int]]:
-    """(idle time in ms, state) by Linux's rule, from the latencies that the profile declares: docs/ssd-model.md, "Power"."""
+    """(idle time in ms, state) by Linux's rule, from the latencies that the profile declares: docs/ssd-behaviour.md, "Power"."""
     rows = []
     for number, state in enumerate(profile["power_state"]):
         total = state["entry_us"] + state["exit_us"]

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const HEADERS: usize = 500;
 /// Cycles behind up to which it is certainly not late.
 const BEHIND: Clock = DELAY_TICKS / TICKS - 1024;
-/// Cycles, by docs/gateware.md: of data, in a row of it, and until its pipeline is empty for what follows.
+/// Cycles, by docs/gateware-figures.md: of data, in a row of it, and until its pipeline is empty for what follows.
 pub const DATA: Clock = 1;
 const DRAIN: Clock = 5;
 /// Of a TLP that is of no use.

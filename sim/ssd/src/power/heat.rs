@@ -93,7 +93,7 @@ mod tests {
         profile.thermal.throttle_per_k.value = 0.25;
         let cold = Heat::new(&profile);
         let factors = [Throttle::None, Throttle::Light, Throttle::Heavy].map(|level| cold.slowdown(level));
-        assert_eq!(factors, [1.0, 1.25, 4.0]); // docs/ssd-model.md, "Heat"
+        assert_eq!(factors, [1.0, 1.25, 4.0]); // docs/ssd-behaviour.md, "Heat"
         profile.thermal.ambient_c.value = profile.limits.warning_temperature_c.value as f64 + 4.0;
         let hot = Heat::new(&profile);
         let factors = [Throttle::None, Throttle::Light, Throttle::Heavy].map(|level| hot.slowdown(level));

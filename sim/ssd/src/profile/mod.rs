@@ -32,7 +32,7 @@ macro_rules! table {
         $(#[$meta])*
         #[derive(Debug, Clone, Deserialize, Serialize)]
         #[serde(deny_unknown_fields)]
-        #[allow(missing_docs)] // units stand in the names, meanings in docs/ssd-model.md
+        #[allow(missing_docs)] // units stand in the names, meanings in docs/ssd-behaviour.md
         pub struct $name { $($(#[$fm])* pub $field: $type),* }
     };
 }
