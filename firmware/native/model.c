@@ -98,7 +98,8 @@ static void trip(void)
     bool early = now < on_since + (int64_t)words[WB_INRUSH_TICKS];
     words[WB_POWER_TRIP] |= early ? WB_POWER_TRIP_INRUSH : WB_POWER_TRIP_OVER_CURRENT;
     put64(words, WB_TRIP_TICK_LO, now);
-    words[WB_TRIP_CURRENT] = (uint32_t)(int32_t)round(analog_amperes() / (WB_CURRENT_LSB_PA * 1e-12));
+    bool beyond = analog_amperes() >= 4.096; /* the end of the coarse path's scale */
+    words[WB_TRIP_CURRENT] = beyond ? WB_TRIP_BEYOND : (uint32_t)(int32_t)round(analog_amperes() / (WB_CURRENT_LSB_PA * 1e-12));
     trip_at = NEVER;
     power_changed();
 }

@@ -65,6 +65,8 @@ static void start_pattern(void)
 {
     uint32_t clock_ticks = hal_read(WB_BUILD) & WB_BUILD_CLOCK_TICKS;
     meter_abort();
+    /* Until end_pattern(): the currents to come are the pattern's, not the drive's. */
+    hal_write(WB_POWER_CONTROL, hal_read(WB_POWER_CONTROL) & ~WB_POWER_CONTROL_PROTECT);
     hal_write(WB_TEST_CONTROL, WB_TEST_CONTROL_PATTERN | PATTERN_COMMANDS << WB_TEST_CONTROL_COMMANDS_SHIFT);
     /* Whatever the user has set: sample fast enough for the pattern, and merge both paths, as it saturates the fine one. */
     hal_write(WB_ADC_PERIOD, (uint32_t)TICKS_US / (clock_ticks ? clock_ticks : 1));
@@ -83,7 +85,7 @@ static void end_pattern(void)
     hal_write(WB_TEST_CONTROL, 0);
     trigger_reset();
     meter_reset();
-    setting_apply(SETTING_INTERVAL);
+    setting_apply(SETTING_INTERVAL); /* and protection */
     setting_apply(SETTING_RANGE);
     hal_write(WB_COMMAND, WB_COMMAND_TRACKER_RESET); /* forgets the pattern's queues */
 }

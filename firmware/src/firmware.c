@@ -48,6 +48,9 @@ void firmware_init(void)
     ticks_init();
     hal_write(WB_IRQ_ENABLE, 0);
     hal_write(WB_ACTIVE, 1);
+    /* A restart in the middle of a self-test or an autozero: the converters see the drive again before protection is on. */
+    hal_write(WB_TEST_CONTROL, 0);
+    hal_write(WB_AFE, 0);
     hal_write(WB_WATCHDOG_TIMEOUT, (uint32_t)(WATCHDOG_MS * TICKS_MS >> 20));
     hal_write(WB_WATCHDOG_KICK, WB_WATCHDOG_KEY);
     scpi_reset_engine();
@@ -56,7 +59,6 @@ void firmware_init(void)
     power_init();
     system_init();
     calibrate_init();
-    hal_write(WB_TEST_CONTROL, 0); /* a restart in the middle of a self-test */
     trigger_reset();
     meter_reset();
 }

@@ -10,7 +10,6 @@
 
 #define GATE_MAX ((1 << 20) - 1) /* METER_COUNT; keeps the sum of powers below 2^63 */
 #define TOTALS_EVERY TICKS_S     /* at full scale the accumulators wrap after 4 s */
-#define FINE_FULL_SCALE 100000   /* uA */
 
 #define POWER_UNIT (10 * WB_PRODUCT_LSB_PW) /* 1e-13 W */
 
@@ -260,6 +259,11 @@ void meter_apply_range(void)
         return;
     hal_write(WB_RANGE, range);
     hal_write(WB_COMMAND, WB_COMMAND_RAIL_APPLY);
+}
+
+bool meter_fine_alone(void)
+{
+    return hal_read(WB_RANGE) == 2;
 }
 
 void meter_reset(void)

@@ -30,6 +30,9 @@ bool meter_overload_current(const struct reading *r);
 int meter_finished(void);
 void meter_poll(void);
 void meter_apply_range(void);
+#define FINE_FULL_SCALE 100000 /* uA */
+/* Whether a current above FINE_FULL_SCALE is off scale now. */
+bool meter_fine_alone(void);
 /* Keeps the ADCs converting while a gate, the totals or protection needs them. A capture does so by itself. */
 void meter_convert(void);
 void meter_reset(void);

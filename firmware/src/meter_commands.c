@@ -17,11 +17,6 @@ static unsigned function_of(const struct call *call)
     return function == FUNCTION_CONFIGURED ? (unsigned)settings[SETTING_FUNCTION] : function;
 }
 
-static void put_overload(void)
-{
-    put_text("+9.90000000E+37"); /* as SCPI-99 writes infinity */
-}
-
 static void put_figure(unsigned function, unsigned figure)
 {
     const struct reading *r = meter_reading();
@@ -122,14 +117,14 @@ enum progress meter_configuration(struct call *call)
 {
     (void)call;
     unsigned function = (unsigned)settings[SETTING_FUNCTION];
-    bool fine = !settings[SETTING_RANGE_AUTO] && settings[SETTING_RANGE] <= 100000;
+    bool fine = !settings[SETTING_RANGE_AUTO] && settings[SETTING_RANGE] <= FINE_FULL_SCALE;
     static const int8_t unit_exponent[] = {-5, -7, -7, -12, -12};
     static const int8_t unit[] = {2, 5, 7, 1, 1};
     static const int64_t range_uv[] = {5000000, 4000000, 20000000, 0, 0};
     put_char('"');
     put_choice(FUNCTIONS, function);
     put_char(' ');
-    put_real(function == FUNCTION_CURRENT && fine ? 100000 : range_uv[function], -6);
+    put_real(function == FUNCTION_CURRENT && fine ? FINE_FULL_SCALE : range_uv[function], -6);
     put_char(',');
     put_real(unit[function], unit_exponent[function]);
     put_char('"');
@@ -165,7 +160,7 @@ enum progress meter_get_function(struct call *call)
 enum progress meter_set_range(struct call *call)
 {
     int64_t range = setting_take(call, SETTING_RANGE);
-    if (!call->failed && range <= 100000 && !(hal_read(WB_BUILD) & WB_BUILD_FINE))
+    if (!call->failed && range <= FINE_FULL_SCALE && !(hal_read(WB_BUILD) & WB_BUILD_FINE))
         call_fail(call, SCPI_HARDWARE_MISSING);
     if (call->failed)
         return DONE;
@@ -179,7 +174,7 @@ enum progress meter_get_range(struct call *call)
 {
     if (call_has_more(call))
         return setting_get(call);
-    put_real(!settings[SETTING_RANGE_AUTO] && settings[SETTING_RANGE] <= 100000 ? 100000 : 4000000, -6);
+    put_real(!settings[SETTING_RANGE_AUTO] && settings[SETTING_RANGE] <= FINE_FULL_SCALE ? FINE_FULL_SCALE : 4000000, -6);
     return DONE;
 }
 

@@ -246,7 +246,11 @@ enum progress power_trip_details(struct call *call)
     put_text(trip & WB_POWER_TRIP_INRUSH ? "INR," : "OVER,");
     put_unsigned(ticks_read64(WB_TRIP_TICK_LO));
     put_char(',');
-    put_real((int64_t)(int32_t)hal_read(WB_TRIP_CURRENT) * 5, -7);
+    int32_t current = (int32_t)hal_read(WB_TRIP_CURRENT);
+    if (current == WB_TRIP_BEYOND)
+        put_overload();
+    else
+        put_real((int64_t)current * 5, -7);
     return DONE;
 }
 

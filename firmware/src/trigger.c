@@ -10,6 +10,8 @@
 #include "settings.h"
 #include "ticks.h"
 
+#define RAIL 33 /* 100 mV */
+
 enum { ACTION_MARK, ACTION_METER, ACTION_START, ACTION_STOP };
 
 /* Converts a source's level or hysteresis from micro-units to the units of TRIGGER_LEVEL. */
@@ -59,6 +61,18 @@ static uint32_t control(unsigned source)
     return word;
 }
 
+/* Whether the level, or the other side where the trigger waits for it, is off the scale of the fine path alone: it would never fire. */
+static bool out_of_reach(void)
+{
+    uint32_t word = hal_read(WB_TRIGGER_CONTROL), source = word & WB_TRIGGER_CONTROL_SOURCE;
+    if ((source != SOURCE_CURRENT && source != SOURCE_POWER) || !meter_fine_alone())
+        return false;
+    int32_t level = (int32_t)hal_read(WB_TRIGGER_LEVEL), hysteresis = (int32_t)hal_read(WB_TRIGGER_HYSTERESIS);
+    int32_t other = word & WB_TRIGGER_CONTROL_FALLING ? level + hysteresis : level - hysteresis;
+    int32_t most = level_units(source, source == SOURCE_CURRENT ? FINE_FULL_SCALE : FINE_FULL_SCALE * RAIL / 10);
+    return level > most || other > most || level < -most || other < -most;
+}
+
 enum progress trigger_arm(struct call *call)
 {
     static const uint32_t actions[] = {WB_TRIGGER_ACTION_MARKER, WB_TRIGGER_ACTION_METER, WB_TRIGGER_ACTION_RUN,
@@ -80,6 +94,10 @@ enum progress trigger_arm(struct call *call)
     hal_write(WB_TRIGGER_DELAY, (uint32_t)settings[SETTING_TRIGGER_DELAY]);
     hal_write(WB_TRIGGER_ACTION, actions[action]);
     hal_write(WB_TRIGGER_CONTROL, control(source));
+    if (out_of_reach()) {
+        call_fail(call, SCPI_SETTINGS_CONFLICT);
+        return DONE;
+    }
     if (action == ACTION_METER)
         meter_await_trigger();
     hal_write(WB_TRIGGER_COMMAND, WB_TRIGGER_COMMAND_ARM);
@@ -92,12 +110,17 @@ void trigger_reset(void)
     hal_write(WB_TRIGGER_COMMAND, WB_TRIGGER_COMMAND_DISARM);
 }
 
-enum progress trigger_disarm(struct call *call)
+static void disarm(void)
 {
-    (void)call;
     trigger_reset();
     if (!busy(BUSY_GATE))
         meter_abort();
+}
+
+enum progress trigger_disarm(struct call *call)
+{
+    (void)call;
+    disarm();
     return DONE;
 }
 
@@ -182,6 +205,11 @@ enum progress trigger_get_pair(struct call *call)
 void trigger_poll(void)
 {
     uint32_t state = hal_read(WB_TRIGGER_STATE);
+    if (state & WB_TRIGGER_STATE_ARMED && out_of_reach()) { /* the range has changed since it was armed */
+        disarm();
+        scpi_error_text(SCPI_SETTINGS_CONFLICT, "level beyond range");
+        state = 0;
+    }
     if (state & WB_TRIGGER_STATE_FIRED) /* level-sensitive: it would end every sleep from now on */
         hal_write(WB_IRQ_ENABLE, hal_read(WB_IRQ_ENABLE) & ~WB_IRQ_ENABLE_TRIGGER);
     status_condition(&status_operation, OPER_ARMED, state & WB_TRIGGER_STATE_ARMED ? OPER_ARMED : 0);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import units
-from .controller_registers import BASE, BOARD, RESTART_KEY, WATCHDOG_KEY
+from .controller_registers import BASE, BOARD, RESTART_KEY, TRIP_BEYOND, WATCHDOG_KEY
 from .files import HEAD
 from .registers import MAP, VERSION, Access
 
@@ -21,6 +21,7 @@ def header() -> str:
         f"#define WB_BASE 0x{BASE:08X}u /* byte address of register 00h */",
         f"#define WB_WATCHDOG_KEY 0x{WATCHDOG_KEY:08X}u",
         f"#define WB_RESTART_KEY 0x{RESTART_KEY:08X}u",
+        f"#define WB_TRIP_BEYOND 0x{TRIP_BEYOND:X}u",
     ]
     lines += [
         "",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from .registers import Access, Bits, Register, numbered
 from .units import CURRENT_LSB_NA, VOLTAGE_LSB_UV
 
-__all__ = ["BASE", "BOARD", "RESTART_KEY", "WATCHDOG_KEY", "board_by_name"]
+__all__ = ["BASE", "BOARD", "RESTART_KEY", "TRIP_BEYOND", "WATCHDOG_KEY", "board_by_name"]
 
 BASE = 0xF000_0000
 """Byte address of word address 00h on the soft core's data bus."""
@@ -20,6 +20,8 @@ WATCHDOG_KEY = int.from_bytes(b"WDOG", "little")
 """Value that WATCHDOG_KICK expects."""
 RESTART_KEY = int.from_bytes(b"RSET", "little")
 """Value that RESTART expects."""
+TRIP_BEYOND = 0x7FFFFF
+"""Value of TRIP_CURRENT for a current beyond the end of the ADC's scale. Such a current is above any level but this."""
 
 _RO, _RW, _WO, _TAKE, _W1C = Access.RO, Access.RW, Access.WO, Access.TAKE, Access.W1C
 _CURRENT = f"units of {CURRENT_LSB_NA} nA, two's complement, corrected"
@@ -87,12 +89,15 @@ _POWER_REGISTERS = (
     Register("POWER_TRIP", 0x92, 2, _W1C, 0, "the hardware has opened the load switch, which stays open until these are cleared", (
         Bits("OVER_CURRENT", 0, 1, "above OCP_LEVEL for OCP_COUNT conversions"),
         Bits("INRUSH", 1, 1, "above INRUSH_LEVEL for OCP_COUNT conversions, within INRUSH_TICKS of closing"))),
-    Register("OCP_LEVEL", 0x93, 24, _RW, 0x7FFFFF, f"over-current: {_CURRENT}"),
+    Register("OCP_LEVEL", 0x93, 24, _RW, 0x7FFFFF, f"over-current: {_CURRENT}. Compared with the coarse path's current where "
+             "RANGE is fine only and the current more than that path shows. A coarse code at the upper end of its scale is above any level "
+             f"but {TRIP_BEYOND:X}h"),
     Register("OCP_COUNT", 0x94, 20, _RW, 1, "consecutive conversions above the level that trip it, 1 or more"),
     Register("INRUSH_LEVEL", 0x95, 24, _RW, 0x7FFFFF, f"replaces OCP_LEVEL just after closing: {_CURRENT}"),
     Register("INRUSH_TICKS", 0x96, 32, _RW, 0, "for this long after closing"),
     *_wide("TRIP_TICK", 0x97, _RO, "tick of the conversion that tripped"),
-    Register("TRIP_CURRENT", 0x99, 32, _RO, 0, f"that conversion: {_CURRENT}, sign-extended"),
+    Register("TRIP_CURRENT", 0x99, 32, _RO, 0, f"that conversion's current: {_CURRENT}, sign-extended. {TRIP_BEYOND:X}h: more than the "
+             "ADC can tell, its code was at the upper end of the scale"),
 )  # fmt: skip
 
 _I2C = (

@@ -80,6 +80,42 @@ def test_over_current_opens_the_switch(rig: Rig) -> None:
     assert rig.error("OUTP:PROT:TRIP:DET?") == -230
 
 
+@pytest.mark.parametrize("amperes", [4.096, 30.0])
+def test_a_trip_beyond_the_scale_names_no_current(rig: Rig, amperes: float) -> None:
+    """The greatest code is 4.096 A: from there on the converter tells only that it is more."""
+    rig.lib.model_set_rail(3.3, amperes)
+    rig.advance(1e-3)
+    kind, _, current = rig.ask("OUTP:PROT:TRIP:DET?").split(",")
+    assert (kind, float(current)) == ("OVER", 9.9e37) and rig.errors() == [-240]
+
+
+def test_protection_rests_while_the_self_test_plays_its_pattern(rig: Rig) -> None:
+    """The pattern steps to 2 A in the converter's codes. A self-test that is cut short ends the same way."""
+    rig.send("*TST?\n")
+    rig.advance(1.06e-3)
+    assert rig.peek("TEST_STATE") == 1 and rig.peek("POWER_CONTROL") & 8 == 0
+    rig.settle()
+    assert rig.read() == b"0\n" and rig.peek("POWER_CONTROL") & 8
+    rig.send("*TST?\n")
+    rig.advance(1.06e-3)
+    assert rig.peek("POWER_CONTROL") & 8 == 0
+    rig.send(b"\x03")
+    rig.advance(1e-3)
+    assert rig.peek("POWER_CONTROL") & 8
+    rig.do("OUTP:PROT OFF")
+    assert rig.ask("*TST?") == "0" and rig.peek("POWER_CONTROL") & 8 == 0
+
+
+@pytest.mark.parametrize(("line", "register"), [("CAL:ZERO:CURR", "AFE"), ("CAL:ZERO:VOLT", "AFE"), ("*TST?", "TEST_CONTROL")])
+def test_a_restart_gives_the_converters_back_to_the_drive(rig: Rig, line: str, register: str) -> None:
+    """Protection would go on without them: what it compares is 0 A, or the pattern's."""
+    rig.send(line + "\n")
+    rig.advance(1.06e-3)
+    assert rig.peek(register)
+    assert rig.restart()
+    assert rig.peek(register) == 0 and rig.peek("POWER_CONTROL") & 8
+
+
 def test_inrush_has_its_own_level(rig: Rig) -> None:
     rig.do("OUTP:PROT:CURR 1;INR 3.5;INR:TIME 50 MS")
     rig.do("OUTP OFF;*WAI")
@@ -176,6 +212,37 @@ def test_levels_are_in_volts_amperes_and_watts(
     rig.lib.model_set_rail(*above)
     rig.advance(1e-3)
     assert rig.ask("ARM:STAT?") == "FIR"
+
+
+@pytest.mark.parametrize("line", [
+    "TRIG:SOUR CURR;LEV 0.11", "TRIG:SOUR CURR;LEV 3", "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 60 MA", "TRIG:SOUR CURR;LEV -0.2",
+    "TRIG:SOUR CURR;LEV 50 MA;HYST 160 MA", "TRIG:SOUR POW;LEV 0.34",
+])  # fmt: skip
+def test_a_trigger_that_the_fine_range_could_never_fire_is_not_armed(rig: Rig, line: str) -> None:
+    """The fine path shows up to 0.1 A, or 0.33 W at 3.3 V: beyond that there is nothing to wait for."""
+    rig.do(f"{line};ACT MET;:ARM;:ARM:ABOR")
+    rig.do("SENS:CURR:RANG 0.1")
+    assert rig.error("ARM") == -221 and rig.ask("ARM:STAT?") == "IDLE"
+    rig.do("SENS:CURR:RANG 4;:ARM")
+    assert rig.ask("ARM:STAT?") == "ARM"
+    # Whatever sets the range while the trigger is armed ends it, and says so.
+    for change in ("CURR:RANG 0.1", "CONF:CURR 50 MA"):
+        rig.do("SENS:CURR:RANG:AUTO ON;:ARM:ABOR;:ARM")
+        rig.send(f"{change}\n")
+        rig.settle()
+        rig.advance(1e-3)
+        assert rig.ask("ARM:STAT?;:SYST:ERR?") == 'IDLE;-221,"Settings conflict;level beyond range"'
+        assert rig.error("FETC?") == -230
+
+
+@pytest.mark.parametrize("line", [
+    "TRIG:SOUR CURR;LEV 0.1", "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 50 MA", "TRIG:SOUR POW;LEV 0.33", "TRIG:SOUR VOLT;LEV 3",
+    "TRIG:SOUR COMM",
+])  # fmt: skip
+def test_other_triggers_go_with_the_fine_range(rig: Rig, line: str) -> None:
+    rig.do(f"SENS:CURR:RANG 0.1;:{line};:ARM")
+    rig.advance(1e-3)
+    assert rig.ask("ARM:STAT?") == "ARM" and rig.errors() == []
 
 
 def test_a_falling_level(rig: Rig) -> None:

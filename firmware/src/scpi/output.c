@@ -104,6 +104,11 @@ void put_hex(uint32_t value)
         put_char("0123456789ABCDEF"[value >> shift & 15]);
 }
 
+void put_overload(void)
+{
+    put_text("+9.90000000E+37");
+}
+
 void put_real(int64_t value, int exponent)
 {
     uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value;

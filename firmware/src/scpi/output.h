@@ -31,6 +31,8 @@ void put_text(const char *text);
 void put_integer(int64_t value);
 void put_unsigned(uint64_t value);
 void put_hex(uint32_t value);
+/* For a figure off scale: infinity as SCPI-99 writes it. */
+void put_overload(void);
 /* NR3 with the digits that the value has, at most 10: value * 10^exponent. */
 void put_real(int64_t value, int exponent);
 

@@ -30,6 +30,7 @@ PINS = {
     "now": In(64), "link": In(32), "link_state": In(4), "perst_n": In(1), "clkreq_n": In(1), "rail_good": In(1),
     "rail_valid": In(1), "rail_tick": In(64), "rail_period": In(32), "rail_v": In(signed(24)), "rail_i": In(signed(24)),
     "rail_flags": In(FLAGS), "rail_v_code": In(18), "rail_i_code": In(18), "rail_f_code": In(18),
+    "rail_guard": In(signed(24)), "rail_beyond": In(1),
     "completed": In(1), "completion": In(COMPLETION), "watched": Out(3),
     "convert": Out(1), "rail_wanted": Out(1), "rail_level": Out(signed(24)), "zero": Out(2),
     "console_in": In(stream.Signature(8)), "console_out": Out(stream.Signature(8)),
@@ -152,7 +153,8 @@ class Peripherals(wiring.Component):
             m.d.comb += getattr(power, name).eq(getattr(bank, name))
         _same_names(m, bank, power, "power_trip")
         m.d.comb += [
-            power.rail_valid.eq(self.rail_valid), power.rail_tick.eq(self.rail_tick), power.rail_i.eq(self.rail_i),
+            power.rail_valid.eq(self.rail_valid), power.rail_tick.eq(self.rail_tick),
+            power.rail_guard.eq(self.rail_guard), power.rail_beyond.eq(self.rail_beyond),
             Cat(bank.trip_tick_lo, bank.trip_tick_hi).eq(power.trip_tick), bank.trip_current.eq(power.trip_current),
             bank.power_state.eq(Cat(power.load_switch, self.rail_good, self.perst_n, self.clkreq_n, self.link_state)),
             self.load_switch.eq(power.load_switch), self.perst_low.eq(control["PERST"]), self.clkreq_low.eq(control["CLKREQ"]),

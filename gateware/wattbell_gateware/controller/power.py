@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from wattbell_spec.controller_registers import board_by_name
+from wattbell_spec.controller_registers import TRIP_BEYOND, board_by_name
 
 __all__ = ["Power"]
 
@@ -18,7 +18,9 @@ class Power(wiring.Component):
     Ports
     -----
     now : ticks.
-    rail_valid, rail_tick, rail_i : a corrected conversion of the current (signed, 500 nA), and its tick.
+    rail_valid, rail_tick : a conversion, and its tick.
+    rail_guard, rail_beyond : its current, corrected (signed, 500 nA), in every range of the meter, and whether the current is more than
+    that (``guard`` and ``beyond`` of :data:`..rail.config.CONVERSION`).
     load_switch : closed.
     wanted, level : for a simulator: while ``wanted`` is low, a conversion of ``level`` or less changes nothing in here.
     """
@@ -26,7 +28,7 @@ class Power(wiring.Component):
     def __init__(self):
         super().__init__({
             "now": In(64), "data": In(32), "power_control": In(4),
-            "rail_valid": In(1), "rail_tick": In(64), "rail_i": In(signed(24)),
+            "rail_valid": In(1), "rail_tick": In(64), "rail_guard": In(signed(24)), "rail_beyond": In(1),
             "power_trip": Out(2), "power_trip_written": In(1), "ocp_level": In(24), "ocp_count": In(20),
             "inrush_level": In(24), "inrush_ticks": In(32), "trip_tick": Out(64), "trip_current": Out(signed(32)),
             "load_switch": Out(1), "wanted": Out(1), "level": Out(signed(24)),
@@ -57,11 +59,12 @@ class Power(wiring.Component):
                 m.d.comb += level.eq(self.inrush_level)
             with m.Else():
                 m.d.comb += level.eq(self.ocp_level)
-            m.d.sync += [over.eq(self.rail_i > level), over_early.eq(early), tick.eq(self.rail_tick), current.eq(self.rail_i)]
+            m.d.sync += [over.eq(self.rail_guard > level), over_early.eq(early), tick.eq(self.rail_tick),
+                         current.eq(Mux(self.rail_beyond, TRIP_BEYOND, self.rail_guard))]  # fmt: skip
         ocp, inrush = self.ocp_level.as_signed(), self.inrush_level.as_signed()
         m.d.comb += [
             self.wanted.eq(judged | (streak != 0)),
-            self.level.eq(Mux(bits["PROTECT"] & self.load_switch, Mux(ocp < inrush, ocp, inrush), (1 << 23) - 1)),
+            self.level.eq(Mux(bits["PROTECT"] & self.load_switch, Mux(ocp < inrush, ocp, inrush), TRIP_BEYOND)),
         ]
         m.d.comb += trips.eq(judged & over & bits["PROTECT"] & self.load_switch & (streak + 1 >= self.ocp_count))
         with m.If(~self.load_switch | ~bits["PROTECT"] | (judged & ~over)):

@@ -9,10 +9,11 @@ from amaranth.lib.wiring import In, Out
 from .config import FLAGS, RAIL_CONFIG, Range
 from .correct import VALUE_BITS, Corrector
 from .front import ADC_BITS
-from .merge import Merge
+from .merge import BAND_LOW, BAND_SHIFT, Merge
 
 __all__ = ["Channels"]
 
+_GREATEST = (1 << (VALUE_BITS - 1)) - 1
 _RESULT = data.StructLayout({"value": signed(VALUE_BITS), "overload": 1, "saturated": 1})
 
 
@@ -20,8 +21,11 @@ class Channels(wiring.Component):
     """The channels go through one :class:`.correct.Corrector` in turn: voltage, current, and with ``fine`` the second current, which
     :class:`.merge.Merge` then makes one with the first.
 
-    A single range is no other way through: the wanted path then takes both turns, and the merge of a value with itself is that value.
-    ``overload_i`` is the coarse path's, but that of the fine one where only it counts; ``saturated`` is any channel's.
+    A single range is no other way through: the merge gets the wanted path twice, and makes of a value with itself that value.
+    ``overload_i`` is the coarse path's, but that of the fine one where only it counts; ``saturated`` is any channel's that counts.
+
+    The coarse path has a turn in every range, the last one where only the fine path counts: ``guard`` and ``beyond``
+    (:data:`.config.CONVERSION`) need a current that does not end where the fine path does.
 
     ``strobe`` with the words, at most every 16 clocks; ``config`` must stand meanwhile. Latency 5 clocks from ``strobe`` to ``valid``,
     with ``fine`` 10. Results and codes stand until the next ``valid``, or ``strobe``.
@@ -42,6 +46,8 @@ class Channels(wiring.Component):
                 "v_code": Out(ADC_BITS),
                 "i_code": Out(ADC_BITS),
                 "f_code": Out(ADC_BITS),
+                "guard": Out(signed(VALUE_BITS)),
+                "beyond": Out(1),
                 "quiet": Out(1),
             }
         )
@@ -66,8 +72,9 @@ class Channels(wiring.Component):
             corrector.offset.eq(Mux(later.any(), config.i_offset, config.v_offset)),
             corrector.gain.eq(Mux(later.any(), config.i_gain, config.v_gain)),
         ]
+        fine_alone = config.range == Range.FINE
         if self._fine:
-            with m.If((later[0] & (config.range == Range.FINE)) | (later[1] & (config.range != Range.COARSE))):
+            with m.If((later[0] & fine_alone) | (later[1] & ~fine_alone & (config.range != Range.COARSE))):
                 m.d.comb += [
                     corrector.code.eq(self.f_code),
                     corrector.offset.eq(config.f_offset),
@@ -102,24 +109,34 @@ class Channels(wiring.Component):
                 self.current.eq(corrector.value),
                 self.flags.overload_i.eq(corrector.overload),
                 self.flags.saturated.eq(voltage.saturated | corrector.saturated),
+                self.beyond.eq(corrector.overload & ~self.i_code[-1]),
+                self.guard.eq(Mux(self.beyond, _GREATEST, corrector.value)),
                 self.quiet.eq(corrector.quiet & ~later.any()),
             ]
             return m
         m.submodules.merge = merge = Merge()
-        coarse, pair = before[1], merge.i.payload
+        first, pair = before[1], merge.i.payload
         only = config.range != Range.MERGED
+        # Of the coarse path; they stand long before the merge's result.
+        end, above = Signal(), Signal()
+        m.d.sync += [
+            end.eq(Mux(fine_alone, corrector.overload, first.overload) & ~self.i_code[-1]),
+            above.eq(fine_alone & (corrector.value > BAND_LOW + (1 << BAND_SHIFT))),
+        ]
         m.d.comb += [
             merge.i.valid.eq(last),
             merge.o.ready.eq(1),
-            pair.coarse.eq(coarse.value),
-            pair.coarse_overload.eq(coarse.overload),
-            pair.fine.eq(corrector.value),
-            pair.fine_overload.eq(corrector.overload),
+            pair.coarse.eq(first.value),
+            pair.coarse_overload.eq(first.overload),
+            pair.fine.eq(Mux(fine_alone, first.value, corrector.value)),
+            pair.fine_overload.eq(Mux(fine_alone, first.overload, corrector.overload)),
             self.valid.eq(merge.o.valid),
             self.current.eq(merge.o.payload.value),
             self.flags.overload_i.eq(merge.o.payload.overload),
-            self.flags.saturated.eq(voltage.saturated | coarse.saturated | corrector.saturated),
-            self.flags.fine.eq(Mux(only, config.range == Range.FINE, ~merge.o.payload.coarse_used)),
+            self.flags.saturated.eq(voltage.saturated | first.saturated | (corrector.saturated & ~fine_alone)),
+            self.flags.fine.eq(Mux(only, fine_alone, ~merge.o.payload.coarse_used)),
+            self.guard.eq(Mux(end, _GREATEST, Mux(above, corrector.value, merge.o.payload.value))),
+            self.beyond.eq(end | (fine_alone & ~above & merge.o.payload.overload & ~self.f_code[-1])),
             self.quiet.eq(corrector.quiet & ~later.any() & merge.quiet),
         ]
         return m

@@ -49,6 +49,13 @@ CONVERSION = data.StructLayout(
         "v_code": ADC_BITS,
         "i_code": ADC_BITS,
         "f_code": ADC_BITS,
+        "guard": signed(24),  # the current that the protection compares, corrected
+        "beyond": 1,  # the current is more than `guard` says
     }
 )
-"""A conversion, for what needs more than the samples: meter, protection, trigger. Without a fine path ``f_code`` is 0."""
+"""A conversion, for what needs more than the samples: meter, protection, trigger. Without a fine path ``f_code`` is 0.
+
+``guard`` is ``i``, but for two cases. Where the fine path alone is wanted and the coarse one is above the merge's band, which the fine
+path hardly reaches, ``guard`` is the coarse path's current. With a coarse code at the upper end of the scale it is the greatest value:
+above any level, whatever the calibration. ``beyond`` says that the code behind ``guard`` is at that end: the current is at least this.
+"""

@@ -128,7 +128,8 @@ class RailPath(wiring.Component):
         m.d.comb += [
             self.conversion[name].eq(value) for name, value in {
                 "tick": tick, "period": active.period * self._tpc, "v": channels.voltage, "i": channels.current,
-                "flags": channels.flags, "v_code": channels.v_code, "i_code": channels.i_code, "f_code": channels.f_code}.items()
+                "flags": channels.flags, "v_code": channels.v_code, "i_code": channels.i_code, "f_code": channels.f_code,
+                "guard": channels.guard, "beyond": channels.beyond}.items()
         ]  # fmt: skip
 
         working = Signal()

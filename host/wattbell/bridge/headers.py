@@ -35,7 +35,7 @@ MOVING = (
     "DIAGnostic:LOAD",
     "DIAGnostic:IDENtity",
 )
-"""Commands that move the drive's power or its protection, the calibration, or the contents of the EEPROM."""
+"""Those that move the drive's power or its protection, the calibration, or what the EEPROM keeps."""
 FREE = (
     "*IDN?",
     "*CLS",

@@ -9,6 +9,11 @@ const WEIGHT: i32 = 256;
 const HOLD: u32 = 24;
 const RISE: i32 = 16;
 
+/// Whether a level is above the band, where the coarse path alone counts.
+pub fn above_band(level: i32) -> bool {
+    level > LOW + BAND
+}
+
 /// State of the merge: how long ago the fine path was overloaded.
 #[derive(Debug)]
 pub struct Merge {

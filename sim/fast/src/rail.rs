@@ -1,11 +1,11 @@
 //! The rail: conversions at their ticks, correction, energy, decimation, RAIL blocks.
 
 use crate::cic::Cic;
-use crate::merge::Merge;
+use crate::merge::{self, Merge};
 use crate::packer::{Packer, Sample};
 use crate::selftest::Codes;
 use crate::time::{tick, Clock, NEVER, TICKS};
-use crate::watch::{Conversion, Wanted, Watch};
+use crate::watch::{Conversion, Wanted, Watch, VALUE_MAX};
 use crate::writer::Buffer;
 use wattbell_spec::wire::{rail_flag_code as flag, TICK_PS};
 
@@ -47,8 +47,8 @@ pub trait Analog {
 
 /// Maximum number of conversions made at once.
 const RUN: usize = 128;
-/// Largest code of the fine path.
-const FINE_CODE_MAX: i32 = (1 << 17) - 1;
+/// Largest code of a current path.
+const CODE_MAX: i32 = (1 << 17) - 1;
 /// A conversion whose current comes from the fine path alone. No RAIL block shows it.
 const FLAG_FINE: u8 = 16;
 
@@ -365,20 +365,41 @@ impl Rail {
     /// Whether no conversion up to `last_ps` can exceed the watched level.
     fn stays_below<A: Analog>(&self, last_ps: u64, analog: &A) -> bool {
         let (above, Config { current, fine, range, .. }) = (self.watch.wanted.above, &self.active);
-        if *range != Range::Coarse && fine.apply(FINE_CODE_MAX).0 > above {
+        if *range != Range::Coarse && fine.apply(CODE_MAX).0 > above {
             return false;
         }
         // The largest code that is corrected to the level or less, minus one for the rounding.
         let code = ((i64::from(above) << 32) / i64::from(current.gain.max(1)) + i64::from(current.offset)) / 256 - 1;
-        *range == Range::Fine
-            || analog.stays_below(code.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32, last_ps)
+        // The greatest code is above any level.
+        analog.stays_below(code.clamp(i64::from(i32::MIN), i64::from(CODE_MAX - 1)) as i32, last_ps)
+    }
+
+    /// The current that the protection compares, and whether the true one is more than that.
+    ///
+    /// That is `current`, but for two cases: the coarse path's, above the band of the merge, where only the fine path is
+    /// wanted; and the greatest value with a coarse code at the upper end, above any level.
+    fn guard(&self, [_, i_code, f_code]: [u32; 3], current: i32) -> (i32, bool) {
+        const TOP: u32 = CODE_MAX as u32;
+        if i_code == TOP {
+            return (VALUE_MAX, true);
+        }
+        if self.active.range != Range::Fine {
+            return (current, false);
+        }
+        let coarse = self.active.current.apply(((i_code << 14) as i32) >> 14).0;
+        if merge::above_band(coarse) {
+            (coarse, false)
+        } else {
+            (current, f_code == TOP)
+        }
     }
 
     /// A conversion that was passed on in `clock`.
     #[inline]
     fn note(&mut self, clock: Clock, started: u64, codes: [u32; 3], (voltage, current, flags): (i32, i32, u8)) {
         let period = self.active.period * TICKS as u32;
-        let conversion = Conversion { tick: started, period, voltage, current, flags, codes };
+        let (guard, beyond) = self.guard(codes, current);
+        let conversion = Conversion { tick: started, period, voltage, current, flags, codes, guard, beyond };
         self.watch.note(clock + CORRECTED, conversion);
     }
 

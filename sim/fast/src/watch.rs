@@ -3,7 +3,7 @@
 use crate::time::{Clock, NEVER};
 
 /// Largest corrected value.
-const VALUE_MAX: i32 = (1 << 23) - 1;
+pub const VALUE_MAX: i32 = (1 << 23) - 1;
 
 /// A corrected conversion, for a user to whom samples are not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub struct Conversion {
     pub flags: u8,
     /// Voltage, current, fine current.
     pub codes: [u32; 3],
+    /// The current that the protection compares: see [`crate::rail`].
+    pub guard: i32,
+    /// The current is more than `guard` says.
+    pub beyond: bool,
 }
 
 /// Which conversions are watched.
@@ -27,7 +31,7 @@ pub struct Conversion {
 pub struct Wanted {
     /// All of them, and there must be some even without a run.
     pub all: bool,
-    /// Those of a run whose current exceeds this.
+    /// Those of a run whose `guard` exceeds this.
     pub above: i32,
 }
 
@@ -71,7 +75,7 @@ impl Watch {
     #[inline]
     pub fn told_at(&self) -> Clock {
         match &self.latest {
-            Some((shows, c)) if self.wanted.all || c.current > self.wanted.above => *shows,
+            Some((shows, c)) if self.wanted.all || c.guard > self.wanted.above => *shows,
             _ => NEVER,
         }
     }

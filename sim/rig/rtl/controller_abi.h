@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WC_ABI_VERSION 5u
+#define WC_ABI_VERSION 6u
 #define WC_CONSOLE 256u
 
 // Why a run came to its end.
@@ -25,7 +25,7 @@ struct wc_in {
     uint32_t skip;   // end at WC_QUIET
     uint64_t rail_tick;
     uint32_t rail_period, rail_v_code, rail_i_code, rail_f_code;
-    int32_t rail_v, rail_i;
+    int32_t rail_v, rail_i, rail_guard;
     uint32_t completion[6];  // as the instrument's
     uint8_t rail_flags;
     uint8_t rail_valid;  // a conversion, in the clock behind the first edge
@@ -34,14 +34,14 @@ struct wc_in {
     uint8_t console_count; // bytes for it
     uint8_t console[WC_CONSOLE];
     uint8_t completed;  // a completion, in the clock behind the first edge
-    uint8_t pad[5];
+    uint8_t rail_beyond;
 };
 
 // What it shows in the clock behind the last edge, and the console's traffic.
 struct wc_out {
     uint64_t now, deadline;
     uint32_t clocks, reg_wdata;
-    int32_t rail_level;   // a conversion of a current above this is looked at
+    int32_t rail_level;   // a conversion whose guard is above this is looked at
     uint8_t reg_addr, stop, load_switch, perst_low, clkreq_low, scl_low, sda_low, active;
     uint8_t console_taken, console_count;
     uint8_t console_ready;  // it would take a byte

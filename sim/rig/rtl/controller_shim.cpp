@@ -117,6 +117,8 @@ void wc_run(void *model, const wc_in *in, wc_out *out) {
         top.rail_period = in->rail_period;
         top.rail_v = in->rail_v & 0xFFFFFF;
         top.rail_i = in->rail_i & 0xFFFFFF;
+        top.rail_guard = in->rail_guard & 0xFFFFFF;
+        top.rail_beyond = in->rail_beyond;
         top.rail_v_code = in->rail_v_code;
         top.rail_i_code = in->rail_i_code;
         top.rail_f_code = in->rail_f_code;

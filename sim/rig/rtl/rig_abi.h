@@ -4,7 +4,7 @@
 #pragma once
 #include <stdint.h>
 
-#define WB_ABI_VERSION 7u
+#define WB_ABI_VERSION 8u
 
 // One beat of a TLP stream. Fields as in docs/architecture.md; of `data`, width/32 words count.
 struct wb_beat {
@@ -39,11 +39,13 @@ struct wb_out {
     uint8_t converted;  // the fields below are those of a conversion; else of an earlier one
     uint8_t rail_flags;
     uint8_t completed;  // `completion` is a command at its CQE; else an earlier one
-    uint8_t pad[4];
+    uint8_t rail_beyond;
+    uint8_t pad[3];
     uint64_t rail_tick;
     uint32_t rail_period, rail_v_code, rail_i_code;
     int32_t rail_v, rail_i;
     uint32_t rail_f_code;
+    int32_t rail_guard;
     uint32_t completion[6];  // bits of COMPLETION (nvme/layouts.py), the lowest first
 };
 

@@ -49,7 +49,7 @@ module rig_top (
     input  wire adc_fine,
     input  wire convert,
     output wire converted,
-    output wire [202:0] conversion,
+    output wire [227:0] conversion,
     output wire completed,
     output wire [162:0] completion,
     output wire skip_down,

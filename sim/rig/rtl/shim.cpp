@@ -36,7 +36,8 @@ inline void put_beat(Wide &payload, CData &valid, const wb_beat &beat) {
     payload[n + 2] = static_cast<uint32_t>(beat.tick >> (64 - kTickAt)) | beat.lost << kTickAt;
 }
 
-// As wattbell_gateware.rail.config.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code, f_code.
+// As wattbell_gateware.rail.config.CONVERSION packs it: tick, period, v, i, flags, v_code, i_code, f_code, guard,
+// beyond.
 inline void show_conversion(const Vrig_top &top, wb_out &out) {
     const auto &c = top.conversion;
     const auto sign = [](uint32_t x) { return static_cast<int32_t>(x << 8) >> 8; };
@@ -48,6 +49,8 @@ inline void show_conversion(const Vrig_top &top, wb_out &out) {
     out.rail_v_code = (c[4] >> 21 | c[5] << 11) & 0x3FFFF;
     out.rail_i_code = c[5] >> 7 & 0x3FFFF;
     out.rail_f_code = (c[5] >> 25 | c[6] << 7) & 0x3FFFF;
+    out.rail_guard = sign(c[6] >> 11 | c[7] << 21);
+    out.rail_beyond = c[7] >> 3 & 1;
 }
 
 inline void show(const Vrig_top &top, wb_out &out) {

@@ -169,7 +169,7 @@ impl Engine {
     #[inline]
     fn note(&mut self, before: (u8, u8, u8)) {
         let o = &self.outputs;
-        if o.converted == 1 && (self.interest.all || o.rail_i > self.interest.above) {
+        if o.converted == 1 && (self.interest.all || o.rail_guard > self.interest.above) {
             self.noted.push_back(Pause::Rail(Conversion {
                 tick: o.rail_tick,
                 period: o.rail_period,
@@ -179,6 +179,8 @@ impl Engine {
                 v_code: o.rail_v_code,
                 i_code: o.rail_i_code,
                 f_code: o.rail_f_code,
+                guard: o.rail_guard,
+                beyond: o.rail_beyond == 1,
             }));
         }
         if o.completed == 1 && self.interest.completions {

@@ -44,7 +44,8 @@ impl From<wattbell_fast::Conversion> for Conversion {
     fn from(c: wattbell_fast::Conversion) -> Self {
         let [v_code, i_code, f_code] = c.codes;
         let (v, i) = (c.voltage, c.current);
-        Self { tick: c.tick, period: c.period, v, i, flags: c.flags, v_code, i_code, f_code }
+        let (guard, beyond) = (c.guard, c.beyond);
+        Self { tick: c.tick, period: c.period, v, i, flags: c.flags, v_code, i_code, f_code, guard, beyond }
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Conversion {
     pub v_code: u32,
     pub i_code: u32,
     pub f_code: u32,
+    pub guard: i32,
+    pub beyond: bool,
 }
 
 /// A command at its CQE: bits of COMPLETION of nvme/layouts.py, lowest first.
@@ -76,7 +78,7 @@ pub type Completion = [u32; 6];
 pub struct Interest {
     /// All conversions, and there must be some even without a capture.
     pub all: bool,
-    /// Conversions of a current above this.
+    /// Conversions whose `guard` is above this.
     pub above: i32,
     /// Changes of PERST#, CLKREQ# and link state.
     pub levels: bool,

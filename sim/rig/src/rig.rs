@@ -267,6 +267,7 @@ impl Rig {
         i.rail_valid = 1;
         (i.rail_tick, i.rail_period) = (conversion.tick, conversion.period);
         (i.rail_v, i.rail_i, i.rail_flags) = (conversion.v, conversion.i, conversion.flags);
+        (i.rail_guard, i.rail_beyond) = (conversion.guard, conversion.beyond.into());
         (i.rail_v_code, i.rail_i_code, i.rail_f_code) = (conversion.v_code, conversion.i_code, conversion.f_code);
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wattbell_spec::registers;
 
 /// Must equal `WB_ABI_VERSION` of `rtl/rig_abi.h`.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// One beat of a TLP stream; see `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,8 +117,9 @@ pub struct Outputs {
     pub rail_flags: u8,
     /// `completion` belongs to a command at its CQE; else to an earlier one.
     pub completed: u8,
+    pub rail_beyond: u8,
     #[doc(hidden)]
-    pub pad: [u8; 4],
+    pub pad: [u8; 3],
     pub rail_tick: u64,
     pub rail_period: u32,
     pub rail_v_code: u32,
@@ -126,6 +127,7 @@ pub struct Outputs {
     pub rail_v: i32,
     pub rail_i: i32,
     pub rail_f_code: u32,
+    pub rail_guard: i32,
     pub completion: Completion,
 }
 

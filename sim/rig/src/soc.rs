@@ -6,7 +6,7 @@ use libloading::{Library, Symbol};
 use std::path::Path;
 
 /// Must equal `WC_ABI_VERSION` of `rtl/controller_abi.h`.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// Bytes of the console that one run carries in each direction.
 pub const CONSOLE: usize = 256;
 
@@ -31,6 +31,7 @@ pub struct Inputs {
     pub rail_f_code: u32,
     pub rail_v: i32,
     pub rail_i: i32,
+    pub rail_guard: i32,
     pub completion: Completion,
     pub rail_flags: u8,
     /// A conversion, in the cycle after the first edge.
@@ -47,8 +48,7 @@ pub struct Inputs {
     pub console: [u8; CONSOLE],
     /// A completion, in the cycle after the first edge.
     pub completed: u8,
-    #[doc(hidden)]
-    pub pad: [u8; 5],
+    pub rail_beyond: u8,
 }
 
 impl Default for Inputs {
@@ -66,6 +66,7 @@ impl Default for Inputs {
             rail_f_code: 0,
             rail_v: 0,
             rail_i: 0,
+            rail_guard: 0,
             completion: Completion::default(),
             rail_flags: 0,
             rail_valid: 0,
@@ -79,7 +80,7 @@ impl Default for Inputs {
             console_count: 0,
             console: [0; CONSOLE],
             completed: 0,
-            pad: [0; 5],
+            rail_beyond: 0,
         }
     }
 }
@@ -94,7 +95,7 @@ pub struct Outputs {
     /// Edges of the run.
     pub clocks: u32,
     pub reg_wdata: u32,
-    /// Conversions of a current above this are watched.
+    /// Conversions whose guard is above this are watched.
     pub rail_level: i32,
     pub reg_addr: u8,
     stop: u8,

@@ -122,7 +122,7 @@ pub const POWER_TRIP: u8 = 0x92;
 pub const POWER_TRIP_OVER_CURRENT: u32 = 0x1;
 /// above INRUSH_LEVEL for OCP_COUNT conversions, within INRUSH_TICKS of closing
 pub const POWER_TRIP_INRUSH: u32 = 0x2;
-/// read/write: over-current: units of 500 nA, two's complement, corrected
+/// read/write: over-current: units of 500 nA, two's complement, corrected. Compared with the coarse path's current where RANGE is fine only and the current more than that path shows. A coarse code at the upper end of its scale is above any level but 7FFFFFh
 pub const OCP_LEVEL: u8 = 0x93;
 /// Reset value of OCP_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const OCP_LEVEL_RESET: u32 = 0x7fffff;
@@ -142,7 +142,7 @@ pub const INRUSH_TICKS_RESET: u32 = 0x0;
 pub const TRIP_TICK_LO: u8 = 0x97;
 /// read: tick of the conversion that tripped, bits 63:32
 pub const TRIP_TICK_HI: u8 = 0x98;
-/// read: that conversion: units of 500 nA, two's complement, corrected, sign-extended
+/// read: that conversion's current: units of 500 nA, two's complement, corrected, sign-extended. 7FFFFFh: more than the ADC can tell, its code was at the upper end of the scale
 pub const TRIP_CURRENT: u8 = 0x99;
 /// write: transfer one byte on the board's I2C bus; ignored while BUSY
 pub const I2C_COMMAND: u8 = 0xa0;

@@ -149,13 +149,14 @@ async def watchdog(dut):
     assert await bench.read("RESET_CAUSE") == 4
 
 
-async def convert(bench, dut, *currents):
-    """Conversions of these currents, one per microsecond; returns their ticks."""
+async def convert(bench, dut, *currents, beyond=0):
+    """Conversions of these currents, one per microsecond; returns their ticks. The meter's current is another, as in its fine range."""
     ticks = []
     for current in currents:
         await bench.clock(62)
         ticks.append(bench.now - 40)
-        dut.rail_valid.value, dut.rail_i.value, dut.rail_tick.value = 1, current & 0xFFFFFF, ticks[-1]
+        dut.rail_valid.value, dut.rail_i.value, dut.rail_tick.value = 1, 1500 - current & 0xFFFFFF, ticks[-1]
+        dut.rail_guard.value, dut.rail_beyond.value = current & 0xFFFFFF, beyond
         await bench.clock()
         dut.rail_valid.value = 0
         await bench.clock(3)
@@ -202,6 +203,12 @@ async def protection(dut):
     assert dut.load_switch.value == 1
     await convert(bench, dut, *[-9] * 3)
     assert await bench.read("POWER_TRIP") == 2 and await bench.read("TRIP_CURRENT") == 0xFFFFFFF7
+    # A code at the end of its scale tells only that the current is more than that: it is no current to show.
+    await bench.write("POWER_TRIP", 3)
+    await convert(bench, dut, *[-10] * 5, beyond=1)
+    assert dut.load_switch.value == 1
+    await convert(bench, dut, *[-9] * 3, beyond=1)
+    assert await bench.read("POWER_TRIP") == 2 and await bench.read("TRIP_CURRENT") == 0x7FFFFF
 
 
 @cocotb.test()

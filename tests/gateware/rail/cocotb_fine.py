@@ -40,14 +40,37 @@ def config(mode):
     return RAIL_CONFIG.const({"period": PERIOD // TPC, "decimation": 1, "mul": mul, "shift": shift, **lines, "range": mode}).as_bits()
 
 
+def guarded(codes, coarse, fine, merged, mode):
+    """What the protection compares, and whether the current is more than that: of both codes, and both paths' currents."""
+    if codes[0] == MAX:
+        return 2**23 - 1, True
+    if mode != FINE:
+        return merged, False
+    return (coarse, False) if coarse > LOW + BAND else (fine, codes[1] == MAX)
+
+
+class Adc(player.WordAdc):
+    """Notes what the protection gets."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.guards = []
+
+    def clock(self, now):
+        if self.dut.converted.value:
+            self.guards.append((self.dut.guard.value.to_signed(), bool(self.dut.beyond.value)))
+        return super().clock(now)
+
+
 def expected(ticks, modes):
-    """(voltage, current) and flags of each conversion; the merge remembers overloads of the fine path in any mode."""
+    """(voltage, current), flags, and what the protection gets, of each conversion; the merge remembers overloads of the fine path in any
+    mode."""
     merger, out = Merger(), []
     for tick, mode in zip(ticks, modes, strict=True):
         v, *currents = words(tick)
         codes = [code - 2**18 if code >> 17 else code for code in currents]
         exact = [corrected(v, *LINES["v"]), *(corrected(code, *LINES[name]) for name, code in zip("if", codes))]
-        voltage, coarse, fine = map(clip, exact)
+        voltage, coarse, fine = both = [*map(clip, exact)]
         ends = [code in (MIN, MAX) for code in codes]
         if mode != MERGED:  # one path, twice
             n = mode - COARSE
@@ -56,7 +79,7 @@ def expected(ticks, modes):
             exact = [exact[0], coarse]
         merged = merger.step(coarse, fine, coarse_overload=ends[0], fine_overload=ends[1])
         flags = (OVERLOAD_I if merged.overload else 0) | (SATURATED if any(clip(x) != x for x in exact) else 0)
-        out.append(((voltage, merged.value), flags, merged.coarse_used))
+        out.append(((voltage, merged.value), flags, merged.coarse_used, guarded(codes, *both[1:], merged.value, mode)))
     return out
 
 
@@ -70,9 +93,9 @@ async def two_paths_become_one_current(dut):
     await Timer(1, "ns")
     dut.rst.value = 0
     dut.adc_valid.value = 0
-    adc = player.WordAdc(dut, words, TPC)
-    changes = {4000 + 1500 * PERIOD: COARSE, 4000 + 1600 * PERIOD: FINE, 4000 + 1750 * PERIOD: MERGED}
-    end = 4000 + 2100 * PERIOD
+    adc = Adc(dut, words, TPC)
+    changes = {4000 + 1500 * PERIOD: COARSE, 4000 + 1600 * PERIOD: FINE, 4000 + 2700 * PERIOD: MERGED}
+    end = 4000 + 2900 * PERIOD
     inputs = [(4000, {"run": 1}), (end, {"run": 0})]
     for tick, mode in changes.items():
         inputs += [(tick, {"config": config(mode), "changed": 1}), (tick + TPC, {"changed": 0})]
@@ -86,13 +109,18 @@ async def two_paths_become_one_current(dut):
     for block in blockparser.blocks(stream):
         rail = blockparser.rail(block)
         part = conversions[at : at + len(rail.samples)]
-        assert rail.samples == [values for values, _, _ in part], f"from conversion {at} on"
+        assert rail.samples == [values for values, *_ in part], f"from conversion {at} on"
         union = 0
-        for (voltage, current), flags, _ in part:
+        for (voltage, current), flags, *_ in part:
             energy, union = energy + voltage * current, union | flags
         assert rail.flags & ~RESTARTED == union and rail.energy == energy
         at += len(rail.samples)
     assert at == len(conversions) > 2000
     merged = [conversion for conversion, mode in zip(conversions, modes) if mode == MERGED]
-    used = [coarse_used for *_, coarse_used in merged]
-    assert 0.1 < sum(used) / len(used) < 0.9 and any(flags & OVERLOAD_I for _, flags, _ in merged)
+    used = [coarse_used for *_, coarse_used, _ in merged]
+    assert 0.1 < sum(used) / len(used) < 0.9 and any(flags & OVERLOAD_I for _, flags, *_ in merged)
+    assert adc.guards == [guard for *_, guard in conversions]
+    guards = [(guard, current) for ((_, current), *_, guard), mode in zip(conversions, modes) if mode == FINE]
+    assert any(guard == (2**23 - 1, True) for guard, _ in guards), "the coarse path at its end"
+    assert any(guard[0] > 1.5 * current and not guard[1] for guard, current in guards), "the fine path at its end, the coarse one not"
+    assert any(guard == (current, False) for guard, current in guards), "the fine path in its scale"

@@ -1,6 +1,6 @@
 """The whole rail path with either front end, and a block writer, as something small to simulate."""
 
-from amaranth import Module
+from amaranth import Module, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_gateware.rail import RailPath, SerialFront, WordFront
@@ -33,6 +33,9 @@ class RailTop(wiring.Component):
                 "changed": In(1),
                 "idle": Out(1),
                 "lost": Out(1),
+                "converted": Out(1),
+                "guard": Out(signed(24)),
+                "beyond": Out(1),
                 "out": Out(stream.Signature(OUT_WORD)),
             }
         )
@@ -70,6 +73,9 @@ class RailTop(wiring.Component):
             path.changed.eq(self.changed),
             self.idle.eq(path.idle & writer.idle),
             self.lost.eq(path.lost),
+            self.converted.eq(path.converted),
+            self.guard.eq(path.conversion.guard),
+            self.beyond.eq(path.conversion.beyond),
             self.quiet.eq(path.quiet & front.quiet & writer.quiet),
             self.deadline.eq(path.deadline),
         ]

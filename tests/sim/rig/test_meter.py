@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from wattbell_spec.registers import by_name
 
 from tests.patience import PATIENCE_S
-from tests.sim.rig.rig_process import ROOT, Rig
+from tests.sim.rig.rig_process import ROOT, Rig, column, decode, wait_until
 from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 STEADY_US = 400_000
@@ -78,6 +79,66 @@ def test_over_current_opens_the_switch(steady: Path, rig: type[Rig], fidelity: s
     since_us = (int(tick) - one.entry["origin_tick"]) / 1000 - STEADY_US
     assert 20 <= since_us < 30  # twenty conversions in a row, preceded by the front end's filter
     assert "-240" in one.ask("SYST:ERR?")
+
+
+FINE_BOARD = ("--afe", ROOT / "hw/afe/model.toml", "--temperature", 25, "--seed", 10)
+"""A board with a fine current path, whose scale ends near 0.11 A."""
+
+
+def short(trace: Path, amps: float = 3.0) -> Path:
+    """0.05 A for 10 ms, then a short circuit of `amps` for 10 ms."""
+    trace.write_bytes(encode([rail(0, 3.3, 0.05), sideband(10, 1, 1), rail(10_000, 3.2, amps), end(20_000)]))
+    return trace
+
+
+@FIDELITIES
+def test_over_current_opens_the_switch_while_the_fine_range_is_set(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
+    """A short circuit is 30 times what the fine path shows: only the coarse path sees it."""
+    one = rig(short(tmp_path / "short.wbt"), *FINE_BOARD, "--fidelity", fidelity)
+    one.send("OUTP:PROT:CURR 2;CURR:DEL 20E-6;:SENS:CURR:RANG 0.1;:SENS:APER 1E-3")
+    assert float(one.ask("MEAS:CURR? 0.1")) == pytest.approx(0.05, rel=1e-2)
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "1;0"
+    one.send("SENS:APER 12E-3")
+    assert float(one.ask("MEAS:CURR? 0.1")) == 9.9e37, "off the fine path's scale"
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "0;1"
+    kind, tick, amps = one.ask("OUTP:PROT:TRIP:DET?").split(",")
+    assert kind == "OVER" and float(amps) == pytest.approx(3.0, rel=1e-2)
+    since_us = (int(tick) - one.entry["origin_tick"]) / 1000 - 10_000
+    assert 20 <= since_us < 30
+
+
+@pytest.mark.parametrize("amps", [1.9, 2.1])
+def test_in_a_capture_of_the_fine_range_protection_trips_above_its_level_alone(tmp_path: Path, rig: type[Rig], amps: float) -> None:
+    """At 1.9 A of 2 A it does not. Both fidelities give the same trip and the same stream, which is the fine path's."""
+    trace, answers, streams = short(tmp_path / "short.wbt", amps), [], []
+    for fidelity in ("rtl", "fast"):
+        out = tmp_path / f"{fidelity}.wbs"
+        one = rig(trace, *FINE_BOARD, "--fidelity", fidelity, "--output", out, ports=False)
+        one.send("OUTP:PROT:CURR 2;CURR:DEL 20E-6;:SENS:CURR:RANG 0.1;:INIT")
+        wait_until(lambda one=one: one.status()["state"] == "DONE", "the end of the trace")
+        answers.append(one.ask("OUTP:PROT:TRIP?;:OUTP:PROT:TRIP:DET?") if amps > 2 else one.ask("OUTP:PROT:TRIP?"))
+        assert one.close() == 0
+        streams.append(out.read_bytes())
+    assert answers[0] == answers[1] and streams[0] == streams[1] and len(streams[0]) > 10_000
+    assert answers[0].startswith("1;OVER,") if amps > 2 else answers[0] == "0"
+    if amps > 2:
+        assert float(answers[0].split(",")[2]) == pytest.approx(2.1, rel=2e-2)
+    currents = column(decode(streams[0])[0], "rail", "current")
+    assert max(currents) * 500e-9 < 0.12, "the samples stay the fine path's"
+
+
+@pytest.mark.parametrize("setting", ["RANG:AUTO ON", "RANG 4", "RANG 0.1"])
+@FIDELITIES
+def test_the_end_of_the_coarse_scale_is_above_any_level(tmp_path: Path, rig: type[Rig], fidelity: str, setting: str) -> None:
+    """With a calibration by which the greatest code is 3.7 A, no value is above a level of 4 A; the code tells enough."""
+    trace, gain = short(tmp_path / "short.wbt", 4.2), round(by_name("I_GAIN").reset * 0.9)
+    one = rig(trace, *FINE_BOARD, "--fidelity", fidelity, "--output", tmp_path / "out.wbs", ports=False)
+    one.send(f"CAL:CURR:DATA 0,{gain};:OUTP:PROT:CURR 4;:SENS:CURR:{setting};:INIT")
+    wait_until(lambda: one.status()["state"] == "DONE", "the end of the trace")
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "0;1"
+    kind, tick, amps = one.ask("OUTP:PROT:TRIP:DET?").split(",")
+    assert kind == "OVER" and float(amps) == 9.9e37
+    assert 20 <= (int(tick) - one.entry["origin_tick"]) / 1000 - 10_000 < 40, "the filter nears the end of the scale slowly"
 
 
 def test_autozero_takes_out_what_the_zero_has_drifted(tmp_path: Path, rig: type[Rig]) -> None:

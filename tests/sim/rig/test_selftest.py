@@ -41,6 +41,19 @@ def test_it_passes(trace: Path, rig: type[Rig], fidelity: str) -> None:
 
 
 @FIDELITIES
+def test_it_does_not_trip_the_protection(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
+    """The pattern's 2 A, for 4 us a step, is above the level; the drive's 0.3 A is not. Protection is back afterwards."""
+    trace = tmp_path / "short.wbt"
+    trace.write_bytes(encode([rail(0, 3.3, 0.3), sideband(10, 1, 1), rail(10_000, 3.3, 3.0), end(20_000)]))
+    one = rig(trace, "--fidelity", fidelity)
+    one.send("OUTP:PROT:CURR 1.5;CURR:DEL 1E-6")
+    assert one.ask("*TST?;:OUTP?;:OUTP:PROT:TRIP?") == "0;1;0"
+    one.send("SENS:APER 20E-3")
+    assert float(one.ask("MEAS:CURR?")) > 0.5
+    assert one.ask("OUTP?;:OUTP:PROT:TRIP?") == "0;1"
+
+
+@FIDELITIES
 def test_a_rail_path_without_gain_fails(trace: Path, rig: type[Rig], fidelity: str) -> None:
     """The tracker's test is tests/slow/test_selftest.py: no setting can break it across the pattern's PERST#."""
     one = rig(trace, "--fidelity", fidelity)
