@@ -82,7 +82,7 @@ def test_over_current_opens_the_switch(rig: Rig) -> None:
 
 @pytest.mark.parametrize("amperes", [4.096, 30.0])
 def test_a_trip_beyond_the_scale_names_no_current(rig: Rig, amperes: float) -> None:
-    """The greatest code is 4.096 A: from there on the converter tells only that it is more."""
+    """The greatest code is 4.096 A. Above it the converter shows the same code for every current."""
     rig.lib.model_set_rail(3.3, amperes)
     rig.advance(1e-3)
     kind, _, current = rig.ask("OUTP:PROT:TRIP:DET?").split(",")
@@ -108,7 +108,7 @@ def test_protection_rests_while_the_self_test_plays_its_pattern(rig: Rig) -> Non
 
 @pytest.mark.parametrize(("line", "register"), [("CAL:ZERO:CURR", "AFE"), ("CAL:ZERO:VOLT", "AFE"), ("*TST?", "TEST_CONTROL")])
 def test_a_restart_gives_the_converters_back_to_the_drive(rig: Rig, line: str, register: str) -> None:
-    """Protection would go on without them: what it compares is 0 A, or the pattern's."""
+    """Protection would go on without them: it compares 0 A, or the current of the pattern."""
     rig.send(line + "\n")
     rig.advance(1.06e-3)
     assert rig.peek(register)

@@ -203,7 +203,7 @@ async def protection(dut):
     assert dut.load_switch.value == 1
     await convert(bench, dut, *[-9] * 3)
     assert await bench.read("POWER_TRIP") == 2 and await bench.read("TRIP_CURRENT") == 0xFFFFFFF7
-    # A code at the end of its scale tells only that the current is more than that: it is no current to show.
+    # At the end of its scale a code gives a lower bound of the current, and no current to show.
     await bench.write("POWER_TRIP", 3)
     await convert(bench, dut, *[-10] * 5, beyond=1)
     assert dut.load_switch.value == 1

@@ -41,7 +41,7 @@ def config(mode):
 
 
 def guarded(codes, coarse, fine, merged, mode):
-    """What the protection compares, and whether the current is more than that: of both codes, and both paths' currents."""
+    """Return the current that the protection compares, from both codes and both currents, and whether the true current is higher."""
     if codes[0] == MAX:
         return 2**23 - 1, True
     if mode != FINE:
@@ -50,7 +50,7 @@ def guarded(codes, coarse, fine, merged, mode):
 
 
 class Adc(player.WordAdc):
-    """Notes what the protection gets."""
+    """Notes the inputs of the protection."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -63,7 +63,7 @@ class Adc(player.WordAdc):
 
 
 def expected(ticks, modes):
-    """(voltage, current), flags, and what the protection gets, of each conversion; the merge remembers overloads of the fine path in any
+    """Return (voltage, current), flags and the protection's inputs of each conversion. The merge remembers overloads of the fine path in any
     mode."""
     merger, out = Merger(), []
     for tick, mode in zip(ticks, modes, strict=True):

@@ -93,7 +93,7 @@ def short(trace: Path, amps: float = 3.0) -> Path:
 
 @FIDELITIES
 def test_over_current_opens_the_switch_while_the_fine_range_is_set(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
-    """A short circuit is 30 times what the fine path shows: only the coarse path sees it."""
+    """A short circuit is 30 times the fine path's scale: only the coarse path sees it."""
     one = rig(short(tmp_path / "short.wbt"), *FINE_BOARD, "--fidelity", fidelity)
     one.send("OUTP:PROT:CURR 2;CURR:DEL 20E-6;:SENS:CURR:RANG 0.1;:SENS:APER 1E-3")
     assert float(one.ask("MEAS:CURR? 0.1")) == pytest.approx(0.05, rel=1e-2)
