@@ -63,8 +63,10 @@ class Adc(player.WordAdc):
 
 
 def expected(ticks, modes):
-    """Return (voltage, current), flags and the protection's inputs of each conversion. The merge remembers overloads of the fine path in any
-    mode."""
+    """Return (voltage, current), flags and the protection's inputs of each conversion.
+
+    The merge remembers overloads of the fine path in any mode.
+    """
     merger, out = Merger(), []
     for tick, mode in zip(ticks, modes, strict=True):
         v, *currents = words(tick)
