@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Run the README's commands as a newcomer does: in a bare Debian 12 root that is made for this run (``make bare``; CI runs the same).
+"""Run the README's commands as a newcomer does: in a bare Debian 12 root that is made for this run (``make bare``; CI runs the
+same).
 
     tools/bare.py                             make demo, make test, a short soak, and the wheels without the checkout
     tools/bare.py --load 2                    the same beside two busy processes
     tools/bare.py --keep "make demo" "make lint"
                                               other commands; the root stays, and its path is printed
     tools/bare.py --again /var/tmp/wattbell-bare-x/root "make lint"
-                                              in a root that stayed, with HEAD of now and all that was built there
+                                              in a root that stayed, with the current HEAD and all earlier builds
 
-The root has Debian's packages of priority `important`, plus ca-certificates, git and make. HEAD is cloned into it. The root shares the
-kernel with its loop devices, the network and the configuration of the package sources with this machine, and ``../shared`` if that exists.
-Nothing else of this machine is visible inside: namespaces of mounts, processes, IPC and host name keep it out.
+The root has Debian's packages of priority `important`, plus ca-certificates, git and make. HEAD is cloned into it. The root shares
+the kernel with its loop devices, the network and the configuration of the package sources with this machine. It also gets a copy of
+``../shared`` if that exists. Nothing else of this machine is visible inside: namespaces of mounts, processes, IPC and host name
+keep it out.
 
 Needs Debian (or a machine with mmdebstrap and Debian's keyring), root, and 12 GB below /var/tmp (``--dir``).
 """
@@ -39,18 +41,18 @@ SUITES = ("bookworm", "bookworm-updates", "bookworm-security")
 INCLUDED = ("ca-certificates", "git", "make")
 COMMANDS = ("make demo", "make test", "make soak SOAK=--short", "make wheels-check")
 SOURCES = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf", "/root/.cargo/config.toml")
-"""Files that say where packages come from, and whom to trust for them."""
+"""Files that name the package sources and the certificates to trust."""
 VARIABLES = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT", "PIP_CERT"),
     *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO"),
     *("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"),
 )
-"""Environment variables of the same kind; the last two work round a fault of OpenBLAS on this processor."""
+"""Environment variables for the same purpose. The last two work round a fault of OpenBLAS on this processor."""
 HOME = "home/user"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# Runs in the new namespaces, with the root as $1 and the command behind it. All mounts end with the namespace.
+# Runs in the new namespaces, with the root as $1 and the command after it. All mounts end with the namespace.
 ENTER = r"""
 set -eu
 root=$1; shift
@@ -110,7 +112,7 @@ def sources() -> list[str]:
 
 
 def make_root(root: Path) -> None:
-    """A new Debian 12 in ``root``, with the commit and the configuration of the package sources. Raises GuestError."""
+    """Make a new Debian 12 in ``root``, with the commit and the configuration of the package sources. Raises GuestError."""
     command = [
         *("mmdebstrap", "--mode=root", "--variant=important", "--format=directory", f"--include={','.join(INCLUDED)}"),
         '--aptopt=Acquire::Retries "3"',
@@ -139,7 +141,7 @@ def make_root(root: Path) -> None:
 
 
 def update_root(root: Path) -> None:
-    """Bring HEAD into the clone of a root that an earlier run kept."""
+    """Fetch HEAD into the clone of a root that an earlier run kept. Raises GuestError."""
     clone = root / HOME / "wattbell"
     if not (clone / ".git").is_dir():
         raise GuestError(f"{root} is no root of an earlier run: it has no {HOME}/wattbell")
@@ -148,7 +150,7 @@ def update_root(root: Path) -> None:
 
 
 def run_inside(root: Path, command: str) -> int:
-    """Exit code of a shell command in the clone within ``root``."""
+    """Run a shell command in the clone within ``root``; return its exit code."""
     environment = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     environment |= {"HOME": "/root", "TERM": "xterm", "LANG": "C.UTF-8", "PATH": PATH, "CI": "true"}
     apart = ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child", "--"]
@@ -157,7 +159,9 @@ def run_inside(root: Path, command: str) -> int:
 
 
 def remove(place: Path) -> None:
-    """Remove a root, once nothing is mounted in it: an mmdebstrap that was ended early leaves /proc and /dev of this machine there."""
+    """Remove a root after unmounting everything in it: an mmdebstrap that was ended early leaves /proc and /dev of this machine
+    there.
+    """
     for _ in range(100):
         lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
         mounted = sorted(name for name in (line.split()[1] for line in lines) if name.startswith(f"{place}/"))
@@ -170,7 +174,7 @@ def remove(place: Path) -> None:
 
 @contextmanager
 def load(processes: int) -> Iterator[None]:
-    """Keep ``processes`` processes busy meanwhile."""
+    """Keep ``processes`` processes busy inside the context."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -181,7 +185,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 def check_machine() -> None:
-    """End with what this machine lacks, in one line."""
+    """Check the machine; exit with one line that names missing programs."""
     if os.geteuid() != 0:
         die("a root can be made by root only: use sudo")
     missing = [name for name in ("mmdebstrap", "git", "unshare") if shutil.which(name) is None]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The histogram of docs/accuracy.md: random boards of the virtual rig after `wattbell calibrate`.
+"""Draw the histogram of docs/accuracy.md: random boards of the virtual rig after `wattbell calibrate`.
 
-    tools/boards_page.py build/calibrate/boards.jsonl      what `make calibrate` wrote, a line a board (tests/sim/rig/test_calibrate.py)
+    tools/boards_page.py build/calibrate/boards.jsonl      the file of `make calibrate`, a line a board (tests/sim/rig/test_calibrate.py)
 """  # fmt: skip
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ DOCS = ROOT / "docs" / "accuracy.md"
 PICTURE = ROOT / "docs" / "img" / "rig-boards.svg"
 BEGIN, END = "<!-- generated: make calibrate -->", "<!-- end of make calibrate -->"
 QUANTITIES = ("current", "power")
-"""The two ratios of a line, each an error over its limit."""
+"""Quantities of the two ratios in a line. Each ratio is an error over its limit."""
 
 
 def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, float]]]:
-    """(V, A) applied -> the ratios of current and power of each board."""
+    """Return (V, A) applied -> ratios of current and power, one pair for each board."""
     levels: dict[tuple[float, float], list[tuple[float, float]]] = {}
     for board in boards:
         for volts, amps, *shares in board["shares"]:
@@ -30,7 +30,7 @@ def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, 
 
 
 def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: list[dict]) -> str:
-    """The text between the markers."""
+    """Return the text between the marks."""
     celsius = [board["celsius"] for board in boards]
     lines = [
         f"{len(boards)} boards, seeds {boards[0]['seed']} to {boards[-1]['seed']}, at {min(celsius):.0f} to {max(celsius):.0f} C, "
@@ -48,7 +48,7 @@ def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: 
 
 
 def draw(levels: dict[tuple[float, float], list[tuple[float, float]]]) -> None:
-    """One column per level, with the limits drawn in. The same boards give the same bytes."""
+    """Draw one column for each level, with the limits. The same boards give the same bytes."""
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "wattbell"
     from matplotlib import pyplot
@@ -68,7 +68,7 @@ def draw(levels: dict[tuple[float, float], list[tuple[float, float]]]) -> None:
 
 
 def main() -> int:
-    """Exit status 2: no such file, or nothing in it."""
+    """Write the page; return exit status 2 if the file is missing or empty, or the page has lost a mark."""
     source = Path(sys.argv[1]) if len(sys.argv) == 2 else None
     if source is None or not source.exists() or not source.read_text().strip():
         print("boards_page: error: give the file that `make calibrate` wrote (build/calibrate/boards.jsonl).", file=sys.stderr)

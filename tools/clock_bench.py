@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Is a meter's true clock within the bound that load patterns and phases give? Table for docs/clocks.md.
+"""Check a meter's true clock against the bound that load patterns and phases give. Prints the table of docs/clocks.md.
 
     clock_bench.py plan FOLDER
     wattbell run FOLDER/plan.toml --virtual intel-660p-1tb --fidelity fast --interval 1e-6 --out CAPTURE
     clock_bench.py cases CAPTURE... [--cases 200]
 
-The plan has a load pattern before some work and one behind it. The rail of the capture is shown to another meter: from 1 kS/s to as many
-as there are, with noise, a clock that is off by up to 10 s and drifts by up to 100 ppm; the host knows its instants within some us.
+The plan has a load pattern before and after some work. Simulated meters see the rail of the capture at 1 kS/s up to its full rate,
+with noise. Their clocks are off by up to 10 s and drift by up to 100 ppm. The host knows its instants within some us.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ NOISE_W = 0.02
 
 @dataclass(frozen=True)
 class Recording:
-    """The rail of a capture (ns by the rig's clock, the mean over 1 us each) and when its phases had I/O; bursts begin with the
-    markers before them, which are the first that the drive has to work on."""
+    """The rail of a capture and the times at which its phases had I/O.
+
+    The rail is in ns by the rig's clock, as means over 1 us. A burst begins with the markers before it: they are the drive's first
+    work.
+    """
 
     first_ns: int
     step_ns: int
@@ -54,7 +57,7 @@ class Recording:
         marked = {}
         for name, (_, last) in spans.items():
             first = source.phases[name].first_tick
-            marked[name] = int(ends[ends <= first].max(initial=0) or first), last  # the rest before it ended with a marker, too
+            marked[name] = int(ends[ends <= first].max(initial=0) or first), last  # the rest before the burst also ended with a marker
         patterns = [[span for name, span in marked.items() if name.endswith(end)] for end in ("burst-a", "burst-b")]
         work = [span for name, span in spans.items() if name.endswith("work")]
         return cls(rail.tick_of(0), rail.interval_ticks, rail.power(0, len(rail)).astype(np.float64), patterns, work)
@@ -62,7 +65,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Case:
-    """How another meter saw it: ``meter_ns`` = instant x (1 + drift) + offset_ns, samples of ``rate`` S/s."""
+    """Another meter's view: ``meter_ns`` = instant x (1 + drift) + offset_ns, samples at ``rate`` S/s."""
 
     time_s: F64
     power_w: F64
@@ -71,17 +74,17 @@ class Case:
     rate: float
 
     def host_ns(self, meter_ns: F64) -> F64:
-        """The true host's clock, which is the rig's."""
+        """Return the true host's clock, which is the rig's clock."""
         return (meter_ns - self.offset_ns) / (1 + self.drift)
 
     def off_s(self, found: ClockMap) -> float:
-        """The largest error of a map."""
+        """Return the largest error of a map, in s."""
         ends = np.array((found.first_ns, found.last_ns))
         return float(np.abs(found.to_reference(ends) - self.host_ns(ends.astype(np.float64))).max()) * 1e-9
 
 
 def cases(recording: Recording, count: int, seed: int) -> Iterator[tuple[Case, np.random.Generator]]:
-    """Random meters, the rates in turn."""
+    """Yield random meters, one rate after the other."""
     for k in range(count):
         rng = np.random.default_rng([seed, k])
         rate = min(RATES[k % len(RATES)], 1e9 / recording.step_ns)
@@ -96,19 +99,19 @@ def cases(recording: Recording, count: int, seed: int) -> Iterator[tuple[Case, n
 
 
 def told(rng: np.random.Generator, span: tuple[int, int]) -> Burst:
-    """The host's clock before and after the I/O was begun and seen to have ended: 1 to 100 us apart."""
+    """Return the host's clock readings around the I/O's begin and around its end, each pair 1 to 100 us apart."""
     early, late = rng.uniform(1e3, 1e5, 4).astype(int).reshape(2, 2)
     return Burst(span[0] - int(early[0]), span[0] + int(early[1]), span[1] - int(late[0]), span[1] + int(late[1]))
 
 
 def by_pattern(recording: Recording, case: Case, rng: np.random.Generator, settle_s: float) -> ClockMap:
-    """From both patterns."""
+    """Return the clock map from both load patterns."""
     bursts = [[told(rng, span) for span in pattern] for pattern in recording.patterns]
     return match_pattern(case.time_s, case.power_w, bursts, offset_limit_s=10.5, settle_s=settle_s)
 
 
 def by_phases(recording: Recording, case: Case, rng: np.random.Generator, settle_s: float) -> ClockMap:
-    """From all phases with I/O, to the millisecond, as fio tells them."""
+    """Return the clock map from all phases with I/O, known to the millisecond, as in fio's output."""
     spans = sorted([*recording.work, *(span for pattern in recording.patterns for span in pattern)])
     given = [((a // 1_000_000) * 1e-3 + 5e-4, (b // 1_000_000) * 1e-3 + 5e-4, 5e-4) for a, b in spans]
     return match_edges(case.time_s, case.power_w, given, offset_limit_s=10.5, settle_s=settle_s)
@@ -118,7 +121,7 @@ WAYS = {"load patterns": (by_pattern, PATTERN_SETTLE_S), "phases, to the ms": (b
 
 
 def write_plan(folder: Path) -> Path:
-    """A plan of load patterns around some work, with its job files; returns its path. About 23 s of the drive's time."""
+    """Write a plan of load patterns around some work, with its job files; return its path. It takes about 23 s of the drive's time."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ['condition = "test-data"']
     for name, rw, size in (("burst", "read", "160m"), ("write", "write", "1500m"), ("read", "read", "2000m")):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Do the intervals of energies of single events hold the truth? Commands that stand alone, wake-ups, and what is owed after a burst of
-writes, on models of all drives, through virtual rigs whose boards are drawn from the designed front end, warm or cold; table for
-docs/energy-coverage.md.
+"""Check whether the intervals of energies of single events hold the truth. Prints the table of docs/energy-coverage.md.
 
     energy_alone.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 
-The truth is the rail as the model emitted it (RAIL records of the bus trace, docs/bus-trace.md), without front end, noise and sampling.
---check: fail when fewer than 90 or more than 99 % of the intervals hold, or their errors are not about half of the half-widths.
+Events are lone commands, wake-ups, and work owed after a burst of writes. They come from models of all drives, through virtual
+rigs. The rigs' boards are drawn from the designed front end, warm or cold. The truth is the rail as the model emitted it (RAIL
+records of the bus trace, docs/bus-trace.md), without front end, noise and sampling.
+
+--check: fail if fewer than 90 or more than 99 % of the intervals hold, or if their errors are not about half of the half-widths.
 """
 
 from __future__ import annotations
@@ -44,26 +45,32 @@ Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 WANTED = (0.90, 0.99)
 SPREAD = (0.35, 0.65)
-"""Of the errors, RMS, in units of the half-width: 0.5 where that is twice the standard uncertainty. It tells intervals that are too wide
-with fewer of them than the share that holds."""
+"""Wanted RMS of the errors, in units of the half-width.
+
+It is 0.5 if the half-width is twice the standard uncertainty. With few intervals it detects too wide intervals better than the
+share that holds.
+"""
 _RAIL = 4
 _LEFT = 0.015
-"""Of the power awake: by how much a rail that leaves it differs, with noise."""
+"""Share of the awake power by which a rail that leaves it differs, with noise."""
 INTERVALS_S = (1.3e-6, 3.7e-6, 1.13e-5, 4.7e-5)
-"""Between conversions of the rig, by workload in turn. The fast model's rail has steps of 20 us: of intervals that divide these, each step
-would lie between two samples, and what a sample does not show of a real drive's rail would never be missing."""
+"""Intervals between the rig's conversions, one workload after the other.
+
+The fast model's rail has steps of 20 us. With intervals that divide 20 us, each step would lie between two samples. The gaps
+between samples that hide a real drive's changes would then never matter.
+"""
 
 
 @dataclass(frozen=True)
 class Rail:
-    """The rail as it was emitted: ``ticks`` (n,) of its steps, and the energy in J until each of them."""
+    """The emitted rail: ``ticks`` (n,) of its steps, ``power_w`` from each step on, and energy ``until_j`` in J up to each step."""
 
     ticks: Float
     power_w: Float
     until_j: Float
 
     def energy(self, first_tick: float, last_tick: float) -> float:
-        """In J between two ticks."""
+        """Return the energy in J between two ticks."""
         ends = [first_tick, last_tick]
         place = np.searchsorted(self.ticks, ends, side="right") - 1
         low, high = self.until_j[place] + self.power_w[place] * (np.array(ends) - self.ticks[place]) * 1e-9
@@ -71,7 +78,7 @@ class Rail:
 
 
 def emitted(trace: Path, origin_tick: int) -> Rail:
-    """The RAIL records of a trace."""
+    """Read the RAIL records of a trace."""
     data = trace.read_bytes()
     at = 12 + struct.unpack_from("<I", data, 8)[0]
     times, watts = [], []
@@ -102,21 +109,21 @@ class Found:
 
     @property
     def covered(self) -> bool | None:
-        """None without an interval."""
+        """Whether the interval holds the truth; None without an interval."""
         return None if self.u_j is None else abs(self.value_j - self.truth_j) <= self.u_j
 
 
 SIZES_KIB = (4, 16, 64, 128)
 MEAN = "lone, mean of a class"
 LONE = 10
-"""Commands of a class that stand alone,"""
+"""Lone commands of a class."""
 GAP_MS = 25
-"""and how far apart they are."""
+"""Time between two lone commands, in ms."""
 WAKES = 4
 
 
 def plan(seed: int, folder: Path) -> Path:
-    """A random experiment: three loads of lone commands, two bursts of writes and the idle time after them, wake-ups."""
+    """Write a random experiment: three loads of lone commands, two bursts of writes with idle time after them, wake-ups."""
     chance = random.Random(seed)
     steps = ['condition = "test-data"', '[[step]]\nname = "idle before"\nidle_s = 0.3']
     for number, kind in enumerate(("randread", "randwrite", chance.choice(("read", "write", "randread", "randwrite")))):
@@ -138,7 +145,7 @@ def plan(seed: int, folder: Path) -> Path:
 
 
 def run(seed: int, folder: Path, interval_s: float) -> tuple[str, Board, Path]:
-    """The profile of workload ``seed``, its board and its capture."""
+    """Run workload ``seed``; return its profile, its board and its capture."""
     names = sorted(entry["profile"] for entry in known_profiles())
     profile = names[seed % len(names)]
     used = board(seed, profile, folder)
@@ -150,7 +157,7 @@ def run(seed: int, folder: Path, interval_s: float) -> tuple[str, Board, Path]:
 
 
 def measure(seed: int) -> list[Found]:
-    """Run workload ``seed`` and compare."""
+    """Run workload ``seed`` and compare its events with the truth."""
     interval_s = INTERVALS_S[seed % len(INTERVALS_S)]
     with tempfile.TemporaryDirectory(prefix="wattbell-alone-") as folder_name:
         profile, used, path = run(seed, Path(folder_name), interval_s)
@@ -158,14 +165,14 @@ def measure(seed: int) -> list[Found]:
 
 
 def compare(about: tuple[int, str, float], capture: Capture) -> list[Found]:
-    """Every single event of a capture against the rail as it was emitted."""
+    """Compare every single event of a capture with the emitted rail."""
     context = load(capture)
     rail = emitted(capture.path / "workload/trace.wbt", int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0))
     return _lone(about, context, rail) + _slept(about, context, rail) + _owed(about, context, rail, figures_of(capture))
 
 
 def _lone(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
-    """Each command that stood alone, and the means of their classes."""
+    """Return each command that stood alone, and the means of the classes."""
     starts, _ = alone.limits(context)
     out = []
     figures = alone.alone(context)
@@ -187,7 +194,7 @@ def _lone(about: tuple[int, str, float], context: Context, rail: Rail) -> list[F
 
 
 def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[Found]:
-    """Each way into a sleeping state and out of it, and what they say of the break-even time (in s, not J)."""
+    """Return each entry into a sleeping state, each exit, and the break-even time that they give (in s, not J)."""
     quiet = idle.idle_power(context, powerstates.look(context))
     out = []
     for wake in transitions.wakes(context, quiet, wakeup.wakeups(context, quiet)["events"]):
@@ -207,7 +214,7 @@ def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[
             continue
         after_w = rail.energy(wake.back_tick, wake.back_tick + 0.2e6) / 0.2e-3
         until = wake.back_tick + (0.2e6 if abs(after_w - awake_w) < 0.01 * awake_w else 0.0)
-        # The model's steps of 20 us show what began within one of them from its beginning on.
+        # The model's steps of 20 us date an event within a step back to the step's beginning.
         woken = rail.energy(first - 3e4, until) - asleep_w * 3e4 * 1e-9 - awake_w * (until - first) * 1e-9
         name = wake.event["state"]
         out.append(Found(*about, "out of a state", name, wake.above_j, math.hypot(wake.u_j, gain * wake.above_j), woken))
@@ -219,7 +226,7 @@ def _slept(about: tuple[int, str, float], context: Context, rail: Rail) -> list[
 
 
 def _owed(about: tuple[int, str, float], context: Context, rail: Rail, result: Analysis) -> list[Found]:
-    """What each burst of writes left to do."""
+    """Return the energy of the work that each burst of writes left."""
     out = []
     for phase in result["phases"]:
         left = phase.get("owed") or {"absent": ""}
@@ -232,7 +239,7 @@ def _owed(about: tuple[int, str, float], context: Context, rail: Rail, result: A
         edges = np.concatenate(([last], rail.ticks[inside], [until]))
         steps = np.array([rail.energy(a, a + 1.0) * 1e9 for a in edges[:-1]])
         rest = until - 0.05 * (until - last)
-        if not left["back"]:  # still at work at the end
+        if not left["back"]:  # still working at the end
             rest = float(result["phases"][0]["last_tick"]) - 0.1e9
         base_w = rail.energy(rest, min(until, rest + 0.02e9)) / (min(until, rest + 0.02e9) - rest) * 1e9
         for begin, end in zip(context.markers.start_tick, context.markers.cqe_tick, strict=True):
@@ -246,7 +253,7 @@ def _owed(about: tuple[int, str, float], context: Context, rail: Rail, result: A
 
 
 def table(all_found: list[Found]) -> list[str]:
-    """Lines of Markdown. Bias and error are shares of the mean truth: of some events next to nothing is true."""
+    """Return lines of Markdown. Bias and error are shares of the mean truth, because the truth of some events is close to 0."""
     groups: dict[tuple[str, str], list[Found]] = {}
     for one in all_found:
         kind = one.name.split()[0] if one.kind.startswith("lone") else ""
@@ -266,7 +273,7 @@ def table(all_found: list[Found]) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure, print the tables and judge; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=60)
     parser.add_argument("--first", type=int, default=1)
@@ -289,8 +296,10 @@ def main() -> int:
 
 
 def judge(found: list[Found]) -> tuple[int, float, float]:
-    """(intervals, the part that holds, RMS of error / half-width of the nearest 99 %) of single events. Means of classes are left out:
-    their interval is for the scatter of commands, of which the truth here has none."""
+    """Return (intervals, share that holds, RMS of error / half-width of the nearest 99 %) of single events.
+
+    Means of classes are left out: their interval covers the scatter of commands, and the truth here has no scatter.
+    """
     judged = np.array([abs(one.value_j - one.truth_j) / one.u_j for one in found if one.u_j and one.kind != MEAN])
     if not len(judged):
         return 0, 0.0, 0.0

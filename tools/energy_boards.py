@@ -1,8 +1,8 @@
-"""The boards of the coverage runs: drawn from the designed front end, used at 10 to 40 C, autozeroed within 1 K; and what such a board
-states its readings are known to.
+"""Draw the boards of the coverage runs from the designed front end, and state their accuracy.
 
-A capture without a statement is analysed with the front end's goal, 0.1 % + 5 uA, which is several times what these boards are off by: then
-that one term would make every interval hold, and a run would say nothing of the others.
+The boards are used at 10 to 40 C and autozeroed within 1 K. A capture without a statement is analysed with the front end's goal,
+0.1 % + 5 uA. This is several times these boards' error. The term alone would make every interval hold, and a run would not test the
+other terms.
 """
 
 from __future__ import annotations
@@ -20,25 +20,30 @@ ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "hw/afe/model.toml"
 CALIBRATED_C = 25.0
 CALIBRATED_A = 3.5
-"""The upper point of the coarse current path."""
+"""Upper calibration point of the coarse current path, in A."""
 AUTOZERO_K = 1.0
-"""The board's temperature may have changed by so much since its inputs were last shorted (docs/accuracy.md)."""
+"""Change of the board's temperature in K since its inputs were last shorted, at most (docs/accuracy.md)."""
 _PLAIN_SOURCE = 3e-5
-"""Of the virtual rig's own board (docs/virtual-rig.md), which stands in where a drive's rail is not 3.3 V: its calibrator's gain."""
+"""Gain uncertainty of the calibrator of the virtual rig's own board (docs/virtual-rig.md), which serves drives with a rail other
+than 3.3 V.
+"""
 _OFFSET_A = 1e-6
-"""What calibration leaves of an offset: noise of a conversion (0.3 mA; of the plain board's code, 31 uA) over many of them; k = 2."""
+"""Offset that calibration leaves, in A, k = 2: the noise of a conversion averaged over many conversions.
+
+The noise is 0.3 mA; for the plain board's code 31 uA.
+"""
 
 
 @dataclass(frozen=True)
 class Board:
-    """``options``: of wattbell-rig. ``gain``, ``offset_a``: k = 2, as in ``rig.error_model``."""
+    """A board. ``options``: arguments for wattbell-rig. ``gain``, ``offset_a``: k = 2, as in ``rig.error_model``."""
 
     options: tuple[str, ...]
     gain: float
     offset_a: float
 
     def state(self, capture: Capture) -> Capture:
-        """The capture, with what its rig is known to in it."""
+        """Return the capture with the accuracy of its rig filled in."""
         conditions: dict[str, Any] = capture.meta.get("conditions") or {}
         delay: dict[str, Any] = {name: conditions[name] for name in ("front_end_delay_s", "front_end_delay_u_s") if name in conditions}
         stated: dict[str, Any] = {"gain": self.gain, "offset_a": self.offset_a, "timebase": 0.0, "instant_s": 0.0, **delay}
@@ -48,20 +53,20 @@ class Board:
 
 
 def supply_is_high(profile: str) -> bool:
-    """Whether a drive's rail is not 3.3 V, for which the designed front end is."""
+    """Return whether a drive's rail is not 3.3 V, the voltage of the designed front end."""
     text = find_profile(profile).read_text()
     return "supply_v" in text and "supply_v = { value = 3.3" not in text
 
 
 def board(seed: int, profile: str, folder: Path) -> Board:
-    """The board of workload ``seed``. Writes the front end's file to ``folder``."""
+    """Return the board of workload ``seed``. Writes the front end's file to ``folder``."""
     if supply_is_high(profile):
         return Board((), 2 * math.hypot(_PLAIN_SOURCE, _PLAIN_SOURCE), _OFFSET_A)
     temperature = 10 + seed % 31
     warmer = abs(temperature - CALIBRATED_C)
     text = MODEL.read_text()
     about = tomllib.loads(text)
-    left = min(1.0, AUTOZERO_K / max(warmer, AUTOZERO_K))  # of the offset's drift, as the rig multiplies it by the whole difference
+    left = min(1.0, AUTOZERO_K / max(warmer, AUTOZERO_K))  # share of the offset's drift; the rig multiplies it by the whole difference
     drifts = {part["offset_tc_sigma"] for part in about.values() if "offset_tc_sigma" in part}
     for drift in drifts:
         text = text.replace(f"offset_tc_sigma = {drift!r}", f"offset_tc_sigma = {drift * left!r}")
@@ -71,7 +76,7 @@ def board(seed: int, profile: str, folder: Path) -> Board:
     if warmer > AUTOZERO_K and kept & drifts:
         raise SystemExit(f"energy: {MODEL} is written in another way than this expects")
     common, coarse, volts, source = (about[name] for name in ("common", "coarse", "voltage", "calibrator"))
-    # The factory's upper point has warmed the shunt, which little of what a drive draws does.
+    # The current at the factory's upper point has warmed the shunt; most currents of a drive do not.
     heated = common["shunt_ohm"] * common["shunt_heating_k_per_w"] * CALIBRATED_A**2
     apart = max(warmer, abs(temperature - CALIBRATED_C - heated))
     drift = math.hypot(common["gain_tc_sigma"], coarse["gain_tc_sigma"], volts["gain_tc_sigma"]) * apart

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Do the intervals of energy per class of command hold the truth? Random workloads on models of all drives, through virtual rigs whose
-boards are drawn from the designed front end, warm or cold; table for docs/energy-coverage.md.
+"""Check whether the intervals of energy per class of command hold the truth. Prints the table of docs/energy-coverage.md.
 
     energy_coverage.py [--workloads 200] [--first 701] [--others 24] [--processes 2] [--json FILE] [--check]
     energy_coverage.py --kinds 4 [--first 3001] [--json FILE] [--check]
 
---others: of how many workloads the same is told with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
---kinds: so many workloads of each kind (``tools/energy_loads.py``) on drives with DRAM, twice as many on DRAM-less ones, which owe most.
---check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
+Random workloads run on models of all drives, through virtual rigs with boards drawn from the designed front end, warm or cold.
+
+--others: number of workloads that are also analysed with commands of a host's log in place of the tap's, and with rails of 20 and
+250 kS/s.
+--kinds: number of workloads of each kind (``tools/energy_loads.py``) on drives with DRAM; twice as many on DRAM-less drives, which
+defer most work.
+--check: fail if the coverage of the regression's intervals is not within 90 to 99 %.
 """
 
 from __future__ import annotations
@@ -50,41 +53,49 @@ from tools.energy_variants import as_host_sees, with_coarse_rail
 
 Float = npt.NDArray[np.float64]
 INTERVAL_S = 10e-6
-"""Between conversions of the rig,"""
+"""Interval between the rig's conversions."""
 FINE_INTERVAL_S = 2e-6
-"""and where its rail is made coarser."""
+"""The same for workloads with a rail that is then made coarser."""
 OTHER_RATES = (250_000, 20_000)
-"""Samples a second of others' meters."""
+"""Samples a second of other meters."""
 RIG = "tap, rail of the rig"
 DEFERRED = ("fold", "collect", "padding")
-"""What a write brings with it and no command is booked by the model; on the wire it is the writes',"""
+"""Purposes that a write causes and that the model books to no command; on the wire they belong to the writes."""
 MAP = ("map_write_back",)
-"""and what any command brings with it that changes the map."""
+"""Purposes that any command causes that changes the map."""
 WANTED = (0.90, 0.99)
 
 
 class Silence:
-    """Says nothing."""
+    """Progress output that shows nothing."""
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Show nothing."""
 
     @contextmanager
     def spinner(self, text: str) -> Iterator[None]:
-        """Shows nothing."""
+        """Show nothing."""
         yield
 
     @contextmanager
     def recording(self, serial: str) -> Iterator[Callable[[Progress], None]]:
-        """Shows nothing."""
+        """Show nothing."""
         yield lambda progress: None
 
 
 @dataclass(frozen=True)
 class Found:
-    """One class of one load of a ``workload`` of that kind. ``seen``: by which instruments. ``how``: accounting or regression; ``merged``:
-    several classes in one. ``share``: of the energy above idle; ``above_j``: its own energy above idle; ``deferring``: part of the load's
-    which belongs to no command; ``unexplained``: in the same measure. ``oracle_u_j``: half-width where what was put off is known."""
+    """One class of one load of a ``workload``.
+
+    - ``seen``: the instruments.
+    - ``how``: accounting or regression.
+    - ``merged``: several classes in one.
+    - ``share``: share of the load's energy above idle.
+    - ``above_j``: the class's energy above idle, in J.
+    - ``deferring``: share of the load's energy that belongs to no command.
+    - ``unexplained``: unexplained share of the load's energy.
+    - ``oracle_u_j``: half-width in J with known deferred energy.
+    """
 
     seen: str
     seed: int
@@ -106,18 +117,18 @@ class Found:
 
     @property
     def error(self) -> float:
-        """Relative."""
+        """Relative error."""
         return self.value_j / self.truth_j - 1
 
     @property
     def covered(self) -> bool | None:
-        """None without an interval."""
+        """Whether the interval holds the truth; None without an interval."""
         return None if self.u_j is None else abs(self.value_j - self.truth_j) <= self.u_j
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a capture is of. ``trim_bytes``: of each of its trims, whose ranges the model's list of commands has not."""
+    """Subject of a capture. ``trim_bytes``: size of each trim, which the model's list of commands does not have."""
 
     seed: int
     profile: str
@@ -126,7 +137,7 @@ class Subject:
 
 
 def truth_of(capture: Path, origin_ps: int, trim_bytes: int = 0) -> tuple[Commands, Float]:
-    """The model's I/O commands by start, and what each is booked in J."""
+    """Return the model's I/O commands by start, and the energy in J booked to each."""
     frame = pl.read_csv(capture / "workload/truth-commands.csv").filter(pl.col("qid") > 0).sort("doorbell_ps")
     transferred = frame["blocks"] * 512 * frame["opcode"].is_in([io("write"), io("read")])
     columns = {
@@ -140,8 +151,10 @@ def truth_of(capture: Path, origin_ps: int, trim_bytes: int = 0) -> tuple[Comman
 
 
 def measure(seed: int, others: bool = False, workload: str = MIXED, profile: str | None = None) -> list[Found]:
-    """Run workload ``seed`` of a kind and compare; with ``others`` also as other instruments would have seen it. Seeds go through all
-    drives in turn, unless one is named."""
+    """Run workload ``seed`` of a kind and compare; with ``others`` also as other instruments would have seen it.
+
+    Seeds take all drives in turn, unless one is named.
+    """
     names = sorted(entry["profile"] for entry in known_profiles())
     profile = profile or names[seed % len(names)]
     with tempfile.TemporaryDirectory(prefix="wattbell-energy-") as folder_name:
@@ -162,7 +175,7 @@ def measure(seed: int, others: bool = False, workload: str = MIXED, profile: str
 
 
 def judge(path: Path, subject: Subject, seen: str, used: Board) -> list[Found]:
-    """Every class of every load of a capture against the model's truth. ``seen``: by which instruments."""
+    """Compare every class of every load of a capture with the model's truth. ``seen``: the instruments."""
     capture = used.state(open_capture(path))
     origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     commands, joules = truth_of(path, origin * 1000, subject.trim_bytes)
@@ -174,7 +187,7 @@ def judge(path: Path, subject: Subject, seen: str, used: Board) -> list[Found]:
 
     with mock.patch.object(perclass, "separate", kept):
         result: JsonObject = analyze(capture)
-    told = iter(windows)  # one of each phase that has energies
+    told = iter(windows)  # one window for each phase with energies
     truths = json.loads((path / "workload/truth.json").read_text())["phases"]
     loads: list[tuple[perclass.Window, float, list[Found]]] = []
     for phase, true, after in zip(result["phases"], truths, [*truths[1:], None], strict=True):
@@ -198,21 +211,22 @@ def compare(
     commands: Commands,
     joules: Float,
 ) -> tuple[perclass.Window, float, list[Found]]:
-    """The classes of one phase; with them its window, and the energy of it that was put off, in J."""
+    """Return the classes of one phase, its window, and its deferred energy in J."""
     each = phase["energy_per_command"]
     low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
     mine, booked = commands.take(slice(int(low), int(high))), joules[low:high]
-    spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # what is owed is drawn after the phase
+    spent = [true["spent"], *(after[key] for key in ("spent_before", "spent"))]  # deferred work is done after the phase
     moved, put_off = (sum(sum(sum(one["purposes"].get(name, {}).values()) for one in spent) for name in names) for names in (MAP, DEFERRED))
-    # The controller with nothing in hand: a write buffer that empties; the interrupt after a CQE.
+    # The controller without a command: it empties a write buffer, or sends the interrupt after a CQE.
     alone = sum(one["active"].get("no_io_in_hand", {}).get("j", 0.0) for one in spent)
     writes, changes = mine.opcode == io("write"), np.isin(mine.opcode, [io("write"), io("dsm")])
     written = float(mine.nbytes[writes].sum())
     if not written:
         alone, here = 0.0, true["spent"]["active"].get("no_io_in_hand", {}).get("j", 0.0)
         booked = booked + here / len(mine)
-    # Changed pages of the map are the commands' that change it, by their number, and those at random places' where there are any, as a
-    # stream has 4 MiB to one page; without any of these, an earlier phase's.
+    # Changed pages of the map belong to the commands that change the map, in proportion to their number. Commands at random places
+    # count alone if there are any, as a stream has 4 MiB to one page. Without any such commands, the pages belong to an earlier
+    # phase.
     moved *= bool(changes.any())
     classes = classify(mine)
     scattered = np.zeros(len(mine), np.bool_)
@@ -234,7 +248,7 @@ def compare(
     out = []
     for name, fig in each["classes"].items():
         parts = name.split(" + ")
-        if not all(part in total for part in parts):  # the host sees another order, and other classes
+        if not all(part in total for part in parts):  # the host sees another order and other classes
             print(f"workload {subject.seed}, {phase['name']}, {seen}: no class {name} in the truth", file=sys.stderr)
             continue
         truth = sum(total[part] for part in parts)
@@ -246,8 +260,10 @@ def compare(
 
 
 def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
-    """All of them, with the half-width that the same regression has for the same classes where each phase's put-off energy is known, and
-    is not among what it has to tell apart."""
+    """Return all figures with the half-width that the regression has if each phase's deferred energy is known.
+
+    The deferred energy is then not among the unknowns of the regression.
+    """
     known = [(window, window.load, put_off, found) for window, put_off, found in loads if window.load is not None]
     without = {id(window): PhaseLoad(load.counts, load.shared_s, load.above_j - put_off, load.u_j) for window, load, put_off, _ in known}
     fitted = fit(list(without.values()))
@@ -265,7 +281,7 @@ def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list
 
 
 def kind_of(found: Found) -> str:
-    """What a line of the table is about."""
+    """Return the table's row for a figure."""
     if found.how == "accounting":
         return "all classes as one (accounting)" if found.merged else "one class (accounting)"
     if found.u_j is None:
@@ -278,7 +294,7 @@ def kind_of(found: Found) -> str:
 
 
 def table(all_found: list[Found]) -> list[str]:
-    """Lines of Markdown."""
+    """Return lines of Markdown."""
     groups: dict[str, list[Found]] = {}
     for one in all_found:
         groups.setdefault(kind_of(one), []).append(one)
@@ -303,7 +319,7 @@ def table(all_found: list[Found]) -> list[str]:
 
 
 def by_kind(all_found: list[Found]) -> list[str]:
-    """Lines of Markdown: kinds of drive x kinds of workload, accounting and regression apart."""
+    """Return lines of Markdown: kinds of drive x kinds of workload, accounting and regression apart."""
     lines = [
         "| drive | workload | workloads | accounting: intervals | hold | half-width, median | no interval "
         "| regression: intervals | hold | half-width, median | no interval |",
@@ -327,19 +343,22 @@ def by_kind(all_found: list[Found]) -> list[str]:
 
 
 def separated(found: list[Found]) -> list[Found]:
-    """What is judged: classes told apart by regression, with an interval."""
+    """Return the judged figures: classes separated by regression, with an interval."""
     return [one for one in found if one.how == "regression" and one.u_j is not None]
 
 
 def held(found: list[Found]) -> float:
-    """Part of the intervals of separated classes that hold the truth; 0 of none."""
+    """Return the share of separated classes' intervals that hold the truth; 0 without any."""
     judged = separated(found)
     return sum(bool(one.covered) for one in judged) / max(1, len(judged))
 
 
 def steadfast(measure: Callable[..., list[Any]], *words: object) -> list[Any]:
-    """What ``measure`` gives; up to twice more where the virtual rig does not answer in time, as on a machine with too much to do. A
-    workload gives the same whenever it runs, and one of hundreds shall not cost what the others gave."""
+    """Return the result of ``measure``; try up to twice more if the virtual rig does not answer in time, as on an overloaded
+    machine.
+
+    A workload always gives the same result. One workload of hundreds should not cost the results of the others.
+    """
     for left in (2, 1, 0):
         try:
             return measure(*words)
@@ -351,8 +370,10 @@ def steadfast(measure: Callable[..., list[Any]], *words: object) -> list[Any]:
 
 
 def drawn(count: int, first: int) -> list[tuple[int, str, str]]:
-    """(seed, workload, profile): ``count`` of each kind of workload on drives with DRAM, twice as many on DRAM-less ones, half as many on
-    3D XPoint; the drives of a kind in turn."""
+    """Return (seed, workload, profile): ``count`` of each kind of workload on drives with DRAM.
+
+    DRAM-less drives get twice as many, 3D XPoint half as many. The drives of a kind take turns.
+    """
     names = sorted(entry["profile"] for entry in known_profiles())
     out: list[tuple[int, str, str]] = []
     for kind, many in ((WITH_DRAM, count), (DRAM_LESS, 2 * count), (IN_PLACE, max(1, count // 2))):
@@ -370,7 +391,9 @@ def _of(what: tuple[int, str, str]) -> list[Found]:
 
 
 def of_kinds(count: int, first: int, processes: int, file: Path | None, check: bool) -> int:
-    """Measure workloads of every kind on drives of every kind, print, judge: what accounting gives must hold for each kind of drive."""
+    """Measure workloads of every kind on drives of every kind, print and judge: the intervals by accounting must hold for each kind
+    of drive.
+    """
     with ProcessPoolExecutor(processes) as pool:
         found = [one for each in pool.map(_of, drawn(count, first)) for one in each]
     if file:
@@ -387,7 +410,7 @@ def of_kinds(count: int, first: int, processes: int, file: Path | None, check: b
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure, print the tables and judge; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=200)
     parser.add_argument("--first", type=int, default=701)

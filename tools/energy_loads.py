@@ -1,6 +1,6 @@
-"""The workloads of the coverage runs: random experiments of one kind each, and the drives they run on.
+"""Draw the workloads of the coverage runs: random experiments of one kind each, and the drives they run on.
 
-``mixed`` is what most captures are of; the other kinds are what such intervals were not made with.
+Most captures are like ``mixed``. The intervals were not developed with the other kinds.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from wattbell.virtual.profiles import find_profile
 
 PHASES = 12
-"""Phases with a load in a workload,"""
+"""Phases with a load in a workload."""
 RUNTIME_S = (0.2, 0.6)
-"""and how long each is."""
+"""Shortest and longest duration of such a phase, in s."""
 KINDS = ("randread", "randwrite", "read", "write")
 SIZES_KIB = (4, 8, 16, 64, 128)
 DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -31,13 +31,13 @@ WITH_DRAM, DRAM_LESS, IN_PLACE = ("with DRAM", "DRAM-less", "3D XPoint")
 _FSYNC = (1, 4, 32)
 """Writes of a job between two flushes."""
 _TRIMS_PER_S = (1000, 10_000)
-"""Every trim is simulated on the link's level, which takes its time."""
+"""Rates of trims. Every trim is simulated on the link's level, which takes time."""
 _ABOVE_WARNING_K = (1.0, 8.0)
-"""How much warmer than its warning temperature a drive that throttles begins."""
+"""Range in K above the warning temperature at which a drive that throttles begins."""
 
 
 def drive_kind(profile: str) -> str:
-    """What a drive keeps its map in, as its profile says."""
+    """Return where a drive keeps its map, by its profile."""
     flash = tomllib.loads(find_profile(profile).read_text()).get("flash", {})
     if flash.get("in_place", {}).get("value"):
         return IN_PLACE
@@ -45,7 +45,7 @@ def drive_kind(profile: str) -> str:
 
 
 def drive_of(workload: str, profile: str, seed: int, folder: Path) -> Path:
-    """The drive's profile; of one that throttles a copy in ``folder``, whose surroundings are above its warning temperature."""
+    """Return the drive's profile; for throttling a copy in ``folder`` with surroundings above the warning temperature."""
     file = find_profile(profile)
     if workload != THROTTLING:
         return file
@@ -60,7 +60,7 @@ def drive_of(workload: str, profile: str, seed: int, folder: Path) -> Path:
 
 
 def plan(seed: int, folder: Path, workload: str = MIXED) -> Path:
-    """A random experiment: two to four jobs, and phases in which one to three of them run at depths drawn anew."""
+    """Write a random experiment: two to four jobs, and phases that run one to three of them at newly drawn depths."""
     chance = random.Random(seed)
     jobs = []
     for number in range(chance.choice((2, 3, 3, 4))):
@@ -72,7 +72,7 @@ def plan(seed: int, folder: Path, workload: str = MIXED) -> Path:
     condition = "full" if workload == FULL else "test-data"
     steps = [f'condition = "{condition}"', '[[step]]\nname = "idle before"\nidle_s = 0.3']
     for load in range(PHASES):
-        alone = load < len(jobs)  # each once by itself
+        alone = load < len(jobs)  # each job once alone
         running = [jobs[load]] if alone else chance.sample(jobs, chance.randint(1, min(3, len(jobs))))
         text = f"[global]\ndirect=1\ntime_based=1\nsize=4g\nruntime={1000 * chance.uniform(*RUNTIME_S):.0f}ms\n"
         for number, job in enumerate(running):
@@ -85,7 +85,7 @@ def plan(seed: int, folder: Path, workload: str = MIXED) -> Path:
 
 
 def _of(workload: str, jobs: list[str], seed: int) -> list[str]:
-    """The jobs of a workload of this kind, made of mixed ones by draws of their own."""
+    """Return the jobs of a workload of this kind, made from mixed jobs with separate draws."""
     chance = random.Random(f"{workload} {seed}")
     if workload == TRIMS:
         trim = (
@@ -102,7 +102,7 @@ def _of(workload: str, jobs: list[str], seed: int) -> list[str]:
 
 
 def trim_bytes(folder: Path) -> int:
-    """Size of the trims of the experiment in ``folder``; 0 without any."""
+    """Return the size in bytes of the trims of the experiment in ``folder``; 0 without trims."""
     sizes = {int(kib) for file in folder.glob("load*.fio") for kib in re.findall(r"rw=(?:rand)?trim\nbs=(\d+)k", file.read_text())}
     (size,) = sizes or {0}
     return 1024 * size

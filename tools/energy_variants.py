@@ -1,5 +1,8 @@
-"""A capture of the virtual rig as other instruments would have recorded it: the commands as the kernel's driver sees them, or the rail as a
-meter of fewer samples and without an accumulator has it. Each is a capture of its own, analysed as any other."""
+"""Turn a capture of the virtual rig into captures of other instruments.
+
+One variant has the commands as the kernel's driver sees them. The other has the rail as a meter of fewer samples without an
+accumulator records it. Each is a capture of its own, analysed as any other.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,21 @@ from wattbell.capture.schema import SeenBy
 from wattbell.hostlog.derived import without_tap
 
 SLOW = 40e-6
-"""The host's clock against the rig's."""
+"""Relative rate of the host's clock against the rig's."""
 ORIGIN_NS = 77_000_000_000
 BEFORE_NS = (400.0, 300.0)
-"""From the driver's set-up of a command to its doorbell: the least, and the mean of what comes on top (exponential). Assumed, of the
-order of a driver's path on a server; nobody's measurement."""
+"""Time from the driver's set-up of a command to its doorbell: the least, and the mean of the excess (exponential).
+
+The values are assumed, of the order of a driver's path on a server, and not measured.
+"""
 BEHIND_NS = (1200.0, 1500.0)
-"""From the CQE to the driver's completion: interrupt and handler, likewise."""
+"""Time from the CQE to the driver's completion (interrupt and handler), in the same form."""
 _BLOCK = 1000
 _SEEN = ("qid", "cid", "nsid", "opcode", "slba", "blocks", "status", "nbytes")
 
 
 def as_host_sees(source: Path, out: Path, seed: int) -> Path:
-    """``source`` without its tap: its commands are those of a made log of the driver's, placed by the commands in both."""
+    """Write ``source`` without its tap. Its commands come from a synthetic log of the driver, placed by the commands in both."""
     capture = open_capture(source)
     seen = capture.commands.filter(pl.col("doorbell_tick").is_not_null()).collect().sort("qid", "doorbell_tick", "fetch_tick")
     chance = np.random.default_rng(seed)
@@ -41,7 +46,7 @@ def as_host_sees(source: Path, out: Path, seed: int) -> Path:
     starts = host(seen["doorbell_tick"].to_numpy(), *BEFORE_NS, -1)
     for qid in seen["qid"].unique().to_list():
         mine = (seen["qid"] == qid).to_numpy()
-        starts[mine] = np.maximum.accumulate(starts[mine])  # a queue is filled by one processor, one command after the other
+        starts[mine] = np.maximum.accumulate(starts[mine])  # one processor fills a queue, one command after the other
     columns = {name: seen[name].to_numpy() for name in _SEEN if name in seen.columns}
     columns["doorbell_tick"] = starts
     columns["cqe_tick"] = host(seen["cqe_tick"].to_numpy(), *BEHIND_NS, 1)
@@ -53,7 +58,7 @@ def as_host_sees(source: Path, out: Path, seed: int) -> Path:
 
 
 def with_coarse_rail(source: Path, out: Path, by: int) -> Path:
-    """``source`` with the mean of every ``by`` samples of its rail in place of them, and no accumulator."""
+    """Write ``source`` with the mean of every ``by`` samples of its rail in place of the samples, and no accumulator."""
     capture = open_capture(source)
     rail = capture.rail
     assert rail is not None

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How often does `wattbell compare` call equal drives different, and does it see 1 %? Pairs of identical drive models with other seeds,
-and of a model and its twins: one draws 1 % more, one takes 1 % longer. All run a short suite through the fast instrument; the figures are
-for docs/results.md.
+"""Count how often `wattbell compare` calls equal drives different, and whether it sees 1 %. The figures are for docs/results.md.
 
     false_calls.py [--pairs 100] [--first 0] [--twins 30] [--runs 3,5] [--processes 2] [--json FILE] [--docs] [--check]
 
---json: keeps the pairs, one a line; those that are there are not run again. --twins: of how many pairs the twins are run, too.
---docs: write the figures into docs/results.md. --check: fail when more than 5 % of the pairs of equal models have any verdict.
+Pairs are identical drive models with other seeds, or a model and one of its twins: one draws 1 % more, one takes 1 % longer. All
+run a short suite through the fast instrument.
+
+--json: keep the pairs, one a line; existing pairs are not run again. --twins: number of pairs with twins.
+--docs: write the figures into docs/results.md. --check: fail if more than 5 % of the pairs of equal models have any verdict.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from wattbell.virtual.simulator import profiles_dir
 from tools.jobfile import at_the_drive
 
 PROFILES = ("intel-660p-1tb", "crucial-p1-1tb", "samsung-970-evo-plus", "wd-sn750", "toshiba-rc100", "optane-900p-280gb")
-"""Taken in turn: with DRAM and without, TLC, QLC and 3D XPoint."""
+"""Profiles, taken in turn: with and without DRAM, TLC, QLC and 3D XPoint."""
 MORE = 1.01
-"""What a twin has of what it has more of."""
+"""Factor by which a twin differs."""
 _WHOLE = re.compile(r"\w+_ns|flush_idle_us")
-"""Keys of whole numbers."""
+"""Keys with whole numbers."""
 _NUMBER = r"( = \{ value = )([0-9.eE+-]+)"
 PAGE = Path(__file__).resolve().parents[1] / "docs/results.md"
 BEGIN, END = "<!-- generated: python -m tools.false_calls --docs -->\n", "<!-- end of generated -->\n"
 SEEDS = 1000
-"""Of each pair; no two runs have one seed."""
+"""Seeds of each pair. No two runs share a seed."""
 
 MANIFEST = """name = "false-calls"
 title = "A short run of each kind"
@@ -94,35 +95,41 @@ JOBS = {
 
 
 class Silent:
-    """Hears nothing of a run."""
+    """Run output that ignores everything."""
 
     json = True
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def spinner(self, text: str) -> AbstractContextManager[None]:
-        """Nothing."""
+        """Ignore it."""
         return nullcontext()
 
     def recording(self, *_: Any, **__: Any) -> AbstractContextManager[Any]:
-        """Nothing."""
+        """Ignore it."""
         return nullcontext(lambda *_, **__: None)
 
     def progress(self, eta: Any) -> AbstractContextManager[None]:
-        """Nothing."""
+        """Ignore it."""
         return nullcontext()
 
     def ahead(self, outlook: Any, bench: Any) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     begun = scored = lambda self, *_: None
 
 
 @dataclass
 class Count:
-    """Of comparisons: how many there were, how many had any verdict; their rows, and verdicts. ``seen_from``: by kind of row, the share of
-    A from which a difference would be seen."""
+    """Counts of comparisons.
+
+    - ``pairs``: comparisons.
+    - ``called``: comparisons with any verdict.
+    - ``rows``: rows of all comparisons.
+    - ``verdicts``: rows with a verdict.
+    - ``seen_from``: by kind of row, the smallest differences that would be seen, as shares of A.
+    """
 
     pairs: int = 0
     called: int = 0
@@ -131,7 +138,7 @@ class Count:
     seen_from: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, other: Count) -> None:
-        """Take up another count."""
+        """Add another count."""
         self.pairs += other.pairs
         self.called += other.called
         self.rows += other.rows
@@ -141,7 +148,7 @@ class Count:
 
 
 def write_suite(folder: Path) -> Path:
-    """The short suite."""
+    """Write the short suite; return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.toml").write_text(MANIFEST)
     for name, text in JOBS.items():
@@ -151,8 +158,14 @@ def write_suite(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Twin:
-    """A model that differs by 1 % in one respect. ``title``: of its table; ``sections``, ``keys``: of the profile, which keys take
-    :data:`MORE` as their factor; ``inverse``: which are divided by it; ``verdicts``: by kind of row, the right verdict of the twin."""
+    """A model that differs by 1 % in one respect.
+
+    - ``title``: title of its table.
+    - ``sections``: sections of the profile that change.
+    - ``keys``: keys that are multiplied by :data:`MORE`.
+    - ``verdicts``: by kind of row, the twin's right verdict.
+    - ``inverse``: keys that are divided by :data:`MORE`.
+    """
 
     title: str
     sections: re.Pattern[str]
@@ -167,12 +180,15 @@ TWINS = {
         "1 % longer", re.compile(r"\[(controller|flash)\]"), re.compile(r"\w+_[un]s"), {"rate": "lower"}, re.compile(r"\w+_mb_per_s")
     ),
 }
-"""``power``: in every state and at every work; what the drive declares stays. ``time``: for all that the controller and the flash do; the
-link and the host stay."""
+"""Twins by name.
+
+``power``: more power in every state and at all work; declared values stay. ``time``: longer times of controller and flash; link and
+host stay.
+"""
 
 
 def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE) -> Path:
-    """The profile of a drive's twin."""
+    """Write the profile of a drive's twin; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in profiles_dir().glob("*.toml"):
         lines, section = [], ""
@@ -189,13 +205,13 @@ def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE) -> Pa
 
 
 def _multiplied(found: re.Match[str], by: float, whole: bool) -> str:
-    """A value of a profile times ``by``. ``whole``: the model takes whole numbers only."""
+    """Return a value of a profile times ``by``. ``whole``: the model takes only whole numbers."""
     made = float(found[2]) * by
     return found[1] + (str(round(made)) if whole else repr(made))
 
 
 def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
-    """A run of the suite, and its capture as a run with energies."""
+    """Run the suite; return the run, and its capture as a run with energies."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out"
         bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
@@ -205,7 +221,7 @@ def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
 
 
 def compared(a: Sequence[Run], b: Sequence[Run]) -> Count:
-    """One comparison."""
+    """Return the counts of one comparison."""
     (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
     rows = [row for row in pair.rows if row.verdict in ("higher", "lower", "unseen")]
     verdicts = sum(row.verdict != "unseen" for row in rows)
@@ -223,7 +239,7 @@ def _kind(name: str, unit: str) -> str:
 
 
 def by_one_run(a: Run, b: Run) -> Count:
-    """What a verdict by the uncertainty within one run of each would have called different."""
+    """Return the counts of verdicts by the uncertainty within one run of each side."""
     (pair,) = compare_sides([DriveSide((a,), "A"), DriveSide((b,), "B")]).pairs
     rows = [row for row in pair.rows if row.seen_from is not None and row.difference.value is not None]
     verdicts = sum(abs(row.difference.known) > (row.seen_from or 0.0) for row in rows)
@@ -231,8 +247,11 @@ def by_one_run(a: Run, b: Run) -> Count:
 
 
 def twin_rows(a: Sequence[Run], b: Sequence[Run], twin: Twin) -> dict[str, tuple[int, int, float]]:
-    """Of a model and its twin: by kind, how many rows differ, how many of them were called rightly, and the sum of the measured
-    differences as shares of A."""
+    """Compare a model with its twin.
+
+    Return by kind: how many rows differ, how many of them were called rightly, and the sum of the measured differences as shares of
+    A.
+    """
     (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
     right: dict[str, tuple[int, int, float]] = {}
     for row in pair.rows:
@@ -244,7 +263,7 @@ def twin_rows(a: Sequence[Run], b: Sequence[Run], twin: Twin) -> dict[str, tuple
 
 
 def one_pair(number: int, runs: Sequence[int], twins: int) -> dict[str, Any]:
-    """One pair of equal models and, of the first ``twins`` pairs, the model's twins; with the first so many runs of each side."""
+    """Run one pair of equal models, with the model's twins if its number is below ``twins``; compare by the first runs of each side."""
     with tempfile.TemporaryDirectory() as scratch:
         suite = write_suite(Path(scratch) / "suite")
         name = PROFILES[number % len(PROFILES)]
@@ -269,7 +288,7 @@ def one_pair(number: int, runs: Sequence[int], twins: int) -> dict[str, Any]:
 
 
 def summary(each: Sequence[Mapping[str, Any]], runs: Sequence[int]) -> str:
-    """The figures as Markdown."""
+    """Return the figures as Markdown."""
     lines = [f"Of {datetime.now(UTC):%Y-%m-%d}: {len(each)} pairs of equal models, of {len({one['profile'] for one in each})} drives.", ""]
     lines += ["| compared | runs a side | rows | verdicts | pairs with any |", "|---|--:|--:|--:|--:|"]
     for what, words in (("suite", "figures of the suite"), ("capture", "figures, energies and states of its capture")):
@@ -301,7 +320,7 @@ KINDS = ("rate", "power", "bytes per joule", "energy of a command")
 
 
 def _called(counts: Sequence[Sequence[float]]) -> str:
-    """How many rows were called rightly, and by how much the twin was measured to differ."""
+    """Return how many rows were called rightly, and by how much the twin was measured to differ."""
     of, right, apart = (sum(count[i] for count in counts) for i in range(3))
     return f"{100 * right / of:.1f} % of {of:.0f} ({100 * apart / of:+.2f} %)" if of else "-"
 
@@ -326,7 +345,7 @@ def _sum(counts: Iterator[Mapping[str, Any]]) -> Count:
 
 
 def study(numbers: Sequence[int], runs: Sequence[int], twins: int, processes: int, kept: Path | None) -> list[dict[str, Any]]:
-    """All pairs; each is added to ``kept`` as a line as soon as it is known, and one that is there is not run again."""
+    """Run all pairs. Each finished pair is appended to ``kept`` as a line, and a pair in ``kept`` is not run again."""
     lines = kept.read_text(encoding="utf-8").splitlines() if kept is not None and kept.is_file() else []
     before = [json.loads(line, object_hook=_numbered) for line in lines]
     numbers = [number for number in numbers if number not in {one["number"] for one in before}]
@@ -344,12 +363,12 @@ def study(numbers: Sequence[int], runs: Sequence[int], twins: int, processes: in
 
 
 def _numbered(found: dict[str, Any]) -> dict[Any, Any]:
-    """JSON has no numbers for keys."""
+    """Turn JSON keys into numbers where possible."""
     return {int(key) if key.isdigit() else key: value for key, value in found.items()}
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)

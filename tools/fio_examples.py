@@ -1,9 +1,9 @@
-"""How many of fio's own example jobs the drive model runs.
+"""Count how many of fio's own example jobs the drive model runs.
 
-python tools/fio_examples.py FOLDER      FOLDER: fio's `examples`; without it that of Debian's package
+python tools/fio_examples.py FOLDER      FOLDER: fio's `examples`; by default the folder of Debian's package
 
-Counts, of the files that name an engine that is modelled and of those that name none: those that run as they are, those that run with
---as-direct, and those that are refused, each with the reason.
+The count covers files that name a modelled engine, and files that name none. It gives the files that run unchanged, those that run
+with --as-direct, and the refused ones with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 PACKAGED = Path("/usr/share/doc/fio/examples")
 PROGRAM = Path(__file__).resolve().parents[1] / "sim/target/release/wattbell-ssd"
 ASKED_FOR = {"FIO_BS": "4k", "FIO_IODEPTH": "8", "FIO_RW": "randread"}
-"""Variables that the heads of some example files ask the user to set."""
+"""Variables that the comments of some example files ask the user to set."""
 _OTHER_ENGINE = re.compile(r"engine `[^`]*` is not modelled")
 _ENGINE = re.compile(r"^\s*ioengine\s*=\s*([^\s;#]+)", re.MULTILINE)
 
@@ -29,19 +29,19 @@ class Count:
     """Names of files."""
 
     files: tuple[str, ...]
-    """All of the folder."""
+    """All files of the folder."""
     named: frozenset[str]
-    """Those that name an engine that is modelled."""
+    """Files that name a modelled engine."""
     unnamed: frozenset[str]
-    """Those that name no engine."""
+    """Files that name no engine."""
     as_they_are: frozenset[str]
     as_direct: frozenset[str]
     refused: Mapping[str, str]
-    """Why, of the named and the unnamed."""
+    """Reason for each refused file among the named and the unnamed."""
 
 
 def count(folder: Path) -> Count:
-    """Asks the model about every job file of a folder."""
+    """Ask the model about every job file of a folder; return the counts."""
     files = sorted(folder.glob("*.fio"))
     engines = {path: _engines(path) for path in files}
     modelled = _modelled(set().union(*engines.values()))
@@ -64,7 +64,7 @@ def _engines(path: Path) -> set[str]:
 
 
 def _modelled(engines: Iterable[str]) -> set[str]:
-    """Those that the model itself takes."""
+    """Return the engines that the model itself takes."""
     return {engine for engine in engines if not _OTHER_ENGINE.search(_check_text(f"[a]\nioengine={engine}\n") or "")}
 
 
@@ -73,14 +73,14 @@ def _check_text(text: str) -> str | None:
 
 
 def _check(path: Path, *options: str, text: str = "") -> str | None:
-    """What the model has against a file; None: nothing."""
+    """Return the model's objection to a file; None without one."""
     command = [PROGRAM, "check", *options, path]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env={**os.environ, **ASKED_FOR})
     return None if done.returncode == 0 else done.stderr.strip()
 
 
 def main() -> int:
-    """See the head of this file."""
+    """Print the counts; return the exit status."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGED
     if not list(folder.glob("*.fio")):
         print(f"error: {folder} has no job files: give fio's folder `examples`", file=sys.stderr)

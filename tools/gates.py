@@ -1,14 +1,15 @@
-"""The virtual rig's instrument as gates of the ECP5, Verilated: what synthesis makes of the RTL, for the same rig. For docs/gateware.md.
+"""Verilate the virtual rig's instrument as gates of the ECP5: the synthesised RTL, for the same rig. For docs/gateware.md.
 
     python -m tools.gates [--out FOLDER]
 
-Synthesises `instrument_x4_word` as the board's build does (boards/ecp5/build.py: its mapping, its script, block RAMs that promise nothing
-for the address that is being written), and hands the netlist to sim/rig/build-rtl.sh in the place of the RTL: FOLDER/lib_x4_word.so, which
-``wattbell-rig --lib`` takes. LUTs, carry chains, flip-flops and distributed RAM are Yosys' own models of the cells, block RAMs and
-multipliers ours (sim/rig/cells), since Yosys has none. It is the rig's instrument, at 250 MHz and in its sizes, not the board's.
+Synthesises `instrument_x4_word` as the board's build does (boards/ecp5/build.py): same mapping, same script, and block RAMs that
+promise nothing for an address that is being written. sim/rig/build-rtl.sh then takes the netlist in place of the RTL and makes
+FOLDER/lib_x4_word.so, for ``wattbell-rig --lib``. LUTs, carry chains, flip-flops and distributed RAM are Yosys' own models of the
+cells. Block RAMs and multipliers are ours (sim/rig/cells), since Yosys has none. The instrument is the rig's, at 250 MHz and in its
+sizes, not the board's.
 
-Some LUTs are drawn to be faulty at will: with the number of one in the file `gates-fault` of the working folder, its table is the
-other way round. Without the file no LUT is faulty. Ends with status 1 when a step fails.
+Some randomly drawn LUTs can be made faulty. If the file `gates-fault` in the working folder holds the number of one, its table is
+inverted. Without the file no LUT is faulty. The exit status is 1 if a step fails.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ endmodule
 
 
 def synthesise(out: Path) -> dict[str, int]:
-    """``netlist.v``; returns the number of cells by type. Raises BuildError when there is a cell that no model is of."""
+    """Write ``netlist.v``; return the number of cells by type. Raises BuildError if a cell has no model."""
     target, count = out / "netlist.v", out / "netlist.json"
     passes = [
         "read_rtlil netlist.il", f"hierarchy -top {TOP}", "proc", "flatten", "opt_clean", SCRIPT, f"synth_ecp5 {MAPPING} -top {TOP}",
@@ -71,14 +72,14 @@ def synthesise(out: Path) -> dict[str, int]:
         yosys(passes, out / "yosys.log", out)
         made(target, *inputs)
     cells = json.loads(count.read_text())["design"]["num_cells_by_type"]
-    cells.pop("$scopeinfo", None)  # where names came from
+    cells.pop("$scopeinfo", None)  # carries the origin of names
     if unknown := cells.keys() - KNOWN:
         raise BuildError(f"no model of {', '.join(sorted(unknown))}: see KNOWN in tools/gates.py")
     return cells
 
 
 def faulty(netlist: str) -> str:
-    """The netlist with :data:`FAULTS` of its LUTs, drawn by :data:`SEED`, made faulty at will."""
+    """Return the netlist with :data:`FAULTS` LUTs that can be made faulty, drawn by :data:`SEED`."""
     first, *others = re.split(r"(?m)^ *LUT4 #\(", netlist)
     number = {place: number for number, place in enumerate(random.Random(SEED).sample(range(len(others)), FAULTS))}
     luts = (f"LUT4_FAULTY #(.NUMBER({number[k]}),{rest}" if k in number else f"LUT4 #({rest}" for k, rest in enumerate(others))
@@ -86,7 +87,7 @@ def faulty(netlist: str) -> str:
 
 
 def library(out: Path) -> Path:
-    """The Verilated netlist, built with the rig's own script."""
+    """Build the Verilated netlist with the rig's own script; return the library's path."""
     models = files("pyosys") / "share" / "lattice"
     texts = [faulty((out / "netlist.v").read_text()), "`define NO_INCLUDES", *((models / name).read_text() for name in YOSYS_CELLS),
              _FAULTY, *(path.read_text() for path in CELLS)]  # fmt: skip
@@ -103,7 +104,7 @@ def library(out: Path) -> Path:
 
 
 def build(out: Path = OUT) -> tuple[Path, dict[str, int]]:
-    """The library, and the cells of the netlist by type. Steps whose inputs have not changed are not done again."""
+    """Return the library, and the cells of the netlist by type. Steps with unchanged inputs are skipped."""
     out.mkdir(parents=True, exist_ok=True)
     cells = timed("synthesising", lambda: synthesise(out))
     return timed("Verilating", lambda: library(out)), cells

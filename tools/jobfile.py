@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def at_the_drive(body: str) -> str:
-    """A job file that goes straight at the drive under test. ``body``: options of all jobs, then the jobs."""
+    """Return a job file for the drive under test. ``body``: options of all jobs, then the jobs."""
     return f"[global]\nfilename=${{WATTBELL_DRIVE}}\nioengine=libaio\ndirect=1\n{body}"

@@ -1,15 +1,14 @@
 """Single faults put into the code, and the tests that should notice: ``make mutants``.
 
-Two sources of faults. **Kept** ones are data, ``tests/mutants/*.toml``: each is a replacement of a piece of text that occurs exactly
-once, and names the tests that must fail. **Made** ones come from Cosmic Ray's operators over the Python code of the host, the board,
-the guest and the tools, with the tests that execute the changed line (coverage by test, child processes included), quickest first; and
-from cargo-mutants in the truth of the SSD model, with the tests of that model.
+Faults come from two sources. **Kept** faults are data, ``tests/mutants/*.toml``. Each replaces a text that occurs exactly once, and
+names the tests that must fail. **Made** faults come from Cosmic Ray's operators over the Python code of the host, the board, the
+guest and the tools. Their tests are those that execute the changed line (coverage by test, child processes included), quickest
+first. Further made faults come from cargo-mutants in the truth of the SSD model, with the tests of that model.
 
-Everything runs in a clone, ``build/mutants/clone``, at a commit: what is not committed is not tried, and no fault is ever in this tree.
-Of the made ones some change nothing that can be seen: ``tests/mutants/equivalent.toml`` argues which, and they are counted apart.
-``build/mutants/results.jsonl`` keeps what was tried: a run that was broken off goes on where it was, and a fault is tried anew when the
-file that it is in changed. Survivors are tried anew with ``--again``, when there are new tests. Two runs at a time need two folders
-(``--build``).
+Everything runs in a clone, ``build/mutants/clone``, at a commit. Uncommitted changes are not tried, and no fault is ever put into
+this tree. Some made faults change nothing visible: ``tests/mutants/equivalent.toml`` argues which, and these are counted apart.
+``build/mutants/results.jsonl`` keeps all results, so an interrupted run resumes. A fault is tried again if its file changed.
+``--again`` tries survivors again, for new tests. Two simultaneous runs need two folders (``--build``).
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ BEGIN, END = "<!-- generated: tools/mutants.py --docs, {} -->", "<!-- end of gen
 OTHER = {"hw": "hw", "guest": "sim/guest", "tools": "tools"}
 """Areas of made faults outside the host package, with their folders; each package of the host is an area by its name."""
 TOP = "wattbell"
-"""Area of the modules that lie in the host package itself."""
+"""Area of the modules directly in the host package."""
 NOT_MADE = ("host/wattbell/sigrok/",)
-"""Decoders that sigrok runs in a Python of its own: no coverage is to be had, and kept faults stand for them."""
+"""Decoders that sigrok runs in its own Python. Coverage cannot be measured there, so kept faults cover them."""
 TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/((guest|rig)/)?|e2e/|clients/)test_\w+\.py"
-"""Tests that made faults get."""
+"""Pattern of the tests for made faults."""
 SLOW = r"tests/(e2e/test_(real_\w+|nvme_cli|plan_steps|record_disk|late_attach|power_on|wheel)|clients/.*rig|hw/.*_load)\.py"
-"""Tests left out of the map: they boot a guest or build a wheel, which takes longer than any fault's budget."""
+"""Pattern of tests left out of the map: they boot a guest or build a wheel, which takes longer than any fault's budget."""
 _LONGEST_S = 1800
 """Time limit for tests that only wait and compute nothing."""
 KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
@@ -66,35 +65,46 @@ KEYS = {"file", "find", "replace", "tests", "area", "why", "equivalent"}
 SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Div", "Mod": "Mul", "Pow": "Mul", "LShift": "RShift",
          "RShift": "LShift", "BitOr": "BitAnd", "BitAnd": "BitOr", "BitXor": "BitAnd", "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt",
          "Eq": "NotEq", "NotEq": "Eq", "Is": "IsNot", "IsNot": "Is", "In": "NotIn", "NotIn": "In"}  # fmt: skip
-"""Cosmic Ray can replace an operator by each of the others. Of those, the one nearest to a slip of the pen is used, so that a sample counts
-places in the code rather than alternatives at one place, most of which any test would notice."""
+"""Replacement of each operator. Cosmic Ray can replace an operator by each of the others; only the one nearest to a slip of the pen
+is used.
+
+A sample therefore counts places in the code, not alternatives at one place, most of which any test would notice.
+"""
 PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
          "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
          "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
 
 ARROW = "  ->  "
 CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN, UNVIABLE = "caught", "timeout", "survived", "no test", "not green", "unviable"
-"""NO_TEST: no test executes the line (it survived, too). NOT_GREEN: the tests fail without the fault, which proves nothing. UNVIABLE: the
-fault does not compile, which no test has to notice."""
+"""Verdicts on a fault.
+
+- NO_TEST: no test executes the line, so the fault survived, too.
+- NOT_GREEN: the tests fail without the fault, which proves nothing.
+- UNVIABLE: the fault does not compile, so no test has to notice it.
+"""
 NOTHING = (NOT_GREEN, UNVIABLE)
 """Verdicts that say nothing about tests."""
 
 
 class Work:
-    """Folders of a run: ``build`` has its results, faults are put into ``clone`` in it. Set once, from ``--build``."""
+    """Folders of a run, set once from ``--build``. ``build`` has the results; faults are put into ``clone`` in it."""
 
     build = ROOT / "build" / "mutants"
     clone = build / "clone"
 
 
 class Mistake(Exception):
-    """The list of faults or the request is wrong."""
+    """Reports an error in the list of faults or in the request."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """``text``: the whole file with the fault in it. ``tests``: node ids of pytest and shell commands, tried in this order. ``builds``: a
-    shell command that fails where the fault cannot be compiled."""
+    """A fault and its tests.
+
+    - ``text``: the whole file with the fault.
+    - ``tests``: node ids of pytest and shell commands, tried in this order.
+    - ``builds``: a shell command that fails if the fault cannot be compiled.
+    """
 
     area: str
     kept: bool
@@ -117,20 +127,20 @@ def git(*words: str, folder: Path = ROOT) -> str:
 
 
 def clone(revision: str) -> str:
-    """Updates the clone to a commit of this repository; returns the commit."""
+    """Update the clone to a commit of this repository; return the commit."""
     commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
     if not (Work.clone / ".git").exists():
         git("clone", "--quiet", "--no-checkout", str(ROOT), str(Work.clone))
     git("fetch", "--quiet", "origin", folder=Work.clone)
     git("checkout", "--quiet", "--force", "--detach", commit, folder=Work.clone)
-    # by hash: by time and size, a fault of the same length written within the same second would go unnoticed
+    # checked by hash: time and size would miss a fault of the same length written within the same second
     compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "host", "gateware", "hw"]
     subprocess.run(compiled, cwd=Work.clone, check=True)
     return commit
 
 
 def environment(scratch: str | None = None) -> dict[str, str]:
-    """Environment of the tests: the clone's packages come before the installed ones."""
+    """Return the environment of the tests: the clone's packages come before the installed ones."""
     path = os.pathsep.join(str(Work.clone / name) for name in ("spec", "host", "gateware"))
     more = {"PYTHONPATH": path, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "POLARS_MAX_THREADS": "1"}
     built = ROOT / "sim" / "target" / "release"
@@ -142,12 +152,12 @@ def environment(scratch: str | None = None) -> dict[str, str]:
 
 
 def is_node(test: str) -> bool:
-    """Whether a test is one of pytest's; otherwise it is a command."""
+    """Return whether a test is a node of pytest; otherwise it is a command."""
     return re.match(r"tests(_slow)?/[\w/]+\.py(::|$)|tests(_slow)?/[\w/]+$", test) is not None
 
 
 def steps(tests: Sequence[str]) -> Iterator[list[str]]:
-    """All pytest tests in one run, then each command."""
+    """Yield all pytest tests as one step, then each command."""
     nodes = [test for test in tests if is_node(test)]
     if nodes:
         yield nodes
@@ -155,14 +165,17 @@ def steps(tests: Sequence[str]) -> Iterator[list[str]]:
 
 
 def warm_up() -> None:
-    """Imports once what most tests of the host import: a process per fault is then a fork, which saves most of its time. None of these
-    modules uses its threads before the fork."""
+    """Import the modules that most tests of the host import, once: a process for each fault is then a fork, which saves most of its
+    time.
+
+    None of these modules uses its threads before the fork.
+    """
     for name in ("pytest", "hypothesis", "numpy", "polars", "pyarrow.parquet", "msgspec", "rich.console", "typer.testing"):
         importlib.import_module(name)
 
 
 def child(step: Sequence[str], limit_s: float, scratch: str) -> NoReturn:
-    """Runs the tests in a process of their own. The limit is CPU time, so that a busy machine does not count as catching a fault."""
+    """Run the tests in a separate process. The limit is CPU time, so a busy machine does not count as catching a fault."""
     status = 70
     try:
         os.setsid()
@@ -186,7 +199,7 @@ def child(step: Sequence[str], limit_s: float, scratch: str) -> NoReturn:
 
 
 def run(tests: Sequence[str], limit_s: float) -> str:
-    """CAUGHT by the first that fails, TIMEOUT, or SURVIVED."""
+    """Return CAUGHT if a step fails, TIMEOUT, or SURVIVED."""
     warm_up()
     for step in steps(tests):
         with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as scratch:
@@ -199,7 +212,7 @@ def run(tests: Sequence[str], limit_s: float) -> str:
                 while not found and time.monotonic() < end:
                     found, status = os.waitpid(process, os.WNOHANG)
                     time.sleep(0 if found else 0.05)
-            finally:  # along with what the tests started
+            finally:  # with all processes that the tests started
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process, signal.SIGKILL)
                 if not found:
@@ -223,7 +236,7 @@ def put_in(text: str, find: str, replace: str, where: str) -> str:
 
 
 def kept_faults(root: Path) -> list[Fault]:
-    """The faults of ``tests/mutants/*.toml``. Raises Mistake with all errors in them."""
+    """Return the faults of ``tests/mutants/*.toml``. Raises Mistake with all errors in them."""
     faults, wrong = [], []
     for path in sorted((root / KEPT).glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -261,8 +274,11 @@ def _kept(root: Path, entry: dict[str, Any], where: str) -> Fault:
 
 @dataclass(frozen=True)
 class Argument:
-    """Why no test can notice some of the made faults: an entry of ``tests/mutants/equivalent.toml``. ``line`` and ``becomes`` are searched
-    for in the line before and after the fault, ``operator`` must match the whole name in Cosmic Ray; regular expressions."""
+    """An entry of ``tests/mutants/equivalent.toml``: the reason why no test can notice some of the made faults.
+
+    ``line`` and ``becomes`` are regular expressions, searched for in the line before and after the fault. ``operator`` must match
+    the whole name in Cosmic Ray.
+    """
 
     file: str
     line: str
@@ -271,14 +287,14 @@ class Argument:
     why: str
 
     def holds(self, file: str, operator: str, what: str) -> bool:
-        """Whether it applies to this fault; ``what`` as in :class:`Fault`."""
+        """Return whether the argument applies to this fault; ``what`` as in :class:`Fault`."""
         before, _, after = what.partition(ARROW)
         found = re.search(self.line, before) and re.search(self.becomes, after) and re.fullmatch(self.operator, operator)
         return self.file == file and found is not None
 
 
 def arguments_of(root: Path) -> list[Argument]:
-    """The kept arguments. Mistake if one is incomplete or no longer matches a line."""
+    """Return the kept arguments. Raises Mistake if one is incomplete or no longer matches a line."""
     found, wrong = [], []
     entries = tomllib.loads((root / ARGUED).read_text(encoding="utf-8")).get("equivalent", []) if (root / ARGUED).exists() else []
     for number, entry in enumerate(entries, 1):
@@ -298,7 +314,7 @@ def arguments_of(root: Path) -> list[Argument]:
 
 
 def argued(arguments: Iterable[Argument], file: str, operator: str, what: str) -> str:
-    """Why a fault is equivalent; empty if nothing says so."""
+    """Return the reason why a fault is equivalent; empty without one."""
     return next((argument.why for argument in arguments if argument.holds(file, operator, what)), "")
 
 
@@ -318,7 +334,9 @@ def operators() -> list[tuple[str, Any]]:
 
 
 def places(text: str) -> list[tuple[str, Any, int, int, int]]:
-    """(name, operator, occurrence, line, column) of every fault that can be made; none in annotations, which are never evaluated."""
+    """Return (name, operator, occurrence, line, column) of every fault that can be made; none in annotations, which are never
+    evaluated.
+    """
     from cosmic_ray.ast import ast_nodes, get_ast
 
     nodes = list(ast_nodes(get_ast(text)))
@@ -343,7 +361,7 @@ def _annotations(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def statement_lines(tree: ast.AST, line: int) -> range:
-    """Lines of the innermost statement around a line; if it has a body, of its head."""
+    """Return the lines of the innermost statement around a line; for a statement with a body, the lines of its head."""
     best = range(line, line + 1)
     width = math.inf
     for node in ast.walk(tree):
@@ -377,19 +395,22 @@ def pytest_runtest_setup(item):
 def pytest_runtest_call(item):
     os.environ["MUTANTS_TEST"] = item.nodeid.partition("@")[0] + "|run"
 """
-"""Plugin of pytest for the map: the duration of each test, and the name under which child processes report their coverage."""
+"""Plugin of pytest for the map: records the duration of each test, and names the test to child processes for their coverage."""
 
 CHILD = """import os
 if "MUTANTS_TEST" in os.environ:
     import coverage
     coverage.process_startup()
 """
-"""Start of each Python process that a test starts."""
+"""First lines of each Python process that a test starts."""
 
 
 class TestMap:
-    """Which tests execute a line, and how long each takes: from runs of the tests (``TESTED_BY``), file by file, repeated when the file, or
-    the length of a source that the file executes, changed."""
+    """Maps lines to the tests that execute them, with the duration of each test.
+
+    The map comes from runs of the tests (``TESTED_BY``), file by file. A file runs again if it changed, or if the length of a
+    source that it executes changed.
+    """
 
     __test__ = False
 
@@ -494,7 +515,7 @@ class TestMap:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fault can be made, and which; ``key`` as in :class:`Fault`."""
+    """Place and kind of a fault that can be made; ``key`` as in :class:`Fault`."""
 
     area: str
     file: str
@@ -504,12 +525,12 @@ class Place:
     key: str
 
     def draw(self, seed: int) -> bytes:
-        """Random key: a sample with the same seed stays the same where the code does."""
+        """Return a random key: a sample with the same seed stays the same where the code does."""
         return hashlib.sha256(f"{seed} {self.file} {self.operator} {self.occurrence}".encode()).digest()
 
 
 def area_of(file: str) -> str:
-    """Area of a Python file by its path from the checkout's top; empty for a file in which no faults are made."""
+    """Return the area of a Python file by its path from the checkout's top; empty for a file without made faults."""
     if not file.endswith(".py") or file.startswith(NOT_MADE):
         return ""
     if match := re.match(r"host/wattbell/(?:(\w+)/)?\w", file):
@@ -518,7 +539,9 @@ def area_of(file: str) -> str:
 
 
 def made_faults(areas: Sequence[str] | None) -> list[Place | RustPlace]:
-    """Every fault that can be made; those in Rust only where ``areas`` names theirs, or there is cargo-mutants."""
+    """Return every fault that can be made. Faults in Rust are included if ``areas`` names their area, or if cargo-mutants is
+    installed.
+    """
     found: list[Place | RustPlace] = []
     try:
         found += rust_places(Work.clone, ARROW)
@@ -537,7 +560,7 @@ def made_faults(areas: Sequence[str] | None) -> list[Place | RustPlace]:
 
 
 def mutated(place: Place, source: str) -> tuple[str, str]:
-    """The file with the fault, and the line before and after."""
+    """Return the file with the fault, and the line before and after."""
     from cosmic_ray.mutating import mutate_code
 
     text: str | None = mutate_code(source, dict(operators())[place.operator](), place.occurrence)
@@ -548,7 +571,7 @@ def mutated(place: Place, source: str) -> tuple[str, str]:
 
 
 def useless(arguments: Iterable[Argument], every: Sequence[Place | RustPlace]) -> list[Argument]:
-    """Arguments that match none of the faults."""
+    """Return the arguments that match none of the faults."""
     left = []
     for argument in arguments:
         near = [place for place in every if place.file == argument.file and re.fullmatch(argument.operator, place.operator)]
@@ -582,7 +605,7 @@ def make(place: Place | RustPlace, tests: TestMap | None, budget_s: float, argum
 
 
 class Results:
-    """One line of JSON for each fault tried; a fault's last line counts."""
+    """Results in one line of JSON for each tried fault; a fault's last line counts."""
 
     def __init__(self) -> None:
         self.path = Work.build / "results.jsonl"
@@ -593,7 +616,7 @@ class Results:
                 self.rows[row["key"]] = row
 
     def argue(self, every: Iterable[Place | RustPlace], arguments: Sequence[Argument]) -> None:
-        """The arguments for faults that were tried before."""
+        """Update the arguments of faults that were tried before."""
         for place in every:
             if row := self.rows.get(place.key):
                 row["equivalent"] = argued(arguments, place.file, place.operator, row["what"])
@@ -608,7 +631,7 @@ class Results:
 
 
 class Green:
-    """Whether the tests pass without a fault, at this commit: a test that fails anyway would catch everything."""
+    """Knows whether the tests pass without a fault at this commit: a test that always fails would catch everything."""
 
     def __init__(self, commit: str) -> None:
         self.path = Work.build / "green.json"
@@ -619,7 +642,7 @@ class Green:
         self._data: dict[str, Any] = data if data.get("commit") == commit else {"commit": commit, "tests": {}}
 
     def __call__(self, tests: Sequence[str]) -> float | None:
-        """Duration of the tests in seconds; None if they fail."""
+        """Return the duration of the tests in seconds; None if they fail."""
         known = self._data["tests"]
         name = "\n".join(tests)
         if name not in known:
@@ -632,7 +655,7 @@ class Green:
 
 
 def try_out(fault: Fault, limit_s: float) -> str:
-    """Puts the fault into the clone, and takes it out again."""
+    """Put the fault into the clone, run its tests, and take it out again."""
     path = Work.clone / fault.file
     before = path.read_bytes()
     try:
@@ -656,14 +679,14 @@ def one(fault: Fault, tests: TestMap | None, green: Green) -> str:
         assert tests is not None
         seconds = sum(tests.seconds[node] for node in fault.tests)
     known = fault.kept or fault.builds
-    return try_out(fault, 30 + 5 * seconds if known else 20 + 2 * seconds)  # the latter were taken with coverage, which slows them
+    return try_out(fault, 30 + 5 * seconds if known else 20 + 2 * seconds)  # the latter times were taken with coverage, which slows tests
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def interval(caught: int, tried: int) -> str:
-    """Wilson's interval of a proportion, 95 %."""
+    """Return Wilson's 95 % interval of a proportion, as text."""
     z = 1.96
     centre, half = caught + z * z / 2, z * math.sqrt(caught * (tried - caught) / tried + z * z / 4)
     low, high = (centre - half) / (tried + z * z), (centre + half) / (tried + z * z)
@@ -671,7 +694,7 @@ def interval(caught: int, tried: int) -> str:
 
 
 def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> list[str]:
-    """Rows by area; ``of``: the number of faults."""
+    """Return rows by area; ``of``: the number of faults by area."""
     out = ["| area | faults | tried | caught | survived | no test | equivalent | share caught |", "|---|--:|--:|--:|--:|--:|--:|--:|"]
     chosen = [row for row in rows if row["kept"] == kept and row["verdict"] not in NOTHING]
     for area in [*sorted(of), "all"]:
@@ -689,7 +712,7 @@ def table(rows: Iterable[dict[str, Any]], of: dict[str, int], kept: bool) -> lis
 
 
 def write_page(results: Results, current: set[str], kept: dict[str, int], made: dict[str, int]) -> None:
-    """The table of each kind that has results; that of the other stays, with its day and commits."""
+    """Write the table of each kind that has results. The other kind's table stays, with its dates and commits."""
     page = PAGE.read_text(encoding="utf-8")
     for kind, of in (("kept", kept), ("made", made)):
         rows = [row for row in results.rows.values() if row["key"] in current and row["kept"] == (kind == "kept")]
@@ -745,7 +768,7 @@ def main() -> None:
     arguments = parser.parse_args()
     Work.build = arguments.build.resolve()
     Work.clone = Work.build / "clone"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the tests stop, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # stops the tests, too
     try:
         if arguments.check:
             print(f"{len(kept_faults(ROOT))} faults, each in one place; {len(arguments_of(ROOT))} arguments, each about a line")
@@ -762,7 +785,7 @@ def campaign(arguments: argparse.Namespace) -> None:
         raise Mistake("git is missing")
     deadline = time.monotonic() + 60 * arguments.minutes if arguments.minutes else math.inf
     Work.build.mkdir(parents=True, exist_ok=True)
-    lock = (Work.build / "lock").open("w")  # until the end of the process
+    lock = (Work.build / "lock").open("w")  # held until the process ends
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,4 +1,4 @@
-"""The tables of docs/users-guide.md that say which option applies to what, from those that the command line goes by.
+"""Make the tables of options in docs/users-guide.md from the rules of the command line.
 
 python tools/options_guide.py            prints them
 python tools/options_guide.py --write    brings the guide up to date
@@ -20,11 +20,11 @@ HAS = {
     Trait.set_at_once: "with a test for which a model is set to its condition at once",
 }
 _FORMER = "former name"
-"""In the words of a rule about an option that no help shows."""
+"""Words in the rule of an option that no help shows."""
 
 
 def tables() -> str:
-    """In Markdown."""
+    """Return the tables in Markdown."""
     lines = ["| option of `wattbell run` | applies to |", "|---|---|"]
     rows: dict[str, list[str]] = {}
     for option, boxes in RUN.items():
@@ -56,7 +56,7 @@ def _words(box: Box) -> str:
 
 
 def main() -> None:
-    """See the head of this file."""
+    """Print the tables, or write them into the guide."""
     if sys.argv[1:] != ["--write"]:
         print(tables(), end="")
         return

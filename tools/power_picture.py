@@ -1,7 +1,7 @@
-"""The picture of power against rate in README.md: `make picture` writes docs/img/power-rate.png.
+"""Draw the picture of power against rate in README.md: `make picture` writes docs/img/power-rate.png.
 
-One panel of the chart "Performance against power" of a suite's page, with its axes exchanged, of some models of the reference set. The tool
-fails, and writes nothing, where a text has no room or meets another text, a point or an edge.
+The picture is one panel of the chart "Performance against power" of a suite's page, with exchanged axes, for some models of the
+reference set. If a text has no room or meets another text, a point or an edge, the tool fails and writes nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TEST = "Random write"
 SHOWN = (
     "intel-660p-1tb", "intel-600p", "wd-sn550", "sm2262en-ref-2tb", "samsung-960", "toshiba-rc100", "wd-sn750", "samsung-970-evo-plus"
 )  # fmt: skip
-"""Profiles, as many as there are colours: one name for each curve can be read."""
+"""Profiles, as many as there are colours, so that each curve's name can be read."""
 STAMP = f"computed by {len(SHOWN)} drive MODELS on the virtual rig; not measured on any drive"
 INCHES = (8.3, 4.4)
 DPI = 200
 
 
 def chart() -> Chart:
-    """Power against rate, a curve for each drive, named at its fastest point; the first drive has its queue depths."""
+    """Return power against rate, a curve for each drive, named at its fastest point. The first drive also shows its queue depths."""
     runs = {run.profile: run for run in reference_set()}
     own = [runs[name] for name in SHOWN]
     whole = next(b for s in sections(own, []) for b in s.blocks if isinstance(b, Chart) and b.key == "performance-against-power")
@@ -57,17 +57,17 @@ def chart() -> Chart:
 
 
 def digest() -> str:
-    """Hash of all that is drawn; the picture has it in its metadata, so that a picture of old data is found."""
+    """Return the hash of all drawn data. The picture has it in its metadata, so a picture of old data is noticed."""
     return sha256(f"{chart()} {STAMP} {INCHES} {DPI}".encode()).hexdigest()
 
 
 def boxes(figure: Figure) -> Iterator[tuple[str, Bbox]]:
-    """Every text and every marker of a figure, with its extent in pixels as drawn."""
+    """Yield every text and every marker of a figure, with its drawn extent in pixels."""
     figure.draw_without_rendering()
     for axes in figure.axes:
         texts = [*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label]
         for ticks, (low, high), at in ((axes.get_xticklabels(), axes.get_xlim(), 0), (axes.get_yticklabels(), axes.get_ylim(), 1)):
-            texts += [tick for tick in ticks if low <= tick.get_position()[at] <= high]  # those beyond the ends are not drawn
+            texts += [tick for tick in ticks if low <= tick.get_position()[at] <= high]  # ticks beyond the ends are not drawn
         yield from ((text.get_text(), text.get_window_extent()) for text in texts if text.get_text() and text.get_visible())
         for line in axes.get_lines():
             if line.get_marker() not in ("", "None", None):
@@ -80,7 +80,7 @@ def boxes(figure: Figure) -> Iterator[tuple[str, Bbox]]:
 
 
 def faults(figure: Figure) -> list[str]:
-    """Texts that meet another text, a point or the figure's edge, and names left out; empty if all can be read."""
+    """Return texts that meet another text, a point or the figure's edge, and missing names; empty if all can be read."""
     found = list(boxes(figure))
     whole = figure.bbox
     inside = [whole.x0 <= box.x0 and box.x1 <= whole.x1 and whole.y0 <= box.y0 and box.y1 <= whole.y1 for _, box in found]
@@ -94,7 +94,7 @@ def faults(figure: Figure) -> list[str]:
 
 
 def main() -> None:
-    """Draw, look for overlaps, write."""
+    """Draw, check for overlaps, and write."""
     with rc_context(STYLE):
         [(_, figure)] = figures([Section("", blocks=[chart()])], STAMP)
         figure.set_dpi(DPI)

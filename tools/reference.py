@@ -1,7 +1,7 @@
-"""The reference set: results of the suite `quick` on every modelled drive, which a page of one drive is drawn among.
+"""Make the reference set: results of the suite `quick` on every modelled drive, shown behind a drive's own results.
 
-``python tools/reference.py [--keep]`` runs the suite on each profile (some 10 s each; ``--keep``: not where build/reference has its results
-already) and writes ``host/wattbell/results/reference/quick.json``. `make reference` calls it.
+``python tools/reference.py [--keep]`` runs the suite on each profile (some 10 s each) and writes
+``host/wattbell/results/reference/quick.json``. ``--keep`` skips drives with results in build/reference. `make reference` calls it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ WORK = ROOT / "build" / "reference"
 OUT = ROOT / "host" / "wattbell" / "results" / "reference" / "quick.json"
 SUITE = "quick"
 _LEFT_OUT = {"capture", "wall_s", "series", "notes", "lost"}
-"""Of a test: what is of the run and not of the drive; nothing is lost in a reference (below)."""
+"""Fields of a test that describe the run and not the drive, and ``lost``, which is always empty in a reference."""
 
 
 def rounded(value: Any) -> Any:
-    """Numbers to six digits: no page shows more, and nobody compares drives more finely."""
+    """Round numbers to six digits: no page shows more, and no comparison of drives needs more."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
@@ -32,7 +32,7 @@ def rounded(value: Any) -> Any:
 
 
 def reduced(document: dict[str, Any]) -> dict[str, Any]:
-    """A results.json as it is kept: what pages show of a drive in the background."""
+    """Return the kept part of a results.json: the values that pages show of a drive in the background."""
     if document["lost"] or any(test["lost"] for test in document["tests"]) or not document["virtual"]:
         raise SystemExit(f"reference: {document['drive']['profile']} is no reference: data were lost, or it is no model")
     kept = ("format", "suite", "suite_hash", "scale", "scaled", "condition", "virtual", "planned")
@@ -48,7 +48,7 @@ def reduced(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run, reduce, write."""
+    """Run the suites, reduce the results and write the set."""
     documents = []
     for profile in known_profiles():
         out = WORK / profile["profile"]

@@ -1,9 +1,9 @@
-"""Writes requirements/*.txt: the exact version of each package that pyproject.toml's ranges lead to, and the SHA-256 of its every file.
+"""Write requirements/*.txt: exact versions of all packages in pyproject.toml's ranges, with the SHA-256 of each file.
 
     python -m tools.requirements                 keeps the versions that still fit pyproject.toml and adds or drops the others
     python -m tools.requirements --upgrade       takes the newest versions
 
-uv resolves for every platform and for every Python that pyproject.toml allows. It asks the index that pip is set up to use.
+uv resolves for every platform and for every Python that pyproject.toml allows. It asks pip's configured index.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "requirements"
 SOURCE_ONLY = ("yattag",)
-"""Packages that come as source alone. pip builds them with the setuptools of requirements/run.txt."""
+"""Packages without wheels. pip builds them with the setuptools of requirements/run.txt."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """What one file lists: the packages of some extras which the file below it lacks."""
+    """Content of one file: the packages of some extras that the file below it lacks."""
 
     purpose: str
     below: str | None
-    """Name of the group whose packages are installed as well."""
+    """Name of the group that is installed as well."""
     extras: tuple[str, ...] = ()
     build: bool = False
-    """Whether what builds the checkout is in it."""
+    """Whether the packages that build the checkout are included."""
     alone: str = ""
-    """A package that is installed without its requirements, instead of extras."""
+    """A package that is installed without its requirements, in place of extras."""
 
 
 GROUPS = {
@@ -61,12 +61,12 @@ GROUPS = {
 
 
 def entries(text: str) -> dict[str, str]:
-    """Requirements of a file in pip's format, by name; each with its marker and its hashes, as it stands there."""
+    """Return the requirements of a file in pip's format, by name; each with its marker and its hashes, unchanged."""
     return {one[1]: one[0] for one in re.finditer(r"^([A-Za-z0-9][\w.-]*)==(?:.*\\\n)*.*$", text, re.MULTILINE)}
 
 
 def resolve(groups: Sequence[Group], before: dict[str, str], upgrade: bool = False) -> dict[str, str]:
-    """Everything that these groups lead to. A version of `before` stays, unless `upgrade` is set or the ranges forbid it."""
+    """Return all requirements of these groups. A version of `before` stays, unless `upgrade` is set or the ranges forbid it."""
     with tempfile.TemporaryDirectory() as work:
         out = Path(work) / "out.txt"
         out.write_text("".join(f"{one}\n" for one in before.values()))
@@ -84,7 +84,7 @@ def resolve(groups: Sequence[Group], before: dict[str, str], upgrade: bool = Fal
 
 
 def environment() -> dict[str, str]:
-    """Variables for uv, which does not read pip's."""
+    """Return the environment for uv, which does not read pip's variables."""
     kept = dict(os.environ)
     for ours, pips in (("SSL_CERT_FILE", "PIP_CERT"), ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")):
         if pips in kept:
@@ -93,13 +93,13 @@ def environment() -> dict[str, str]:
 
 
 def chain(name: str) -> list[Group]:
-    """The group and those below it, from the lowest."""
+    """Return the group and the groups below it, lowest first."""
     below = GROUPS[name].below
     return [*(chain(below) if below else []), GROUPS[name]]
 
 
 def render(name: str, own: dict[str, str]) -> str:
-    """Text of a group's file."""
+    """Return the text of a group's file."""
     group = GROUPS[name]
     lines = [f"# {group.purpose[0].upper()}{group.purpose[1:]}. Made by `make requirements`."]
     lines += [f"-r {group.below}.txt"] if group.below else []
@@ -109,7 +109,7 @@ def render(name: str, own: dict[str, str]) -> str:
 
 
 def main() -> int:
-    """Write all files."""
+    """Write all files; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true", help="newest versions instead of those in the files")
     upgrade = parser.parse_args().upgrade
@@ -124,7 +124,7 @@ def main() -> int:
     except FileNotFoundError:
         print("requirements: error: uv is missing: run `make requirements`", file=sys.stderr)
         return 1
-    except subprocess.CalledProcessError as error:  # uv has said why
+    except subprocess.CalledProcessError as error:  # uv has printed the reason
         return error.returncode
     for name, text in texts.items():
         (FOLDER / f"{name}.txt").write_text(text)

@@ -1,4 +1,4 @@
-"""Faults that cargo-mutants makes in the truth of the SSD model, for tools/mutants.py."""
+"""Faults by cargo-mutants in the truth of the SSD model, for tools/mutants.py."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ from pathlib import Path
 AREA = "ssd-truth"
 PACKAGE = "wattbell-ssd"
 FILES = ("ssd/src/power/*.rs", "ssd/src/driver/truth.rs", "ssd/src/flash/*.rs", "ssd/src/io/media.rs", "ssd/src/pcie/port.rs")
-"""Where joules, times and states come from that all claims about energy are held against; below ``sim``, as cargo-mutants names them."""
+"""Sources of the joules, times and states that all energy claims are checked against; below ``sim``, as cargo-mutants names them."""
 NOT_MADE = ("ssd/src/flash/tests.rs",)
 BUILDS = f"cd sim && cargo test --release --quiet --no-run -p {PACKAGE}"
-"""Fails on a fault that is no Rust."""
+"""Command that fails if a fault does not compile."""
 TESTS = (
     f"cd sim && cargo test --release --quiet -p {PACKAGE}",
     f"cd sim && cargo build --release --quiet -p {PACKAGE} -p wattbell-bus --bins"
     " && cd .. && python -m pytest -qx -p no:cacheprovider tests/sim/ssd",
 )
-"""Quickest first: the tests of the crate, then those that run its programs."""
+"""Test commands, quickest first: the tests of the crate, then the tests that run its programs."""
 VERSION = "27.1.0"
 OPERATOR = "cargo-mutants"
 
 
 class Missing(Exception):
-    """cargo-mutants is not installed."""
+    """Reports that cargo-mutants is not installed."""
 
 
 @dataclass(frozen=True)
 class RustPlace:
-    """A fault of cargo-mutants. ``text``: the whole file with the fault; ``what``: the line, and the tool's own words for the change."""
+    """A fault of cargo-mutants. ``text``: the whole file with the fault. ``what``: the line, and the tool's own description of the
+    change.
+    """
 
     file: str
     line: int
@@ -46,12 +48,12 @@ class RustPlace:
     operator: str = OPERATOR
 
     def draw(self, seed: int) -> bytes:
-        """Random key: a sample with the same seed stays the same where the code does."""
+        """Return a random key: a sample with the same seed stays the same where the code does."""
         return hashlib.sha256(f"{seed} {self.file} {self.what} {self.occurrence}".encode()).digest()
 
 
 def program() -> str:
-    """Path of cargo-mutants. Raises Missing."""
+    """Return the path of cargo-mutants. Raises Missing."""
     own = Path(__file__).parents[1] / "build/cargo-tools/bin/cargo-mutants"
     found = str(own) if own.exists() else shutil.which("cargo-mutants")
     if found is None:
@@ -60,7 +62,10 @@ def program() -> str:
 
 
 def rust_places(tree: Path, arrow: str) -> list[RustPlace]:
-    """Every fault that cargo-mutants can make in FILES of ``tree``; ``arrow`` separates before and after in ``what``. Raises Missing."""
+    """Return every fault that cargo-mutants can make in FILES of ``tree``. Raises Missing.
+
+    ``arrow`` separates before and after in ``what``.
+    """
     chosen = [word for name in FILES for word in ("--file", name)] + [word for name in NOT_MADE for word in ("--exclude", name)]
     command = [program(), "mutants", "--list", "--json", "--package", PACKAGE, *chosen]
     done = subprocess.run(command, cwd=tree / "sim", capture_output=True, text=True, check=True, env={**os.environ, "MAKEFLAGS": ""})
@@ -77,7 +82,7 @@ def rust_places(tree: Path, arrow: str) -> list[RustPlace]:
 
 
 def replaced(source: str, span: dict[str, dict[str, int]], by: str) -> str:
-    """``source`` with the text of a span replaced; lines and columns count from 1, and the end is not part of the span."""
+    """Return ``source`` with the text of a span replaced. Lines and columns count from 1; the end is not part of the span."""
     lines = source.splitlines(keepends=True)
 
     def at(place: dict[str, int]) -> int:

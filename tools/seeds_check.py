@@ -1,7 +1,7 @@
-"""Runs whatever the statements of the seeds ask for, unscaled, and writes docs/seeds-check.md (`make seeds-check`).
+"""Run the suites that the statements of the seeds need, unscaled, and write docs/seeds-check.md (`make seeds-check`).
 
-One run per drive, suite and condition, with only the tests that a statement needs; results go to build/seeds. Existing runs of the
-same programs, host package, profile and suite are kept, so an interrupted check resumes.
+There is one run for each drive, suite and condition, with only the tests that a statement needs. Results go to build/seeds.
+Existing runs of the same programs, host package, profile and suite are kept, so an interrupted check resumes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from wattbell.virtual import simulator
 
 ROOT = Path(__file__).resolve().parents[1]
 EVERYTHING = {("660p", "anandtech-2018")}
-"""Suites run whole, as their user runs them."""
+"""Suites that run whole, as their user runs them."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run of a suite. ``tests`` empty: all of them."""
+    """A run of a suite. ``tests`` empty: all tests."""
 
     profile: str
     suite: str
@@ -42,7 +42,7 @@ class Job:
 
 
 def needed(book: Book) -> list[Job]:
-    """The runs that the statements need, longest first."""
+    """Return the runs that the statements need, longest first."""
     tests: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     for statement in book.statements:
         for reference in (statement.a, statement.b):
@@ -75,7 +75,7 @@ def _profile(book: Book, drive: str) -> str:
 
 
 def stamp(job: Job) -> str:
-    """What the run depends on: both programs, the host package, the specification, the profile and the suite."""
+    """Return the digest of the run's inputs: both programs, the host package, the specification, the profile and the suite."""
     digest = hashlib.sha256(repr(job).encode())
     package = ROOT / "host" / "wattbell"
     files = [simulator.find_program("wattbell-ssd"), simulator.find_program("wattbell-rig")]
@@ -89,7 +89,7 @@ def stamp(job: Job) -> str:
 
 
 def run(job: Job, folder: Path) -> str:
-    """Runs a job unless its result exists; returns an empty string or an error."""
+    """Run a job unless its result exists; return an error, or an empty string."""
     out, mark, log = folder / job.name, folder / f"{job.name}.stamp", folder / f"{job.name}.log"
     want = stamp(job)
     if mark.is_file() and mark.read_text() == want and (out / "results.json").is_file():
@@ -111,7 +111,7 @@ def run(job: Job, folder: Path) -> str:
 
 
 def main() -> int:
-    """See the module's docstring."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "seeds", help="where the runs go")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "seeds-check.md", help="the page")

@@ -1,9 +1,10 @@
-"""The long runs behind docs/reliability.md: ``make soak``, or parts of it by ``--parts``.
+"""Run the long tests of docs/reliability.md: ``make soak``, or parts of them by ``--parts``.
 
-Results are kept in ``build/soak``, one JSON file per part, and an interrupted part resumes. The page is written from them at the end of
-each run. All of a page is of one tree: a part with results of another tree is run anew, or is missing on the page.
+Results are kept in ``build/soak``, one JSON file for each part, and an interrupted part resumes. Each run ends by writing the page
+from these files. All results on a page belong to one tree. A part with results of another tree is run again, or is missing on the
+page.
 
-``--short`` is the form that CI runs: fewer tries, no page in docs, and neither the attacks nor the fuzz tests, which CI runs as tests.
+``--short`` is CI's form: fewer tries, no page in docs, and neither the attacks nor the fuzz tests, which CI runs as tests.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
-os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one process per core: more threads of Polars would only wait for each other
-# keep what JLS allocates for each file in the process: returning it to the kernel and back is half of a trial's time
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # one process a core: more threads of Polars would only wait for each other
+# keep JLS' allocations for each file in the process: returning them to the kernel and back is half of a trial's time
 os.environ.setdefault("MALLOC_MMAP_MAX_", "0")
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 32))
 
@@ -38,7 +39,7 @@ PARTS = ("trials", "matrix", "attacks", "bulk", "fuzz")
 SHORT = {"parts": "trials,matrix,bulk", "trials": 1_000, "tries": 1, "gb": 1.0}
 """Options of the short form."""
 UNDER_TEST = ("host", "spec", "sim", "firmware", "tests", "tools", "docs/threats.md")
-"""What a result depends on."""
+"""Paths that a result depends on."""
 _BATCH = 250
 _SILENT_KEPT = 20
 _FREE_KEPT = 10e9
@@ -48,7 +49,7 @@ _BULK_FACTOR = 1.4
 
 
 class Store:
-    """The results of a part so far, in ``FOLDER/PART.json``."""
+    """Results of a part so far, in ``FOLDER/PART.json``."""
 
     def __init__(self, folder: Path, part: str, tree: str) -> None:
         self.path = folder / f"{part}.json"
@@ -88,7 +89,7 @@ _CHANGED = " with changes"
 
 
 def tree_of(folder: Path = ROOT) -> str:
-    """The tree under test: the last commit that changed one of UNDER_TEST, and whether there are changes that no commit has."""
+    """Return the tree under test: the last commit that changed one of UNDER_TEST, and whether there are uncommitted changes."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words, "--", *UNDER_TEST], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
@@ -97,7 +98,7 @@ def tree_of(folder: Path = ROOT) -> str:
 
 
 def _progress(done: int, of: int, what: str) -> None:
-    """Shows how far a part is: on one line of a terminal, or in ten lines of a log."""
+    """Show the progress of a part: on one line of a terminal, or in ten lines of a log."""
     if sys.stderr.isatty():
         print(f"\r{done} of {of} {what}", end="" if done < of else "\n", file=sys.stderr, flush=True)
     elif done == of or done * 10 // of > (done - 1) * 10 // of:
@@ -123,10 +124,10 @@ def _trials(span: tuple[int, int]) -> list[tuple[int, str, bool, bool, list[str]
 
 
 def trials(store: Store, number: int, deadline: float) -> None:
-    """Trials 0 .. ``number`` - 1 of tests/faults/faulttrial.py, in as many processes as there are cores."""
+    """Run trials 0 .. ``number`` - 1 of tests/faults/faulttrial.py, in as many processes as there are cores."""
     begin = store.data.setdefault("next", 0)
     spans = [(a, min(a + _BATCH, number)) for a in range(begin, number, _BATCH)]
-    # a new process now and then, to free what libraries keep
+    # a new process now and then, to free the libraries' memory
     with multiprocessing.get_context("spawn").Pool(maxtasksperchild=8) as pool:
         for done in pool.imap(_trials, spans):
             for seed, fault, lost, told, silent in done:
@@ -157,7 +158,7 @@ def _try(job: tuple[str, int]) -> tuple[str, int, bool, bool, list[str]]:
 
 
 def matrix(store: Store, number: int, deadline: float, only: str) -> None:
-    """Every row of tests/faults/faultmatrix.py (with ``only`` in its name); ``number`` tries of those that take seconds."""
+    """Run every row of tests/faults/faultmatrix.py (with ``only`` in its name); ``number`` tries of rows that take seconds."""
     from tests.faults.faultmatrix import ROWS
 
     jobs = []
@@ -180,13 +181,13 @@ def matrix(store: Store, number: int, deadline: float, only: str) -> None:
 
 
 def attack_files() -> list[str]:
-    """The test files that docs/threats.md names, and those of tests/faults."""
+    """Return the test files that docs/threats.md names, and the test files of tests/faults."""
     named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`", (ROOT / "docs/threats.md").read_text(encoding="utf-8"))
     return sorted({*named, *(str(path.relative_to(ROOT)) for path in (ROOT / "tests/faults").glob("test_*.py"))})
 
 
 def attacks(store: Store, folder: Path, files: Sequence[str]) -> None:
-    """Runs test files; for each, how many tests passed, failed and were left out."""
+    """Run test files; count for each how many tests passed, failed and were skipped."""
     said = folder / "attacks.xml"
     said.unlink(missing_ok=True)
     options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--junitxml={said}", "-o", "junit_family=xunit1"]
@@ -205,7 +206,7 @@ def attacks(store: Store, folder: Path, files: Sequence[str]) -> None:
 
 
 def _about(file: str) -> str:
-    """The first sentence of a test file's docstring."""
+    """Return the first sentence of a test file's docstring."""
     text = ast.get_docstring(ast.parse((ROOT / file).read_text(encoding="utf-8"))) or ""
     return re.split(r"(?<=\.)\s|\n\n", text)[0].replace("\n", " ").replace("``", "`").rstrip(".")
 
@@ -214,7 +215,7 @@ def _about(file: str) -> str:
 
 
 def bulk(store: Store, gigabytes: float, folder: Path) -> None:
-    """This many GB through ``wattbell record`` and a pty, with its memory sampled; every record is counted and summed up."""
+    """Send this many GB through ``wattbell record`` and a pty, and sample its memory; every record is counted and summed up."""
     from tests.faults.faultbulk import run
 
     free = shutil.disk_usage(folder).free
@@ -225,7 +226,7 @@ def bulk(store: Store, gigabytes: float, folder: Path) -> None:
 
 
 def _filesystem(folder: Path) -> str:
-    """File system type, and its compression if any."""
+    """Return the type of the file system, and its compression if any."""
     command = ["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "--target", str(folder)]
     kind, _, options = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().partition(" ")
     compress = re.search(r"compress(?:-force)?=([\w:]+)", options)
@@ -236,8 +237,10 @@ def _filesystem(folder: Path) -> str:
 
 
 def fuzz(store: Store, minutes: float, only: str) -> None:
-    """Every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree: once as in CI,
-    then with as many times the inputs as fit."""
+    """Run every fuzz test (with ``only`` in its name) for about ``minutes`` of one core each, unless already done on this tree.
+
+    Each runs once as in CI, then with as many times the inputs as fit the time.
+    """
     rows = store.data.setdefault("fuzz", {})
     wanted = {"passed": True, "minutes": minutes}
     waiting = [name for name in _fuzzers() if only in name and not wanted.items() <= rows.get(name, {}).items()]
@@ -258,16 +261,16 @@ def fuzz(store: Store, minutes: float, only: str) -> None:
 
 
 _STARTING_S = 1.5
-"""Overhead of a short run: starting Python and pytest."""
+"""Overhead of a short run in s: starting Python and pytest."""
 _MOST_TIMES = 20_000
 
 
 _SCPI, _SCPI_RUNS = "firmware/native/fuzz.c", 200
-"""libFuzzer's, with sanitizers; its runs as in CI. An input is a line of SCPI."""
+"""libFuzzer's test of SCPI, with sanitizers, and its runs in CI. An input is a line of SCPI."""
 
 
 def _fuzzers() -> dict[str, list[str]]:
-    """Name and command of each fuzz test; each counts its inputs in its output."""
+    """Return name and command of each fuzz test; each counts its inputs in its output."""
     files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if re.search(r"\bfuzzing\b", path.read_text()))
     options = ["-q", "-s", "-n0", "-p", "no:cacheprovider", "--timeout", "0", "--hypothesis-show-statistics"]
     found = {str(path.relative_to(ROOT)): [sys.executable, "-m", "pytest", *options, str(path)] for path in files}
@@ -296,7 +299,7 @@ def _fuzzed(command: list[str], times: int) -> dict[str, Any]:
 
 
 def _guarantee() -> str:
-    """The paragraph of docs/threats.md that both pages have."""
+    """Return the paragraph of docs/threats.md that both pages have."""
     text = (ROOT / "docs/threats.md").read_text(encoding="utf-8")
     found = re.search(r"(?ms)^\*\*The guarantee\.\*\* .*?(?=\n\n)", text)
     assert found, "docs/threats.md has lost its guarantee"
@@ -304,7 +307,7 @@ def _guarantee() -> str:
 
 
 def page(folder: Path, tree: str) -> str:
-    """docs/reliability.md from the results of the parts that are of this tree."""
+    """Return docs/reliability.md from the results of parts that belong to this tree."""
     found = {part: json.loads((folder / f"{part}.json").read_text()) for part in PARTS if (folder / f"{part}.json").exists()}
     kept = {part: results for part, results in found.items() if results["tree"] == tree}
     missing = [part for part in PARTS if part not in kept]
@@ -420,7 +423,7 @@ def main() -> int:
 
 
 def _faults(folder: Path, tree: str) -> int:
-    """Exit status 1 if anything was not flagged, was lost in bulk, or failed; prints what."""
+    """Print all faults; return exit status 1 if anything was not flagged, was lost in bulk, or failed."""
     bad = []
     for part in PARTS:
         path = folder / f"{part}.json"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Are power states found right, and are their probabilities? Random sequences of idle times, power states, APST, ASPM and loads on models
-of all drives, seen at three rates, with the tap, without the link's states, with commands of a host's log, and with the rail alone; tables
-for docs/energy-coverage.md.
+"""Check whether power states are found right, and whether their probabilities are. Prints tables for docs/energy-coverage.md.
 
     state_coverage.py [--workloads 60] [--first 1] [--processes 2] [--json FILE] [--check]
 
-Every second workload runs on a drive drawn around its profile: what the states and the link draw is off by a factor each, what it declares
-stays. --check: fail when less than 85 % of the labels with 0.9 and more are right, in any column, or less than 90 % in all.
+Workloads are random sequences of idle times, power states, APST, ASPM and loads on models of all drives. They are seen at three
+rates: with the tap, without the link's states, with commands of a host's log, and with the rail alone.
+
+Every second workload runs on a drive drawn around its profile. The powers of its states and link are off by a factor each; its
+declared values stay. --check: fail if less than 85 % of the labels with 0.9 and more are right in any column, or less than 90 % in
+all.
 """
 
 from __future__ import annotations
@@ -44,22 +46,26 @@ ROOT = Path(__file__).resolve().parents[1]
 INTERVALS_S = (1e-6, 4e-6, 50e-6)
 SIGHTS = ("tap", "no link states", "host's log", "rail alone")
 GRID_S = 2.5e-4
-"""Truth and labels are compared at instants this far apart."""
+"""Distance in s of the instants at which truth and labels are compared."""
 STEPS = 9
 SPREAD = 0.25
 """Sigma of the logarithm of a drawn drive's powers over its profile's."""
 WANTED, WANTED_IN_ALL = 0.85, 0.90
 LINK_EVENTS = (EventType.LINK, EventType.CLKREQ, EventType.LINK_STATE)
 RAIL_STEP_S = 2e-5
-"""Fast fidelity gives the rail as means over this: true changes are known to half of it."""
+"""Length in s of the means that fast fidelity gives for the rail. True changes are known to half of this."""
 NEAR_S = 0.02
-"""A found boundary is compared with a true change this near."""
+"""Greatest distance in s of a true change that a found boundary is compared with."""
 
 
 @dataclass
 class Seen:
-    """One capture with one sight. ``time_s``: by true and found label. ``labels``: of what the rail told: probability, share of its time
-    that was right, length in s. ``boundaries``: error and bound in s."""
+    """One capture with one sight.
+
+    - ``time_s``: time in s by true and found label.
+    - ``labels``: labels from the rail: probability, share of its time that was right, length in s.
+    - ``boundaries``: error and bound in s.
+    """
 
     seed: int
     profile: str
@@ -75,7 +81,9 @@ class Seen:
 
 
 def plan(seed: int, states: int, folder: Path) -> Path:
-    """Idle times of 0.1 to 3 s, with and without APST and ASPM, in states asked for; loads and wake-ups between them."""
+    """Write a plan of idle times of 0.1 to 3 s, with and without APST and ASPM, in requested states, with loads and wake-ups
+    between them.
+    """
     chance = random.Random(seed)
     steps = ['condition = "test-data"']
     for number in range(STEPS):
@@ -107,7 +115,7 @@ def plan(seed: int, states: int, folder: Path) -> Path:
 
 
 def drawn(profile: Path, seed: int, folder: Path) -> Path:
-    """The profile with other powers of states and link."""
+    """Write the profile with other powers of states and link; return its path."""
     chance = random.Random(seed ^ 0x57A7E)
 
     def other(match: re.Match[str]) -> str:
@@ -123,7 +131,7 @@ def drawn(profile: Path, seed: int, folder: Path) -> Path:
 
 
 class Blind(Context):
-    """A capture of a meter: nobody saw commands."""
+    """A meter's capture, without commands."""
 
     @property
     def saw_commands(self) -> bool:
@@ -131,7 +139,7 @@ class Blind(Context):
 
 
 def seen_with(context: Context, sight: str, seed: int) -> Context:
-    """The capture as it would be without some of its senses."""
+    """Return the capture as it would be without some of its senses."""
     given = {one.name: getattr(context, one.name) for one in fields(Context)}
     if sight == "tap":
         return context
@@ -150,7 +158,7 @@ def seen_with(context: Context, sight: str, seed: int) -> Context:
 
 
 def _as_logged(table: Commands, chance: np.random.Generator, tick_s: float) -> Commands:
-    """Set-up before the doorbell and completion behind the CQE, as a kernel's log has them; no instants between."""
+    """Return commands as a kernel's log has them: set-up before the doorbell, completion after the CQE, no instants between."""
     before = (chance.exponential(15e-6, len(table)) / tick_s).astype(np.int64)
     after = (chance.exponential(10e-6, len(table)) / tick_s).astype(np.int64)
     start = table.start_tick - before
@@ -175,7 +183,7 @@ class Truth:
 
 
 def truth_of(folder: Path, context: Context) -> Truth:
-    """From ``truth-states.csv`` and ``truth-commands.csv``."""
+    """Read the truth from ``truth-states.csv`` and ``truth-commands.csv``."""
     origin = int((context.capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     frame = pl.read_csv(folder / "workload/truth-states.csv", schema_overrides={"to_ps": pl.Int64, "state": pl.String})
     frame = frame.with_columns(pl.col("from_ps") // 1000 + origin, pl.col("to_ps") // 1000 + origin)
@@ -185,7 +193,7 @@ def truth_of(folder: Path, context: Context) -> Truth:
     core = frame.filter(pl.col("part") == "core")
     names, held = [], ""
     for state in core["state"]:
-        held = held if state.startswith("entering") else state  # on its way it draws what it drew
+        held = held if state.startswith("entering") else state  # while entering, the power is still the old state's
         names.append(held)
     at = np.searchsorted(core["from_ps"].to_numpy(), grid, side="right") - 1
     commands = pl.read_csv(folder / "workload/truth-commands.csv")
@@ -205,7 +213,7 @@ def truth_of(folder: Path, context: Context) -> Truth:
 
 
 def _covered(grid: Int64, starts: Int64, ends: Int64, close: int) -> npt.NDArray[np.bool_]:
-    """Which instants lie in one of the spans, of which those less than ``close`` apart are one."""
+    """Return which instants lie in one of the spans; spans less than ``close`` apart count as one."""
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     i = np.searchsorted(starts, grid, side="right") - 1
@@ -216,7 +224,7 @@ def _covered(grid: Int64, starts: Int64, ends: Int64, close: int) -> npt.NDArray
 
 
 def right(true: str, found: str, sight: str) -> bool:
-    """Whether a label holds. A meter alone calls all that is not idle ``active``."""
+    """Return whether a label holds. A meter alone calls everything but idle time ``active``."""
     if found == "operational":
         return true in ("PS0", "PS1", "PS2")
     if found == "background work":
@@ -227,7 +235,7 @@ def right(true: str, found: str, sight: str) -> bool:
 
 
 def judge(seen: Seen, states: PowerStates, truth: Truth, wire_labels: Iterable[str] = ("waking", "reset")) -> None:
-    """Adds what was found."""
+    """Add the found states to ``seen``."""
     n = len(truth.names)
     names = np.array(truth.names)
     for span in states["spans"]:
@@ -253,7 +261,7 @@ def judge(seen: Seen, states: PowerStates, truth: Truth, wire_labels: Iterable[s
 
 
 def measure(seed: int, intervals_s: tuple[float, ...] = INTERVALS_S) -> list[Seen]:
-    """Run workload ``seed`` at each rate and look at it with each sight."""
+    """Run workload ``seed`` at each rate, and judge it with each sight."""
     known = sorted(entry["profile"] for entry in known_profiles())
     name = known[seed // 2 % len(known)]
     out: list[Seen] = []
@@ -283,7 +291,7 @@ BINS = (0.8, 0.9, 0.95, 0.99, 1.0001)
 
 
 def tables(everything: list[Seen]) -> Iterator[str]:
-    """Lines of Markdown."""
+    """Yield lines of Markdown."""
     heads = ("S/s", "seen with", "time labelled right", "unknown", "wrong", "labels of the rail with p >= 0.9: right", "boundaries")
     yield "| " + " | ".join((*heads, "error, median, 95 % (ms)", "within the bound")) + " |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -322,7 +330,7 @@ def _line(head: str, members: list[Seen]) -> str:
 
 
 def reliability(members: Iterable[Seen], least: float = 0.9) -> tuple[int, int]:
-    """(labels of the rail with that probability and more, how many of them right)."""
+    """Return (labels of the rail with at least this probability, how many of them are right)."""
     chosen = [one for s in members for one in s.labels if one[0] >= least]
     return len(chosen), sum(one[1] > 0.5 for one in chosen)
 
@@ -348,7 +356,7 @@ def _confusion(members: list[Seen]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure, print the tables and judge; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=int, default=60)
     parser.add_argument("--first", type=int, default=1)

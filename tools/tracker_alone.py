@@ -1,12 +1,13 @@
-"""The tracker alone on the ECP5 (speed 8): what it takes, and the clock it closes at. For docs/gateware.md.
+"""Build the tracker alone for the ECP5 (speed 8): cells it takes, and the clock it reaches. For docs/gateware.md.
 
     python -m tools.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
 
-The tracker has the sizes of the board's build. For the clock it is placed and routed between a shift register that feeds its inputs and
-one that takes its outputs: its own paths from register to register are the figure, not those of pins. What only a simulator reads
-(SIMULATED) is left out. The router is asked for the frequency that placement
-estimates: it mends what is slower than it is asked for, and asked for more than there is it does not come to its end. `--place-only` ends
-with that estimate. Ends with status 1 when a step fails; a figure below an aim is a figure.
+The tracker has the sizes of the board's build. For the clock, it is placed and routed between two shift registers: one feeds its
+inputs, one takes its outputs. The figure therefore covers its own paths from register to register, not paths to pins. Ports only
+for a simulator (SIMULATED) are left out.
+
+The router is asked for the frequency that placement estimates. It improves only paths slower than asked for; asked for too much, it
+does not finish. `--place-only` ends with that estimate. The exit status is 1 if a step fails, but not if a figure is below an aim.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from wattbell_gateware.verilog import ports_of
 TOP = "alone"
 CELLS = ("LUT4", "CCU2C", "TRELLIS_FF", "DP16KD", "TRELLIS_DPR16X4")
 ASKED_MHZ = 125
-"""Of the placer."""
+"""Frequency that the placer is asked for, in MHz."""
 SIMULATED = ("busy", "deadline", "skip_down", "skip_up")
-"""Ports by which a simulator leaves out clocks; no board connects them."""
+"""Ports with which a simulator leaves out clocks; no board connects them."""
 
 
 def tracker() -> NvmeTracker:
-    """With the sizes of the board's build."""
+    """Return a tracker with the sizes of the board's build."""
     options = BOARD.instrument
     sizes = {name: getattr(options, name) for name in ("beats", "beats_up", "sizes", "tags")}
     return NvmeTracker(options.width, options.ticks_per_clock, options.queues, options.slots, at_once=True, **sizes)
 
 
 class Between(Elaboratable):
-    """The tracker between two shift registers, of one input and one output each."""
+    """The tracker between two shift registers, with one input and one output each."""
 
     def __init__(self, dut: NvmeTracker) -> None:
         self.dut, self.i, self.o = dut, Signal(), Signal()
@@ -54,7 +55,7 @@ class Between(Elaboratable):
         inputs, outputs = [], []
         for path, member, value in dut.signature.flatten(dut):
             port = Value.cast(value)
-            if isinstance(port, Signal) and path[0] not in SIMULATED:  # not the constant `ready` of an always-ready stream
+            if isinstance(port, Signal) and path[0] not in SIMULATED:  # skips the constant `ready` of an always-ready stream
                 (inputs if member.flow == In else outputs).append(port)
         chain, held, load = Signal(sum(map(len, inputs))), Signal(sum(map(len, outputs))), Signal()
         m.d.sync += [chain.eq(Cat(self.i, chain)), load.eq(chain[-1]), held.eq(held[1:])]
@@ -65,7 +66,7 @@ class Between(Elaboratable):
 
 
 def mapped(top: Elaboratable, ports: list[Signal], out: Path, name: str) -> dict[str, int]:
-    """Cells by type after mapping; leaves the netlist in `name`.json."""
+    """Return cells by type after mapping; leaves the netlist in `name`.json."""
     text = no_collisions(plain_names(rtlil.convert(top, name=TOP, ports=ports, emit_src=False)))
     (out / f"{name}.il").write_text(text)
     yosys(
@@ -78,7 +79,7 @@ def mapped(top: Elaboratable, ports: list[Signal], out: Path, name: str) -> dict
 
 
 def nextpnr(program: str, out: Path, name: str, mhz: float, *arguments: str) -> float:
-    """Frequency in MHz that the tracker's registers reach, by the last that the program says of it."""
+    """Return the frequency in MHz that the tracker's registers reach, from the program's last line about it."""
     log = out / f"{name}.log"
     command = [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--freq", f"{mhz:.1f}", "--timing-allow-fail",
                "--lpf-allow-unconstrained", "--report", f"{name}.report.json", *arguments]  # fmt: skip
@@ -91,7 +92,7 @@ def nextpnr(program: str, out: Path, name: str, mhz: float, *arguments: str) -> 
 
 
 def slowest(report: Path) -> str:
-    """The cells of the slowest path from register to register, of what was routed."""
+    """Return the cells of the slowest routed path from register to register."""
     paths = (one["path"] for one in json.loads(report.read_text())["critical_paths"] if "async" not in one["from"] + one["to"])
     return " > ".join(re.sub(r"_(LUT4|TRELLIS|CCU2C).*", "", step["to"]["cell"]) for step in next(paths) if step["type"] == "routing")
 
@@ -123,7 +124,7 @@ def main() -> int:
             if given.place_only:
                 continue
             name = f"routed-{seed}"
-            # The netlist says with which router: options of a run that begins with a placement do not count.
+            # The netlist names the router: a run that begins with a placement ignores options for it.
             mhz = nextpnr(given.nextpnr, given.out, name, mhz, "--json", f"placed-{seed}.json", "--no-pack", "--no-place")
             path = slowest(given.out / f"{name}.report.json")
             print(f"seed {seed}, routed: {mhz:.1f} MHz; slowest path: {path}", flush=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The picture of `wattbell view` in docs/view.md: `make demo` first, then
+"""Draw the picture of `wattbell view` in docs/view.md. Run `make demo` first, then
 
     tools/view_picture.py build/demo/capture [--fragment t=...] [--dark]      writes docs/img/view.png; needs Debian's chromium
 """  # fmt: skip
@@ -19,7 +19,7 @@ from wattbell.view.shown import Shown
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "img" / "view.png"
 LATE_PHASES = "t=1700000000,2060000000&a=1850000000&b=1908000000"
-"""Of the demo: sequential reads and writes at rising depth, two cursors around one phase."""
+"""View of the demo with sequential reads and writes at rising depth, and two cursors around one phase."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Licences of what others wrote and the wheel ``wattbell_sim`` has in it: crates, Verilator's run time, soft core, libraries."""
+"""Collect the licences of other people's work in the wheel ``wattbell_sim``: crates, Verilator's run time, soft core, libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES = ("LICEN[CS]E*", "COPYING*", "NOTICE*")
 _VERILATOR = "the run time of the Verilated gateware (Verilator)"
 _CORE = "the soft core in the Verilated controller (VexRiscv, MIT, by way of luna-soc)"
 _LGPL = Path("/usr/share/common-licenses/LGPL-3")
-"""In Debian's base-files."""
+"""Licence text from Debian's base-files."""
 _DEBIAN = {
     "picolibc-riscv64-unknown-elf": "the C library in the firmware (picolibc)",
     "gcc-12-base": "parts of libstdc++ and libatomic in the libraries, under the GCC Runtime Library Exception",
@@ -22,19 +22,19 @@ _DEBIAN = {
 
 
 def notices(sim: Path) -> str:
-    """Text of all licences, each once, below the names of the works that it is for. `sim`: folder of the Rust workspace."""
+    """Return the text of all licences, each once, below the names of the works it applies to. `sim`: folder of the Rust workspace."""
     works: dict[str, list[str]] = {}
     for work, file in [*_crates(sim), *_verilator(), *_core(), *_debian()]:
         text = file.read_text(encoding="utf-8", errors="replace")
         if file.suffix == ".h":
-            text = text[: text.index("\n\n")]  # the comment at its head
+            text = text[: text.index("\n\n")]  # the comment at the top
         works.setdefault(text.strip(), []).append(work)
     parts = [f"For {', '.join(sorted(set(names)))}:\n\n{text}\n" for text, names in works.items()]
     return f"\n{'=' * 100}\n\n".join(["Wattbell's own licence is in LICENSE. These are for the works of others.\n", *parts])
 
 
 def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
-    """Each crate that is linked into the programs, with each of its licence files."""
+    """Yield each crate that is linked into the programs, with each of its licence files."""
     command = ["cargo", "metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
     about = json.loads(subprocess.run(command, cwd=sim, check=True, capture_output=True, text=True).stdout)
     crates = {crate["id"]: crate for crate in about["packages"]}
@@ -56,7 +56,7 @@ def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _verilator() -> Iterator[tuple[str, Path]]:
-    """What its sources say of themselves (the package of the index has the licence of its packager), and that licence."""
+    """Yield the licence statement in Verilator's sources, and that licence. The index's package only has its packager's licence."""
     (root,) = find_spec("verilator").submodule_search_locations or ()  # type: ignore[union-attr]
     yield _VERILATOR, Path(root, "include", "verilated.h")
     yield _VERILATOR, _LGPL

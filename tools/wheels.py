@@ -1,10 +1,10 @@
-"""Makes the two wheels that Wattbell is installed from without a checkout: ``wattbell``, pure, and ``wattbell_sim`` with the simulator.
-Beside them it puts the lists of the packages that they need, with versions and hashes.
+"""Make the two wheels that install Wattbell without a checkout: ``wattbell``, pure, and ``wattbell_sim`` with the simulator.
 
     python -m tools.wheels [--out build/wheels]
 
-It packs what ``make sim rtl`` has built and builds nothing itself; ``make wheels`` does both. The platform in the name of the second
-wheel is the oldest for which auditwheel finds all symbols that its programs and libraries need.
+Beside the wheels, it writes the lists of the packages they need, with versions and hashes. It packs the output of ``make sim rtl``
+and builds nothing itself; ``make wheels`` does both. The second wheel's name has the oldest platform for which auditwheel finds all
+symbols that its programs and libraries need.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from tools.wheel_notices import notices
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
-"""What the wheel ``wattbell`` is built from."""
+"""Sources of the wheel ``wattbell``."""
 PROGRAMS = ("wattbell-rig", "wattbell-ssd")
 LIBRARIES = ("lib_controller.so", "lib_x4_word.so")
 _ANY_LINUX = "linux_x86_64"
 FOR_WHEELS = ("base", "cluster", "perfetto", "ppk2", "quarch", "scpi")
-"""Lists in requirements/ that are for the wheels: what they need, and the extras of a user."""
+"""Lists in requirements/ for the wheels: their needs, and the extras of a user."""
 
 
 class WheelError(Exception):
-    """A wheel cannot be made; the message says what to do."""
+    """Reports that a wheel cannot be made; the message says what to do."""
 
 
 def version() -> str:
-    """Version of both wheels."""
+    """Return the version of both wheels."""
     return __version__
 
 
 def pure_wheel(out: Path) -> Path:
-    """Wheel ``wattbell`` in the folder `out`."""
+    """Make the wheel ``wattbell`` in the folder `out`; return its path."""
     with tempfile.TemporaryDirectory() as work:
-        # A copy: setuptools leaves its work beside what it builds, and takes what an earlier build left.
+        # A copy: setuptools leaves its work beside its sources, and reuses the remains of earlier builds.
         source = Path(work) / "source"
         source.mkdir()
         for name in SOURCES:
@@ -57,7 +57,7 @@ def pure_wheel(out: Path) -> Path:
 
 
 def simulator_wheel(out: Path) -> Path:
-    """Wheel ``wattbell_sim`` in the folder `out`, of what was built for this machine's kind of processor."""
+    """Make the wheel ``wattbell_sim`` in the folder `out`, for this machine's kind of processor; return its path."""
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "source"
         _stage(source)
@@ -66,7 +66,7 @@ def simulator_wheel(out: Path) -> Path:
 
 
 def _stage(source: Path) -> None:
-    """The package's folder with all that goes into it; programs and libraries without their symbols."""
+    """Fill the package's folder with all its content; programs and libraries without their symbols."""
     shutil.copytree(ROOT / "sim" / "wheel", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
     shutil.copy(ROOT / "LICENSE", source)
     (source / "THIRD-PARTY-LICENSES.txt").write_text(notices(ROOT / "sim"), encoding="utf-8")
@@ -96,7 +96,7 @@ def _strip(file: Path, folder: Path) -> None:
 
 
 def _build(source: Path, out: Path, platform: str | None = None) -> Path:
-    """Build the project in `source` with the setuptools of this Python, as nothing is to be downloaded."""
+    """Build the project in `source` with this Python's setuptools, without downloads; return the wheel's path."""
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(source, Path(work) / "source")
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel", "--no-deps", "--no-build-isolation"]
@@ -110,7 +110,9 @@ def _build(source: Path, out: Path, platform: str | None = None) -> Path:
 
 
 def _oldest_platform(wheel: Path) -> str:
-    """Tag of the oldest platform that has all that the wheel's programs and libraries need, such as ``manylinux_2_34_x86_64``."""
+    """Return the tag of the oldest platform that has everything the wheel's programs and libraries need, such as
+    ``manylinux_2_34_x86_64``.
+    """
     command = [sys.executable, "-m", "auditwheel", "show", "--json", wheel]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     tag = str(told["overall_tag"])
@@ -120,7 +122,7 @@ def _oldest_platform(wheel: Path) -> str:
 
 
 def main() -> int:
-    """Make both."""
+    """Make both wheels; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "wheels", help="folder to write (default: build/wheels)")
     out = parser.parse_args().out
