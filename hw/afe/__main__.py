@@ -1,10 +1,10 @@
-"""``PYTHONPATH=hw:host python -m afe``: all decks through ngspice, random boards, and what follows from them.
+"""``PYTHONPATH=hw:host python -m afe``: runs all decks through ngspice, and evaluates random boards.
 
     python -m afe [--quick] [--out build/afe]     results.json; --quick: 20 boards through ngspice in place of 200
     python -m afe --docs                          also hw/afe/model.toml, the tables of docs/accuracy.md and their picture
 
-Ends with status 1 where ngspice is missing, a deck fails, ngspice and the hand analysis of a board disagree, or model.toml is not
-what comes out (to a thousandth).
+The exit status is 1 if ngspice is missing, a deck fails, ngspice and the hand analysis of a board disagree, or model.toml differs
+from the result by more than a thousandth.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .spice import SpiceError
 
 BOARDS, QUICK_BOARDS = 200, 20
 AGREE_V, AGREE_S = 2e-6, 1e-10
-"""What ngspice and the hand analysis may differ by: of 4 V (its tolerance is 1e-6), and in a delay."""
+"""Greatest differences between ngspice and the hand analysis: in V at 4 V (ngspice's tolerance is 1e-6), and in s for a delay."""
 
 
 def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
-    """Random boards through ngspice, against :func:`.boards.transfer` and :func:`.boards.delays`: the largest differences."""
+    """Compare random boards in ngspice with :func:`.boards.transfer` and :func:`.boards.delays`; return the largest differences."""
     rng = Random(1)
     volts = seconds = 0.0
     for _ in range(count):
@@ -47,7 +47,7 @@ def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Names of what is in only one of two tables of tables, or differs by more than a thousandth."""
+    """Return the names of entries that are in only one of two tables of tables, or differ by more than a thousandth."""
     flat = [
         {f"{name}.{key}": value if isinstance(value, list) else [value] for name, entry in tables.items() for key, value in entry.items()}
         for tables in (old, new)
@@ -61,7 +61,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """See the module."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m afe", description="the analog front end: decks, random boards, error budget")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_BOARDS} boards through ngspice, not {BOARDS}")
     parser.add_argument("--docs", action="store_true", help="write model.toml, docs/accuracy.md and its picture")

@@ -31,8 +31,9 @@ DRIVERS = (3, 6)
 
 
 def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
-    """Parameters of the decks for a random board. The converters, the reference and the shunt's heating are not among them
-    (see :mod:`.population`)."""
+    """Draw the decks' parameters for a random board. Converters, reference and the shunt's heating are not included (see
+    :mod:`.population`).
+    """
 
     def error(part: str, figure: str) -> float:
         return parts[part].figures[figure].drawn(rng)
@@ -45,7 +46,7 @@ def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
     for n in AMPLIFIERS:
         board[f"os{n}"], board[f"dr{n}"] = error("amplifier", "offset"), error("amplifier", "drift")
         board[f"cc{n}"] = error("amplifier", "cmrr")
-    # Both amplifiers of a package are from one piece of silicon.
+    # Both amplifiers of a package share one piece of silicon.
     for pair in ((1, 2), (4, 5), (7, 8)):
         gbw = parts["amplifier"].gbw * (1 + error("amplifier", "gbw_spread"))
         board |= {f"gbw{n}": gbw for n in pair}
@@ -61,7 +62,7 @@ def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Outputs:
-    """One number a path: volts at the converters' inputs, or delays."""
+    """One number for each path: volts at the converters' inputs, or delays."""
 
     coarse: float
     fine: float
@@ -69,8 +70,10 @@ class Outputs:
 
 
 def transfer(board: dict[str, float], current: float, rail: float, kelvin: float, warmer: float = 0.0, short: bool = False) -> Outputs:
-    """Static transfer by hand, ``kelvin`` above 25 C, without clamps and saturation. The shunt may be ``warmer`` than the rest
-    (kelvin). ``short``: the autozero switch is closed, both inputs at the drive's side of the shunt.
+    """Return the static transfer by hand, ``kelvin`` above 25 C, without clamps and saturation.
+
+    The shunt may be ``warmer`` than the rest, in kelvin. ``short``: the autozero switch is closed, both inputs at the drive's side
+    of the shunt.
 
     Pairs: ``d = (vp - vn) (1 + (Rf1 + Rf2) / Rg)``. Driver between dividers of feedback factors p and q:
     ``D = 2 (o1 (1 - p) - o2 (1 - q) + vocm (p - q) + vos) / (p + q + 2 / A)``.
@@ -112,7 +115,7 @@ def transfer(board: dict[str, float], current: float, rail: float, kelvin: float
 
 
 def delays(board: dict[str, float]) -> Outputs:
-    """Delays by hand, in s, at 25 C: the sum of the time constants."""
+    """Return the delays by hand, in s at 25 C: the sum of the time constants."""
     shunt = board["rshunt"] * (1 + board["rtol"])
     gain1 = 1 + 2400 / 100
     first = pole(gain1, board["gbw1"]) - board["lshunt"] / shunt
@@ -137,7 +140,10 @@ def delays(board: dict[str, float]) -> Outputs:
 
 
 def spice_transfer(board: dict[str, float]) -> tuple[dict[tuple[str, float, float, float], float], Outputs]:
-    """The same by ngspice: {(path, current, rail, kelvin): volts} of what the deck sweeps, and the delays."""
+    """Return ngspice's static transfer and delays.
+
+    The static transfer is {(path, current, rail, kelvin): volts} for all points that the deck sweeps.
+    """
     _, tables = spice.run("board", board)
     temperatures = (-25.0, 0.0, 25.0)
     static = {}

@@ -1,7 +1,7 @@
-"""The error budget: every term by hand from the table of parts, in squares, k = 2.
+"""Error budget: every term by hand from the table of parts, added in squares, k = 2.
 
-It is independent of the random boards (:mod:`.population`) and of the decks, except for the noise density; a test holds the two
-against each other.
+The budget is independent of the random boards (:mod:`.population`) and of the decks, except for the noise density. A test compares
+the two.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ HOURS_OF_A_YEAR = 8766.0
 
 @dataclass(frozen=True)
 class Condition:
-    """``room`` K either side of 25 C, ``since`` the autozero (K either side), a year after calibration or fresh from it, or not
-    calibrated at all."""
+    """Conditions of use.
+
+    - ``room``: K either side of 25 C.
+    - ``since``: K either side of the temperature at the autozero.
+    - ``aged``: a year after calibration.
+    - ``calibrated``: the instrument is calibrated.
+    """
 
     name: str
     room: float
@@ -63,12 +68,12 @@ class Term:
     absolute: float = 0.0
 
     def at(self, value: float) -> float:
-        """In the channel's unit."""
+        """Return the uncertainty at a value, in the channel's unit."""
         return math.hypot(self.relative * value, self.absolute)
 
 
 def expanded(terms: list[Term], value: float) -> float:
-    """k = 2, in the channel's unit."""
+    """Return the expanded uncertainty (k = 2) in the channel's unit."""
     return COVERAGE * math.sqrt(sum(term.at(value) ** 2 for term in terms))
 
 
@@ -77,12 +82,12 @@ def _uniform(half_width: float) -> float:
 
 
 def is_fine(current: float) -> bool:
-    """Whether a current is read by the fine path alone."""
+    """Return whether the fine path alone reads a current."""
     return abs(current) <= LOW * CURRENT_UNIT
 
 
 def current_terms(parts: dict[str, Part], density: float, current: float, condition: Condition, reading_s: float = READING_S) -> list[Term]:
-    """Terms of a mean current over ``reading_s``. ``density`` is the noise at 1 kHz in A/sqrt(Hz)."""
+    """Return the terms of a mean current over ``reading_s``. ``density`` is the noise at 1 kHz in A/sqrt(Hz)."""
     shunt, driver, reference = parts["shunt"], parts["driver"], parts["reference"]
     nominal, fine = design(parts), is_fine(current)
     resistance, room, since = shunt.resistance, _uniform(condition.room), _uniform(condition.since)
@@ -92,10 +97,10 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
     def sigma(part: str, figure: str) -> float:
         return parts[part].figures[figure].sigma
 
-    # A pair's gain follows (mean of two Rf) / Rg; a driver's the mean of two ratios.
+    # A pair's gain follows (mean of two Rf) / Rg; a driver's gain follows the mean of two ratios.
     by_resistors = math.sqrt(sum(1.5 * (1 - 1 / g) ** 2 for g in pairs))
     tracking = math.hypot(by_resistors * sigma("gain_network", "tracking"), sigma("driver_network", "tracking"))
-    offset_at_shunt = {  # of 1 V of offset in each amplifier
+    offset_at_shunt = {  # for 1 V of offset in each amplifier
         "first pair": math.sqrt(2) / resistance,
         "second pair": math.sqrt(2) / GAIN_FIRST / resistance if fine else 0.0,
         "driver": (1 + driver_gain) / gain / resistance,
@@ -113,11 +118,11 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
         Term("converter, zero drift since autozero", 0.0, sigma("adc", "zero_drift") * 2**18 * since * lsb),
         Term("noise of the reading", 0.0, density / math.sqrt(2 * reading_s)),
     ]
-    # What the lower transistors of the two test loads leak lifts the points between by that times the guard's resistance.
+    # The leakage of the lower transistors of the two test loads lifts the points between by leakage times the guard's resistance.
     thermal = BOLTZMANN * (298.15 + condition.room) / ELEMENTARY_CHARGE
     leak = leakage(parts, 25 + condition.room)
     terms.append(Term("test loads, leakage", 0.0, _uniform(2 * leak * math.tanh(leak * parts["test_load"].guard / thermal))))
-    # Heating by the current itself, against that at the upper calibration point.
+    # Heating by the current itself, relative to the heating at the upper calibration point.
     heated = abs(current**2 - (FINE_POINTS if fine else COARSE_POINTS)[1] ** 2 * condition.calibrated)
     terms.append(Term("shunt, self-heating", sigma("shunt", "tcr") * heated * resistance * shunt.heating))
     if condition.calibrated:
@@ -155,7 +160,7 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
 
 
 def voltage_terms(parts: dict[str, Part], condition: Condition) -> list[Term]:
-    """Terms of a mean voltage over a second."""
+    """Return the terms of a mean voltage over a second."""
     nominal, room = design(parts), _uniform(condition.room)
 
     def sigma(part: str, figure: str) -> float:
@@ -197,8 +202,11 @@ def voltage_terms(parts: dict[str, Part], condition: Condition) -> list[Term]:
 
 
 def power(parts: dict[str, Part], density: float, watts: float, condition: Condition, reading_s: float = READING_S) -> float:
-    """k = 2 of a mean power at 3.3 V, in W. The reference's terms of voltage and current are added in squares though they are
-    the same one's: a power sees it twice. So they are counted once more here."""
+    """Return the uncertainty (k = 2) of a mean power at 3.3 V, in W.
+
+    Voltage and current share the reference, so a power sees its error twice. Adding both in squares counts too little; the cross
+    term is added here.
+    """
     rail = parts["rail"].voltage
     current = watts / rail
     by_current = expanded(current_terms(parts, density, current, condition, reading_s), current) * rail
@@ -209,7 +217,9 @@ def power(parts: dict[str, Part], density: float, watts: float, condition: Condi
 
 
 def pulse(parts: dict[str, Part], density: float, current: float, seconds: float, condition: Condition) -> dict[str, float]:
-    """k = 2 of the energy of a rectangular pulse at 3.3 V, relative, by origin; the pulse is wholly inside the window."""
+    """Return the relative uncertainty (k = 2) of the energy of a rectangular pulse at 3.3 V, by origin. The pulse is wholly inside
+    the window.
+    """
     rail = parts["rail"].voltage
     terms = current_terms(parts, density, current, condition, seconds)
     noise = [t for t in terms if t.name == "noise of the reading"]
@@ -224,5 +234,5 @@ def pulse(parts: dict[str, Part], density: float, current: float, seconds: float
 
 
 def limit(current: float) -> float:
-    """The goal, in A."""
+    """Return the goal in A."""
     return LIMIT_GAIN * abs(current) + LIMIT_A

@@ -1,4 +1,4 @@
-"""What follows from the parts by hand: gains, codes, delays, noise. The decks are held against this, and this against them."""
+"""Nominal figures by hand from the parts: gains, codes, delays, noise. Decks and hand figures are checked against each other."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ CELSIUS_27 = 300.15
 
 FIRST_PAIR = (100.0, 1200.0)
 SECOND_PAIR = (200.0, 1500.0)
-"""Between the inverting inputs, and from each to its output."""
+"""Resistors of the first and the second pair in ohm: between the inverting inputs, and from each input to its output."""
 COARSE_DRIVER = (1250.0, 5000.0)
 FINE_DRIVER = (1000.0, 9000.0)
-"""At the inputs, and feedback."""
+"""Resistors of the drivers in ohm: at the inputs, and in the feedback."""
 DIVIDER_OHM = (2200.0, 10_000.0)
-"""From the rail's follower, and to ground. The board's sheet takes these five from here; decks/frontend.lib has its own, and the two are
-held against each other (tests/hw/board/test_spice.py)."""
+"""Resistors of the divider in ohm: from the rail's follower, and to ground.
+
+The board's sheet takes these five networks from here. decks/frontend.lib has its own values; tests/hw/board/test_spice.py compares
+the two.
+"""
 GAIN_FIRST = 1 + 2 * FIRST_PAIR[1] / FIRST_PAIR[0]
 GAIN_SECOND = 1 + 2 * SECOND_PAIR[1] / SECOND_PAIR[0]
 GAIN_COARSE = GAIN_FIRST * COARSE_DRIVER[1] / COARSE_DRIVER[0]
@@ -51,7 +54,7 @@ DIVIDER_CAPACITANCE = 8e-12
 CLAMP_RESISTANCE = 1000.0
 GAIN_RESISTORS = ("rg1", "rf1", "rf2", "rg2", "rf4", "rf5", "rv1", "rv2")
 DRIVER_RESISTORS = ("ca1", "ca2", "cb1", "cb2", "fa1", "fa2", "fb1", "fb2")
-"""Names of their errors among the decks' parameters."""
+"""Names of the resistors' errors among the decks' parameters."""
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,28 @@ class Design:
     lsb_fine: float
     lsb_voltage: float
     burden: float
-    """At the coarse path's full scale."""
+    """Voltage across the shunt at the coarse path's full scale."""
     delay_coarse: float
-    """Sum of the time constants from the shunt to the converter: what a ramp is late by, and an edge's centre of gravity."""
+    """Sum of the time constants from the shunt to the converter: the delay of a ramp, and of an edge's centre of gravity."""
     delay_fine: float
     delay_voltage: float
     adc_noise_current: float
-    """RMS of the AD4003, at its input."""
+    """RMS noise of the AD4003, at its input."""
     adc_noise_voltage: float
 
 
 def pole(gain: float, gbw: float) -> float:
-    """Time constant of an amplifier of one pole at a noise gain."""
+    """Return the time constant of a one-pole amplifier at a noise gain."""
     return gain / (2 * math.pi * gbw)
 
 
 def adc_noise(snr_db: float, peak_to_peak: float) -> float:
-    """RMS noise of a converter whose data sheet gives a signal-to-noise ratio for a full-scale sine."""
+    """Return the RMS noise of a converter from its data sheet's signal-to-noise ratio for a full-scale sine."""
     return peak_to_peak / (2 * math.sqrt(2)) / 10 ** (snr_db / 20)
 
 
 def design(parts: dict[str, Part]) -> Design:
-    """The nominal front end."""
+    """Return the nominal front end."""
     shunt, amplifier, driver, filter_, adc = (parts[k] for k in ("shunt", "amplifier", "driver", "filter", "adc"))
     reference = parts["reference"].voltage
     first = pole(GAIN_FIRST, amplifier.gbw) - shunt.inductance / shunt.resistance
@@ -116,8 +119,11 @@ def design(parts: dict[str, Part]) -> Design:
 
 
 def phase_margin(driver: Part, network: tuple[float, float], feedback: float) -> float:
-    """Of a driver's loop, in degrees: one pole at its gain-bandwidth, and a divider of the network's resistors with ``feedback`` (F) across
-    the second and the stray capacitance of its inputs at the node between."""
+    """Return the phase margin of a driver's loop in degrees.
+
+    The driver has one pole at its gain-bandwidth. The divider consists of the network's resistors, with ``feedback`` (F) across the
+    second resistor and the inputs' stray capacitance at the node between them.
+    """
     inputs, behind = network
     frequency = np.logspace(5, 9, 4001)
     s = 2j * math.pi * frequency
@@ -129,7 +135,7 @@ def phase_margin(driver: Part, network: tuple[float, float], feedback: float) ->
 
 
 def parameters(parts: dict[str, Part]) -> dict[str, float]:
-    """Parameters of the decks for the nominal board: every error 0."""
+    """Return the decks' parameters for the nominal board: every error 0."""
     amplifier, driver, filter_, clamp, shunt, rail = (parts[k] for k in ("amplifier", "driver", "filter", "clamp", "shunt", "rail"))
     values = {
         "aol": amplifier.open_loop_gain,
@@ -174,5 +180,5 @@ def parameters(parts: dict[str, Part]) -> dict[str, float]:
 
 
 def temperature_coefficient(resistor: str) -> str:
-    """Name of the parameter beside a resistor's error: ``rg1`` -> ``tg1``, ``ca1`` -> ``cta1``."""
+    """Return the name of the parameter for a resistor's temperature coefficient: ``rg1`` -> ``tg1``, ``ca1`` -> ``cta1``."""
     return "t" + resistor[1:] if resistor[0] == "r" else resistor[0] + "t" + resistor[1:]

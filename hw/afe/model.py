@@ -1,4 +1,4 @@
-"""``model.toml``: what a model of the front end needs to know, made of the decks' results and of random boards."""
+"""Parameters of a model of the front end (``model.toml``), from the decks' results and from random boards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["MODEL", "model", "spreads", "text"]
 MODEL = FOLDER / "model.toml"
 BOARDS = 2000
 SPAN = {"coarse": 3.5, "fine": 0.1, "voltage": 4.5}
-"""Where gain is taken, against 0 (1 V for the voltage), in A or V."""
+"""Value at which gain is taken, against 0 (against 1 V for the voltage), in A or V."""
 _OWN = ("os3", "dr3", "os4", "dr4", "os5", "dr5", "os6", "dr6", "cc4", "cc5", "rg2", "tg2", "rf4", "tf4", "rf5", "tf5")
 
 HEADER = """\
@@ -45,8 +45,10 @@ HEADER = """\
 
 
 def spreads(parts: dict[str, Part], count: int = BOARDS, seed: int = 2) -> dict[str, dict[str, float]]:
-    """Standard deviations from board to board: of gain and offset at 25 C, of their drift a kelvin, of the delay; of what the current
-    paths share (``common``) and of what each adds."""
+    """Return standard deviations from board to board: of gain and offset at 25 C, of their drift a kelvin, and of the delay.
+
+    ``common`` has the part that the current paths share; ``coarse`` and ``fine`` have the part that each adds.
+    """
     nominal = design(parts)
     lsb = {"coarse": nominal.lsb_coarse, "fine": nominal.lsb_fine, "voltage": nominal.lsb_voltage}
     samples: dict[str, dict[str, list[float]]] = {name: {} for name in ("common", "coarse", "fine", "voltage")}
@@ -94,7 +96,7 @@ def _sigma(values: list[float]) -> float:
 
 
 def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tables of ``model.toml``; ``results`` has the studies' under their names."""
+    """Return the tables of ``model.toml``. ``results`` has the studies' results under their names."""
     nominal, spread = design(parts), spreads(parts)
     amplifier, driver, filter_ = parts["amplifier"], parts["driver"], parts["filter"]
     first = pole(GAIN_FIRST, amplifier.gbw)
@@ -150,7 +152,7 @@ def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str
 
 
 def text(tables: dict[str, dict[str, Any]]) -> str:
-    """As TOML."""
+    """Return the tables as TOML."""
 
     def number(value: Any) -> str:
         if isinstance(value, list):

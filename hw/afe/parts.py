@@ -1,4 +1,4 @@
-"""The table of parts (``parts.toml``)."""
+"""Table of parts (``parts.toml``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWS = (None, "limit", "uniform", "sigma")
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a part. ``kind``, ``draw`` and ``source`` are explained at the top of ``parts.toml``."""
+    """One figure of a part. The top of ``parts.toml`` explains ``kind``, ``draw`` and ``source``."""
 
     value: float
     unit: str
@@ -25,7 +25,7 @@ class Figure:
     draw: str | None = None
 
     def drawn(self, rng: Random) -> float:
-        """The error of a random board in this figure; raises ValueError where the table does not say how it is spread."""
+        """Return a random board's error in this figure. Raises ValueError if the table gives no spread."""
         if self.draw == "uniform":
             return rng.uniform(-self.value, self.value)
         if self.draw == "sigma":
@@ -38,7 +38,7 @@ class Figure:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of :meth:`drawn` (of "limit" without what the cut takes off, 0.3 %)."""
+        """Standard deviation of :meth:`drawn`; for "limit" without the effect of the cut, 0.3 %."""
         shares = {"uniform": 3**-0.5, "sigma": 1.0, "limit": 1 / 3}
         if self.draw is None:
             raise ValueError("this figure is not one that is drawn")
@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Part:
-    """A part with the reason for it. Figures are attributes: ``part.noise`` is a value, ``part.figures["noise"]`` all of it."""
+    """A part with the reason for it. Figures are attributes: ``part.noise`` is a value, ``part.figures["noise"]`` the whole figure."""
 
     part: str
     why: str
@@ -61,7 +61,7 @@ class Part:
 
 
 def load(path: Path = FOLDER / "parts.toml") -> tuple[dict[str, Part], dict[str, str]]:
-    """Parts and sources by name. Raises ValueError for a figure of an unknown kind, draw or source."""
+    """Return parts and sources by name. Raises ValueError for a figure of an unknown kind, draw or source."""
     with path.open("rb") as file:
         table = tomllib.load(file)
     sources = table.pop("sources")

@@ -1,4 +1,4 @@
-"""Two hundred random boards: made, calibrated as the host would, and measured with."""
+"""Two hundred random boards: made, calibrated as the host would, and used to measure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT_ENERGY = 2e-3
 CURRENTS_A = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 5e-2, 1e-1, 1.0, 4.0)
 CURRENT_UNIT, VOLTAGE_UNIT = CURRENT_LSB_A, VOLTAGE_LSB_V
 POINT_S = 1.0
-"""Averaging at each calibration point."""
+"""Averaging time at each calibration point, in s."""
 AUTOZERO_S = 1.0
 READING_S = 1.0
 VOLTAGE_POINTS = (1.0, 4.5)
@@ -32,8 +32,10 @@ FACTORY_KELVIN = 1.0
 
 @dataclass(frozen=True)
 class Scenario:
-    """Where an instrument is used: room temperature within ``room`` kelvin of 25 C, autozero within ``since`` kelvin of it (None:
-    never again after the factory)."""
+    """Conditions of use: room temperature within ``room`` kelvin of 25 C, autozero within ``since`` kelvin of it.
+
+    ``since`` None: no autozero after the factory.
+    """
 
     name: str
     room: float
@@ -44,8 +46,11 @@ SCENARIOS = (Scenario("lab, autozero", 5.0, 1.0), Scenario("0..50 C, autozero", 
 
 
 class Instrument:
-    """A random board with its converters: what the mean of a path's codes is. Errors that are drawn here and not in the decks:
-    reference, converters (zero, gain, drift, a smooth nonlinearity of second and third order), heating of the shunt."""
+    """A random board with its converters.
+
+    It draws errors that the decks do not have: reference, converters (zero, gain, drift, a smooth nonlinearity of second and third
+    order), and heating of the shunt.
+    """
 
     def __init__(self, parts: dict[str, Part], rng: Random):
         def error(part: str, figure: str) -> float:
@@ -62,7 +67,7 @@ class Instrument:
         }
 
     def codes(self, current: float, rail: float, kelvin: float, *, short: bool = False) -> dict[str, float]:
-        """Mean codes of the paths; outside its scale a code stays at the end."""
+        """Return the paths' mean codes. Beyond its scale a code stays at the end."""
         warmer = current**2 * self.board["rshunt"] * self._heating
         volts = boards.transfer(self.board, current, rail, kelvin, warmer, short)
         tolerance, drift = self.reference_error
@@ -81,7 +86,7 @@ class Instrument:
 
 @dataclass(frozen=True)
 class Measured:
-    """One reading, in A: what flowed, and the error; in W: the error of the power."""
+    """One reading: the true current and its error in A, the error of the power in W."""
 
     current: float
     error: float
@@ -89,7 +94,9 @@ class Measured:
 
 
 def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count: int, seed: int = 1) -> dict[str, list[list[Measured]]]:
-    """{scenario: [readings of a board, one for each of CURRENTS_A]}. ``noise`` is :func:`.studies.noise`'s: means have its noise."""
+    """Return {scenario: readings of each board, one for each of CURRENTS_A}. ``noise`` is :func:`.studies.noise`'s; means have its
+    noise.
+    """
     nominal = design(parts)
     result: dict[str, list[list[Measured]]] = {scenario.name: [] for scenario in SCENARIOS}
     for number in range(count):
@@ -102,7 +109,7 @@ def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count
 
 
 def mean_sigma(noise: dict[str, dict[str, float]], nominal: Design, path: str, seconds: float) -> float:
-    """Standard deviation of a mean of codes over a time (conversions each microsecond), in codes."""
+    """Return the standard deviation of a mean of codes over a time (conversions each microsecond), in codes."""
     lsb = getattr(nominal, f"lsb_{path}")
     if path == "voltage":
         return noise[path]["rms"] / lsb / math.sqrt(seconds * 1e6)
@@ -112,7 +119,7 @@ def mean_sigma(noise: dict[str, dict[str, float]], nominal: Design, path: str, s
 def _factory(
     instrument: Instrument, parts: dict[str, Part], noise: dict[str, dict[str, float]], nominal: Design, rng: Random
 ) -> dict[str, Line]:
-    """Two points a path, against sources with errors of their own; then the current paths' offsets by autozero."""
+    """Calibrate each path at two points against sources with errors, then zero the current paths by autozero."""
     calibrator = parts["calibrator"].figures
     kelvin = rng.uniform(-FACTORY_KELVIN, FACTORY_KELVIN)
     current_gain, current_offset = calibrator["current_gain"].drawn(rng), calibrator["current_offset"].drawn(rng)
@@ -170,7 +177,8 @@ def _measure(
         values = {}
         for path, code in codes.items():
             noisy = code + rng.gauss(0, mean_sigma(noise, nominal, path, READING_S))
-            # A mean of many conversions: the registers' resolution counts, the rounding of each value does not (noise dithers it).
+            # In a mean of many conversions the registers' resolution counts. The rounding of each value does not, because noise
+            # dithers it.
             values[path] = (noisy * 256 - held[path].offset) * held[path].gain / 2**32
         coarse, fine = values["coarse"] * CURRENT_UNIT, values["fine"] * CURRENT_UNIT
         weight = level_weight(round(values["coarse"])) / WEIGHT

@@ -1,4 +1,4 @@
-"""The generated part of docs/accuracy.md, and its picture."""
+"""Generated part of docs/accuracy.md, and its picture."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ PULSES = ((0.1, 1e-4), (1.0, 1e-4), (3.0, 1e-4))
 
 
 def si(value: float, unit: str, digits: int = 3) -> str:
-    """``2.9 uA`` of 2.9e-6, "A"."""
+    """Format a value with an SI prefix: ``2.9 uA`` for 2.9e-6, "A"."""
     rounded = float(f"{value:.{digits - 1}e}")
     prefix, scale = next((p for p in (("", 1.0), ("m", 1e-3), ("u", 1e-6)) if abs(rounded) >= p[1]), ("n", 1e-9))
     return f"{float(f'{rounded / scale:.{digits}g}'):g} {prefix}{unit}"
 
 
 def percent(share: float) -> str:
-    """Two digits, never an exponent."""
+    """Format a share with two digits, never with an exponent."""
     return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def tables(parts: dict[str, Part], results: dict[str, Any], readings: dict[str, list[list[Measured]]]) -> str:
-    """All of what stands between the marks."""
+    """Return the whole text between the marks."""
     density = results["noise"]["fine"]["density_1khz"]
     return "\n\n".join(
         [
@@ -167,7 +167,7 @@ def _budget(parts: dict[str, Part], density: float) -> str:
 
 
 def _largest_gradient(parts: dict[str, Part], density: float) -> float:
-    """The temperature difference across the shunt (k = 1, in K) at which the offset goal is used up."""
+    """Return the temperature difference across the shunt (k = 1, in K) that uses up the offset goal."""
     terms = current_terms(parts, density, 0.0, CONDITIONS[2])
     others = sum(t.absolute**2 for t in terms if t.name != "shunt, thermal voltage")
     return math.sqrt((LIMIT_A / COVERAGE) ** 2 - others) * parts["shunt"].resistance / parts["shunt"].thermal_emf
@@ -286,7 +286,7 @@ def _load(parts: dict[str, Part], results: dict[str, Any]) -> str:
 
 
 def draw(readings: dict[str, list[list[Measured]]], path: Path = PICTURE) -> None:
-    """Histograms of error over limit, a column a current, with the limits drawn in. The same readings give the same bytes."""
+    """Draw histograms of error over limit, a column for each current, with the limits. The same readings give the same bytes."""
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "wattbell"
     from matplotlib import pyplot
@@ -309,7 +309,7 @@ def draw(readings: dict[str, list[list[Measured]]], path: Path = PICTURE) -> Non
 
 
 def write_docs(text: str, path: Path = DOCS) -> None:
-    """Put ``text`` between the marks of a document; raises ValueError where it has lost them."""
+    """Put ``text`` between the marks of a document. Raises ValueError if a mark is missing."""
     before, mark, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (mark and end):

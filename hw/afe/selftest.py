@@ -1,4 +1,4 @@
-"""How late the paths are: from board to board, with temperature, and as the self-test would find it."""
+"""Delays of the paths: from board to board, with temperature, and as the self-test finds them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ __all__ = ["EDGES", "HOSTS", "STEP_A", "answer", "leakage", "load_edge", "load_e
 
 EDGES = 1000
 STEP_A = {"coarse": 1.0, "fine": 0.09}
-"""The load that is switched: the fine path must stay inside its scale."""
+"""Switched load in A. The fine path must stay inside its scale."""
 INTERVAL_S, SETTLE_S, KELVIN = 1e-6, 40e-6, 25.0
 HOSTS = {
     "stiff": {"rregulator": 1e-6, "lregulator": 1e-12, "chost": 1e-12, "rhostcap": 1.0},
     "slow": {"rregulator": 5e-3, "lregulator": 2e-7, "chost": 2e-4, "rhostcap": 5e-3},
 }
-"""What feeds the slot, beside parts.toml's [rail]: nothing that gives way, or a regulator of 5 mohm and 0.2 uH with 200 uF behind it.
-Assumptions; a host's is not known."""
+"""Supplies of the slot, beside parts.toml's [rail]: one that does not give way, or a regulator of 5 mohm and 0.2 uH with 200 uF
+after it.
+
+These are assumptions; a host's supply is not known.
+"""
 ELEMENTARY_CHARGE = 1.602176634e-19
 ON_S, OFF_S = 5e-6, 85e-6
-"""When the deck's load is told to switch."""
+"""Times at which the deck's load gets the command to switch."""
 
 
 def answer(time: np.ndarray, poles: Sequence[float], zero: float = 0.0) -> np.ndarray:
-    """Of poles in series (time constants, all different) behind a zero to a unit step at 0: partial fractions."""
+    """Return the step response of poles in series (time constants, all different) after a zero, by partial fractions. The unit step
+    is at 0.
+    """
     time = np.asarray(time)
     result = np.where(time >= 0, 1.0, 0.0)
     for tau in poles:
@@ -41,7 +46,10 @@ def answer(time: np.ndarray, poles: Sequence[float], zero: float = 0.0) -> np.nd
 
 
 def simulated_edges(entry: dict[str, Any], step: float, count: int, seed: int) -> list[Edge]:
-    """Edges as a path of ``model.toml`` shows them, with its noise: the front end's through a pole of 2 us, the converter's white."""
+    """Return edges as a path of ``model.toml`` shows them, with its noise.
+
+    The front end's noise passes a pole of 2 us; the converter's is white.
+    """
     rng = np.random.default_rng(seed)
     length = round(3 * SETTLE_S / INTERVAL_S) + 3
     rho = math.exp(-INTERVAL_S / entry["delay_s"])
@@ -58,8 +66,11 @@ def simulated_edges(entry: dict[str, Any], step: float, count: int, seed: int) -
 
 
 def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """By path, in s: ``spread`` from board to board (k = 1), ``drift`` over 25 K, and of the current paths what the self-test's own
-    algorithm finds on simulated edges: ``found_error`` and the ``found_sigma`` that it states. ``tables`` are those of model.toml."""
+    """Return delays by path in s. ``tables`` are the tables of model.toml.
+
+    ``spread``: from board to board (k = 1). ``drift``: over 25 K. The current paths also have the result of the self-test's own
+    algorithm on simulated edges: ``found_error``, and the stated ``found_sigma``.
+    """
     amplifier, filter_ = parts["amplifier"], parts["filter"]
     first, second = (pole(gain, amplifier.gbw) * KELVIN * amplifier.gbw_tc for gain in (GAIN_FIRST, GAIN_SECOND))
     capacitor = filter_.figures["tc"].value * KELVIN * 2e-6
@@ -72,7 +83,7 @@ def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str,
 
 
 def leakage(parts: dict[str, Part], celsius: float) -> float:
-    """What one transistor of a test load leaks at most, in A: exponential between the two limits that are stated."""
+    """Return the greatest leakage of one transistor of a test load in A: exponential between the two stated limits."""
     load = parts["test_load"]
     return load.leakage * (load.leakage_hot / load.leakage) ** ((celsius - 25) / 125)
 
@@ -101,18 +112,21 @@ def _load_parameters(parts: dict[str, Part], path: str, celsius: float) -> dict[
 
 
 def load_leakage(parts: dict[str, Part], celsius: float) -> float:
-    """What one load draws through the shunt when it is off, in A, by the deck; the transistors' own conduction does not follow the
-    temperature there, only what they leak."""
+    """Return the current in A through the shunt of one load that is off, by the deck.
+
+    Of the transistors, only the leakage follows the temperature there, not their own conduction.
+    """
     printed, _ = spice.run("selftest-load", _load_parameters(parts, "coarse", celsius))
     return printed["leak"]
 
 
 def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, float]:
-    """The current through the shunt when a path's load is switched, by the deck at 25 C; ``other``: parameters that differ.
+    """Simulate the shunt's current when a path's load is switched, by the deck at 25 C. ``other``: parameters that differ.
 
-    ``current_a`` that it settles at; of the edge (``on_``, ``off_``): ``delay_s`` from the buffer's input to the edge's centroid, as
-    `wattbell.calibration.edge_delay` takes it; ``rise_s`` from 10 to 90 %; ``overshoot`` of the step; ``settled_s`` until it stays within
-    0.1 %."""
+    ``current_a`` is the settled current. The edges on (``on_``) and off (``off_``) have four figures each. ``delay_s`` runs from
+    the buffer's input to the edge's centroid, as in `wattbell.calibration.edge_delay`. ``rise_s`` is from 10 to 90 %. ``overshoot``
+    is a share of the step. ``settled_s`` runs until the current stays within 0.1 %.
+    """
     _, tables = spice.run("selftest-load", _load_parameters(parts, path, 25.0) | other)
     time, current, _ = tables["edge"].T
     entry = {"current_a": float(current[(time > ON_S + SETTLE_S) & (time < OFF_S)].mean())}
@@ -132,8 +146,11 @@ def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, fl
 
 
 def load_edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
-    """`load_edge` of both loads, in a row each: on a stiff host, with every transistor at the ends of its threshold and the buffer half and
-    twice as strong, and on a slow host."""
+    """Return `load_edge` of both loads in several cases.
+
+    The cases are: a stiff host; every transistor at the ends of its threshold, with the buffer half and twice as strong; a slow
+    host.
+    """
     load = parts["test_load"]
     rows = {}
     for path, amperes in STEP_A.items():

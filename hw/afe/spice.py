@@ -1,4 +1,4 @@
-"""ngspice in batch mode, on the decks of ``decks/`` with parameters from here."""
+"""Runs ngspice in batch mode on the decks of ``decks/``, with parameters from here."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _PRINTED = re.compile(r"^(\w+) = ([-+]?\d\.\d+e[-+]\d+)\s*$", re.MULTILINE)
 
 
 class SpiceError(Exception):
-    """ngspice is missing, or did not do what a deck asks for. The message has its last words."""
+    """Reports that ngspice is missing, or failed on a deck. The message has its last lines."""
 
 
 def run(
     deck: str, parameters: Mapping[str, float], body: str | None = None, circuit: str | None = None
 ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made of ``parameters``. ``circuit``: what stands in
-    for ``frontend.lib``, with its subcircuits.
+    """Run ``decks/<deck>.cir`` (or the text ``body``), which includes ``params.inc`` made from ``parameters``.
 
-    Returns what the deck printed with ``print name`` and what it wrote with ``wrdata <name>.txt`` (one array a file: a column a
-    vector, the scale of the first vector in column 0; further scales are left out).
+    ``circuit`` replaces ``frontend.lib``, with its subcircuits.
+
+    Returns the values that the deck printed with ``print name``, and the tables that it wrote with ``wrdata <name>.txt``. There is
+    one array for each file: a column for each vector, the scale of the first vector in column 0. Further scales are left out.
     """
     if shutil.which("ngspice") is None:
         raise SpiceError("ngspice is missing: apt-get install ngspice")

@@ -1,6 +1,6 @@
-"""What the decks say about the nominal front end: noise, bandwidth, edges, common mode, overload. All currents at the shunt.
+"""Studies of the nominal front end with the decks: noise, bandwidth, edges, common mode, overload. All currents at the shunt.
 
-``circuit``: of the schematic, in place of decks/frontend.lib (`board.spice`).
+``circuit``: the schematic's circuit, in place of decks/frontend.lib (`board.spice`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ EDGE_AT_S = 50e-6
 OVERLOAD_ENDS_S = 100.1e-6
 SETTLED = 1e-3
 RAIL_STEP_V = 0.165
-"""What M.2 lets the rail move from 3.3 V."""
+"""Deviation from 3.3 V that M.2 allows the rail, in V."""
 
 
 def noise(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
-    """Noise of a conversion, and of means of them.
+    """Return the noise of a conversion and of means of conversions.
 
-    A sample folds all noise in front of the converter into its band, so the RMS of a conversion is the integral over all
-    frequencies (1 Hz to 100 MHz); the converter's own is added in squares. A mean over t seconds has
-    ``density / sqrt(2 t)`` of the amplifiers (white: they are chopped) and the converter's RMS over the root of the number.
+    A sample folds all noise before the converter into its band. The RMS of a conversion is therefore the integral over all
+    frequencies (1 Hz to 100 MHz), with the converter's own noise added in squares. A mean over t seconds has ``density / sqrt(2
+    t)`` from the amplifiers, which are chopped and so white. It also has the converter's RMS over the root of the number of
+    conversions.
     """
     nominal = design(parts)
     printed, spectra = spice.run("noise", parameters(parts), circuit=circuit)
@@ -55,8 +56,11 @@ def noise(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[
 
 
 def bandwidth(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
-    """Corner (-3 dB) and delay (slope of the phase at the lowest frequency, 100 Hz) of each path; how far the two current paths
-    are apart at 10 and 100 kHz, relative to the signal."""
+    """Return corner (-3 dB) and delay of each path, and how far the two current paths are apart at 10 and 100 kHz, relative to the
+    signal.
+
+    The delay is the slope of the phase at the lowest frequency, 100 Hz.
+    """
     _, tables = spice.run("ac", parameters(parts), circuit=circuit)
     table = tables["response"]
     frequency = table[:, 0]
@@ -75,9 +79,12 @@ def bandwidth(parts: dict[str, Part], circuit: str | None = None) -> dict[str, d
 
 
 def edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
-    """A drive's capacitors behind the shunt: a step of 1 A of the drive, and a pulse of 100 us, as the connector and the coarse
-    converter see them. ``delay`` is the centre of gravity of the step's slope; ``within`` the share of the pulse's charge
-    that has passed the shunt when the pulse ends; ``until_999`` when 99.9 % of it has, from the pulse's beginning."""
+    """Simulate a drive's capacitors after the shunt, for a drive's step of 1 A and for a pulse of 100 us.
+
+    The results are as the connector and the coarse converter see them. ``delay``: centre of gravity of the step's slope.
+    ``within``: share of the pulse's charge that has passed the shunt at the pulse's end. ``until_999``: time from the pulse's
+    beginning until 99.9 % has passed.
+    """
     result = {}
     for capacitance in DRIVE_CAPACITANCES_F:
         values = parameters(parts) | {"cload": capacitance}
@@ -109,8 +116,11 @@ def _crossing(time: np.ndarray, wave: np.ndarray, level: float) -> float:
 
 
 def common_mode(parts: dict[str, Part]) -> dict[str, float]:
-    """Current that a change of the rail feigns, with every resistor of the drivers' networks and both amplifiers of the first
-    pair at their limits in the worst combination. Static (A for the 165 mV that M.2 allows) and A/V by frequency."""
+    """Return the false current that a change of the rail causes, in the worst combination of parts at their limits.
+
+    The parts are every resistor of the drivers' networks and both amplifiers of the first pair. The result is static (A for the 165
+    mV that M.2 allows), and in A/V by frequency.
+    """
     match, cmrr = parts["driver_network"].match, parts["amplifier"].cmrr
     worst = parameters(parts) | {"cc1": cmrr, "cc2": -cmrr}
     worst |= {
@@ -131,15 +141,19 @@ def common_mode(parts: dict[str, Part]) -> dict[str, float]:
 
 
 def headroom(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
-    """Where the amplifiers' outputs and the drivers' inputs stand, in V, at 0.1 A and in an overload of the fine path at 4 A; the current
-    in the fine driver's input clamp, in A."""
+    """Return voltages in V of the amplifiers' outputs and the drivers' inputs, at 0.1 A and in an overload of the fine path at 4 A.
+
+    The result also has the current in the fine driver's input clamp, in A.
+    """
     return {f"{current:g} A": spice.run("headroom", parameters(parts) | {"current": current}, circuit=circuit)[0] for current in (0.1, 4.0)}
 
 
 def overload(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
-    """From 4 A, which saturates the fine path, to a small current within 100 ns: how long until a path is within 0.1 % of the fine
-    path's full scale of where it ends, and stays. ``linear_s`` is the same for a single pole with the path's delay that cannot
-    saturate: less than that nothing with this bandwidth does."""
+    """Return recovery times in s after a fall from 4 A, which saturates the fine path, to a small current within 100 ns.
+
+    A path has recovered when it stays within 0.1 % of the fine path's full scale of its final value. ``linear_s`` is the time of a
+    single pole with the path's delay that cannot saturate, the least time at this bandwidth.
+    """
     nominal = design(parts)
     units = {"coarse": GAIN_COARSE * parts["shunt"].resistance, "fine": GAIN_FINE * parts["shunt"].resistance}
     result = {}
