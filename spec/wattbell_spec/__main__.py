@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def texts() -> dict[str, str]:
-    """The generated files: path from the repository's root -> content."""
+    """Return the generated files: path from the repository's root -> content."""
     made = {f"sim/spec/src/{name}": text() for name, text in rust.FILES.items()}
     made["docs/wire-format.md"] = wire_page.markdown()
     made["docs/registers.md"] = registers_page.markdown()

@@ -36,6 +36,6 @@ BOARDS = (ECP5, KINTEX7)
 
 
 def board_of(serial: str) -> Board | None:
-    """The board whose name a rig's USB serial number begins with (``ECP5-0001``); None for a rig that is none of them."""
+    """Return the board with the name at the start of a rig's USB serial number (``ECP5-0001``); None for other rigs."""
     name = serial.partition("-")[0].lower()
     return next((board for board in BOARDS if board.name == name), None)
