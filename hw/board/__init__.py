@@ -1,1 +1,1 @@
-"""The interposer as a KiCad design: netlist and drawings as Python, what KiCad makes of them, and what a machine checks."""
+"""The interposer as a KiCad design: netlist and drawings as Python, KiCad's files made from them, and their checks."""

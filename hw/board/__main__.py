@@ -1,4 +1,4 @@
-"""``python -m board [--quick] [--write]``: every check of the board as a table; exit code 1 if one fails."""
+"""``python -m board [--quick] [--write]``: runs every check of the board and prints a table; exit code 1 if one fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .schematic.symbols import SymbolError
 
 
 def run(quick: bool) -> Iterator[Check]:
-    """Every module's checks, in the order of their names."""
+    """Run every module's checks, in the order of their names."""
     for module in pkgutil.iter_modules(checks.__path__):
         found = importlib.import_module(f"{checks.__name__}.{module.name}")
         for name in ("quick",) if quick else ("quick", "slow"):
@@ -31,7 +31,7 @@ def run(quick: bool) -> Iterator[Check]:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="board", description="Checks of the board.")
     parser.add_argument("--quick", action="store_true", help="only what needs no KiCad")
     parser.add_argument(
@@ -43,7 +43,7 @@ def main() -> int:
         if options.write:
             made = project_files()
             if there():
-                from .layout.board import board_file, keep_places  # takes its time, and KiCad's footprints
+                from .layout.board import board_file, keep_places  # is slow, and needs KiCad's footprints
 
                 made |= board_file()
                 keep_places()

@@ -1,4 +1,4 @@
-"""The bill of materials: what to buy for each key of the schematic (``bom.toml``), and the table for who orders."""
+"""Bill of materials: the item to buy for each key of the schematic (``bom.toml``), and the table for ordering."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .values import number
 __all__ = ["BUILDS", "MANUFACTURE", "NOT_BOUGHT", "Item", "cost", "items", "lines", "load", "maker_codes", "manufacture_files"]
 
 MANUFACTURE = Path(__file__).parent / "manufacture"
-"""Where the files for who makes the board are."""
+"""Folder of the files for the board's maker."""
 BUILDS = ("T", "P")
 NOT_BOUGHT = "none"
-"""Key of what is copper only: the edge, test points."""
+"""Key of copper-only parts: the edge, test points."""
 ESTIMATE = "estimate, from memory, 2025"
 _FIELDS = {"maker", "mpn", "second", "alone", "package", "usd_10", "usd_100", "price", "checked", "volts", "afe", "name"}
 
 
 @dataclass(frozen=True)
 class Item:
-    """What is bought for one key."""
+    """The item to buy for one key."""
 
     key: str
     maker: str
@@ -53,18 +53,18 @@ class Line:
     parts: tuple[Part, ...]
 
     def quantity(self, build: str) -> int:
-        """How many a board of a build has."""
+        """Return the number of parts on a board of a build."""
         return sum(build in part.builds for part in self.parts)
 
 
 @cache
 def load() -> dict[str, Any]:
-    """``bom.toml``."""
+    """Read ``bom.toml``."""
     return tomllib.loads((Path(__file__).parent / "bom.toml").read_text())
 
 
 def maker_codes(text: str) -> dict[str, str]:
-    """A resistor's value in the codes of the makers: ``100k`` is Yageo's 100K, Vishay's 100K, Panasonic's 104."""
+    """Return a resistor's value in the makers' codes: ``100k`` is Yageo's 100K, Vishay's 100K, Panasonic's 104."""
     ohm = number(text)
     plain = text.upper()
     yageo = plain if re.search("[RKM]", plain) else f"{plain}R"
@@ -120,7 +120,7 @@ def _resistor(part: Part, table: dict[str, Any]) -> Item:
 
 
 def items(ours: Design, table: dict[str, Any] | None = None) -> dict[str, Item]:
-    """What is bought for each key of the schematic. Raises DesignError for a key that ``bom.toml`` knows nothing of."""
+    """Return the item to buy for each key of the schematic. Raises DesignError for a key that is missing in ``bom.toml``."""
     table = table or load()
     found: dict[str, Item] = {}
     for part in ours.parts.values():
@@ -136,7 +136,7 @@ def items(ours: Design, table: dict[str, Any] | None = None) -> dict[str, Item]:
 
 
 def lines(ours: Design, table: dict[str, Any] | None = None) -> Iterator[Line]:
-    """The table's lines by key, each with its parts in order."""
+    """Yield the table's lines by key, each with its parts in order."""
     for key, item in sorted(items(ours, table).items()):
         parts = sorted((part for part in ours.parts.values() if part.bom == key), key=_by_number)
         yield Line(item, " / ".join(sorted({part.value for part in parts})), tuple(parts))
@@ -147,12 +147,12 @@ def _by_number(part: Part) -> tuple[str, int]:
 
 
 def cost(ours: Design, build: str, boards: int) -> float:
-    """Parts of one board in USD, when so many are made (10 or 100). Without board, assembly, freight, taxes."""
+    """Return the parts' cost of one board in USD, in a series of 10 or 100. Board, assembly, freight and taxes are not included."""
     return sum(line.quantity(build) * (line.item.usd_10 if boards == 10 else line.item.usd_100) for line in lines(ours))
 
 
 def manufacture_files(ours: Design) -> dict[Path, str]:
-    """Files of ``manufacture/`` by their path there."""
+    """Return the files of ``manufacture/`` by their path there."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(

@@ -1,4 +1,4 @@
-"""The table of readings in docs/bring-up.md, out of the power tree: what a meter has to show at every test point of a rail."""
+"""Table of readings in docs/bring-up.md, from the power tree: the voltage that a meter has to show at each rail's test point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- generated: python -m board --write -->", "<!-- end of generat
 
 
 def points(ours: Design) -> dict[str, str]:
-    """Test point of each rail."""
+    """Return the test point of each rail."""
     found: dict[str, str] = {}
     for part in ours.parts.values():
         if part.symbol == "Connector:TestPoint" and (net := part.pins["1"]) != "GND":
@@ -26,12 +26,15 @@ def points(ours: Design) -> dict[str, str]:
 
 
 def rails(tree: Tree) -> Iterator[tuple[str, str, Span, float, str, str, float]]:
-    """(test point, rail, V with its sign, typical A, what makes it, what it waits for, W at most), as they come up."""
+    """Yield a row for each rail, in the order in which the rails come up.
+
+    A row has: test point, rail, V with its sign, typical A, source, the rail it waits for, greatest loss in W.
+    """
     where = points(tree.ours)
     waits = dict(tree.table["after"])
 
     def rank(net: str) -> int:
-        """How many others come before."""
+        """Return how many rails come before, at least 1."""
         link = tree.links.get(net)
         before = [waits[net]] if net in waits else []
         before += [link.input] if link and link.input in tree.links else []
@@ -46,7 +49,7 @@ def rails(tree: Tree) -> Iterator[tuple[str, str, Span, float, str, str, float]]
 
 
 def table(tree: Tree) -> str:
-    """Markdown."""
+    """Return the table in Markdown."""
     lines = ["| test point | rail | least | | most | taken, typical | made by | waits for | heat in that part, at most |"]
     lines.append("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for point, net, span, ampere, by, before, watt in rails(tree):
@@ -62,7 +65,7 @@ def table(tree: Tree) -> str:
 
 
 def page(text: str, tree: Tree) -> str:
-    """The page with the table made anew. Raises DesignError where its marks are missing."""
+    """Return the page with a new table. Raises DesignError if its marks are missing."""
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

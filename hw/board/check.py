@@ -1,4 +1,4 @@
-"""One row of the table that ``python -m board`` prints."""
+"""One row of the table of ``python -m board``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Check"]
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, the figure found, the limit it is held to, and whether it holds. ``detail`` says where it does not."""
+    """Result of a check: its subject, the figure found, the limit, and whether the limit holds. ``detail`` says where it does not."""
 
     name: str
     figure: str

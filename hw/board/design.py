@@ -1,4 +1,4 @@
-"""All sheets, the design that they make, and the files that KiCad opens."""
+"""All sheets, the design they make, and the files that KiCad opens."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from .schematic.write import PROJECT, files, net_names
 __all__ = ["KICAD", "TITLE", "design", "project_files", "sheets"]
 
 KICAD = Path(__file__).parent / "kicad"
-"""Where the files are that ``python -m board --write`` makes."""
+"""Folder of the files that ``python -m board --write`` makes."""
 TITLE = "Wattbell M.2 interposer"
 NOTES = ("Python is the source (hw/board). Never built: see hw/README.md",)
 
 
 def sheets() -> list[Sheet]:
-    """Every sheet by its number: each module of ``sheets`` has one."""
+    """Return every sheet by its number: each module of ``sheets`` has one."""
     made = [importlib.import_module(f"{sheet_modules.__name__}.{m.name}").sheet() for m in pkgutil.iter_modules(sheet_modules.__path__)]
     return sorted(made, key=lambda page: page.number)
 
 
 @cache
 def design() -> Design:
-    """Parts and nets of all sheets. Raises DesignError where they contradict each other."""
+    """Return parts and nets of all sheets. Raises DesignError if they contradict each other."""
     pages = sheets()
     netclasses = {net: name for page in pages for net, name in page.netclasses.items()}
     return Design.of((part for page in pages for part in page.parts()), netclasses)
 
 
 def _blocks(pages: list[Sheet]) -> dict[str, tuple[Point, Point]]:
-    """Sheets on the first page, in rows of four."""
+    """Return the places of the sheets on the first page, in rows of four."""
     return {page.name: ((12 + 34 * (n % 4), 22 + 20 * (n // 4)), (26, 11)) for n, page in enumerate(pages)}
 
 
 def project_files() -> dict[Path, str]:
-    """Every generated file of ``kicad/`` by its path there, but the board."""
+    """Return every generated file of ``kicad/`` by its path there, except the board."""
     pages = sheets()
     made = files(pages, TITLE, _blocks(pages), NOTES, [(NOTES[0], (12, 14), 2.0)])
     made[Path("lib/wattbell.kicad_sym")] = library_text()
@@ -55,7 +55,7 @@ def project_files() -> dict[Path, str]:
 
 
 def _project(pages: list[Sheet]) -> str:
-    """The project file: rules of the schematic's check and of the board's, net classes."""
+    """Return the project file: rules of the schematic's check and of the board's check, net classes."""
     schematic = {"lib_symbol_mismatch": "ignore"}
     project = {
         "meta": {"filename": f"{PROJECT}.kicad_pro", "version": 3},

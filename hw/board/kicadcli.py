@@ -1,4 +1,4 @@
-"""Runs KiCad in its own root (tools/kicad.sh) and reads what it makes."""
+"""Runs KiCad in its own root (tools/kicad.sh) and reads its output."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WORK = CHECKOUT / "build" / "kicad" / "work"
 
 
 class KicadError(RuntimeError):
-    """KiCad could not do it; says what it said."""
+    """Reports that KiCad failed; the message has its output."""
 
 
 def there() -> bool:
-    """Whether KiCad's root has been made."""
+    """Return whether KiCad's root has been made."""
     return KICAD_SHARE.is_dir()
 
 
@@ -39,7 +39,7 @@ def kicad(arguments: Sequence[str | Path], cwd: Path | None = None) -> str:
 
 
 def erc(schematic: Path) -> list[tuple[str, str, str]]:
-    """What KiCad's electrical rules check has against a schematic: (severity, kind, where)."""
+    """Return KiCad's electrical rule violations of a schematic: (severity, kind, where)."""
     report = _work(schematic) / "erc.json"
     kicad(["kicad-cli", "sch", "erc", "--severity-all", "--format", "json", "-o", report, schematic])
     found: list[tuple[str, str, str]] = []
@@ -52,7 +52,7 @@ def erc(schematic: Path) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class DrcReport:
-    """What KiCad's design rules check has against a board: (severity, kind, where)."""
+    """KiCad's design rule violations of a board: (severity, kind, where)."""
 
     violations: list[tuple[str, str, str]]
     unconnected: list[tuple[str, str, str]]
@@ -60,7 +60,7 @@ class DrcReport:
 
 
 def filled(board: Path) -> Path:
-    """A copy of a board's whole project with the planes filled, below build/. Raises KicadError."""
+    """Copy a board's whole project below build/ and fill the planes; return the board's path. Raises KicadError."""
     folder = _work(board) / "filled"
     shutil.copytree(board.parent, folder)
     copy = folder / board.name
@@ -69,8 +69,11 @@ def filled(board: Path) -> Path:
 
 
 def drc(board: Path) -> DrcReport:
-    """Design rules, missing connections, and the board against the schematic beside it; of a copy (``filled``), as planes join what
-    they touch. Raises KicadError, also where no schematic is beside it."""
+    """Check design rules, missing connections, and the board against the schematic beside it.
+
+    The board has to be a copy with filled planes (``filled``), because planes join the pads they touch. Raises KicadError, also if
+    the schematic is missing.
+    """
     if not board.with_suffix(".kicad_sch").is_file():
         raise KicadError(f"{board.with_suffix('.kicad_sch')} is not there: KiCad would compare the board with nothing and say nothing")
     report = board.parent / "drc.json"
@@ -88,9 +91,9 @@ def drc(board: Path) -> DrcReport:
 
 
 def netlist(schematic: Path) -> dict[str, frozenset[tuple[str, str]]]:
-    """Nets of a schematic as KiCad reads it: name (a local one without its sheet) -> (reference, pin). Pins on no net are left out.
+    """Return the nets of a schematic as KiCad reads it: name (a local name without its sheet) -> (reference, pin).
 
-    Raises KicadError for two nets of different sheets that have one local name.
+    Pins on no net are left out. Raises KicadError for two nets of different sheets with one local name.
     """
     nets: dict[str, frozenset[tuple[str, str]]] = {}
     for net in _exported(schematic).iter("net"):
@@ -105,7 +108,7 @@ def netlist(schematic: Path) -> dict[str, frozenset[tuple[str, str]]]:
 
 
 def components(schematic: Path) -> dict[str, Part]:
-    """Parts of a schematic as KiCad reads it, by reference: symbol, value, footprint, sheet, what is noted of it, and each pin's net."""
+    """Return the parts of a schematic as KiCad reads it, by reference: symbol, value, footprint, sheet, notes, and each pin's net."""
     root = _exported(schematic)
     pins: dict[str, dict[str, str]] = {}
     for net in root.iter("net"):
@@ -133,7 +136,7 @@ def components(schematic: Path) -> dict[str, Part]:
 
 
 def _exported(schematic: Path) -> ET.Element:
-    """KiCad's own netlist of a schematic."""
+    """Return KiCad's own netlist of a schematic."""
     exported = _work(schematic) / "netlist.xml"
     kicad(["kicad-cli", "sch", "export", "netlist", "--format", "kicadxml", "-o", exported, schematic])
     return ET.parse(exported).getroot()

@@ -1,4 +1,4 @@
-"""Parts and nets of the board, as the sheets give them: what the schematic draws, the layout places, and the checks read."""
+"""Parts and nets of the board, as the sheets give them. The schematic draws them, the layout places them, and the checks read them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 __all__ = ["NET_CLASSES", "Design", "DesignError", "Net", "Part"]
 
 NET_CLASSES = ("Default", "PCIe", "LVDS", "USB", "Power", "Kelvin", "Analog")
-"""``PCIe`` is differential of 85 ohm, ``LVDS`` of 100, ``USB`` of 90."""
+"""Net classes. ``PCIe`` is differential with 85 ohm, ``LVDS`` with 100, ``USB`` with 90."""
 
 
 class DesignError(ValueError):
-    """The sheets contradict each other; says where."""
+    """Reports that the sheets contradict each other, and where."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class Part:
     """One part as the schematic names it."""
 
     ref: str
-    """Its number says its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband 600.., trigger
-    700.., frontend 1000.., loadswitch 1100.., selftest 1200.., power 1300.."""
+    """Reference. Its number shows its sheet: connectors 1.., tap 100.., fpga 200.., clocks 300.., usb 400.., config 500.., sideband
+    600.., trigger 700.., frontend 1000.., loadswitch 1100.., selftest 1200.., power 1300..
+    """
     symbol: str
     """Library and name: ``Device:R``, ``wattbell:AD4003``."""
     footprint: str
@@ -32,17 +33,17 @@ class Part:
     """Key of bom.toml."""
     sheet: str
     pins: Mapping[str, str]
-    """Net of each pin by its number; "" is a pin that is deliberately not connected."""
+    """Net of each pin by its number; "" marks a pin that is deliberately not connected."""
     builds: str = "TP"
-    """Where it is fitted: T (tap), P (power), both, or "" (never)."""
+    """Builds that have the part: T (tap), P (power), both, or "" (none)."""
     note: str = ""
     place: str = ""
-    """For the layout: ``at U200.K7`` (decoupling of that pin), ``lane0 host``."""
+    """Hint for the layout: ``at U200.K7`` (decoupling of that pin), ``lane0 host``."""
 
 
 @dataclass(frozen=True)
 class Net:
-    """One net; ``pins`` are (reference, pin number)."""
+    """One net; ``pins`` are pairs of reference and pin number."""
 
     name: str
     pins: frozenset[tuple[str, str]]
@@ -58,9 +59,9 @@ class Design:
 
     @classmethod
     def of(cls, parts: Iterable[Part], netclasses: Mapping[str, str]) -> Design:
-        """A design of parts. ``netclasses``: class of each net that has another than Default.
+        """Make a design from parts. ``netclasses``: class of each net outside Default.
 
-        Raises DesignError for a reference used twice, a class that is not one, and a class of a net that no part is on.
+        Raises DesignError for a reference used twice, an unknown class, and a class of a net without parts.
         """
         by_ref: dict[str, Part] = {}
         pins: dict[str, set[tuple[str, str]]] = defaultdict(set)

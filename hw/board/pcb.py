@@ -1,6 +1,7 @@
-"""What is on the board, read back from KiCad's file: pads, tracks, vias, zones. mm; x right of the tongue's middle, y from its end inwards.
+"""Content of the board, read back from KiCad's file: pads, tracks, vias, zones.
 
-Nothing here knows how the file was made: the checks of geometry look at what a fab would get.
+Places are in mm; x right of the tongue's middle, y from its end inwards. The module does not know how the file was made, so the
+checks of geometry see the same as a fab.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["COPPER", "Pad", "Pcb", "Track", "Via", "Zone", "read"]
 
 @dataclass(frozen=True)
 class Pad:
-    """``corners``: of the rectangle around it, turned as it is."""
+    """A pad. ``corners``: corners of the rectangle around it, in its rotation."""
 
     ref: str
     number: str
@@ -46,7 +47,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Via:
-    """Through all layers."""
+    """A via through all layers."""
 
     net: str
     at: XY
@@ -56,7 +57,7 @@ class Via:
 
 @dataclass(frozen=True)
 class Zone:
-    """On one layer. ``net`` is empty for one that keeps copper away. ``filled``: what KiCad has made of it, where it has."""
+    """A zone on one layer. ``net`` is empty for a zone that keeps copper away. ``filled``: KiCad's fill, if there is one."""
 
     net: str
     layer: str
@@ -64,7 +65,7 @@ class Zone:
     priority: int
     clearance: float
     solid: bool
-    """Pads are joined without thermal reliefs."""
+    """The zone joins pads without thermal reliefs."""
     gap: float
     bridge: float
     filled: tuple[tuple[XY, ...], ...]
@@ -80,19 +81,19 @@ class Pcb:
     """Place and side of each part."""
 
     def pad(self, ref: str, number: str) -> Pad:
-        """Raises DesignError where there is none."""
+        """Return a pad. Raises DesignError if it does not exist."""
         for one in self.pads:
             if (one.ref, one.number) == (ref, number):
                 return one
         raise DesignError(f"the board has no pad {ref}.{number}")
 
     def pads_on(self, ref: str, net: str) -> list[Pad]:
-        """Those of a part that are on a net."""
+        """Return the pads of a part that are on a net."""
         return [pad for pad in self.pads if pad.ref == ref and pad.net == net and pad.layers]
 
 
 def read(source: Path | str) -> Pcb:
-    """A board's file, or its text. Raises ``ValueError`` for what is not one."""
+    """Read a board's file, or its text. Raises ``ValueError`` for other content."""
     node = parse(source.read_text() if isinstance(source, Path) else source)
     names = {str(net[1]): _plain(str(net[2])) for net in children(node, "net")}
     board = Pcb()
@@ -115,7 +116,7 @@ def read(source: Path | str) -> Pcb:
 
 
 def _plain(name: str) -> str:
-    """A net's name without the sheet that it is local to."""
+    """Return a net's name without its sheet."""
     return name.rsplit("/", 1)[-1]
 
 
@@ -138,7 +139,7 @@ def _place(node: list[Node]) -> tuple[float, float, float]:
 
 
 def _turned(x: float, y: float, angle: float) -> XY:
-    """On KiCad's page, whose y goes down: counterclockwise as seen."""
+    """Rotate a place on KiCad's page, where y goes down: counterclockwise as seen."""
     c, s = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     return x * c + y * s, -x * s + y * c
 
@@ -157,7 +158,7 @@ def _pad(node: list[Node], ref: str, origin: XY, angle: float) -> Pad:
         box = [(min(xs), min(ys)), (max(xs), min(ys)), (max(xs), max(ys)), (min(xs), max(ys))] if points else box
     corners = []
     for bx, by in box:
-        ex, ey = _turned(bx, by, own)  # a pad's angle in the file has its footprint's in it
+        ex, ey = _turned(bx, by, own)  # a pad's angle in the file includes its footprint's
         corners.append(_own((at[0] + ex, at[1] + ey)))
     on = [str(layer) for layer in layers[1:]]
     copper = COPPER if "*.Cu" in on else tuple(layer for layer in COPPER if layer in on)

@@ -1,6 +1,7 @@
-"""The power tree, out of the netlist: who makes each rail out of which, at what voltage, and what hangs on it.
+"""Power tree from the netlist: the source of each rail, its voltage, and its loads.
 
-``power.toml`` has what a netlist cannot tell: currents, limits, references. Voltages of negative rails are magnitudes here.
+``power.toml`` has the figures that a netlist does not: currents, limits, references. Voltages of negative rails are magnitudes
+here.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from .values import number
 __all__ = ["NO_LIMIT_V", "Link", "Load", "Span", "Tree", "between", "divided", "inverted", "load", "pins_named", "supply_pins", "tolerance"]
 
 NO_LIMIT_V = 99.0
-"""Where nothing on a rail has a limit."""
+"""Limit of a rail without limits, in V."""
 PASSING = ("fuse", "switch", "bead", "diode")
-"""Kinds that make nothing of their own: what comes out is what goes in, less a drop."""
+"""Kinds of part that only pass their input on, less a drop."""
 LED_V = 1.9
-"""Of a green light at 1 to 3 mA, from memory."""
+"""Voltage of a green light at 1 to 3 mA, from memory."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Least, nominal and largest."""
+    """Least, nominal and largest value."""
 
     low: float
     nominal: float
@@ -36,7 +37,7 @@ class Span:
 
 
 def divided(reference: float, tolerance_: float, top: tuple[float, float], bottom: tuple[float, float]) -> Span:
-    """Voltage at the top of a divider whose middle is held at a reference. Resistors are (ohm, tolerance).
+    """Return the voltage at the top of a divider with its middle at a reference. Resistors are (ohm, tolerance).
 
     V = Vref (1 + top / bottom), SLVSDV6C equation 4.
     """
@@ -48,7 +49,7 @@ def divided(reference: float, tolerance_: float, top: tuple[float, float], botto
 
 
 def inverted(reference: float, tolerance_: float, output: tuple[float, float], from_reference: tuple[float, float]) -> Span:
-    """Magnitude of a negative output whose divider goes to the reference, and its middle is held at 0 V.
+    """Return the magnitude of a negative output. Its divider goes to the reference, and the divider's middle is held at 0 V.
 
     |V| = Vref R(output) / R(reference), SLVS493B equation 2.
     """
@@ -61,24 +62,24 @@ def inverted(reference: float, tolerance_: float, output: tuple[float, float], f
 
 
 def tolerance(part: Part) -> float:
-    """Of a resistor: 1 %, or 0.1 % where it is thin film."""
+    """Return a resistor's tolerance: 1 %, or 0.1 % for thin film."""
     return 0.001 if part.bom.endswith("-thin") else 0.01
 
 
 def load() -> dict[str, Any]:
-    """``power.toml``."""
+    """Read ``power.toml``."""
     return tomllib.loads((Path(__file__).parent / "power.toml").read_text())
 
 
 def pins_named(part: Part, name: str) -> list[str]:
-    """Nets of the pins of a name; without those that are not connected."""
+    """Return the nets of the pins with a name, without unconnected pins."""
     return [net for pin in symbol(part.symbol).pins if pin.name == name and (net := part.pins[pin.number])] or [
         net for number, net in part.pins.items() if number == name and net
     ]
 
 
 def supply_pins(part: Part) -> Iterator[tuple[str, str]]:
-    """(name, net) of the pins of a circuit that KiCad's symbol calls power, but ground."""
+    """Yield (name, net) of a circuit's pins that KiCad's symbol calls power, except ground."""
     for pin in symbol(part.symbol).pins:
         net = part.pins[pin.number]
         if net not in ("", "GND") and pin.kind in ("power_in", "power_out"):
@@ -86,14 +87,14 @@ def supply_pins(part: Part) -> Iterator[tuple[str, str]]:
 
 
 def between(ours: Design, kind: str, one: str, other: str) -> list[Part]:
-    """Parts of ``Device:kind`` whose two ends are on two nets."""
+    """Return the parts of ``Device:kind`` between two nets."""
     on = {ref for ref, _ in ours.nets[one].pins} if one in ours.nets else set()
     return [part for ref in sorted(on) if (part := ours.parts[ref]).symbol == f"Device:{kind}" and set(part.pins.values()) == {one, other}]
 
 
 @dataclass(frozen=True)
 class Link:
-    """What makes a rail out of another net."""
+    """Source of a rail: the part that makes it from another net."""
 
     part: Part
     spec: dict[str, Any]
@@ -103,7 +104,7 @@ class Link:
     feedback: str = ""
 
     def figure(self, name: str, otherwise: float = 0.0) -> float:
-        """Of the table."""
+        """Return a figure of the table."""
         return float(self.spec[name]["value"]) if name in self.spec else otherwise
 
 
@@ -122,15 +123,15 @@ class Load:
 
 @dataclass
 class Tree:
-    """Rails, links and loads of a design. Raises DesignError where a regulator's circuit is not whole."""
+    """Rails, links and loads of a design. Raises DesignError if a regulator's circuit is incomplete."""
 
     ours: Design
     table: dict[str, Any]
     links: dict[str, Link] = field(init=False)
-    """By the net that is made."""
+    """Link of each rail by the net that it makes."""
     loads: dict[str, list[Load]] = field(init=False)
     unknown: list[str] = field(init=False)
-    """Circuits that the table has no figures for."""
+    """Circuits without figures in the table."""
     _low: dict[str, float] = field(init=False)
     """Least voltages found so far."""
 
@@ -143,11 +144,11 @@ class Tree:
                 self.links[link.output] = link
         self.loads, self.unknown = defaultdict(list), []
         self._low = {}
-        # lights last: what they take hangs on the rail's voltage, and so a little on all other currents
+        # lights last: their current depends on the rail's voltage, and so a little on all other currents
         for part in sorted(self.ours.parts.values(), key=lambda one: one.symbol == "Device:LED"):
             for found in list(self._loads(part)):
                 self.loads[found.net].append(found)
-        for _ in range(6):  # drops hang on currents, those on voltages: it settles in three
+        for _ in range(6):  # drops depend on currents, and currents on voltages; three passes settle
             self._low |= {net: self.voltage(net).low for net in self.links}
 
     @property
@@ -155,7 +156,7 @@ class Tree:
         return str(self.table["usb"]["input"])
 
     def figure(self, *keys: str) -> float:
-        """A figure of the table."""
+        """Return a figure of the table."""
         node: Any = self.table
         for key in keys:
             node = node[key]
@@ -213,18 +214,20 @@ class Tree:
                 self.unknown.append(f"{part.ref} ({part.bom}), {name}")
 
     def resistor(self, one: str, other: str) -> tuple[float, float]:
-        """(ohm, tolerance) of the one resistor between two nets. Raises DesignError for none or several."""
+        """Return (ohm, tolerance) of the one resistor between two nets. Raises DesignError for none or several."""
         found = between(self.ours, "R", one, other)
         if len(found) != 1:
             raise DesignError(f"between {one} and {other} is wanted one resistor, and there are {len(found)}")
         return number(found[0].value), tolerance(found[0])
 
     def nominal(self, net: str) -> float:
-        """Volt."""
+        """Return the nominal voltage of a net, in V."""
         return self.voltage(net).nominal
 
     def voltage(self, net: str) -> Span:
-        """Of a rail, with tolerances of reference and resistors, and the drop in switches and beads at the largest current."""
+        """Return a rail's voltage, with tolerances of reference and resistors, and the drop in switches and beads at the largest
+        current.
+        """
         if net in self.table["outside"]:
             given = self.table["outside"][net]
             return Span(given["low"], 3.3, given["high"])
@@ -251,7 +254,7 @@ class Tree:
         return Span(volt * (1 - error), volt, volt * (1 + error))
 
     def current(self, net: str) -> tuple[float, float]:
-        """(typical, most) in ampere that is taken from a net."""
+        """Return the (typical, greatest) current in A that is taken from a net."""
         typical = sum(found.typical for found in self.loads.get(net, []))
         most = sum(found.most for found in self.loads.get(net, []))
         for link in self.links.values():
@@ -261,7 +264,7 @@ class Tree:
         return typical, most
 
     def taken(self, link: Link) -> tuple[float, float]:
-        """(typical, most) in ampere that a link takes at its input."""
+        """Return the (typical, greatest) current in A that a link takes at its input."""
         typical, most = self.current(link.output)
         if link.kind in ("buck", "positive", "negative"):
             out, efficiency = self.voltage(link.output), link.figure("efficiency")
@@ -271,7 +274,7 @@ class Tree:
         return typical + quiescent, most + quiescent
 
     def loss(self, link: Link) -> float:
-        """W that a link's part turns into heat at the largest current. Of a split supply both halves."""
+        """Return the heat in W of a link's part at the largest current. A split supply counts both halves."""
         if link.kind in ("positive", "negative"):
             both = [other for other in self.links.values() if other.part.ref == link.part.ref]
         else:
@@ -289,10 +292,10 @@ class Tree:
         return watt
 
     def limits(self, net: str) -> tuple[float, float]:
-        """What all loads of a rail together allow it, volt."""
+        """Return the voltage range in V that all loads of a rail allow."""
         on = self.loads.get(net, [])
         return max((found.low for found in on), default=0.0), min((found.high for found in on), default=NO_LIMIT_V)
 
     def capacitance(self, net: str) -> float:
-        """F between a net and ground."""
+        """Return the capacitance in F between a net and ground."""
         return sum(number(part.value) for part in between(self.ours, "C", net, "GND"))

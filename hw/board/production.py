@@ -1,7 +1,8 @@
-"""``python -m board.production [FOLDER]``: every file for who makes the board, out of the committed drawing, into build/board-files.
+"""``python -m board.production [FOLDER]``: makes every file for the board's maker from the committed drawing, into
+build/board-files.
 
-They are not committed, as they are megabytes that one command makes again; ``manufacture/files.tsv`` has a digest of each one's content
-(without dates and the program's version), and ``make board`` holds what is made to that (``checks/production.py``).
+The files are not committed: they are megabytes that one command makes again. ``manufacture/files.tsv`` has a digest of each file's
+content, without dates and the program's version. ``make board`` compares the files with these digests (``checks/production.py``).
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ FILES = MANUFACTURE / "files.tsv"
 LAYERS = (*COPPER, "F.Mask", "B.Mask", "F.Paste", "B.Paste", "F.SilkS", "B.SilkS", "Edge.Cuts")
 IBOM = CHECKOUT / "requirements" / "ibom.txt"
 COMPARED = (".gbr", ".gbrjob", ".drl", ".ipc", ".csv")
-"""Kinds whose content is the same each time; drawings, STEP and pages carry dates, and a renderer its rounding."""
+"""Kinds of file with the same content each time. Drawings, STEP and pages carry dates, and a renderer rounds differently."""
 _CHANGES = re.compile(r"CreationDate|GenerationSoftware|\"(Vendor|Application|Version)\"|DRILL file \{|^G04 Created by KiCad")
 
 
 def make(folder: Path, pictures: bool = True) -> dict[str, Path]:
-    """Make all files in a folder that is emptied first; by their names. Without ``pictures``: no renders and no interactive lists, which
-    take a minute. Raises KicadError."""
+    """Make all files in a folder, which is emptied first; return them by name.
+
+    Without ``pictures`` there are no renders and no interactive lists, which take a minute. Raises KicadError.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     gerbers, drawings = folder / "gerbers", folder / "drawings"
     for one in (gerbers, drawings):
@@ -74,7 +77,7 @@ def make(folder: Path, pictures: bool = True) -> dict[str, Path]:
 
 
 def _interactive_bom(board: Path, folder: Path, build: str) -> None:
-    """A page that shows where each line of the bill of materials goes; by another's program, in KiCad's own Python."""
+    """Make a page that shows the place of each line of the bill of materials, with a third-party program in KiCad's own Python."""
     where = CHECKOUT / "build" / "kicad" / "ibom"
     if not where.is_dir():
         command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "--no-deps"]
@@ -88,7 +91,7 @@ def _interactive_bom(board: Path, folder: Path, build: str) -> None:
 
 
 def positions(text: str, ours: Design, build: str) -> str:
-    """KiCad's table of places, less the parts that a build has not and what is copper alone."""
+    """Return KiCad's table of places, without parts that a build lacks and without copper-only parts."""
     rows = list(csv.reader(io.StringIO(text)))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -101,22 +104,22 @@ def positions(text: str, ours: Design, build: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """A file without what changes from one run to the next."""
+    """Return a file's text without the parts that change from one run to the next."""
     return "\n".join(line for line in path.read_text().splitlines() if not _CHANGES.search(line)) + "\n"
 
 
 def content(path: Path) -> str:
-    """A digest of it."""
+    """Return a digest of a file's content."""
     return hashlib.sha256(text_of(path).encode()).hexdigest()[:16]
 
 
 def digests(made: Mapping[str, Path]) -> dict[str, str]:
-    """Of those files whose content can be compared."""
+    """Return the digests of files with comparable content."""
     return {name: content(path) for name, path in made.items() if path.suffix in COMPARED}
 
 
 def committed() -> dict[str, str]:
-    """What ``manufacture/files.tsv`` has."""
+    """Read ``manufacture/files.tsv``."""
     if not FILES.is_file():
         return {}
     return {row[0]: row[1] for row in (line.split("\t") for line in FILES.read_text().splitlines()[1:])}
@@ -128,7 +131,7 @@ def keep(made: Mapping[str, Path]) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="board.production", description="Files for who makes the board.")
     parser.add_argument("folder", nargs="?", type=Path, default=OUT)
     folder = parser.parse_args().folder

@@ -1,7 +1,9 @@
-"""Copper of a board on a raster: which cells of each layer belong to a net, planes filled by KiCad, or here where the file has no fill.
+"""Copper of a board on a raster: the cells of each layer that belong to a net. Planes are filled by KiCad, or here if the file has
+no fill.
 
-Our fill: the zone's outline, less other nets' copper with its clearance, less zones that come first, less what keeps copper away; pads of
-the net joined by bridges where the zone asks for them. Cells are squares whose middle counts, so an edge is off by half a cell at most.
+Our fill is the zone's outline, without other nets' copper and its clearance, without zones of higher priority, and without
+keep-outs. Bridges join the pads of the net if the zone asks for bridges. A cell is a square that counts by its middle, so an edge
+is off by half a cell at most.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Mask = np.ndarray
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of ``step`` mm from a corner."""
+    """Cells of ``step`` mm, from a corner."""
 
     x0: float
     y0: float
@@ -31,7 +33,7 @@ class Grid:
 
     @classmethod
     def over(cls, box: tuple[float, float, float, float], step: float) -> Grid:
-        """Of a box x0, y0, x1, y1."""
+        """Return the grid over a box x0, y0, x1, y1."""
         return cls(box[0], box[1], round((box[2] - box[0]) / step), round((box[3] - box[1]) / step), step)
 
     @property
@@ -46,7 +48,7 @@ class Grid:
         return np.zeros((self.rows, self.columns), dtype=bool)
 
     def cell(self, at: XY) -> tuple[int, int] | None:
-        """Row and column of a place; None outside."""
+        """Return row and column of a place; None outside."""
         i, j = int((at[1] - self.y0) // self.step), int((at[0] - self.x0) // self.step)
         return (i, j) if 0 <= i < self.rows and 0 <= j < self.columns else None
 
@@ -57,7 +59,7 @@ class Grid:
         return of(y0, y1, self.y0, self.rows), of(x0, x1, self.x0, self.columns)
 
     def polygon(self, corners: Sequence[XY]) -> Mask:
-        """Inside of a closed line, by the even-odd rule."""
+        """Return the inside of a closed line, by the even-odd rule."""
         mask = self.empty()
         if len(corners) < 3:
             return mask
@@ -74,7 +76,7 @@ class Grid:
         return mask
 
     def near(self, mask: Mask, a: XY, b: XY, radius: float) -> None:
-        """Add what is within ``radius`` of the way from ``a`` to ``b``."""
+        """Add all cells within ``radius`` of the line from ``a`` to ``b``."""
         rows, columns = self._window(min(a[0], b[0]) - radius, min(a[1], b[1]) - radius, max(a[0], b[0]) + radius, max(a[1], b[1]) + radius)
         x, y = self.x[columns][None, :], self.y[rows][:, None]
         dx, dy = b[0] - a[0], b[1] - a[1]
@@ -83,7 +85,7 @@ class Grid:
         mask[rows, columns] |= (x - a[0] - t * dx) ** 2 + (y - a[1] - t * dy) ** 2 <= radius * radius
 
     def around(self, mask: Mask, corners: Sequence[XY], far: float) -> None:
-        """Add a polygon and all within ``far`` of it."""
+        """Add a polygon and all cells within ``far`` of it."""
         mask |= self.polygon(corners)
         if far > 0:
             for a, b in zip(corners, [*corners[1:], corners[0]]):
@@ -91,7 +93,7 @@ class Grid:
 
 
 def copper(board: Pcb, net: str, layer: str, grid: Grid) -> Mask:
-    """Cells of a net on a layer."""
+    """Return the cells of a net on a layer."""
     mask = grid.empty()
     for zone in board.zones:
         if zone.net == net and zone.layer == layer:
@@ -147,7 +149,7 @@ def _fill(board: Pcb, zone: Zone, grid: Grid) -> Mask:
 
 
 def _relief(grid: Grid, mask: Mask, pad: Pad, zone: Zone) -> None:
-    """A gap around a pad, with four bridges from its middle outwards."""
+    """Cut a gap around a pad, with four bridges from its middle outwards."""
     ring, bridges = grid.empty(), grid.empty()
     grid.around(ring, pad.corners, zone.gap)
     xs, ys = [c[0] for c in pad.corners], [c[1] for c in pad.corners]

@@ -1,7 +1,8 @@
-"""The front end's circuit for ngspice, out of a netlist: what hw/afe's decks then say of the schematic.
+"""The front end's circuit for ngspice, from a netlist: with it hw/afe's decks simulate the schematic.
 
-The netlist is KiCad's of the drawing, or ours. Amplifiers, drivers and diodes become the macromodels of hw/afe/decks/macros.lib; resistors
-and capacitors have the values that stand beside their symbols. Nothing is taken from decks/frontend.lib, which it stands in for.
+The netlist is KiCad's reading of the drawing, or ours. Amplifiers, drivers and diodes become the macromodels of
+hw/afe/decks/macros.lib. Resistors and capacitors have the values beside their symbols. Nothing comes from decks/frontend.lib, which
+the circuit replaces.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ __all__ = ["circuit", "converters"]
 
 SHEET = "frontend"
 LT5400 = {"LT5400-7": ("5k", "1k25", "1k25", "5k"), "LT5400-8": ("9k", "1k", "1k", "9k")}
-"""R1 to R4 by type: R1 = R4 and R2 = R3. -7 as public designs with it state; -8 from memory."""
+"""R1 to R4 by type: R1 = R4 and R2 = R3. -7 as in public designs that use it; -8 from memory."""
 RESISTORS = (("1", "8"), ("2", "7"), ("3", "6"), ("4", "5"))
-"""Pins of R1 to R4, of LT5400 and SMN."""
+"""Pins of R1 to R4 of LT5400 and SMN."""
 OUTPUTS = {"adc_sdo_i": ("cp", "cm"), "adc_fine_sdo": ("fp", "fm"), "adc_sdo_v": ("vp", "vm")}
-"""What the decks call a converter's inputs, by the FPGA's line that its data end at."""
+"""The decks' names of a converter's inputs, by the FPGA line with the converter's data."""
 INNER = {
     "first_p": "o1",
     "first_n": "o2",
@@ -35,20 +36,22 @@ INNER = {
     "clamp_p": "l1",
     "clamp_n": "l2",
 }
-"""What decks/headroom.cir calls a net that it looks at."""
+"""Names in decks/headroom.cir of the nets that the deck prints."""
 SENSE = {"kelvin_p": "sp", "kelvin_n": "sn"}
 RAIL = {"+3V3_SW": "a", "+3V3_DRIVE": "b"}
-"""Ends of the shunt in the decks: from the load switch, to the drive."""
+"""Ends of the shunt in the decks: at the load switch, and at the drive."""
 ON_OHM, OFF_OHM, JOINT_OHM = 1.0, 1e12, 1e-3
-"""A closed and an open switch of ADG1636; a driver's output and the pin beside it that is the same."""
+"""Resistances in ohm: a closed and an open switch of ADG1636, and the joint of a driver's output with its twin pin."""
 DIODES = {"BAV199": "bav199", "BAV99": "junction"}
 SWITCHED = {"afe_zero1": "zeroi", "afe_zero0": "zerov"}
-"""Parameters of the circuit that say whether a control line is high; low is what pulls it down."""
+"""Parameters of the circuit that set whether a control line is high. A pull-down makes it low."""
 SKIPPED = ("Connector:TestPoint", "Device:D_Schottky")
 
 
 def converters(parts: Mapping[str, Part]) -> dict[str, str]:
-    """Node of each converter's input pin by its net. Raises DesignError where a line of the FPGA has no converter behind one resistor."""
+    """Return the node of each converter's input pin by its net. Raises DesignError if an FPGA line has no converter behind one
+    resistor.
+    """
     ends = {frozenset(part.pins.values()) for part in parts.values() if part.symbol == "Device:R"}
     found: dict[str, str] = {}
     for line, nodes in OUTPUTS.items():
@@ -62,9 +65,9 @@ def converters(parts: Mapping[str, Part]) -> dict[str, str]:
 
 
 def circuit(parts: Mapping[str, Part]) -> str:
-    """The subcircuits ``frontend``, ``voltage`` and ``shunt`` of decks/frontend.lib, of a netlist by reference.
+    """Return the subcircuits ``frontend``, ``voltage`` and ``shunt`` of decks/frontend.lib, from a netlist by reference.
 
-    Raises DesignError for a part on the sheet that has no model here.
+    Raises DesignError for a part on the sheet without a model here.
     """
     nodes = {"GND": "0", **SENSE, **INNER, **converters(parts)}
     ours = {ref: part for ref, part in sorted(parts.items()) if part.sheet == SHEET or set(part.pins.values()) & nodes.keys() - {"GND"}}
@@ -108,7 +111,7 @@ X1 sn sn cp cm fp fm vp board
 
 
 def _shunt(ref: str, part: Part, pins: Mapping[str, str]) -> list[str]:
-    """With its inductance and thermal voltage, as decks/frontend.lib has them; those are not drawn."""
+    """Return the shunt with its inductance and thermal voltage, as in decks/frontend.lib. The drawing does not have these."""
     ends = {node: end for net, end in RAIL.items() for pin, node in pins.items() if part.pins[pin] == net}
     if pins["1"] not in ends or pins["4"] not in ends:
         raise DesignError(f"{ref}: its current's terminals are on {part.pins['1']} and {part.pins['4']}, not on {' and '.join(RAIL)}")
@@ -122,7 +125,7 @@ def _shunt(ref: str, part: Part, pins: Mapping[str, str]) -> list[str]:
 
 
 def _without_loose_ends(parts: dict[str, Part]) -> dict[str, Part]:
-    """Without resistors that end at nothing: those in the converters' lines, those of test points."""
+    """Return the parts without resistors with an open end: in the converters' lines, and at test points."""
     count = Counter(net for part in parts.values() for net in set(part.pins.values()) if part.symbol not in (*SKIPPED, "wattbell:ADG1636"))
     for part in parts.values():
         if part.symbol == "Analog_ADC:AD40xxBRMZ":
@@ -170,13 +173,13 @@ def _driver(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
 
 
 def _diodes(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """Pin 1 is the first's anode, 2 the second's cathode, 3 what they share (NXP BAV199, BAV99)."""
+    """Return two diodes. Pin 1 is the first's anode, 2 the second's cathode, 3 their common pin (NXP BAV199, BAV99)."""
     yield f"D{ref}_1 {pins['1']} {pins['3']} {DIODES[part.value]}"
     yield f"D{ref}_2 {pins['3']} {pins['2']} {DIODES[part.value]}"
 
 
 def _switches(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """A high input joins D to A, a low one to B."""
+    """Return switches. A high input joins D to A, a low input to B."""
     for n, (control, a, b, d) in enumerate((("1", "2", "4", "3"), ("9", "10", "12", "11")), 1):
         high = SWITCHED.get(part.pins[control])
         if high is None:
@@ -192,7 +195,9 @@ def _reference(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
 
 
 def _converter(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """No model: its inputs are where the decks look. A capacitance of next to nothing keeps them nodes."""
+    """Return a tiny capacitance for a converter, which has no model: the decks look at its inputs, and the capacitance keeps them
+    nodes.
+    """
     yield f"C{ref} {pins['3']} {pins['4']} 1f"
 
 

@@ -17,7 +17,7 @@ _VALUE = re.compile(r"(\d+)(?:\.(\d+))?([pnumRkM]?)(\d*)")
 
 
 def number(text: str) -> float:
-    """``4k75`` is 4750, ``2n2`` 2.2e-9, ``10m`` 0.01. Raises DesignError for what is no value."""
+    """Parse a value: ``4k75`` is 4750, ``2n2`` 2.2e-9, ``10m`` 0.01. Raises DesignError for other texts."""
     found = _VALUE.fullmatch(text)
     if found is None or (found[2] and found[4]):
         raise DesignError(f"'{text}' is no value of a resistor or capacitor: write 4k75, 390, 2n2, 10m")
@@ -26,7 +26,7 @@ def number(text: str) -> float:
 
 
 def written(value: float) -> str:
-    """The other way round, three digits at most. Raises DesignError where that would change the value."""
+    """Write a value with at most three digits. Raises DesignError if that would change the value."""
     for letter in ("p", "n", "u", "m", "", "k", "M"):
         if value < 1000 * _SCALE[letter] * (1 - 1e-9):
             break
@@ -38,7 +38,7 @@ def written(value: float) -> str:
 
 
 def standard(value: float, series: tuple[float, ...], within: float) -> float:
-    """The nearest value of a series. Raises DesignError where it is off by more than ``within`` (a share)."""
+    """Return the nearest value of a series. Raises DesignError if it is off by more than ``within`` (a share)."""
     near = min(_near(value, series), key=lambda other: abs(other - value))
     if abs(near - value) > within * value:
         raise DesignError(f"{value:.6g}: the nearest standard value, {near:.6g}, is off by {near / value - 1:+.2%} (limit {within:.2%})")
@@ -46,8 +46,10 @@ def standard(value: float, series: tuple[float, ...], within: float) -> float:
 
 
 def parallel(value: float, within: float) -> tuple[float, float]:
-    """The two E24 capacitors whose sum is nearest to a value, the larger first. Raises DesignError where the sum is off by more than
-    ``within`` (a share)."""
+    """Return the two E24 capacitors with the sum nearest to a value, the larger first.
+
+    Raises DesignError if the sum is off by more than ``within`` (a share).
+    """
     pairs = []
     first, _ = _near(value, E24)
     while first >= value / 2:
@@ -61,7 +63,7 @@ def parallel(value: float, within: float) -> tuple[float, float]:
 
 
 def _near(value: float, series: tuple[float, ...]) -> tuple[float, float]:
-    """The values of a series below (or at) and above."""
+    """Return the values of a series below (or at) and above."""
     exponent = 0
     while value >= 10.0 ** (exponent + 1) * (1 - 1e-12):
         exponent += 1

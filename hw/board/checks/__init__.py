@@ -1,1 +1,1 @@
-"""Checks of the board, a module each subject. ``quick()`` of a module needs no KiCad; ``slow()`` does."""
+"""Checks of the board, one module for each subject. ``quick()`` of a module needs no KiCad; ``slow()`` does."""

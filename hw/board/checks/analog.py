@@ -1,4 +1,6 @@
-"""The front end as KiCad reads it out of the drawing, through hw/afe's decks: gains, delays, noise and voltages against those of hw/afe."""
+"""Check of the front end as KiCad reads it from the drawing: hw/afe's decks give gains, delays, noise and voltages, compared with
+hw/afe's own.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ __all__ = ["response", "signs", "slow", "static", "total_noise"]
 
 PATHS = ("coarse", "fine", "voltage")
 GAIN, DELAY_S, CORNER, NOISE = 1e-3, 2e-9, 5e-3, 1e-2
-"""What a schematic may differ by from hw/afe. The filters' standard values may be off by 0.05 % each: 2 ns of 2 us."""
+"""Tolerances of a schematic against hw/afe. The filters' standard values may be off by 0.05 % each: 2 ns of 2 us."""
 NODE_V, CLAMP_A = 20e-3, 1e-4
 CURRENTS_A = (0.05, -0.05)
 OVERLOAD_A, CLAMP_V = 4.0, 0.9
-"""A current that would make 1 V in front of the clamp, and what the clamp leaves of it at most (0.83 V by the deck)."""
+"""Current in A that would make 1 V in front of the clamp, and the voltage that the clamp leaves at most (0.83 V by the deck)."""
 TRANSFER = """What the converters see of a current, with the switches of the autozero either way
 .include params.inc
 .include macros.lib
@@ -54,7 +56,7 @@ quit 0
 
 
 def slow() -> Iterator[Check]:
-    """Needs KiCad, for its netlist, and ngspice."""
+    """Run the checks. They need KiCad, for its netlist, and ngspice."""
     drawn = components(KICAD / f"{PROJECT}.kicad_sch")
     for check in (response, total_noise, static, signs):
         yield from check(drawn)
@@ -66,7 +68,9 @@ def _components() -> dict[str, Component]:
 
 
 def _held(name: str, limit: str, parts: Mapping[str, Part], look: Callable[[str], tuple[str, list[str]]]) -> Check:
-    """A row of what ``look`` finds of the circuit: its figure, and what is wrong. A circuit that cannot be made or simulated fails."""
+    """Return a row for the circuit by ``look``, which gives its figure and its faults. A circuit that cannot be made or simulated
+    fails.
+    """
     try:
         figure, wrong = look(circuit(parts))
     except (DesignError, spice.SpiceError) as error:
@@ -75,7 +79,7 @@ def _held(name: str, limit: str, parts: Mapping[str, Part], look: Callable[[str]
 
 
 def response(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Gain, delay and corner of the three paths, by decks/ac.cir."""
+    """Check gain, delay and corner of the three paths, by decks/ac.cir."""
     wanted = studies.bandwidth(_components())
 
     def look(text: str) -> tuple[str, list[str]]:
@@ -94,7 +98,7 @@ def response(parts: Mapping[str, Part]) -> Iterator[Check]:
 
 
 def total_noise(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Noise of the front end in a conversion, by decks/noise.cir."""
+    """Check the front end's noise in a conversion, by decks/noise.cir."""
     wanted = studies.noise(_components())
 
     def look(text: str) -> tuple[str, list[str]]:
@@ -107,7 +111,7 @@ def total_noise(parts: Mapping[str, Part]) -> Iterator[Check]:
 
 
 def static(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Voltages of the nodes at 0.1 and 4 A, by decks/headroom.cir: what a wrong common mode, supply or clamp shifts."""
+    """Check the nodes' voltages at 0.1 and 4 A, by decks/headroom.cir. A wrong common mode, supply or clamp shifts them."""
     wanted = studies.headroom(_components())
 
     def look(text: str) -> tuple[str, list[str]]:
@@ -126,7 +130,7 @@ def static(parts: Mapping[str, Part]) -> Iterator[Check]:
 
 
 def signs(parts: Mapping[str, Part]) -> Iterator[Check]:
-    """Which way the converters go, both ways; what is left of it in an autozero; and that the clamp works both ways."""
+    """Check the converters' signs in both directions, the rest in an autozero, and the clamp in both directions."""
     resistance = _components()["shunt"].resistance
     gains = {"coarse": afe.GAIN_COARSE * resistance, "fine": afe.GAIN_FINE * resistance}
 

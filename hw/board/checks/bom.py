@@ -1,4 +1,4 @@
-"""The bill of materials against schematic, footprints and hw/afe, both ways; what a board costs in parts."""
+"""Checks of the bill of materials against schematic, footprints and hw/afe, both ways; and the parts' cost of a board."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ..powertree import load as power
 __all__ = ["checks", "committed", "prices", "quick"]
 
 NOT_BOUGHT_HERE = ("filter", "rail", "calibrator")
-"""Sections of hw/afe/parts.toml that are no part with a number: the filter's capacitors and resistors have values, held by the decks."""
+"""Sections of hw/afe/parts.toml without a part number: the filter's capacitors and resistors have values, which the decks check."""
 DERATING = 0.85
 
 
 def quick() -> Iterator[Check]:
-    """All without KiCad."""
+    """Run all checks; none needs KiCad."""
     yield from checks(design(), load(), tomllib.loads((Path(afe.parts.__file__).parent / "parts.toml").read_text()))
     yield committed(design(), MANUFACTURE)
     yield from prices(design())
 
 
 def checks(ours: Design, table: dict[str, Any], front_end: dict[str, Any]) -> Iterator[Check]:
-    """Rows on the table; one that fails where a key is not in it."""
+    """Yield the rows on the table; a single failing row if a key is missing in it."""
     try:
         found = items(ours, table)
     except DesignError as error:
@@ -46,7 +46,7 @@ def checks(ours: Design, table: dict[str, Any], front_end: dict[str, Any]) -> It
 
 
 def every(ours: Design, table: dict[str, Any], found: dict[str, Item]) -> Check:
-    """Each part of the schematic has a line, and each entry a part."""
+    """Check that each part of the schematic has a line, and each entry a part."""
     sizes = {re.sub(r"^r-[^-]+-", "", key) for key in found if key.startswith("r-")}
     wrong = [f"[parts.{key}] is of no part" for key in table["parts"] if key not in found]
     wrong += [f"[resistors.{size}] is of no part" for size in table["resistors"] if size not in sizes]
@@ -57,7 +57,7 @@ def every(ours: Design, table: dict[str, Any], found: dict[str, Item]) -> Check:
 
 
 def packages(ours: Design, found: dict[str, Item]) -> Check:
-    """The package that is bought is the footprint's."""
+    """Check that the bought package is the footprint's."""
     wrong = [
         f"{part.ref}: {part.footprint} is no {item.package} ({item.mpn})"
         for part in ours.parts.values()
@@ -67,7 +67,7 @@ def packages(ours: Design, found: dict[str, Item]) -> Check:
 
 
 def values(ours: Design, found: dict[str, Item]) -> Check:
-    """A circuit's value is the beginning of the number that is bought; no key has two values of resistance or capacitance."""
+    """Check that a circuit's value begins the bought number, and that no key has two values of resistance or capacitance."""
     wrong: list[str] = []
     by_key: dict[str, set[str]] = {}
     for part in ours.parts.values():
@@ -86,7 +86,7 @@ def values(ours: Design, found: dict[str, Item]) -> Check:
 
 
 def as_front_end(found: dict[str, Item], front_end: dict[str, Any]) -> Check:
-    """Parts of the front end are those whose figures hw/afe calculates with, both ways."""
+    """Check that the front end's parts are the parts that hw/afe calculates with, both ways."""
     sections = {name: str(table["part"]) for name, table in front_end.items() if "part" in table and name not in NOT_BOUGHT_HERE}
     wrong = [
         f"{item.key} is called {item.name} in [{item.afe}], which is {sections.get(item.afe, 'no section')}"
@@ -99,7 +99,7 @@ def as_front_end(found: dict[str, Item], front_end: dict[str, Any]) -> Check:
 
 
 def rated(ours: Design, found: dict[str, Item]) -> Check:
-    """Capacitors between known voltages have a rating above them."""
+    """Check that capacitors between known voltages have a rating above them."""
     tree = Tree(ours, power())
     volts = {net: tree.voltage(net).high * (-1 if net.startswith("-") else 1) for net in tree.links} | {"GND": 0.0}
     volts |= {net: float(given["high"]) for net, given in tree.table["outside"].items()}
@@ -122,13 +122,13 @@ def rated(ours: Design, found: dict[str, Item]) -> Check:
 
 
 def committed(ours: Design, folder: Path) -> Check:
-    """The committed table is what the schematic and ``bom.toml`` make."""
+    """Check that the committed table is the one that the schematic and ``bom.toml`` make."""
     made = manufacture_files(ours)
     other = [str(path) for path, text in made.items() if not (folder / path).is_file() or (folder / path).read_text() != text]
     return Check("bill of materials as committed", f"{len(made) - len(other)} of {len(made)}", "all", not other, ", ".join(other))
 
 
 def prices(ours: Design) -> Iterator[Check]:
-    """What the parts of a board cost: a figure, not a limit."""
+    """Give the parts' cost of a board: a figure without a limit."""
     figure = "; ".join(f"{build}: {cost(ours, build, 10):.0f} / {cost(ours, build, 100):.0f} USD" for build in BUILDS)
     yield Check("parts of a board at 10 / 100", figure, "estimate", True, "without board, assembly, freight")

@@ -1,4 +1,6 @@
-"""The rail's copper, read from the board's file: drop against M.2's allowance, current in contacts, warming; the shunt's sense lines."""
+"""Checks of the rail's copper in the board's file: drop against M.2's allowance, current in contacts, warming, and the shunt's
+sense lines.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,22 @@ __all__ = ["CURRENTS_A", "Rail", "drops", "quick", "rail", "sense", "slow"]
 
 CURRENTS_A = (3.0, 4.0)
 FILLS_AGREE = 0.15
-"""How far the resistance by our own fill of the planes may be off the one by KiCad's."""
+"""Greatest relative difference between the resistance by our own fill of the planes and by KiCad's."""
 SENSE_OHM = 1.0
-"""Most that a sense line may have: with the first pair's bias current it makes nanovolts, and 1 ohm at 5 pF is nothing."""
+"""Greatest resistance of a sense line. The first pair's bias current makes nanovolts with it, and 1 ohm at 5 pF is negligible."""
 SENSED = {"kelvin_p": "2", "kelvin_n": "3"}
-"""Sense line, and the shunt's pin that it begins at."""
+"""Sense line -> pin of the shunt where it begins."""
 
 
 @dataclass(frozen=True)
 class Rail:
-    """Resistances in ohm from the host's contacts to the drive's and back, and what the current does at its narrowest."""
+    """Resistances in ohm from the host's contacts to the drive's and back, and the current at the narrowest places."""
 
     found: dict[str, laid.Stretch]
     contacts: float
-    """Of the drive's socket, 3.3 V pins in parallel and ground pins in parallel."""
+    """Resistance of the drive's socket: 3.3 V pins in parallel, plus ground pins in parallel."""
     parts: float
-    """Load switch and shunt."""
+    """Resistance of load switch and shunt."""
 
     @property
     def copper(self) -> dict[str, float]:
@@ -47,7 +49,7 @@ class Rail:
 
 
 def rail(board: Pcb, stack: Stackup, data: dict[str, Any]) -> Rail | str:
-    """All stretches, or why there is no way."""
+    """Return all stretches, or why there is no way."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     found = {}
     for name, one in laid.stretches(board, stack, data).items():
@@ -59,14 +61,14 @@ def rail(board: Pcb, stack: Stackup, data: dict[str, Any]) -> Rail | str:
 
 
 def quick() -> Iterator[Check]:
-    """Needs no KiCad: the planes are filled here."""
+    """Run the checks without KiCad: the planes are filled here."""
     board, stack, data = read(FILE), load(), copper.load()
     yield from drops(rail(board, stack, data), data)
     yield sense(board, stack)
 
 
 def slow() -> Iterator[Check]:
-    """With the planes as KiCad fills them."""
+    """Run the checks with the planes as KiCad fills them."""
     stack, data = load(), copper.load()
     ours, theirs = rail(read(FILE), stack, data), rail(read(filled(FILE)), stack, data)
     if isinstance(ours, str) or isinstance(theirs, str):
@@ -80,7 +82,7 @@ def slow() -> Iterator[Check]:
 
 
 def drops(found: Rail | str, data: dict[str, Any]) -> Iterator[Check]:
-    """Rows of one rail."""
+    """Yield the rows of one rail."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     if isinstance(found, str):
         yield Check("rail, copper from edge to socket", "not joined", "joined", False, found)
@@ -110,7 +112,7 @@ def drops(found: Rail | str, data: dict[str, Any]) -> Iterator[Check]:
 
 
 def sense(board: Pcb, stack: Stackup) -> Check:
-    """From the shunt's sense pads to every input that hangs on them."""
+    """Check the sense lines from the shunt's sense pads to every input on them."""
     name, limit = "shunt's sense lines, longest way", f"{SENSE_OHM:g} ohm, all drawn"
     worst = laid.Sense(0.0, 0.0, "")
     try:

@@ -1,7 +1,8 @@
-"""Every part's footprint is there, its pads have the numbers of the symbol's pins, and the M.2 fingers are where KiCad's are.
+"""Checks of the footprints: every part has one, its pads have the numbers of the symbol's pins, and the M.2 fingers are where
+KiCad's are.
 
-Of all others numbers only: that a pin's function sits on the right pad, and that the land fits the maker's drawing, is for a person
-to compare.
+The other footprints are compared by numbers only. A person has to check that a pin's function is on the right pad, and that the
+land fits the maker's drawing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ..schematic.symbols import KICAD_SHARE
 __all__ = ["Land", "fingers_as", "footprint_path", "lands", "numbers_of_pads", "pads_as_pins", "slow"]
 
 Land = tuple[float, float, float, float, str]
-"""Of a pad: x, y, width, height in mm, and the copper layer, as the footprint has it."""
+"""Land of a pad: x, y, width, height in mm, and the copper layer, as in the footprint."""
 OTHERS_EDGE = "Connector_PCBEdge:M.2_2280-xx-M"
 
 
 def slow() -> Iterator[Check]:
-    """Needs KiCad's footprints."""
+    """Run the checks; they need KiCad's footprints."""
     ours = design()
     paths = {name: footprint_path(name) for name in sorted({part.footprint for part in ours.parts.values()})}
     missing = [name for name, path in paths.items() if not path.is_file()]
@@ -33,19 +34,19 @@ def slow() -> Iterator[Check]:
 
 
 def footprint_path(name: str) -> Path:
-    """Where ``Library:Name`` is, KiCad's or ours."""
+    """Return the file of ``Library:Name``, KiCad's or ours."""
     library, _, footprint = name.partition(":")
     folder = KICAD / "lib" if library == "wattbell" else KICAD_SHARE / "footprints"
     return folder / f"{library}.pretty" / f"{footprint}.kicad_mod"
 
 
 def numbers_of_pads(path: Path) -> frozenset[str]:
-    """Numbers of a footprint's pads. Pads without one (holes, parts of the stencil) do not count."""
+    """Return the numbers of a footprint's pads. Pads without a number (holes, parts of the stencil) do not count."""
     return frozenset(str(pad[1]) for pad in children(parse(path.read_text()), "pad") if str(pad[1]))
 
 
 def lands(path: Path) -> dict[str, Land]:
-    """Pads by number; of several with one number the last."""
+    """Return the pads by number; the last of several with one number."""
     found: dict[str, Land] = {}
     for pad in children(parse(path.read_text()), "pad"):
         at, size, layers = first(pad, "at"), first(pad, "size"), first(pad, "layers")
@@ -56,7 +57,7 @@ def lands(path: Path) -> dict[str, Land]:
 
 
 def fingers_as(ours: Mapping[str, Land], theirs: Mapping[str, Land]) -> Check:
-    """Every finger of the edge as KiCad's own card edge has it, to 1 um."""
+    """Check that every finger of the edge is where KiCad's own card edge has it, to 1 um."""
 
     def near(one: Land | None, other: Land | None) -> bool:
         if one is None or other is None or one[4] != other[4]:
@@ -70,7 +71,7 @@ def fingers_as(ours: Mapping[str, Land], theirs: Mapping[str, Land]) -> Check:
 
 
 def pads_as_pins(ours: Design, pads: Mapping[str, frozenset[str]]) -> Check:
-    """Parts whose footprint is in ``pads``: pins of the symbol and pads, both ways."""
+    """Compare the symbol's pins with the pads, both ways, for parts with a footprint in ``pads``."""
     looked = [part for part in ours.parts.values() if part.footprint in pads]
     wrong = [
         f"{part.ref} ({part.footprint}): pins without a pad {sorted(set(part.pins) - pads[part.footprint])}, "

@@ -1,4 +1,6 @@
-"""Balls against the gateware's pinout, both ways; supplies of the banks; capacitors at the supplies of every circuit."""
+"""Checks of balls against the gateware's pinout, both ways; of the banks' supplies; and of the capacitors at each circuit's
+supplies.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ __all__ = ["balls", "banks", "decoupled", "platform_balls", "quick", "supplies",
 FPGA = "U200"
 LVCMOS33 = "+3V3"
 ONLY_BOARD = re.compile(r"flash_|fpga_|jtag_")
-"""Nets at balls that are configuration's own: the gateware has no names for them."""
+"""Nets at balls of the configuration, for which the gateware has no names."""
 
 
 def quick() -> Iterator[Check]:
-    """All without KiCad."""
+    """Run all checks; none needs KiCad."""
     yield balls(design(), platform_balls())
     yield banks(design())
     yield decoupled(design())
@@ -30,7 +32,7 @@ def quick() -> Iterator[Check]:
 
 
 def platform_balls() -> dict[str, str]:
-    """Net of each ball by the names of the gateware's resources: ``ulpi_data0``, ``LANE0_P``."""
+    """Return the net of each ball by the names of the gateware's resources: ``ulpi_data0``, ``LANE0_P``."""
     found: dict[str, str] = {}
 
     def add(name: str, io: Pins | DiffPairs) -> None:
@@ -57,7 +59,7 @@ def platform_balls() -> dict[str, str]:
 
 
 def balls(ours: Design, theirs: dict[str, str]) -> Check:
-    """What the gateware calls a ball is the net that is on it, and the other way round."""
+    """Check that the net on a ball is the gateware's name of the ball, and the other way round."""
     pins = {pin.number: pin for pin in symbol(ours.parts[FPGA].symbol).pins}
     supply = {"GND", *(net for net in ours.nets if net[:1] in "+-")}
     have = {ball: net for ball, net in ours.parts[FPGA].pins.items() if net and net not in supply and not ONLY_BOARD.match(net)}
@@ -73,7 +75,7 @@ def balls(ours: Design, theirs: dict[str, str]) -> Check:
 
 
 def banks(ours: Design) -> Check:
-    """The gateware drives LVCMOS33 everywhere: so every bank with a ball in use has 3.3 V."""
+    """Check that every bank with a used ball has 3.3 V: the gateware drives LVCMOS33 everywhere."""
     pins = symbol(ours.parts[FPGA].symbol).pins
     supply = {pin.unit: ours.parts[FPGA].pins[pin.number] for pin in pins if pin.name.startswith("VCCIO")}
     used = {pin.unit for pin in pins if pin.unit in supply and pin.kind == "bidirectional" and ours.parts[FPGA].pins[pin.number]}
@@ -82,14 +84,14 @@ def banks(ours: Design) -> Check:
 
 
 VOLTS = {"VCC": 1.2, "VCCA": 1.2, "VCCH": 1.2, "VCCAUX": 2.5, "VCCAUXA": 2.5, "VCCIO": 3.3, "GND": 0.0}
-"""What a ball wants by what its name begins with: LFE5UM5G, FPGA-DS-02012 table 3.2 (second-hand); VCCIO for LVCMOS33."""
+"""Voltage of a ball by the beginning of its name: LFE5UM5G, FPGA-DS-02012 table 3.2 (second-hand); VCCIO for LVCMOS33."""
 STRAPS = {"CFG_0": 0.0, "CFG_1": 3.3, "CFG_2": 0.0}
-"""CFG[2:0] = 010: it configures itself from SPI flash (FPGA-TN-02039)."""
+"""Straps for CFG[2:0] = 010: the FPGA configures itself from SPI flash (FPGA-TN-02039)."""
 PORT = {"TDO": "jtag_tdo", "TDI": "jtag_tdi", "TCK": "jtag_tck", "TMS": "jtag_tms", "CCLK": "flash_clk"}
 
 
 def supplies(ours: Design) -> Check:
-    """Every supply and configuration ball, by its name in KiCad's symbol: its voltage, its strap, its place in JTAG."""
+    """Check every supply and configuration ball, by its name in KiCad's symbol: its voltage, its strap, its place in JTAG."""
     have = ours.parts[FPGA].pins
     wrong: list[str] = []
     count = 0
@@ -109,7 +111,7 @@ def supplies(ours: Design) -> Check:
 
 
 def volts(net: str) -> float | None:
-    """What a supply's name says: ``+1V2_CORE`` 1.2, ``GND`` 0; None for a net that is no supply."""
+    """Return the voltage in a supply's name: ``+1V2_CORE`` 1.2, ``GND`` 0; None for a net that is no supply."""
     named = re.match(r"([+-])(\d+)V(\d*)", net)
     if named is None:
         return 0.0 if net == "GND" else None
@@ -117,14 +119,14 @@ def volts(net: str) -> float | None:
 
 
 def decoupled(ours: Design) -> Check:
-    """Every supply pin of a circuit has a capacitor that is for it (``at U1.5``), or is one of several of that net of a part that has."""
+    """Check that every supply pin has its own capacitor (``at U1.5``), or shares its net with a pin of the same part that has one."""
     placed = {
         (part.place, net)
         for part in ours.parts.values()
         if part.symbol == "Device:C" and "GND" in part.pins.values()
         for net in part.pins.values()
     }
-    # what a converter switches its coil with is an output of power to KiCad, and no supply
+    # the pin with which a converter switches its coil is a power output to KiCad, but no supply
     switched = {net for part in ours.parts.values() if part.symbol == "Device:L" for net in part.pins.values() if net[:1] not in "+-"}
     wrong: list[str] = []
     count = 0

@@ -1,4 +1,4 @@
-"""The pairs of the board's file against what the eyes were worked out with: length, skew, width and gap, planes below, return vias."""
+"""Checks of the pairs in the board's file against the eyes' assumptions: length, skew, width and gap, planes below, return vias."""
 
 from __future__ import annotations
 
@@ -19,24 +19,28 @@ from ..signal.stackup import Stackup, load
 __all__ = ["coupled", "pairs", "quick", "rim"]
 
 TOLERANCE = 1.0
-"""mm by which a length may be off the one that the eyes have."""
+"""Greatest difference in mm of a length from the eyes' length."""
 SKEW = 0.15
-"""mm between the legs of a pair: 0.9 ps, an hundredth of a bit at 16 GT/s and a half."""
+"""Greatest skew in mm between the legs of a pair: 0.9 ps, one and a half hundredths of a bit at 16 GT/s."""
 UNCOUPLED = 4.5
-"""mm of a pair that may be otherwise than the field solver was asked, in short pieces at pads, links and vias."""
+"""Greatest length in mm of a pair that differs from the field solver's, in short pieces at pads, links and vias."""
 RETURN = 1.5
-"""mm within which a via of a pair wants one of ground."""
+"""Greatest distance in mm from a pair's via to a ground via."""
 RIM = 4.0
-"""mm from any point of the board's edge to the nearest via of ground: a quarter of a wave of 5 GHz in FR4 is 7 mm."""
+"""Greatest distance in mm from any point of the board's edge to a ground via: a quarter of a wave of 5 GHz in FR4 is 7 mm."""
 RIM_STEP = 0.5
 COUPLED_SKEW = 8.0
-"""mm, 50 ps: half of the 100 ps that USB 2.0 leaves a cable (from memory), and a hundredth of a period of the clock."""
+"""Greatest skew in mm of USB and clock, 50 ps: half of the 100 ps that USB 2.0 leaves a cable (from memory), and a hundredth of a
+clock period.
+"""
 COUPLED_LOOSE = 5.0
-"""mm of a stretch of USB or clock that may be other than the solver was asked: connector, clamps and capacitors force the legs apart."""
+"""Greatest length in mm of a stretch of USB or clock that differs from the solver's: connector, clamps and capacitors force the
+legs apart.
+"""
 
 
 def quick() -> Iterator[Check]:
-    """Needs no KiCad."""
+    """Run the checks; they need no KiCad."""
     board = read(FILE)
     yield from pairs(design(), board, load(), figures())
     yield coupled(lanes.others(design(), board, load()), board, load())
@@ -44,7 +48,7 @@ def quick() -> Iterator[Check]:
 
 
 def pairs(ours: Design, board: Pcb, stack: Stackup, values: dict[str, dict[str, Any]]) -> Iterator[Check]:
-    """Rows of one board."""
+    """Yield the rows of one board."""
     every = lanes.lines(ours, board, stack)
     found = [line for line in every if line.legs]
     missing = [f"{line.name}: {line.missing}" for line in every if line.missing]
@@ -73,7 +77,7 @@ def pairs(ours: Design, board: Pcb, stack: Stackup, values: dict[str, dict[str, 
 
 
 def coupled(found: list[lanes.Line], board: Pcb, stack: Stackup) -> Check:
-    """USB and the reference clock: as pairs, not as two tracks that know nothing of each other."""
+    """Check that USB and the reference clock run as pairs, not as two independent tracks."""
     name = "USB and reference clock as pairs"
     limit = f"skew {COUPLED_SKEW:g} mm, {COUPLED_LOOSE:g} mm loose"
     missing = [f"{line.name}: {line.missing}" for line in found if line.missing]
@@ -91,7 +95,7 @@ def coupled(found: list[lanes.Line], board: Pcb, stack: Stackup) -> Check:
 
 
 def rim(board: Pcb) -> Check:
-    """Ground along the edge: how far it is at most from a point of the outline (beyond the tongue) to a via that joins the planes."""
+    """Check the greatest distance from a point of the outline (beyond the tongue) to a via that joins the planes."""
     ground = [via.at for via in board.vias if via.net == "GND"] + [pad.at for pad in board.pads if pad.net == "GND" and len(pad.layers) > 2]
     worst, where = 0.0, (0.0, 0.0)
     corners = outline.polygon()
@@ -107,7 +111,7 @@ def rim(board: Pcb) -> Check:
 
 
 def lengths(found: list[lanes.Line], values: dict[str, dict[str, Any]]) -> Check:
-    """Against channel.toml: lanes all alike, of the tap's two stretches the longest."""
+    """Compare lengths with channel.toml: all lanes alike, and the longest of the tap's two stretches."""
     b = values["board"]
     straight = b["pair_before"] + b["pair_after"]
     wrong, shown = [], []

@@ -1,4 +1,4 @@
-"""The board's file: parts placed, as generated, KiCad's design rules, parity with the schematic, what is not routed."""
+"""Checks of the board's file: placed parts, generated content, KiCad's design rules, parity with the schematic, missing routes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["OPEN_PIN", "clean", "lanes", "lengths_of_board", "nets_of_board", "n
 
 CHANNEL = Path(__file__).parents[1] / "signal" / "channel.toml"
 SKEW_MM = 0.1
-"""0.7 ps, a ninetieth of a bit of 16 GT/s."""
+"""Greatest skew in mm: 0.7 ps, a ninetieth of a bit at 16 GT/s."""
 LENGTH_MM = 1.5
 
 OPEN_PIN = "Pad missing net given by schematic (unconnected-"
-"""A pin that is on no net: KiCad gives it one of its own in the schematic's netlist, our board leaves its pad without."""
+"""KiCad's words about a pin on no net. The schematic's netlist gives such a pin its own net; our board leaves its pad without one."""
 
 
 def quick() -> Iterator[Check]:
-    """Without KiCad: the committed board has the design's parts, and their pads the design's nets."""
+    """Check without KiCad that the committed board has the design's parts, and their pads the design's nets."""
     yield same_board(design(), nets_of_board(FILE), net_names(sheets()))
     yield from lanes(lengths_of_board(FILE), net_names(sheets()))
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Run the checks that need KiCad."""
     lay = placed()
     every = len(lay.placed) + len(lay.missing)
     yield Check(
@@ -62,13 +62,13 @@ def slow() -> Iterator[Check]:
 
 
 def clean(found: DrcReport) -> Check:
-    """Nothing that KiCad complains about but for missing connections, which are counted apart."""
+    """Check that KiCad reports nothing except missing connections, which are counted apart."""
     detail = "\n".join(f"{kind}: {where}" for _, kind, where in found.violations[:20])
     return Check("DRC, errors and warnings", str(len(found.violations)), "0", not found.violations, detail)
 
 
 def unrouted(found: DrcReport, known: Mapping[str, int]) -> Check:
-    """Missing connections: no more than are committed (layout/unrouted.tsv, hw/README.md), in no other nets."""
+    """Check that no more connections are missing than committed (layout/unrouted.tsv, hw/README.md), and in no other nets."""
     nets = by_net(found)
     more = {net: count for net, count in nets.items() if count > known.get(net, 0)}
     detail = ", ".join(f"{net} {count} (committed: {known.get(net, 0)})" for net, count in more.items())
@@ -77,12 +77,15 @@ def unrouted(found: DrcReport, known: Mapping[str, int]) -> Check:
 
 
 MOVED = "clk25"
-"""A net of whose tracks the copy has one that ends elsewhere."""
+"""Net with a misplaced track in the copy."""
 
 
 def _moved_track() -> Path:
-    """A copy of the project in which one net's longest track ends on another's. It still begins at its own: a track that touches nothing
-    of its net's is given the net of what it lies on as KiCad reads the file, and is no fault to it."""
+    """Copy the project, with one net's longest track ending on another net's track; return the board's path.
+
+    The track still begins at its own net. KiCad gives a track that touches nothing of its net the net it lies on, and reports no
+    fault.
+    """
     made = copper()
     longest = max((t for t in made.tracks if t.net == MOVED), key=lambda t: math.dist(t.start, t.end))
     victim = max((t for t in made.tracks if t.net != MOVED and t.layer == longest.layer), key=lambda t: math.dist(t.start, t.end))
@@ -96,7 +99,9 @@ def _moved_track() -> Path:
 
 
 def noticed(right: DrcReport, wrong: DrcReport) -> Check:
-    """Whether KiCad sees a track that lies on another net and is missing where it was: or an empty report would prove nothing."""
+    """Check that KiCad notices a track that lies on another net and is missing from its own. Otherwise an empty report would prove
+    nothing.
+    """
     more = {kind for _, kind, _ in wrong.violations} - {kind for _, kind, _ in right.violations}
     gone = by_net(wrong)[MOVED] - by_net(right)[MOVED]
     seen = bool(more & {"shorting_items", "tracks_crossing", "clearance"}) and gone > 0
@@ -104,7 +109,7 @@ def noticed(right: DrcReport, wrong: DrcReport) -> Check:
 
 
 def nets_of_board(path: Path) -> dict[str, dict[str, str]]:
-    """Of a board's file: net of each pad of each part that the schematic has."""
+    """Read from a board's file the net of each pad of each part in the schematic."""
     found: dict[str, dict[str, str]] = {}
     for footprint in children(parse(path.read_text()), "footprint"):
         if first(footprint, "path") is None:
@@ -120,7 +125,7 @@ def nets_of_board(path: Path) -> dict[str, dict[str, str]]:
 
 
 def lengths_of_board(path: Path) -> dict[str, float]:
-    """Of a board's file: mm of track of each net, by KiCad's name."""
+    """Read from a board's file the mm of track of each net, by KiCad's name."""
     board = parse(path.read_text())
     names = {str(net[1]): str(net[2]) for net in children(board, "net")}
     found: defaultdict[str, float] = defaultdict(float)
@@ -133,7 +138,7 @@ def lengths_of_board(path: Path) -> dict[str, float]:
 
 
 def lanes(lengths: Mapping[str, float], names: Mapping[str, str]) -> Iterator[Check]:
-    """Pairs from edge to socket as drawn: every leg there, the two of a pair alike, and as long as the channel is calculated with."""
+    """Check the pairs from edge to socket: each has both legs, the legs are alike, and the length is the channel's."""
     figures = tomllib.loads(CHANNEL.read_text())["board"]
     meant = figures["pair_before"]["value"] + figures["pair_after"]["value"]
     legs = {}
@@ -153,7 +158,7 @@ def lanes(lengths: Mapping[str, float], names: Mapping[str, str]) -> Iterator[Ch
 
 
 def same_board(ours: Design, board: Mapping[str, Mapping[str, str]], names: Mapping[str, str]) -> Check:
-    """Parts of the design that are on the board with the right nets; a part that only the board has is wrong."""
+    """Check that the design's parts are on the board with the right nets. A part only on the board is wrong."""
     wrong = [f"{ref} is not in the schematic" for ref in board if ref not in ours.parts]
     right = 0
     for ref, pads in board.items():

@@ -1,4 +1,4 @@
-"""Buses line by line by the pins' names of others, and clocks on balls that prjtrellis' database calls clock inputs."""
+"""Checks of buses line by line against the makers' pin names, and of clocks against the clock inputs in prjtrellis' database."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ FPGA = "U200"
 
 
 def quick() -> Iterator[Check]:
-    """All without KiCad."""
+    """Run all checks; none needs KiCad."""
     yield lines(design(), table())
     yield clocks(clock_balls(), table()["functions"])
 
 
 @cache
 def table() -> dict[str, Any]:
-    """``lines.toml``."""
+    """Read ``lines.toml``."""
     return tomllib.loads((Path(__file__).parent.parent / "lines.toml").read_text())
 
 
 def _nets(ours: Design, end: str, functions: dict[str, str]) -> set[str]:
-    """Nets of one end of a line: several where several pins have the name, none where no pin has."""
+    """Return the nets of one end of a line: several if several pins have the name, none if no pin has it."""
     where, _, name = end.partition(": ")
     if where == "net":
         return {name} if name in ours.nets else set()
@@ -45,7 +45,7 @@ def _nets(ours: Design, end: str, functions: dict[str, str]) -> set[str]:
 
 
 def lines(ours: Design, wanted: dict[str, Any]) -> Check:
-    """Every end of a line is on the line's one net, and no other line is."""
+    """Check that every end of a line is on the line's one net, and no other line is."""
     wrong: list[str] = []
     by_net: dict[str, str] = {}
     for name, ends in wanted["lines"].items():
@@ -62,7 +62,7 @@ def lines(ours: Design, wanted: dict[str, Any]) -> Check:
 
 
 def clock_balls() -> dict[str, str]:
-    """Ball of each input that the gateware has a clock on, by the resource's name; without the deserialisers' references."""
+    """Return the ball of each clock input of the gateware, by the resource's name, without the deserialisers' references."""
     found: dict[str, str] = {}
     for resource in Ecp5TapPlatform.resources:
         assert isinstance(resource, Resource)
@@ -77,7 +77,9 @@ def clock_balls() -> dict[str, str]:
 
 
 def clocks(balls: dict[str, str], functions: dict[str, str]) -> Check:
-    """A single-ended clock reaches the global network from the true pin of a pair, PCLKT; from others only through the fabric."""
+    """Check that each single-ended clock is on the true pin of a pair, PCLKT, which reaches the global network. Others only do so
+    through the fabric.
+    """
     wrong = [
         f"{name}: {ball} is {functions.get(ball, 'no clock input')}"
         for name, ball in balls.items()

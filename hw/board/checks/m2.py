@@ -1,4 +1,4 @@
-"""The M.2 connectors pin by pin against KiCad's own symbol of a key M socket, which others drew from the specification."""
+"""Check of the M.2 connectors pin by pin against KiCad's own symbol of a key M socket, which others drew from the specification."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SIDEBANDS = {
     "GND": "GND",
 }
 NEWER = {"40": "SMB_CLK", "42": "SMB_DATA", "44": "ALERT_N"}
-"""No connection in the library's symbol; SMBus since revision 1.1 of the specification."""
+"""SMBus pins since revision 1.1 of the specification; the library's symbol has no connection there."""
 
 
 def wanted(number: str, name: str, host: bool) -> str:
-    """Net that a pin of the others' symbol has on our edge (host's side) or socket (drive's side)."""
+    """Return the net of a pin of KiCad's symbol on our edge (host's side) or socket (drive's side)."""
     if number in NEWER:
         return NEWER[number]
     if lane := re.match(r"(PET|PER)([pn])(\d)", name):
@@ -43,13 +43,13 @@ def wanted(number: str, name: str, host: bool) -> str:
 
 
 def slow() -> Iterator[Check]:
-    """Needs KiCad's library."""
+    """Run the check; it needs KiCad's library."""
     pins = {pin.number: pin.name for pin in symbol(OTHERS).pins}
     yield pins_as(design(), pins)
 
 
 def pins_as(ours: Design, pins: Mapping[str, str]) -> Check:
-    """Every pin of both connectors."""
+    """Check every pin of both connectors."""
     wrong: list[str] = []
     for ref, host in (("J1", True), ("J2", False)):
         have = ours.parts[ref].pins

@@ -1,4 +1,4 @@
-"""Values of resistors, capacitors and coils against ``rules.toml``, and none that nothing is said of."""
+"""Checks of the values of resistors, capacitors and coils against ``rules.toml``, which has to cover all of them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["held", "quick", "rules", "values"]
 
 KINDS = {"Device:R": "R", "Device:C": "C", "Device:L": "L"}
 BY_DECKS = ("frontend", "selftest")
-"""Sheets whose values are hw/afe's; those are held by its decks."""
+"""Sheets with hw/afe's values, which the decks check."""
 
 
 def quick() -> Iterator[Check]:
-    """All without KiCad."""
+    """Run all checks; none needs KiCad."""
     yield values(design(), rules())
     yield held(design(), rules(), Tree(design(), load()))
 
 
 @cache
 def rules() -> list[dict[str, Any]]:
-    """``rules.toml``."""
+    """Read ``rules.toml``."""
     found: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent.parent / "rules.toml").read_text())["rule"]
     return found
 
@@ -45,7 +45,7 @@ def _fits(part: Part, rule: dict[str, Any]) -> bool:
 
 
 def _ruled(ours: Design, every: list[dict[str, Any]]) -> dict[int, list[Part]]:
-    """Parts of each rule, by its place in the table: the first that fits."""
+    """Return the parts of each rule, by its place in the table. The first fitting rule counts."""
     found: dict[int, list[Part]] = {n: [] for n in range(len(every))}
     for part in ours.parts.values():
         for n, rule in enumerate(every):
@@ -56,7 +56,7 @@ def _ruled(ours: Design, every: list[dict[str, Any]]) -> dict[int, list[Part]]:
 
 
 def values(ours: Design, every: list[dict[str, Any]]) -> Check:
-    """Each rule has as many parts as it says, and their values are within it."""
+    """Check that each rule has its stated number of parts, and that their values are within it."""
     wrong: list[str] = []
     count = 0
     for n, parts in _ruled(ours, every).items():
@@ -72,7 +72,7 @@ def values(ours: Design, every: list[dict[str, Any]]) -> Check:
 
 
 def held(ours: Design, every: list[dict[str, Any]], tree: Tree) -> Check:
-    """No value that no check looks at."""
+    """Check that some check covers every value."""
     known = {part.ref for parts in _ruled(ours, every).values() for part in parts}
     worked_out = {link.feedback for link in tree.links.values()} - {""}
     worked_out |= {"sense_5v", "cc_threshold"}
@@ -105,6 +105,6 @@ def _numbers(part: Part, name: str) -> list[str]:
 
 
 def _supply(ours: Design, part: Part) -> bool:
-    """Whether a capacitor's other net is a supply pin of the circuit that it is for, such as a transceiver's own 1.8 V."""
+    """Return whether a capacitor's other net is a supply pin of its circuit, such as a transceiver's own 1.8 V."""
     whose = ours.parts.get(part.place.split()[1].partition(".")[0])
     return whose is not None and any(net in part.pins.values() for _, net in supply_pins(whose))

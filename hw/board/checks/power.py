@@ -1,4 +1,6 @@
-"""The power tree against ``power.toml``: every rail's voltage and current, heat, USB's budget, the order, the capacitors of each supply."""
+"""Checks of the power tree against ``power.toml``: voltages, currents, heat, USB's budget, the order, and the capacitors of each
+supply.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,16 @@ from ..values import number
 __all__ = ["capacitors", "checks", "fed", "heat", "input_current", "known", "light", "order", "quick", "rails", "reset", "rise"]
 
 SHARE = 0.8
-"""Of a regulator's rating that may be used."""
+"""Share of a regulator's rating that may be used."""
 
 
 def quick() -> Iterator[Check]:
-    """All without KiCad."""
+    """Run all checks; none needs KiCad."""
     yield from checks(design(), load())
 
 
 def checks(ours: Design, table: dict[str, Any]) -> Iterator[Check]:
-    """Every row. A tree that cannot be worked out is one row that fails."""
+    """Yield every row; a single failing row if the tree cannot be computed."""
     try:
         tree = Tree(ours, table)
         rows = [
@@ -45,7 +47,7 @@ def checks(ours: Design, table: dict[str, Any]) -> Iterator[Check]:
 
 
 def rails(tree: Tree) -> Iterator[Check]:
-    """A row a rail: its voltage with every tolerance within what hangs on it allows, its current within the rating."""
+    """Yield a row for each rail: its voltage with every tolerance within its loads' limits, its current within the rating."""
     for net, link in tree.links.items():
         span, (typical, most) = tree.voltage(net), tree.current(net)
         low, high = tree.limits(net)
@@ -80,7 +82,7 @@ def _rating(tree: Tree, link: Link) -> float:
 
 
 def heat(tree: Tree) -> Check:
-    """The warmest junction of the regulators, at the largest currents."""
+    """Check the warmest junction of the regulators, at the largest currents."""
     ambient = tree.figure("usb", "ambient_c")
     found = {
         link.part.ref: (ambient + tree.loss(link) * link.figure("theta"), link.figure("junction_c"), link.part.value)
@@ -94,7 +96,7 @@ def heat(tree: Tree) -> Check:
 
 
 def input_current(tree: Tree) -> Check:
-    """What the board takes from USB against what the source has to advertise."""
+    """Check the board's current from USB against the source's advertised current."""
     typical, most = tree.current(tree.usb_input)
     limit = tree.figure("usb", "advertised_a")
     return Check(
@@ -103,7 +105,7 @@ def input_current(tree: Tree) -> Check:
 
 
 def rise(tree: Tree) -> Check:
-    """Capacitance at USB's own 5 V, and what charging the rest takes while the switch opens slowly."""
+    """Check the capacitance at USB's own 5 V, and the current that charges the rest while the switch opens slowly."""
     net, link = next((net, link) for net, link in tree.links.items() if "slope_pin" in link.spec)
     (pin,) = pins_named(link.part, link.spec["slope_pin"])
     caps = between(tree.ours, "C", pin, "GND")
@@ -123,7 +125,7 @@ def rise(tree: Tree) -> Check:
 
 
 def light(tree: Tree) -> Check:
-    """The threshold of the light for 1.5 A lies between what sources put on CC, with every tolerance and 9 mV of offset."""
+    """Check that the threshold of the 1.5 A light lies between the sources' voltages on CC, with every tolerance and 9 mV of offset."""
     top, bottom = tree.resistor("+3V3", "cc_threshold"), tree.resistor("cc_threshold", "GND")
     rail, offset = tree.voltage("+3V3"), 0.009
 
@@ -138,7 +140,7 @@ def light(tree: Tree) -> Check:
 
 
 def _good_of(tree: Tree, net: str) -> list[tuple[str, str]]:
-    """(rail, threshold or "") of everything that holds a net low until its rail is good, or divides a rail down to it."""
+    """Return (rail, threshold or "") of every part that holds a net low until its rail is good, or divides a rail down to it."""
     found: list[tuple[str, str]] = []
     for ref, _ in sorted(tree.ours.nets[net].pins):
         part = tree.ours.parts[ref]
@@ -165,7 +167,9 @@ def _sensed(tree: Tree, net: str, spec: dict[str, Any]) -> tuple[str, str]:
 
 
 def order(tree: Tree) -> Check:
-    """Each regulator is started by the power good of the rail that has to be there before; its net is pulled up to a rail that is there."""
+    """Check that each regulator is started by the power good of the rail it waits for, and that this net's pull-up rail is up by
+    then.
+    """
     wrong: list[str] = []
     after = tree.table["after"]
     started = {net: link for net, link in tree.links.items() if "enable" in link.spec}
@@ -187,7 +191,7 @@ def order(tree: Tree) -> Check:
 
 
 def _ancestors(net: str, after: dict[str, str], tree: Tree) -> set[str]:
-    """Rails that are there before a rail is started: what it waits for, and what that is made of."""
+    """Return the rails that are up before a rail starts: the rails it waits for, and the rails it is made from."""
     found: set[str] = set()
     todo = [after[net], tree.links[net].input]
     while todo:
@@ -202,7 +206,9 @@ def _ancestors(net: str, after: dict[str, str], tree: Tree) -> set[str]:
 
 
 def reset(tree: Tree) -> Check:
-    """Thresholds of what watches a rail lie below its least voltage, and the FPGA is held by one that watches the last of its own."""
+    """Check that supervisors' thresholds lie below their rails' least voltage, and that the last of the FPGA's rails holds its
+    reset.
+    """
     wrong: list[str] = []
     shown: list[str] = []
     for part in tree.ours.parts.values():
@@ -236,7 +242,7 @@ def reset(tree: Tree) -> Check:
 
 
 def fed(tree: Tree) -> Check:
-    """No circuit hangs on a rail that nobody makes."""
+    """Check that no circuit is on a rail without a source."""
     made = {*tree.links, *tree.table["outside"], tree.usb_input}
     wrong: list[str] = []
     count = 0
@@ -251,7 +257,7 @@ def fed(tree: Tree) -> Check:
 
 
 def known(tree: Tree) -> Check:
-    """The table has figures of every circuit, and of none that is not there."""
+    """Check that the table has figures of every circuit, and of no missing circuit."""
     keys = {key for part in tree.ours.parts.values() for key in (part.bom, part.ref)}
     wrong = [f"{what}: no current in power.toml" for what in tree.unknown]
     for table in ("regulator", "load", "decoupling", "supervisor"):
@@ -260,7 +266,7 @@ def known(tree: Tree) -> Check:
 
 
 def capacitors(tree: Tree) -> Check:
-    """Every supply of every circuit has as many capacitors of its own as the table asks for, and their sum; one more or less is noticed."""
+    """Check the number and sum of each circuit's own capacitors at every supply against the table; one more or less is noticed."""
     own: dict[tuple[str, str], list[float]] = {}
     for part in tree.ours.parts.values():
         if part.symbol == "Device:C" and "GND" in part.pins.values() and part.place.partition(" ")[0] in ("at", "near"):

@@ -1,4 +1,6 @@
-"""The files for who makes the board, against the board's own file and the design: layers, holes, nets of the pads, places of the parts."""
+"""Checks of the files for the board's maker against the board's file and the design: layers, holes, nets of the pads, places of the
+parts.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from ..production import committed, digests, make
 __all__ = ["as_committed", "drilled", "layers", "nets", "placed", "slow"]
 
 NEAR = 0.002
-"""mm by which a place may differ: what a file rounds off."""
+"""Greatest difference of a place in mm: the files' rounding."""
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Run the checks; they need KiCad."""
     folder = WORK / "board-files"
     made = make(folder, pictures=False)
     board, ours = read(FILE), design()
@@ -38,14 +40,14 @@ def slow() -> Iterator[Check]:
 
 
 def as_committed(found: Mapping[str, str], known: Mapping[str, str]) -> Check:
-    """Content of what is made now, by digest."""
+    """Compare the digests of the new files with the committed ones."""
     other = sorted(name for name in found.keys() | known.keys() if found.get(name) != known.get(name))
     figure = f"{len(found) - len([name for name in other if name in found])} of {len(known)}"
     return Check("files for the fab, as committed", figure, "all", not other, f"{', '.join(other)}: run 'python -m board --write'")
 
 
 def layers(made: Mapping[str, Path]) -> Check:
-    """Each layer's gerber draws something."""
+    """Check that each layer's gerber draws something."""
     gerbers = {name: path.read_text() for name, path in made.items() if name.endswith(".gbr")}
     empty = [name for name, text in gerbers.items() if not re.search(r"D0[13]\*", text)]
     return Check(
@@ -54,19 +56,21 @@ def layers(made: Mapping[str, Path]) -> Check:
 
 
 def holes(text: str) -> int:
-    """Hits of an Excellon file; a slot is one."""
+    """Count the hits of an Excellon file; a slot is one."""
     return sum(bool(re.match(r"X-?[\d.]+Y-?[\d.]+", line)) for line in text.splitlines())
 
 
 def drilled(found: int, board: Pcb) -> Check:
-    """As many holes as the board's file has vias and drilled pads, and its holes without copper."""
+    """Check that there are as many holes as the board's file has vias, drilled pads and holes without copper."""
     meant = len(board.vias) + sum(pad.drill > 0 for pad in board.pads)
     return Check("holes drilled", str(found), f"{meant}, as the board's file has", found == meant)
 
 
 def nets(text: str, ours: Design) -> Check:
-    """IPC-D-356, against which the fab tests: pads by part and pin, on nets as the design has them. KiCad cuts long names and numbers them,
-    so which pads are together is compared, not what a net is called."""
+    """Compare IPC-D-356, against which the fab tests, with the design: pads by part and pin, grouped by net.
+
+    KiCad cuts long names and numbers them. The check therefore compares which pads belong together, not the nets' names.
+    """
     together: dict[str, set[tuple[str, str]]] = {}
     for line in text.splitlines():
         record = re.match(r"3[12]7(.{14})   (\S+)\s*-(\S+)", line)
@@ -79,7 +83,7 @@ def nets(text: str, ours: Design) -> Check:
 
 
 def placed(path: Path, board: Pcb, ours: Design, build: str) -> Check:
-    """Every bought part of a build once, where the board's file has it, on its side."""
+    """Check that every bought part of a build appears once, at the place and on the side of the board's file."""
     with path.open() as file:
         rows = list(csv.DictReader(file))
     wanted = {ref for ref, part in ours.parts.items() if build in part.builds and part.bom != NOT_BOUGHT}

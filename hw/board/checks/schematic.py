@@ -1,4 +1,4 @@
-"""The schematic: KiCad's own rules, KiCad's netlist against ours, and the committed files against what is generated."""
+"""Checks of the schematic: KiCad's own rules, KiCad's netlist against ours, and the committed files against generated ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["quick", "same_files", "same_nets", "slow"]
 
 
 def quick() -> Iterator[Check]:
-    """Without KiCad."""
+    """Run the checks without KiCad."""
     yield same_files(KICAD)
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Run the checks that need KiCad."""
     schematic = KICAD / f"{PROJECT}.kicad_sch"
     found = erc(schematic)
     errors = [f"{kind}: {where}" for severity, kind, where in found if severity == "error"]
@@ -31,7 +31,7 @@ def slow() -> Iterator[Check]:
 
 
 def same_files(folder: Path) -> Check:
-    """Committed files are what the sheets make, byte by byte."""
+    """Check that the committed files equal the sheets' output, byte by byte."""
     made = project_files()
     other = [str(path) for path, text in made.items() if not (folder / path).is_file() or (folder / path).read_text() != text]
     known = {str(path) for path in made}
@@ -41,7 +41,7 @@ def same_files(folder: Path) -> Check:
 
 
 def same_nets(ours: Design, theirs: dict[str, frozenset[tuple[str, str]]]) -> Check:
-    """KiCad reads the nets out of the drawing that the sheets meant, pin by pin, both ways."""
+    """Compare the nets that KiCad reads from the drawing with the sheets' nets, pin by pin, both ways."""
     wanted = {name: net.pins for name, net in ours.nets.items()}
     wrong = [
         f"{name}: only meant {sorted(wanted.get(name, frozenset()) - theirs.get(name, frozenset()))}, "

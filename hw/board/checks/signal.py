@@ -1,4 +1,4 @@
-"""Impedance of the pairs and eyes of the channel, from ``layout/stackup.toml`` and ``signal/channel.toml``."""
+"""Checks of the pairs' impedance and the channel's eyes, from ``layout/stackup.toml`` and ``signal/channel.toml``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["build_p", "build_t", "crosstalk", "detection", "idle", "pair_impedan
 
 NOMINAL = 0.02
 EDGE_M = (0.72e-3, 0.88e-3)
-"""M.2 asks for an edge of 0.8 mm +-10 %."""
+"""Thickness of the edge in m that M.2 asks for: 0.8 mm +-10 %."""
 
 
 def quick() -> Iterator[Check]:
-    """The pairs, and of the channels the longest host's at 5 GT/s."""
+    """Check the pairs, and the channel of the longest host at 5 GT/s."""
     stack = load()
     yield thickness(stack)
     yield from pair_impedances(stack)
@@ -37,7 +37,7 @@ def quick() -> Iterator[Check]:
 
 
 def slow() -> Iterator[Check]:
-    """All hosts and rates."""
+    """Check all hosts and rates."""
     model = Model(load(), figures())
     yield from build_p(model)
     yield from build_t(model)
@@ -45,7 +45,7 @@ def slow() -> Iterator[Check]:
 
 
 def thickness(stack: Stackup) -> Check:
-    """Of the edge that goes into the host's socket."""
+    """Check the thickness of the edge that goes into the host's socket."""
     low, high = EDGE_M
     return Check(
         "edge, thickness",
@@ -57,7 +57,7 @@ def thickness(stack: Stackup) -> Check:
 
 
 def pair_impedances(stack: Stackup) -> Iterator[Check]:
-    """Nominal by the field solver; the fab holds 10 % of it."""
+    """Check the nominal impedances by the field solver; the fab holds 10 % of them."""
     for pair in stack.pairs.values():
         found = impedance.differential(stack, pair)
         yield Check(
@@ -70,7 +70,9 @@ def pair_impedances(stack: Stackup) -> Iterator[Check]:
 
 
 def crosstalk(stack: Stackup, limit_db: float = -40.0) -> Check:
-    """Backward coupling between neighbouring PCIe pairs: a quarter of the sum of capacitive and inductive coupling, saturated."""
+    """Check the backward coupling between neighbouring PCIe pairs: a quarter of the sum of capacitive and inductive coupling,
+    saturated.
+    """
     pair = stack.pairs["pcie"]
     cut = impedance.section(stack, pair, "even")
     # Two whole pairs side by side instead of half of one.
@@ -84,7 +86,7 @@ def crosstalk(stack: Stackup, limit_db: float = -40.0) -> Check:
     conductors = (*(replace(trace, x0=a, x1=b, volts=0.0) for a, b in traces), replace(plane, x1=right))
     insulators = []
     for d in cut.dielectrics:
-        if d.x0 > 0 or d.x1 < cut.x1:  # mask over a trace
+        if d.x0 > 0 or d.x1 < cut.x1:  # solder mask over a trace
             rim = trace.x0 - d.x0
             insulators += [replace(d, x0=a - rim, x1=b + rim) for a, b in traces]
         else:
@@ -111,7 +113,7 @@ def _channels(model: Model, hosts: tuple[str, ...], **options: bool) -> Iterator
 
 
 def _worst(name: str, found: list[tuple[str, float, float]], height: float, width: float) -> Check:
-    """The row of several eyes (where, V, UI): the one with the least room."""
+    """Return the row of several eyes (where, V, UI), by the eye with the smallest margin."""
     where, least, narrow = min(found, key=lambda e: min(e[1] / height, e[2] / width))
     passed = all(h >= height and w >= width for _, h, w in found)
     figure = f"{least * 1e3:.0f} mV, {narrow:.2f} UI ({where})"
@@ -125,7 +127,7 @@ def _where(case: margins.Case) -> str:
 
 
 def build_p(model: Model, hosts: tuple[str, ...] = margins.HOSTS, rates: tuple[str, ...] = margins.RATES) -> Iterator[Check]:
-    """Receivers' eyes, all lanes straight through (lanes 2 and 3 with their links: the worse)."""
+    """Check the receivers' eyes with all lanes straight through. Lanes 2 and 3 have their links: the worse case."""
     channels = list(_channels(model, hosts, tapped=False, lanes23=True))
     for rate in rates:
         cases = [margins.at_receiver(model, c, rate, host, to_drive) for host, to_drive, c in channels]
@@ -133,7 +135,7 @@ def build_p(model: Model, hosts: tuple[str, ...] = margins.HOSTS, rates: tuple[s
 
 
 def build_t(model: Model, hosts: tuple[str, ...] = margins.HOSTS, rates: tuple[str, ...] = margins.RATES[:2]) -> Iterator[Check]:
-    """Receivers' eyes with the tap on the lanes, the amplifier's input, the FPGA's."""
+    """Check the eyes at the receivers with the tap on the lanes, at the amplifier's input, and at the FPGA."""
     channels = list(_channels(model, hosts))
     for rate in rates:
         cases = [margins.at_receiver(model, c, rate, host, to_drive) for host, to_drive, c in channels]
@@ -157,7 +159,7 @@ def _eyes(cases: list[margins.Case]) -> tuple[list[tuple[str, float, float]], fl
 
 
 def idle(model: Model) -> Check:
-    """The amplifier's default threshold of loss of signal lies between what idle leaves and the least signal."""
+    """Check that the amplifier's default threshold of loss of signal lies between electrical idle's rest and the least signal."""
     found = margins.levels(model, [c for _, _, c in _channels(model, margins.HOSTS)])
     threshold = model.values["amplifier"]["los_default"] * 1e-3
     return Check(
@@ -170,7 +172,7 @@ def idle(model: Model) -> Check:
 
 
 def detection(model: Model) -> Check:
-    """The tap's capacitor must not look like a receiver; nor may the level sag behind it."""
+    """Check that the tap's capacitor does not look like a receiver, and that the level does not sag behind it."""
     t = model.values["tap"]
     sag = margins.wander(model, "g2_5")
     return Check(
@@ -182,7 +184,7 @@ def detection(model: Model) -> Check:
 
 
 def tap_parts(board: Design, values: dict[str, dict[str, Any]]) -> Check:
-    """The schematic has the resistors, capacitors and amplifiers that the eyes were worked out with."""
+    """Check that the schematic has the resistors, capacitors and amplifiers of the eyes' calculation."""
     tap = values["tap"]
     wanted = {"R": f"{tap['resistance']:g}", "C": f"{tap['ac_capacitor'] * 1e-3:g}n"}
     found = [part for part in board.parts.values() if part.place.startswith("tap ")]

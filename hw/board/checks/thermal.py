@@ -1,4 +1,6 @@
-"""Estimates: the FPGA's junction, the difference across the shunt, the board under the regulators. Places are those of the board's file."""
+"""Estimates of temperatures: the FPGA's junction, the difference across the shunt, the board under the regulators. Places are the
+board file's.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,21 @@ from ..signal import thermal
 __all__ = ["quick", "temperatures"]
 
 REGULATOR = 4.0
-"""Side of the square that a regulator heats, mm."""
+"""Side in mm of the square that a regulator heats."""
 
 
 def quick() -> Iterator[Check]:
-    """Needs no KiCad."""
+    """Run the estimates; they need no KiCad."""
     yield from temperatures(thermal.load(), read(FILE), losses(Tree(design(), powertree.load())))
 
 
 def losses(tree: Tree) -> dict[str, float]:
-    """W of each part of the power tree that hangs on USB, at the largest currents."""
+    """Return the loss in W of each part of the power tree on USB, at the largest currents."""
     return {link.part.ref: tree.loss(link) for link in tree.links.values() if link.part.ref[0] == "U"}
 
 
 def temperatures(data: dict[str, Any], board: Pcb, regulators: dict[str, float]) -> Iterator[Check]:
-    """Rows of one board and one set of powers. Raises DesignError for a part that is not on the board."""
+    """Yield the rows of one board and one set of powers. Raises DesignError for a part that is not on the board."""
     figures = {key: figure["value"] for key, figure in data["board"].items()}
     sources = [(s["power"] / len(s["parts"]), thermal.around(_at(board, ref), s["size"])) for s in data["source"] for ref in s["parts"]]
     sources += [(watt, thermal.around(_at(board, ref), REGULATOR)) for ref, watt in regulators.items()]

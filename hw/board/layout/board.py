@@ -20,12 +20,12 @@ FILE = KICAD / f"{PROJECT}.kicad_pcb"
 
 @cache
 def placed() -> Layout:
-    """Where the parts are."""
+    """Return the parts at their places."""
     return layout(design())
 
 
 def scripted_copper() -> Copper:
-    """Tracks and vias that are drawn by script: pairs, and the vias of the FPGA's supplies."""
+    """Return the tracks and vias that scripts draw: pairs, and the vias of the FPGA's supplies."""
     made = pairs.copper(design(), placed().placed)
     made.add(coupled.copper(design(), placed().placed))
     for via in ball_vias(design(), placed().placed["U200"]):
@@ -36,17 +36,17 @@ def scripted_copper() -> Copper:
 
 
 def copper() -> Copper:
-    """All tracks and vias."""
+    """Return all tracks and vias."""
     made = scripted_copper()
     made.add(route.kept(design(), placed().placed))
     return made
 
 
 def keep_places() -> None:
-    """Write down where parts were put by rule, so that they stay there."""
+    """Write down the places that rules found, so that they stay."""
     FOUND.write_text(found_text(placed()))
 
 
 def board_file() -> dict[Path, str]:
-    """The board's file by its path beside the project."""
+    """Return the board's file by its path beside the project."""
     return {FILE.relative_to(KICAD): board_text(design(), sheets(), placed(), copper(), TITLE)}

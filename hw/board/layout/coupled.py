@@ -1,6 +1,6 @@
-"""Pairs that are drawn by script beside the lanes: the reference clock of the host's deserialisers, and USB.
+"""Scripted pairs beside the lanes: the reference clock of the host's deserialisers, and USB.
 
-The other deserialisers' oscillator lies 3 mm from its balls, which is too short for a pair to matter.
+The other deserialisers' oscillator is 3 mm from its balls, too short for a pair to matter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ VIA_PITCH = 0.33
 """Half the distance of a pair's two vias."""
 CLOCK_VIA_X = -23.2
 CLOCK_Y = 32.56
-"""Where the clock runs on the back: below the tap's pair of the next channel."""
+"""Height of the clock on the back: below the tap's pair of the next channel."""
 
 
 def copper(design: Design, placed: dict[str, Placed]) -> Copper:
-    """Tracks and vias of all of it, as far as its parts are placed."""
+    """Return all tracks and vias whose parts are placed."""
     pairs, made = load().pairs, Copper()
     if {"Y301", "C310", "C311", "U200"} <= placed.keys():
         _clock(made, pairs["lvds"], design, placed)
@@ -31,12 +31,14 @@ def copper(design: Design, placed: dict[str, Placed]) -> Copper:
 
 
 def _shape(pair: Pair) -> tuple[float, float]:
-    """Half the distance of the legs' middles, and the width; mm."""
+    """Return half the distance of the legs' middles, and the width, in mm."""
     return (pair.width + pair.gap) / 2 * 1e3, pair.width * 1e3
 
 
 def _clock(made: Copper, pair: Pair, design: Design, placed: dict[str, Placed]) -> None:
-    """Oscillator and capacitors on the back, to the right below the first tap's pair, up, and to the row of balls at the edge."""
+    """Draw the clock: oscillator and capacitors on the back, to the right below the first tap's pair, up, and to the row of balls
+    at the edge.
+    """
     half, width = _shape(pair)
     oscillator, fpga = placed["Y301"], placed["U200"]
     for leg, pin, ref, sign in (("p", "4", "C310", 1.0), ("n", "5", "C311", -1.0)):
@@ -59,9 +61,12 @@ def _clock(made: Copper, pair: Pair, design: Design, placed: dict[str, Placed]) 
 
 
 def _usb(made: Copper, pair: Pair, placed: dict[str, Placed]) -> None:
-    """From the connector through the clamps to the transceiver, all on the upper side. The plug may lie either way, so each line has two
-    contacts, which lie between each other's: one line joins its two on the inside, the other one outside. The transceiver's two pins lie
-    the other way round than those: one leg passes under the clamps' body, where the other one is inside it."""
+    """Draw USB from the connector through the clamps to the transceiver, all on the upper side.
+
+    The plug may be inserted either way, so each line has two contacts, interleaved with the other line's. One line joins its two
+    contacts on the inside, the other on the outside. The transceiver has its two pins in the opposite order. One leg therefore
+    passes under the clamps' body, inside the other leg.
+    """
     half, width = _shape(pair)
     plug, clamp, phy = placed["J400"], placed["U401"], placed["U400"]
     right = max(pad.at[0] + pad.size[0] / 2 for pad in plug.pads() if pad.number == "A6")
@@ -70,7 +75,7 @@ def _usb(made: Copper, pair: Pair, placed: dict[str, Placed]) -> None:
     def contact(number: str, x: float) -> XY:
         return x, plug.pad(number).at[1]
 
-    # plus: the contacts joined beside the board's edge, away by the lower one; minus: joined on the other side
+    # plus: its contacts are joined beside the board's edge, and it leaves by the lower contact; minus: joined on the other side
     dp, dm = "usb_con_dp", "usb_con_dm"
     made.line(
         dp, "F.Cu", [contact("A6", left + 0.2), contact("A6", left - 0.25), contact("B6", left - 0.25), contact("B6", left + 0.2)], width
@@ -112,7 +117,7 @@ def _usb(made: Copper, pair: Pair, placed: dict[str, Placed]) -> None:
         ],
         width,
     )
-    # to the transceiver: plus is the left one now, seen along the way
+    # to the transceiver: plus is now the left leg, seen along the way
     middle_y = (clamp.pad("6").at[1] + clamp.pad("4").at[1]) / 2
     begin = clamp.pad("6").at[0] + 1.26
     end = (phy.pad("13").at[0] + phy.pad("14").at[0]) / 2

@@ -1,4 +1,4 @@
-"""The FPGA's balls: a via for each ball of a supply, between the balls, outwards."""
+"""Vias of the FPGA's supply balls: one for each ball, between the balls, outwards."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ VIA = (0.4, 0.2)
 
 @dataclass(frozen=True)
 class Via:
-    """Through all layers."""
+    """A via through all layers."""
 
     net: str
     at: XY
     ball: XY
-    """The pad it is joined to, by a track on the part's side."""
+    """The ball's pad, joined to the via by a track on the part's side."""
 
 
 def ball_vias(design: Design, fpga: Placed) -> list[Via]:
-    """A via of each ball on a supply: half a pitch away from the middle on both axes, so that a cross stays free for tracks."""
+    """Return a via for each supply ball: half a pitch outwards on both axes, so that a cross stays free for tracks."""
     pins = design.parts[fpga.ref].pins
     found = []
     for pad in fpga.pads():

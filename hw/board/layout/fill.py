@@ -1,4 +1,4 @@
-"""Runs in KiCad's own Python (tools/kicad.sh python3 fill.py FROM TO): fills the planes of a board."""
+"""Fills the planes of a board; runs in KiCad's own Python (tools/kicad.sh python3 fill.py FROM TO)."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where the board lies on KiCad's page, and what all files of the layout share."""
+"""Place of the board on KiCad's page, and helpers of all files of the layout."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _SPACE = uuid.UUID("5b2ad1d8-6c0c-5a3e-8f3e-57a77be11001")
 
 
 def kicad_xy(at: XY) -> XY:
-    """A place on KiCad's page, mm, y down."""
+    """Return a place on KiCad's page, in mm, y down."""
     return round(ORIGIN[0] + at[0], 4), round(ORIGIN[1] - at[1], 4)
 
 
 def w(*words: Node) -> list[Node]:
-    """A list whose first word is bare."""
+    """Return a list with a bare first word."""
     return [Word(str(words[0])), *words[1:]]
 
 
 def xy(name: str, at: XY) -> list[Node]:
-    """``(name x y)`` on KiCad's page."""
+    """Return ``(name x y)`` on KiCad's page."""
     return w(name, *kicad_xy(at))
 
 
 def uid(*name: object) -> list[Node]:
-    """An identifier that only depends on a name."""
+    """Return an identifier that depends only on a name."""
     return w("uuid", str(uuid.uuid5(_SPACE, "/".join(map(str, name)))))

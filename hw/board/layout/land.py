@@ -1,4 +1,4 @@
-"""A part's footprint: read from its library, turned, put on a side, and asked for its pads and its courtyard."""
+"""Footprint of a part: read from its library, turned, put on a side, with its pads and its courtyard."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .frame import XY, kicad_xy, uid
 __all__ = ["Pad", "Placed", "library"]
 
 _SMALL = re.compile(r"[RCL]_0(201|402|603)_")
-"""Parts whose reference has no room on the silkscreen: it is in the assembly drawing alone."""
+"""Parts too small for their reference on the silkscreen: only the assembly drawing has it."""
 _POINTS = {"start", "end", "mid", "center", "at", "xy"}
 
 
 @cache
 def library(name: str) -> list[Node] | None:
-    """The ``(footprint ...)`` of ``Library:Name``; None where there is none."""
+    """Return the ``(footprint ...)`` of ``Library:Name``; None if it does not exist."""
     path = footprint_path(name)
     return parse(path.read_text()) if path.is_file() else None
 
@@ -94,7 +94,7 @@ def _float(node: Node) -> float:
 
 @dataclass(frozen=True)
 class Pad:
-    """A pad as it lies on the board."""
+    """A pad on the board."""
 
     ref: str
     number: str
@@ -109,7 +109,7 @@ class Pad:
 
 @dataclass(frozen=True)
 class Placed:
-    """A footprint at a place. ``angle``: degrees counterclockwise seen from above, as KiCad shows it, of either side."""
+    """A footprint at a place. ``angle``: degrees counterclockwise seen from above on either side, as KiCad shows it."""
 
     ref: str
     footprint: str
@@ -118,7 +118,7 @@ class Placed:
     back: bool = False
 
     def point(self, x: float, y: float) -> XY:
-        """A point of the footprint (its own mm, y down) on the board."""
+        """Return a point of the footprint (its own mm, y down) on the board."""
         if self.back:
             y = -y
         turn = math.radians(self.angle)
@@ -127,13 +127,13 @@ class Placed:
         return (round(self.at[0] + dx, 4), round(self.at[1] - dy, 4))
 
     def layer(self, name: str) -> str:
-        """A footprint's layer on the side that the part is on."""
+        """Return a footprint's layer on the part's side."""
         if self.back and name[:2] in ("F.", "B."):
             return ("B." if name[0] == "F" else "F.") + name[2:]
         return name
 
     def pads(self) -> Iterator[Pad]:
-        """Its pads that have copper, and its holes (no layers)."""
+        """Yield the pads with copper, and the holes (no layers)."""
         for own in _pads(self.footprint):
             width, height = own.size
             if round(self.angle + own.angle) % 180 == 90:
@@ -142,14 +142,14 @@ class Placed:
             yield Pad(self.ref, own.number, self.point(*own.at), (width, height), layers, own.drill, own.round)
 
     def pad(self, number: str) -> Pad:
-        """The pad of a number; of several the first. Raises KeyError."""
+        """Return the pad with a number; the first of several. Raises KeyError."""
         for pad in self.pads():
             if pad.number == number:
                 return pad
         raise KeyError(f"{self.ref} ({self.footprint}) has no pad {number}")
 
     def courtyard(self) -> tuple[float, float, float, float] | None:
-        """x0, y0, x1, y1 of its courtyard on the board; None where it has none."""
+        """Return x0, y0, x1, y1 of the courtyard on the board; None without one."""
         own = _courtyard(self.footprint)
         if own is None:
             return None
@@ -157,9 +157,9 @@ class Placed:
         return min(p[0] for p in points), min(p[1] for p in points), max(p[0] for p in points), max(p[1] for p in points)
 
     def node(self, nets: dict[str, list[Node]], fields: dict[str, str], extra: list[list[Node]], attributes: tuple[str, ...]) -> list[Node]:
-        """Its ``(footprint ...)`` in the board's file.
+        """Return the ``(footprint ...)`` in the board's file.
 
-        ``nets``: ``(net number name)`` of each pad; ``fields``: reference, value and further properties; ``extra``: path and sheet;
+        ``nets``: ``(net number name)`` of each pad. ``fields``: reference, value and further properties. ``extra``: path and sheet.
         ``attributes``: added to the footprint's own.
         """
         source = library(self.footprint)
@@ -199,12 +199,12 @@ class Placed:
                 hidden: list[Node] = [Word("property"), key, value, [Word("at"), 0, 0, 0.0], [Word("layer"), self.layer("F.Fab")]]
                 font: list[Node] = [Word("font"), [Word("size"), 1.0, 1.0], [Word("thickness"), 0.15]]
                 body.append([*hidden, [Word("hide"), Word("yes")], uid(self.ref, "property", key), [Word("effects"), font]])
-        known = [str(word) for word in attr[1:] if word != "exclude_from_bom"]  # that is the schematic's to say
+        known = [str(word) for word in attr[1:] if word != "exclude_from_bom"]  # the schematic decides this
         attr = [Word("attr"), *(Word(a) for a in known), *(Word(a) for a in attributes if a not in known)]
         return [*made, *extra, attr, *body]
 
     def _moved(self, item: list[Node], name: str) -> list[Node]:
-        """A child with the side's layers and coordinates, turned where KiCad wants absolute angles, with a fixed identifier."""
+        """Return a child with the side's layers and coordinates, turned if KiCad wants absolute angles, with a fixed identifier."""
         made = copy.deepcopy(item)
         made[:] = [child for child in made if not (isinstance(child, list) and child and child[0] in ("uuid", "tstamp"))]
         if self.back:
@@ -240,7 +240,7 @@ class Placed:
 
 
 def _walk(node: list[Node], name: str) -> Iterator[list[Node]]:
-    """Every list of that name at any depth."""
+    """Yield every list with that name at any depth."""
     for child in node:
         if isinstance(child, list) and child:
             if child[0] == name:

@@ -1,4 +1,4 @@
-"""What the fab has to know, as text beside the board (Dwgs.User), made from the tables that the board is made from."""
+"""Notes for the fab as text beside the board (Dwgs.User), made from the same tables as the board."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["fabrication"]
 
 
 def fabrication() -> list[str]:
-    """Lines of the fabrication drawing."""
+    """Return the lines of the fabrication drawing."""
     stack, least, data = load(), fab()["least"], outline.load()
     (x0, x1), (y1,) = data["body"]["x"], data["body"]["y"][1:]
     copper = sum(layer.kind == "copper" for layer in stack.layers)

@@ -1,4 +1,4 @@
-"""The board's outline, holes and areas that stay free, from outline.toml."""
+"""Outline, holes and keep-out areas of the board, from outline.toml."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ class Hole:
 
 @cache
 def load() -> dict[str, Any]:
-    """The file."""
+    """Read outline.toml."""
     return tomllib.loads(PATH.read_text())
 
 
 def edge_origin() -> XY:
-    """Where the edge's footprint lies: its tongue ends at 0."""
+    """Return the origin of the edge's footprint: its tongue ends at 0."""
     return (0.0, load()["tongue"]["length"])
 
 
 def socket_origin() -> XY:
-    """Where the socket's footprint lies: its odd row is towards the edge."""
+    """Return the origin of the socket's footprint: its odd row is towards the edge."""
     return (0.0, load()["socket"]["odd_row"] + tables()["M2_M_socket"]["odd_row"])
 
 
 def holes() -> list[Hole]:
-    """For the drives' spacers and the feet."""
+    """Return the holes for the drives' spacers and the feet."""
     data = load()
     start = data["socket"]["odd_row"] + data["socket"]["card_edge"]
     drive, feet = data["drive"], data["feet"]
@@ -66,7 +66,9 @@ def holes() -> list[Hole]:
 
 
 def edges(notches: Iterable[tuple[float, float]] = ()) -> list[Line | Arc]:
-    """The outline, one closed line. ``notches``: (low, high) on the left side where a footprint brings its own piece of it."""
+    """Return the outline, one closed line. ``notches``: (low, high) on the left side where a footprint brings its own piece of the
+    outline.
+    """
     data = load()
     tongue, body = data["tongue"], data["body"]
     t, length, fillet = tongue["half_width"], tongue["length"], tongue["fillet"]
@@ -107,7 +109,7 @@ def edges(notches: Iterable[tuple[float, float]] = ()) -> list[Line | Arc]:
 
 
 def polygon(shrink: float = 0.0, tongue: bool = False) -> list[XY]:
-    """Its corners for planes, counterclockwise, ``shrink`` mm inside; with the tongue (around the key) or without."""
+    """Return the corners for planes, counterclockwise, ``shrink`` mm inside; with the tongue (around the key) or without."""
     data = load()
     n = data["neck"]["half_width"] - shrink
     (x0, x1), (y0, y1) = data["body"]["x"], data["body"]["y"]
@@ -124,7 +126,7 @@ def polygon(shrink: float = 0.0, tongue: bool = False) -> list[XY]:
 
 
 def inside(box: Sequence[float], margin: float = 0.0) -> bool:
-    """Whether x0, y0, x1, y1 lies on the board beyond the tongue."""
+    """Return whether x0, y0, x1, y1 is on the board beyond the tongue."""
     data = load()
     x0, y0, x1, y1 = box
     (bx0, bx1), (by0, by1) = data["body"]["x"], data["body"]["y"]

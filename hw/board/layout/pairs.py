@@ -1,7 +1,7 @@
-"""The pairs that are drawn by script: lanes and clock from the edge to the drive's socket, links of lanes 2 and 3, the tap up to the FPGA.
+"""Scripted pairs: lanes and clock from the edge to the drive's socket, links of lanes 2 and 3, and the tap up to the FPGA.
 
-All contacts of the lanes are in the row of the edge that is straight in front of the socket's, so a pair is a straight line in its
-middle. The tap's resistors stand beside the pair, one on each leg; their first pads lie on the leg itself.
+All contacts of the lanes are in the row of the edge that is straight in front of the socket's row. A pair is therefore a straight
+line in its middle. The tap's resistors are beside the pair, one at each leg, with their first pads on the leg itself.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .track import Copper, Via, beside
 __all__ = ["LANES", "Lane", "amplifier", "copper", "lanes", "scripted"]
 
 NECK = 0.6
-"""mm over which a pair narrows from the contacts' pitch to its own."""
+"""Length in mm over which a pair narrows from the contacts' pitch to its own."""
 LINK_Y = 18.0
 SPREAD = 0.36
 """Half the distance of a pair's two links or capacitors: their courtyards just do not touch."""
 TAP_Y = {"HOST": 17.2, "DRIVE": 19.2}
-"""Height of the tap's resistors; neighbours keep out of each other's way."""
+"""Height of the tap's resistors; neighbours avoid each other."""
 TAP_PAD = 0.62
-"""From the pair's middle to the resistor's: the first pad then ends where the leg does on the inside."""
+"""Distance from the pair's middle to the resistor's: the first pad then ends where the leg ends on the inside."""
 LANE_Y = {"HOST_TX0": 18.9, "DRIVE_TX0": 20.9, "HOST_TX1": 21.8, "DRIVE_TX1": 22.7}
-"""Where a tapped pair runs to the left, on the back."""
+"""Height at which a tapped pair runs to the left, on the back."""
 VIA_Y = 24.0
 CAP_Y = 24.9
 
@@ -50,7 +50,7 @@ class Lane:
 
 
 def lanes() -> list[Lane]:
-    """Every pair of the lanes and the clock, from the pinout of the sheet."""
+    """Return every pair of the lanes and the clock, from the sheet's pinout."""
     found = {}
     for table, linked in ((STRAIGHT, False), (LINKED, True)):
         for pin, net in table.items():
@@ -64,18 +64,18 @@ LANES = tuple(lanes())
 
 
 def _side(lane: Lane, leg: str) -> float:
-    """-1 for the left leg, seen with the edge towards the viewer."""
+    """Return -1 for the left leg, seen with the edge towards the viewer, and 1 for the right leg."""
     own, other = (lane.p, lane.n) if leg == "P" else (lane.n, lane.p)
     return math.copysign(1.0, m2_x(own) - m2_x(other))
 
 
 def amplifier(channel: int) -> str:
-    """Reference of a channel's amplifier."""
+    """Return the reference of a channel's amplifier."""
     return f"U{100 + channel}"
 
 
 def scripted(design: Design) -> dict[str, Placed]:
-    """Places of the parts that belong to the drawn pairs."""
+    """Return the places of the parts that belong to the scripted pairs."""
     from .place import fixed
 
     data = fixed()
@@ -109,7 +109,7 @@ def scripted(design: Design) -> dict[str, Placed]:
 
 
 def copper(design: Design, placed: dict[str, Placed]) -> Copper:
-    """Tracks and vias of all of it, as far as its parts are placed."""
+    """Return all tracks and vias whose parts are placed."""
     stack = load()
     made = Copper()
     socket = outline.load()["socket"]["odd_row"] - tables()["M2_M_socket"]["pad"][1] / 2
@@ -125,7 +125,7 @@ def copper(design: Design, placed: dict[str, Placed]) -> Copper:
 
 
 def _straight(made: Copper, lane: Lane, pair: Pair, finger: float, socket: float) -> None:
-    """Finger, narrow pair, pad; in the middle of lanes 2 and 3 the links."""
+    """Draw finger, narrow pair and pad; for lanes 2 and 3 the links in the middle."""
     half, width = (pair.width + pair.gap) / 2 * 1e3, pair.width * 1e3
     for leg, contact in (("P", lane.p), ("N", lane.n)):
         x, near = m2_x(contact), lane.middle + _side(lane, leg) * half
@@ -146,7 +146,7 @@ def _straight(made: Copper, lane: Lane, pair: Pair, finger: float, socket: float
 
 
 def _tap(made: Copper, n: int, lane: Lane, behind: str, target: str, pair: Pair, placed: dict[str, Placed], design: Design) -> None:
-    """From the resistors down to the back, to the left, up to the capacitors, through the amplifier, to the FPGA."""
+    """Draw the tap: from the resistors down to the back, to the left, up to the capacitors, through the amplifier, to the FPGA."""
     half, width = (pair.width + pair.gap) / 2 * 1e3, pair.width * 1e3
     u = placed[amplifier(n)]
     x_in = u.at[0] + 0.5
@@ -179,7 +179,7 @@ def _tap(made: Copper, n: int, lane: Lane, behind: str, target: str, pair: Pair,
 
 
 def _to_fpga(made: Copper, n: int, behind: str, target: str, pair: Pair, placed: dict[str, Placed], design: Design) -> None:
-    """Amplifier, capacitors, the deserialiser's balls. Where a pair has to pass another one it does so on the back."""
+    """Draw amplifier, capacitors, and the deserialiser's balls. A pair that has to pass another pair does so on the back."""
     half, width = (pair.width + pair.gap) / 2 * 1e3, pair.width * 1e3
     u, fpga = placed[amplifier(n)], placed["U200"]
     balls = {leg: next(pin for pin, net in design.parts["U200"].pins.items() if net == f"{target}_{leg}") for leg in "PN"}

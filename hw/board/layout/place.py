@@ -1,8 +1,8 @@
-"""Places of all parts: those of placement.toml and of the scripted copper as they are, all others by rule.
+"""Places of all parts: fixed in placement.toml and by the scripted copper, and by rule for all other parts.
 
-A part of two pins goes as close as it can to the pads that it is joined with; one that is for a pin (``at U1.5``) to that pin. Any
-other goes near the middle of what it is joined with. Courtyards do not overlap; everything lies on the board and in a region of its
-sheet. A part for which there is no room is not placed, and counted.
+A part with two pins goes as close as possible to the pads it is joined with, or to the pin it belongs to (``at U1.5``). Any other
+part goes near the middle of the parts it is joined with. Courtyards do not overlap. Every part is on the board and in a region of
+its sheet. A part without room is not placed, and counted.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["FOUND", "Layout", "fixed", "found_text", "layout", "stored"]
 PATH = Path(__file__).with_name("placement.toml")
 FOUND = Path(__file__).with_name("places.tsv")
 SPACE = 0.05
-"""mm between courtyards."""
+"""Distance in mm between courtyards."""
 EDGE = 0.5
-"""mm between a courtyard and the board's edge, of what is placed by rule."""
+"""Distance in mm between a courtyard and the board's edge, for parts placed by rule."""
 STEP = 0.25
 NEAR = 14.0
-"""mm from its pin at which the search for a place ends."""
+"""Distance in mm from its pin at which the search for a place ends."""
 Box = tuple[float, float, float, float]
 
 
@@ -44,7 +44,7 @@ def _overlap(a: Box, b: Box, space: float = SPACE) -> bool:
 
 
 def _pieces(track: Track) -> Iterator[Box]:
-    """Boxes around a track that keep parts off it; a slanted one in pieces of 1 mm."""
+    """Yield boxes around a track that keep parts off it; a slanted track in pieces of 1 mm."""
     (x0, y0), (x1, y1) = track.start, track.end
     count = math.ceil(math.dist(track.start, track.end)) if x0 != x1 and y0 != y1 else 1
     for n in range(count):
@@ -53,7 +53,7 @@ def _pieces(track: Track) -> Iterator[Box]:
 
 
 def _cells(box: Box, size: float = 4.0) -> Iterator[tuple[int, int]]:
-    """Squares of a coarse raster that a box with its distance touches, so that only what is near is compared."""
+    """Yield the squares of a coarse raster that a box with its distance touches, so that only near items are compared."""
     for i in range(math.floor((box[0] - SPACE) / size), math.floor((box[2] + SPACE) / size) + 1):
         for j in range(math.floor((box[1] - SPACE) / size), math.floor((box[3] + SPACE) / size) + 1):
             yield i, j
@@ -61,15 +61,15 @@ def _cells(box: Box, size: float = 4.0) -> Iterator[tuple[int, int]]:
 
 @dataclass
 class Layout:
-    """Parts at their places, and those without one with the reason."""
+    """Parts at their places, and parts without a place with the reason."""
 
     placed: dict[str, Placed] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
-    """Those that a table or a script has placed."""
+    """Parts that a table or a script has placed."""
 
     def pads(self) -> Iterator[Pad]:
-        """Every pad and hole."""
+        """Yield every pad and hole."""
         for part in self.placed.values():
             yield from part.pads()
 
@@ -93,7 +93,7 @@ class _Placer:
         self.vias: list[tuple[str, XY]] = []
 
     def block(self, back: bool, box: Box) -> None:
-        """Nothing else may lie here."""
+        """Keep other parts out of a box."""
         for cell in _cells(box):
             self.boxes[(back, *cell)].append(box)
 
@@ -114,7 +114,7 @@ class _Placer:
                 self.pads.setdefault(net, []).append((part.ref, pad.at))
 
     def room(self, box: Box, back: bool, regions: Iterable[Box]) -> bool:
-        """Whether a courtyard lies in a region and on the board, and nothing is in its way."""
+        """Return whether a courtyard is in a region and on the board, and free."""
         if not any(r[0] <= box[0] and r[1] <= box[1] and box[2] <= r[2] and box[3] <= r[3] for r in regions):
             return False
         if not outline.inside(box, EDGE):
@@ -122,7 +122,7 @@ class _Placer:
         return not any(_overlap(box, other) for cell in _cells(box) for other in self.boxes.get((back, *cell), ()))
 
     def trials(self, part: Part, places: Iterable[XY], regions: dict[bool, list[Box]]) -> Iterator[Placed]:
-        """Free places among those given, in every angle and on every side that the regions have."""
+        """Yield the free places among the given ones, in every angle and on every side of the regions."""
         ways = []
         for back in regions:
             for angle in (0.0, 90.0, 180.0, 270.0):
@@ -137,7 +137,7 @@ class _Placer:
                         yield trial
 
     def _clear_of_vias(self, part: Placed) -> bool:
-        """On the back: its pads keep 0.1 mm from the balls' vias (and do not lie on one of their own net)."""
+        """Return whether a part on the back keeps its pads 0.1 mm from other nets' ball vias, and off the vias of their own net."""
         if not self.vias:
             return True
         nets = self.design.parts[part.ref].pins
@@ -151,14 +151,14 @@ class _Placer:
         return True
 
     def regions(self, part: Part) -> dict[bool, list[Box]]:
-        """Where its sheet's parts may lie, by side."""
+        """Return the allowed regions of the sheet's parts, by side."""
         found: dict[bool, list[Box]] = {}
         for x0, y0, x1, y1, side in self.table["regions"].get(part.sheet, []):
             found.setdefault(side == "B", []).append((x0, y0, x1, y1))
         return found
 
     def targets(self, part: Part) -> list[tuple[str, XY]]:
-        """(pin, place that it should be near); the pin it is for alone, where it is for one."""
+        """Return (pin, place that it should be near); only the pin it belongs to, if it belongs to one."""
         named = re.match(r"(at|near) ([A-Z]+\d+)(?:\.(\w+))?$", part.place)
         if named and named[2] in self.layout.placed:
             other = self.layout.placed[named[2]]
@@ -176,7 +176,7 @@ class _Placer:
         return found
 
     def around(self, middle: XY, reach: float) -> Iterator[XY]:
-        """Places around one, the nearest first."""
+        """Yield places around a place, the nearest first."""
         n = int(reach / STEP)
         grid = [(i * STEP, j * STEP) for i in range(-n, n + 1) for j in range(-n, n + 1) if math.hypot(i, j) <= n]
         grid.sort(key=lambda d: (round(d[0] ** 2 + d[1] ** 2, 6), d[1], d[0]))
@@ -184,7 +184,7 @@ class _Placer:
             yield round(middle[0] + dx, 3), round(middle[1] + dy, 3)
 
     def auto(self, part: Part) -> bool:
-        """Find a place; whether there was one."""
+        """Find a place; return whether there was one."""
         targets = self.targets(part)
         regions = self.regions(part)
         boxes = [box for side in regions.values() for box in side]
@@ -195,7 +195,7 @@ class _Placer:
         middle = ((x0 + x1) / 2, (y0 + y1) / 2)
         if targets:
             middle = (sum(at[0] for _, at in targets) / len(targets), sum(at[1] for _, at in targets) / len(targets))
-        # where the search begins: the nearest place within a region
+        # start of the search: the nearest place within a region
         starts = [(min(max(middle[0], b[0]), b[2]), min(max(middle[1], b[1]), b[3])) for b in boxes]
         start = min(starts, key=lambda at: (math.dist(at, middle), at))
         best: tuple[float, Placed] | None = None
@@ -220,7 +220,7 @@ class _Placer:
         return True
 
     def cost(self, trial: Placed, targets: list[tuple[str, XY]], middle: XY) -> float:
-        """Sum of the ways from its pads to what they should be near."""
+        """Return the sum of the distances from the pads to their targets."""
         if not targets:
             return math.dist(trial.at, middle)
         pads = {pad.number: pad.at for pad in trial.pads()}
@@ -233,12 +233,12 @@ def _table() -> dict[str, Any]:
 
 
 def fixed() -> dict[str, Placed]:
-    """Parts that placement.toml gives a place, without their footprints."""
+    """Return the parts with a place in placement.toml, without their footprints."""
     return {ref: Placed(ref, "", (x, y), angle, side == "B") for ref, (x, y, angle, side) in _table()["fixed"].items()}
 
 
 def stored() -> dict[str, Placed]:
-    """Places that were found by rule earlier: a part stays where it is when others come."""
+    """Return the places that rules found earlier: a part stays where it is when other parts come."""
     if not FOUND.is_file():
         return {}
     lines = (line.split("\t") for line in FOUND.read_text().splitlines()[1:])
@@ -246,7 +246,7 @@ def stored() -> dict[str, Placed]:
 
 
 def found_text(lay: Layout) -> str:
-    """The file of those places."""
+    """Return the text of the file with these places."""
     rows = ["ref\tfootprint\tx\ty\tangle\tside"]
     for ref, at in sorted(lay.placed.items()):
         if ref not in lay.given:
@@ -255,7 +255,7 @@ def found_text(lay: Layout) -> str:
 
 
 def layout(design: Design) -> Layout:
-    """All parts of a design at their places."""
+    """Place all parts of a design."""
     data = _table()
     placer = _Placer(design, data)
     there = {ref: part for ref, part in design.parts.items() if library(part.footprint) is not None}

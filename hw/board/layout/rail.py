@@ -1,5 +1,7 @@
-"""Vias that are put by rule: of the rail's copper, under exposed pads, beside pads that carry a supply's current, of ground where a pair
-changes its side, at the edge's contacts and along the board's edge."""
+"""Vias placed by rule: in the rail's copper, under exposed pads, beside pads with a supply's current, and for ground.
+
+Ground vias go near a pair that changes its side, at the edge's contacts and along the board's edge.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,24 @@ __all__ = ["EDGE_PITCH", "ZONES", "vias"]
 ZONES = Path(__file__).with_name("zones.toml")
 CLEARANCE = 0.15
 EXPOSED = 1.4
-"""A pad whose both sides are longer gets vias within it, mm."""
+"""Side in mm above which a pad gets vias inside, if both of its sides are longer."""
 LONG = 2.2
-"""So does a longer one that zones.toml has places in: the load switch's, 0.84 mm wide."""
+"""Length in mm above which a narrow pad gets vias too, if zones.toml has places in it: the load switch's, 0.84 mm wide."""
 PITCH = 0.6
 RETURN = 1.3
-"""mm within which a via of a pair gets one of ground."""
+"""Distance in mm within which a pair's via gets a ground via."""
 FINGER = 3.1
-"""Where the ground contacts of the edge get theirs, mm from the tongue's end."""
+"""Distance in mm from the tongue's end to the vias of the edge's ground contacts."""
 EDGE_INSET, EDGE_PITCH = 1.0, 4.0
-"""Ground along the board's edge: its distance from it, and the distance that is tried; mm."""
+"""Ground vias along the board's edge: their distance from it, and the intended distance between them, in mm."""
 HEAVY = ("L", "F", "D1305", "D1306", "D400")
-"""Parts whose pads on a net with a plane carry all of a supply's current: inductors, beads, the fuse, rectifiers."""
+"""Parts whose pads, on a net with a plane, carry all of a supply's current: inductors, beads, the fuse, rectifiers."""
 HEAVY_VIAS = 3
 HEAVY_WIDTH = 0.4
 
 
 def vias(design: Design, placed: dict[str, Placed], others: Copper) -> Copper:
-    """All of them, but for any that would come too near to another net's copper or to a via."""
+    """Return all these vias, without any too near to another net's copper or to a via."""
     pads = [(pad, design.parts[ref].pins.get(pad.number, "")) for ref, part in placed.items() for pad in part.pads()]
     made = _Made(design, placed, pads, others)
     for via in _wanted(pads):
@@ -54,7 +56,7 @@ def vias(design: Design, placed: dict[str, Placed], others: Copper) -> Copper:
 
 
 class _Made:
-    """What there is, and what has been added to it."""
+    """Existing copper, and the vias added to it."""
 
     def __init__(self, design: Design, placed: dict[str, Placed], pads: list[tuple[Pad, str]], others: Copper) -> None:
         self.design, self.pads, self.others = design, pads, others
@@ -68,10 +70,10 @@ class _Made:
                     self.near[(i, j)].append((pad, net))
         jacks = {ref for ref in design.parts if ref.startswith("J70")}
         self.notches = [box for ref in jacks & placed.keys() if (box := placed[ref].courtyard())]
-        """Where a footprint brings its own piece of the edge."""
+        """Boxes in which a footprint brings its own piece of the edge."""
 
     def fits(self, via: Via, more: float = 0.0) -> bool:
-        """Clear of all by 0.15 mm and ``more``."""
+        """Return whether a via is clear of everything by 0.15 mm and ``more``."""
         far = CLEARANCE + more
         if any(x0 < via.at[0] < x1 and y0 < via.at[1] < y1 for x0, y0, x1, y1 in self.notches):
             return False
@@ -85,7 +87,7 @@ class _Made:
         return all(math.dist(via.at, o.at) > 0.5 for o in (*self.others.vias, *self.copper.vias))
 
     def put(self, via: Via, more: float = 0.0) -> bool:
-        """Add it if it fits."""
+        """Add a via if it fits; return whether it did."""
         if self.fits(via, more):
             self.copper.vias.append(via)
             return True
@@ -93,7 +95,7 @@ class _Made:
 
 
 def _wanted(pads: list[tuple[Pad, str]]) -> Iterator[Via]:
-    """Of zones.toml, and of exposed pads on ground."""
+    """Yield the vias of zones.toml, and of exposed pads on ground."""
     for entry in tomllib.loads(ZONES.read_text())["vias"]:
         for x0, y0, x1, y1, columns, rows in entry["at"]:
             for x in np.linspace(x0, x1, columns):
@@ -109,7 +111,7 @@ def _wanted(pads: list[tuple[Pad, str]]) -> Iterator[Via]:
 
 
 def _returns(made: _Made) -> None:
-    """A via of ground near every via of a pair: the nearest place, as far from the pair's own tracks as there is room for."""
+    """Add a ground via near every via of a pair: at the nearest place, as far from the pair's own tracks as room allows."""
     pairs = {net.name for net in made.design.nets.values() if net.netclass in ("PCIe", "LVDS")}
     around = [
         (r * math.cos(a), r * math.sin(a)) for r in np.arange(0.6, RETURN + 0.01, 0.1) for a in np.arange(0, 2 * math.pi, math.pi / 12)
@@ -124,7 +126,7 @@ def _returns(made: _Made) -> None:
 
 
 def _fingers(made: _Made) -> None:
-    """The edge's ground contacts on the upper side, which lie between pairs: straight down to In3."""
+    """Add vias of the edge's ground contacts on the upper side, which are between pairs: straight down to In3."""
     for pad, net in made.pads:
         if net == "GND" and pad.ref == "J1" and "F.Cu" in pad.layers:
             at = (pad.at[0], FINGER)
@@ -133,7 +135,7 @@ def _fingers(made: _Made) -> None:
 
 
 def _heavy(made: _Made) -> None:
-    """Several vias beside a pad that carries much: on the side where most find room."""
+    """Add several vias beside a pad with much current, on the side with most room."""
     planes: dict[str, list[list[XY]]] = {}
     for zone in tomllib.loads(ZONES.read_text())["zone"]:
         if zone["layers"][0].startswith("In") and not isinstance(zone["at"], str):
@@ -166,7 +168,7 @@ def _heavy(made: _Made) -> None:
 
 
 def _rim() -> Iterator[list[XY]]:
-    """Places along the edge of the board beyond the tongue, each with others beside it."""
+    """Yield places along the edge of the board beyond the tongue, each with alternatives beside it."""
     corners = outline.polygon(EDGE_INSET)
     for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]]):
         far = math.dist((x0, y0), (x1, y1))
@@ -183,7 +185,7 @@ def _rim() -> Iterator[list[XY]]:
 
 
 def _within(at: XY, corners: list[XY]) -> bool:
-    """Whether a place lies in a polygon."""
+    """Return whether a place is in a polygon."""
     inside = False
     for (x0, y0), (x1, y1) in zip(corners, [*corners[1:], corners[0]]):
         if (y0 > at[1]) != (y1 > at[1]) and at[0] < x0 + (at[1] - y0) / (y1 - y0) * (x1 - x0):

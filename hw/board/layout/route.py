@@ -1,8 +1,8 @@
-"""``python -m board.layout.route``: finds ways for every net that no script draws, and keeps them in routes.tsv.
+"""``python -m board.layout.route``: routes every net that no script draws, and keeps the result in routes.tsv.
 
-A pad of a net with a plane gets a via within it; other nets become trees. A net that finds no way may cross others' tracks at a price;
-those are taken up and routed again. The result is data, because it takes minutes and because a way that is there should stay: a net's
-lines count only as long as its pads are where they were (``kept``).
+A pad of a net with a plane gets a via inside; other nets become trees. A net without a free way may cross other tracks at a price;
+these tracks are then removed and routed again. The result is data, because routing takes minutes and an existing way should stay. A
+net's lines only count as long as its pads are where they were (``kept``).
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ SOURCE = Path(__file__).with_name("router.c")
 ZONES = Path(__file__).with_name("zones.toml")
 STEP = 0.1
 CLEARANCE = 0.105
-"""Between what is found: 0.1 mm, and what the steps of a diagonal come nearer to a point of the grid."""
+"""Clearance in mm between routed tracks: 0.1 mm, plus the shortfall of a diagonal's steps at a grid point."""
 CLEARANCE_FIXED = 0.117
-"""To what lies beside the grid: sqrt((0.06 + 0.117)^2 - 0.071^2) is 0.1 mm and the half width in the middle of a diagonal."""
+"""Clearance in mm to copper off the grid: sqrt((0.06 + 0.117)^2 - 0.071^2) is 0.1 mm and the half width in the middle of a diagonal."""
 WAY_MOST = 3.0
-"""How much longer than the straight one a way may be before others are asked to go (and 30 mm)."""
+"""Length of a way, in multiples of the straight line (plus 30 mm), beyond which other tracks are asked to go."""
 LAYERS = ("F.Cu", "In2.Cu", "In5.Cu", "B.Cu")
-"""Those that tracks may use; the others are planes."""
+"""Layers for tracks; the others are planes."""
 NARROW, WIDE = 0.12, 0.2
 VIA_COST = 150
 TRIES = 8
-"""How often a net may push others aside."""
+"""Times that a net may push others aside."""
 SEARCH_TRIES = 3
 SEARCH_S = 20.0
-"""How long one trial of the search may take."""
+"""Longest time in s of one trial of the search."""
 PLANE_REACH = 600
 """Longest way from a pad to its plane, in tenths of a step: 6 mm."""
 RESERVED_MOST = 2.0
-"""mm of a track in other nets' areas with which it is still taken over."""
+"""Length in mm of a track in other nets' areas up to which the track is still taken over."""
 MARGIN = (45.0, 1.0)
-"""The grid's origin is at -x, -y of this."""
+"""The grid's origin is at minus these x and y."""
 SIZE = (860, 1490)
 
 
 def signature(design: Design, placed: dict[str, Placed], net: str) -> str:
-    """Where a net's pads are."""
+    """Return the places of a net's pads."""
     pads = sorted(
         (pad.ref, pad.number, pad.at)
         for ref, number in design.nets[net].pins
@@ -76,7 +76,7 @@ def signature(design: Design, placed: dict[str, Placed], net: str) -> str:
 
 
 def kept(design: Design, placed: dict[str, Placed] | None) -> Copper:
-    """What routes.tsv has of nets whose pads have not moved; without places, of all nets that there are."""
+    """Return the content of routes.tsv for nets with unmoved pads; without ``placed``, for all existing nets."""
     made = Copper()
     if not FOUND.is_file():
         return made
@@ -102,18 +102,18 @@ class _Net:
     plane: np.ndarray | None
     pads: list[Pad] = field(default_factory=list)
     done: Copper = field(default_factory=Copper)
-    """Drawn by script."""
+    """Scripted copper."""
     groups: list[list[int]] = field(default_factory=list)
-    """Nodes of each piece that pads and scripted copper are."""
+    """Nodes of each piece of pads and scripted copper."""
     pieces: dict[int, Copper] = field(default_factory=dict)
-    """What was found: of a net with a plane by the piece that it joins to that, of others all under 0."""
+    """Routed copper. A net with a plane has it by the piece that it joins to the plane; other nets have all of it under 0."""
     open: int = 0
     on_plane: set[int] = field(default_factory=set)
-    """Pieces that reach the plane as they are."""
+    """Pieces that already reach the plane."""
 
     @property
     def found(self) -> Copper:
-        """All of it."""
+        """Return all routed copper."""
         made = Copper()
         for piece in self.pieces.values():
             made.add(piece)
@@ -137,7 +137,7 @@ class _Router:
         self.path = np.zeros(200000, dtype=np.int32)
 
     def window(self, box: tuple[float, float, float, float] | None) -> None:
-        """What is painted and cleared from now on lies within this; None: all."""
+        """Limit all further painting and clearing to a box; None: no limit."""
         if box is None:
             self.c.router_window(0, 0, *SIZE)
         else:
@@ -145,7 +145,7 @@ class _Router:
             self.c.router_window(i0 - 8, j0 - 8, i1 + 8, j1 + 8)
 
     def fits(self, net: _Net, copper: Copper) -> bool:
-        """Whether found copper is clear of all that stays."""
+        """Return whether routed copper is clear of all fixed copper."""
         checks = [(2, _copper_nodes(self, Copper([], copper.vias)))]
         for wide in (False, True):
             checks.append((int(wide), _copper_nodes(self, Copper([t for t in copper.tracks if (t.width > NARROW) == wide], []))))
@@ -160,33 +160,33 @@ class _Router:
         return True
 
     def reserve(self, layer: str, mask: np.ndarray, net: int) -> None:
-        """An area of a net's copper, that others' tracks go around where they can."""
+        """Reserve an area for a net's copper; other tracks avoid it if they can."""
         data = np.ascontiguousarray(mask, dtype=np.uint8)
         self.c.router_reserve(LAYERS.index(layer), data.ctypes.data_as(ctypes.c_void_p), net)
 
     def copper(self, fixed: bool, layers: int, a: XY, b: XY, half: XY, bow: float, clearance: float, net: int) -> None:
-        """Copper on layers (bits), as the C part has it."""
+        """Paint copper on layers (bits), as the C part has it."""
         (x0, y0), (x1, y1) = ((x + MARGIN[0], y + MARGIN[1]) for x, y in (a, b))
         self.c.router_copper(int(fixed), layers, x0, y0, x1, y1, *half, bow, clearance, net)
 
     def no_via(self, fixed: bool, at: XY, half: XY, reach: float) -> None:
-        """No via of anybody's as near as this to a box."""
+        """Forbid all vias within this distance of a box."""
         place = (ctypes.c_double(at[0] + MARGIN[0]), ctypes.c_double(at[1] + MARGIN[1]))
         self.c.router_no_via(int(fixed), *place, ctypes.c_double(half[0]), ctypes.c_double(half[1]), ctypes.c_double(reach))
 
     def node(self, at: XY, layer: int) -> int:
-        """The node nearest to a place."""
+        """Return the node nearest to a place."""
         i, j = round((at[0] + MARGIN[0]) / STEP), round((at[1] + MARGIN[1]) / STEP)
         return layer * self.cells + j * SIZE[0] + i
 
     def place(self, node: int) -> tuple[int, XY]:
-        """Layer and place of a node."""
+        """Return layer and place of a node."""
         layer, cell = divmod(node, self.cells)
         j, i = divmod(cell, SIZE[0])
         return layer, (round(i * STEP - MARGIN[0], 4), round(j * STEP - MARGIN[1], 4))
 
     def places(self, nodes: list[int]) -> np.ndarray:
-        """The same of many: a row of layer, x and y each."""
+        """Return layer, x and y of many nodes, a row each."""
         layers, cells = np.divmod(np.array(nodes), self.cells)
         j, i = np.divmod(cells, SIZE[0])
         return np.column_stack((layers, i * STEP - MARGIN[0], j * STEP - MARGIN[1]))
@@ -194,7 +194,7 @@ class _Router:
     def route(
         self, net: _Net, starts: Iterable[int], ends: Iterable[int], plane: np.ndarray | None, rip: int, most: int, wide: bool | None = None
     ) -> list[int]:
-        """A way, from its start; empty if there is none."""
+        """Find a way, from its start; empty if there is none."""
         s, e = np.array(sorted(set(starts)), dtype=np.int32), np.array(sorted(set(ends)), dtype=np.int32)
         mask = plane.ctypes.data_as(ctypes.c_void_p) if plane is not None else None
         length = self.c.router_route(
@@ -215,7 +215,7 @@ class _Router:
         return [int(n) for n in self.path[:length][::-1]]
 
     def crossed(self, net: _Net, path: list[int]) -> None:
-        """Raise the price of the cells where a way crosses others' tracks."""
+        """Raise the price of the cells where a way crosses other tracks."""
         nodes = np.array(path, dtype=np.int32)
         self.c.router_crossed(net.number, int(net.wide), nodes.ctypes.data_as(ctypes.c_void_p), len(nodes))
 
@@ -225,7 +225,7 @@ def _bits(layers: Iterable[str]) -> int:
 
 
 def _inside(corners: list[XY]) -> np.ndarray:
-    """Cells inside a polygon, as bytes."""
+    """Return the cells inside a polygon, as bytes."""
     x = np.arange(SIZE[0]) * STEP - MARGIN[0]
     y = (np.arange(SIZE[1]) * STEP - MARGIN[1])[:, None]
     inside = np.zeros((SIZE[1], SIZE[0]), dtype=bool)
@@ -237,7 +237,7 @@ def _inside(corners: list[XY]) -> np.ndarray:
 
 
 def _planes() -> tuple[dict[str, np.ndarray], dict[str, list[tuple[str, np.ndarray]]]]:
-    """By net: where an inner layer has its plane, and its areas of outer layers but for the pour of ground."""
+    """Return by net the inner layer's plane area, and the areas of outer layers without the pour of ground."""
     inner: dict[str, np.ndarray] = {}
     outer: dict[str, list[tuple[str, np.ndarray]]] = defaultdict(list)
     zones = tomllib.loads(ZONES.read_text())["zone"]
@@ -277,7 +277,7 @@ def _all_nets(ours: Design, placed: dict[str, Placed], drawn: Copper, inner: dic
 
 
 def _fixed(router: _Router, ours: Design, placed: dict[str, Placed], nets: dict[str, _Net], drawn: Copper) -> None:
-    """Everything that stays: pads, holes, scripted copper, the board's edge."""
+    """Paint everything fixed: pads, holes, scripted copper, the board's edge."""
     nobody = itertools.count(100000)
     pairs = {net.name for net in ours.nets.values() if net.netclass in ("PCIe", "LVDS", "USB")}
     for ref, part in placed.items():
@@ -308,7 +308,7 @@ def _fixed(router: _Router, ours: Design, placed: dict[str, Placed], nets: dict[
 
 
 def _nodes(router: _Router, pad: Pad) -> list[int]:
-    """Nodes that lie on a pad's copper."""
+    """Return the nodes on a pad's copper."""
     layers = range(4) if pad.drill else [n for n, name in enumerate(LAYERS) if name in pad.layers]
     w, h = max(pad.size[0] / 2 - 0.04, 0.0), max(pad.size[1] / 2 - 0.04, 0.0)
     nodes = []
@@ -324,7 +324,7 @@ def _nodes(router: _Router, pad: Pad) -> list[int]:
 
 
 def _copper_nodes(router: _Router, copper: Copper) -> list[int]:
-    """Nodes at the ends of tracks and at vias."""
+    """Return the nodes at the ends of tracks and at vias."""
     nodes = []
     for track in copper.tracks:
         if track.layer in LAYERS:
@@ -338,7 +338,7 @@ def _copper_nodes(router: _Router, copper: Copper) -> list[int]:
 
 
 def _draw(router: _Router, net: _Net, path: list[int], end_via: bool, width: float | None = None) -> Copper:
-    """Tracks and vias of a way; ``width``: not the net's own."""
+    """Return the tracks and vias of a way. ``width``: a width other than the net's own."""
     made = Copper()
     width = width or (WIDE if net.wide else NARROW)
     points = [router.place(node) for node in path]
@@ -371,12 +371,12 @@ def _show(router: _Router, net: _Net, copper: Copper) -> None:
 
 
 def _groups(router: _Router, net: _Net) -> list[list[int]]:
-    """Pieces of a net that scripted copper has joined already: nodes of each."""
+    """Return the pieces of a net that scripted copper already joins: nodes of each."""
     pieces = [set(_nodes(router, pad)) for pad in net.pads]
     drawn = _copper_nodes(router, net.done)
     if not drawn:
         return [sorted(piece) for piece in pieces]
-    # scripted copper of a net: tracks that touch are one piece; two pieces that come near a pad are joined by it
+    # scripted copper of a net: touching tracks are one piece; a pad joins two pieces that come near it
     items: list[set[int]] = [set(_copper_nodes(router, Copper([track], []))) for track in net.done.tracks]
     items += [set(_copper_nodes(router, Copper([], [via]))) for via in net.done.vias]
     pieces += items
@@ -397,19 +397,22 @@ def _groups(router: _Router, net: _Net) -> list[list[int]]:
 
 
 def _route_net(router: _Router, nets: dict[str, _Net], net: _Net, rip: int) -> list[list[int]]:
-    """Draw what a net still lacks; returns the ways that were found (for what they cross). ``net.open``: connections without a way."""
+    """Draw a net's missing connections; return the found ways, to see what they cross.
+
+    ``net.open``: connections without a way.
+    """
     net.open = 0
     ways = []
     if net.plane is not None:
         missing = _missing(router, net)
-        loose = [net.pieces.pop(n) for n in missing if n in net.pieces]  # joined to what was taken up
+        loose = [net.pieces.pop(n) for n in missing if n in net.pieces]  # joined to removed copper
         if loose:
             _again(router, nets, _box(loose))
         for n in missing:
             group = net.groups[n]
             joined = [node for m, other in enumerate(net.groups) if m not in missing or m in net.pieces for node in other]
             way = router.route(net, group, joined, net.plane, rip, PLANE_REACH + 4 * rip)
-            if not way and net.name != "GND":  # it may lie far from where its plane is
+            if not way and net.name != "GND":  # it may be far from its plane
                 way = router.route(net, group, joined, net.plane, rip, 2_000_000) or router.route(net, group, joined, None, rip, 2_000_000)
             thin = not way and net.wide
             if thin:  # between balls, say
@@ -443,7 +446,7 @@ def _route_net(router: _Router, nets: dict[str, _Net], net: _Net, rip: int) -> l
 
 
 def _missing(router: _Router, net: _Net) -> list[int]:
-    """Of a net with a plane: groups that do not reach it, neither by themselves nor through what was found."""
+    """Return the groups of a net with a plane that do not reach the plane, directly or through routed copper."""
     assert net.plane is not None
     items = [set(group) for group in net.groups]
     sure = set(net.on_plane)
@@ -465,7 +468,7 @@ def _missing(router: _Router, net: _Net) -> list[int]:
 
 
 def _on_plane(router: _Router, net: _Net, group: list[int], outer: dict[str, list[tuple[str, np.ndarray]]]) -> bool:
-    """Whether a piece of a net already has a via, or lies in an area of its own on its layer."""
+    """Return whether a piece of a net already has a via, or lies in an area of its net on its layer."""
     cells = {node % router.cells for node in group}
     layers = {node // router.cells for node in group}
     assert net.plane is not None
@@ -479,7 +482,7 @@ def _on_plane(router: _Router, net: _Net, group: list[int], outer: dict[str, lis
 
 
 def run(minutes: float, seed: int = 1, log: bool = True) -> tuple[dict[str, _Net], int]:
-    """Route everything; nets and the number of connections that are left."""
+    """Route everything; return the nets and the number of open connections."""
     from .board import placed, scripted_copper  # the board takes the routes in
 
     ours, places, drawn = design(), placed().placed, scripted_copper()
@@ -517,21 +520,21 @@ def run(minutes: float, seed: int = 1, log: bool = True) -> tuple[dict[str, _Net
 
 
 def _settle(router: _Router, nets: dict[str, _Net], queue: list[_Net], end: float, most: int, log: bool) -> None:
-    """Route what is in the queue, and what has to go for it. A net may push others aside ``most`` times."""
+    """Route the nets in the queue, and the nets that have to move for them. A net may push others aside ``most`` times."""
     tries: dict[str, int] = defaultdict(int)
     while queue and time.monotonic() < end:
         net = queue.pop(0)
         tries[net.name] += 1
         _route_net(router, nets, net, 0)
         if net.open and tries[net.name] <= most:
-            # what is left once more, across others
+            # the remaining nets once more, across others
             if net.plane is None:
                 box = _box([net.found])
                 net.pieces = {}
                 _again(router, nets, box)
             ways = _route_net(router, nets, net, 40 + 40 * tries[net.name])
             for way in ways:
-                router.crossed(net, way)  # makes it dearer to come back
+                router.crossed(net, way)  # makes coming back dearer
             gone, drawn = [], [_Way(router, way) for way in ways]
             for other in nets.values():
                 near = [n for n, piece in other.pieces.items() if other is not net and _touched(drawn, piece)]
@@ -552,7 +555,9 @@ def _touched(ways: list[_Way], piece: Copper) -> bool:
 
 
 def _search(router: _Router, nets: dict[str, _Net], end: float, seed: int, log: bool) -> None:
-    """While something is open: take up what is open and some nets near it, route them in another order, keep what is no worse."""
+    """While connections are open: remove an open net and some nets near it, route them in another order, and keep a result that is
+    no worse.
+    """
     dice = random.Random(seed)
     least = sum(net.open for net in nets.values())
     while least and time.monotonic() < end:
@@ -583,13 +588,13 @@ def _search(router: _Router, nets: dict[str, _Net], end: float, seed: int, log: 
 
 
 def _crosses(copper: Copper, box: Box) -> bool:
-    """Whether any track or via lies in or near a box."""
+    """Return whether any track or via is in or near a box."""
     tracks = [(*map(min, t.start, t.end), *map(max, t.start, t.end)) for t in copper.tracks]
     return any(not _apart(box, (x0, y0, x1, y1), 0.0) for x0, y0, x1, y1 in [*tracks, *((*v.at, *v.at) for v in copper.vias)])
 
 
 class _Way:
-    """A way's places, to compare with what was found."""
+    """A way's places, for comparison with routed copper."""
 
     def __init__(self, router: _Router, way: list[int]) -> None:
         self.points = router.places(way)
@@ -598,7 +603,7 @@ class _Way:
         self.box: Box = (float(x0), float(y0), float(x1), float(y1))
 
     def touches(self, piece: Copper, own: Box | None) -> bool:
-        """Whether found copper, within the box ``own``, lies nearer than it may."""
+        """Return whether routed copper within the box ``own`` is nearer than allowed."""
         if own is None or _apart(own, self.box, 1.0):
             return False
         for track in piece.tracks:
@@ -621,7 +626,7 @@ class _Way:
 
 
 def _far(track: Track, points: np.ndarray) -> float:
-    """Least distance of points from a track's middle line."""
+    """Return the least distance of points from a track's middle line."""
     a, b = np.array(track.start), np.array(track.end)
     along = b - a
     length2 = float(along @ along)
@@ -634,7 +639,7 @@ EVERYWHERE: Box = (-100.0, -100.0, 200.0, 300.0)
 
 
 def _box(pieces: Iterable[Copper]) -> Box | None:
-    """Around copper; None where there is none."""
+    """Return the box around copper; None without copper."""
     points = [
         at for piece in pieces for at in (*(t.start for t in piece.tracks), *(t.end for t in piece.tracks), *(v.at for v in piece.vias))
     ]
@@ -649,7 +654,7 @@ def _apart(a: Box, b: Box, far: float) -> bool:
 
 
 def _again(router: _Router, nets: dict[str, _Net], box: Box | None) -> None:
-    """Show the router anew what is found in and near a box."""
+    """Show the router again all routed copper in and near a box."""
     if box is None:
         return
     router.window(box)
@@ -663,7 +668,7 @@ def _again(router: _Router, nets: dict[str, _Net], box: Box | None) -> None:
 
 
 def _most(router: _Router, starts: Iterable[int], ends: Iterable[int]) -> int:
-    """Longest way that is looked at before others' tracks are asked to go."""
+    """Return the longest way to try before other tracks are asked to go."""
     boxes = []
     for nodes in (starts, ends):
         cells = np.array(list(nodes)) % router.cells
@@ -673,7 +678,7 @@ def _most(router: _Router, starts: Iterable[int], ends: Iterable[int]) -> int:
 
 
 def _warm(router: _Router, nets: dict[str, _Net], found: Copper) -> set[str]:
-    """Take in what was found earlier and is still right; names of the nets that lack nothing."""
+    """Take over earlier copper that is still right; return the names of the nets that lack nothing."""
     whole = set()
     for name, net in nets.items():
         own = Copper([t for t in found.tracks if t.net == name], [v for v in found.vias if v.net == name])
@@ -703,7 +708,7 @@ def _warm(router: _Router, nets: dict[str, _Net], found: Copper) -> set[str]:
 
 
 def _connected(router: _Router, copper: Copper) -> list[tuple[set[int], Copper]]:
-    """Pieces of one net's copper that hang together, with their nodes."""
+    """Return the connected pieces of one net's copper, with their nodes."""
     items: list[tuple[set[int], Copper]] = [(set(_copper_nodes(router, Copper([t], []))), Copper([t], [])) for t in copper.tracks]
     items += [(set(_copper_nodes(router, Copper([], [v]))), Copper([], [v])) for v in copper.vias]
     made: list[tuple[set[int], Copper]] = []
@@ -718,8 +723,9 @@ def _connected(router: _Router, copper: Copper) -> list[tuple[set[int], Copper]]
 
 
 def _prune(router: _Router, net: _Net) -> None:
-    """Take away found tracks that end in nothing and vias that join nothing: what is left of ways that were given up. Not of ground, which
-    has copper on every layer."""
+    """Remove routed tracks that end in nothing and vias that join nothing: remains of abandoned ways. Ground is left out: it has
+    copper on every layer.
+    """
     if net.name == "GND":
         return
     fixed = {node for group in net.groups for node in group}
@@ -751,7 +757,7 @@ def _prune(router: _Router, net: _Net) -> None:
 
 
 def text(nets: dict[str, _Net], ours: Design, placed: dict[str, Placed]) -> str:
-    """The file."""
+    """Return the text of routes.tsv."""
     rows = ["net\tlayer or via\tx0\ty0\tx1\ty1\twidth"]
     for name, net in sorted(nets.items()):
         if not net.found.tracks and not net.found.vias:
@@ -763,7 +769,7 @@ def text(nets: dict[str, _Net], ours: Design, placed: dict[str, Placed]) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line; return the exit status."""
     from .board import placed
 
     parser = argparse.ArgumentParser(prog="board.layout.route", description="Find ways for the nets that no script draws.")

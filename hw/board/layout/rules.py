@@ -1,4 +1,4 @@
-"""Net classes and design rules: what the fab can make, and what the pairs need; from stackup.toml and fab.toml."""
+"""Net classes and design rules from stackup.toml and fab.toml: the fab's limits and the pairs' needs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PATH = Path(__file__).with_name("fab.toml")
 
 @cache
 def fab() -> dict[str, Any]:
-    """The fab's limits and our widths, mm."""
+    """Return the fab's limits and our widths, in mm."""
     return tomllib.loads(PATH.read_text())
 
 
 def class_rules(name: str) -> dict[str, float]:
-    """Width, clearance, via pad and drill of a class, and width and gap of a pair; mm."""
+    """Return width, clearance, via pad and drill of a class, and width and gap of a pair, in mm."""
     table = fab()["class"]
     rules = table["Default"] | table.get(name, {})
     if "pair" in rules:
@@ -33,7 +33,7 @@ def class_rules(name: str) -> dict[str, float]:
 
 
 def net_settings(design: Design, names: dict[str, str]) -> dict[str, Any]:
-    """``net_settings`` of the project file. ``names``: KiCad's name of each net."""
+    """Return ``net_settings`` of the project file. ``names``: KiCad's name of each net."""
     classes = []
     for n, name in enumerate(("Default", *sorted({net.netclass for net in design.nets.values()} - {"Default"}))):
         rules = class_rules(name)
@@ -62,7 +62,7 @@ def net_settings(design: Design, names: dict[str, str]) -> dict[str, Any]:
 
 
 def board_settings() -> dict[str, Any]:
-    """``board`` of the project file: the fab's least figures, and how severe what is."""
+    """Return ``board`` of the project file: the fab's least figures, and the severities."""
     least = fab()["least"]
     rules = {
         "min_clearance": least["clearance"],
@@ -85,7 +85,7 @@ def board_settings() -> dict[str, Any]:
 
 
 def dru() -> str:
-    """The file of rules that a class cannot say."""
+    """Return the file of rules that a class cannot express."""
     parts = ["(version 1)"]
     for rule in fab()["rule"]:
         constraint = "\n".join(f"  (constraint {line})" for line in rule["constraints"])

@@ -1,4 +1,4 @@
-"""Copper that is drawn: tracks, vias, pairs along a middle line."""
+"""Drawn copper: tracks, vias, pairs along a middle line."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Copper:
     vias: list[Via] = field(default_factory=list)
 
     def line(self, net: str, layer: str, points: Sequence[XY], width: float) -> None:
-        """Straight pieces through points; pieces without length are left out."""
+        """Add straight pieces through points; pieces without length are left out."""
         rounded = [(round(x, 4), round(y, 4)) for x, y in points]
         self.tracks += [Track(net, layer, a, b, width) for a, b in zip(rounded[:-1], rounded[1:]) if a != b]
 
     def add(self, other: Copper) -> None:
-        """Take another's in."""
+        """Add other copper."""
         self.tracks += other.tracks
         self.vias += other.vias
 
 
 def beside(middle: Sequence[XY], offset: float) -> list[XY]:
-    """A line that runs beside another, ``offset`` mm to its left (seen along it)."""
+    """Return a line parallel to another, ``offset`` mm to its left (seen along it)."""
     found: list[XY] = []
     for n, (x, y) in enumerate(middle):
         before = _way(middle[n - 1], middle[n]) if n else None
@@ -72,5 +72,5 @@ def _way(a: XY, b: XY) -> tuple[float, float]:
 
 
 def length(points: Sequence[XY]) -> float:
-    """mm along points."""
+    """Return the length along points, in mm."""
     return sum(math.dist(a, b) for a, b in zip(points[:-1], points[1:]))

@@ -1,4 +1,4 @@
-"""Connections that no track makes yet: how many are committed, by net, and the paragraph of hw/README.md about them."""
+"""Connections without a track: the committed number by net, and the paragraph of hw/README.md about them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _BLOCK = re.compile(r"(<!-- generated: python -m board --write -->\n).*?(\n<!-- 
 
 
 def by_net(report: DrcReport) -> Counter[str]:
-    """KiCad's missing connections by its name of the net."""
+    """Return the number of KiCad's missing connections by its name of the net."""
     return Counter(where.partition("[")[2].partition("]")[0] for _, _, where in report.unconnected)
 
 
 def committed() -> dict[str, int]:
-    """What the file has."""
+    """Read the committed numbers."""
     if not OPEN.is_file():
         return {}
     return {net: int(count) for net, count in (line.split("\t") for line in OPEN.read_text().splitlines()[1:])}
 
 
 def paragraph(nets: Mapping[str, int], count: int) -> str:
-    """What the README says. ``count``: nets of the design."""
+    """Return the README's paragraph. ``count``: nets of the design."""
     if not nets:
         return f"**All connections of the board's {count} nets are routed.**"
     named = ", ".join(
@@ -39,7 +39,7 @@ def paragraph(nets: Mapping[str, int], count: int) -> str:
 
 
 def with_paragraph(text: str, said: str) -> str:
-    """The README with that paragraph. Raises ValueError where it has no place for it."""
+    """Return the README with that paragraph. Raises ValueError if it has no place for it."""
     made, places = _BLOCK.subn(lambda found: found[1] + said + found[2], text)
     if places != 1:
         raise ValueError(f"{README}: no paragraph between the marks of 'python -m board --write'")

@@ -43,7 +43,7 @@ _OTHERS = (
 
 
 def _stack(stack: Stackup) -> list[Node]:
-    """``(stackup ...)`` with masks."""
+    """Return ``(stackup ...)`` with masks."""
     body: list[Node] = [w("layer", "F.SilkS", w("type", "Top Silk Screen")), w("layer", "F.Paste", w("type", "Top Solder Paste"))]
     mask = (
         w("thickness", round(stack.mask_copper * 1e3, 4)),
@@ -83,7 +83,7 @@ def _outline(notches: Sequence[tuple[float, float]]) -> list[list[Node]]:
 
 
 def _holes() -> list[list[Node]]:
-    """Spacers' and feet's holes: footprints that the schematic does not have."""
+    """Return the holes of spacers and feet: footprints that the schematic does not have."""
     made: list[list[Node]] = []
     for hole in outline.holes():
         pad = w(
@@ -137,7 +137,7 @@ def _holes() -> list[list[Node]]:
 
 
 def _notes() -> list[Node]:
-    """The fabrication drawing's text, right of the board."""
+    """Return the fabrication drawing's text, right of the board."""
     font = w("font", w("size", 1.5, 1.5), w("thickness", 0.15))
     text = "\n".join(fabrication())
     place = w("at", 148, 44, 0)  # on the page, not on the board
@@ -175,7 +175,7 @@ def _zones(numbers: dict[str, int], names: dict[str, str]) -> list[list[Node]]:
 
 
 def _keep_outs() -> list[list[Node]]:
-    """No copper around the holes, and where zones.toml says."""
+    """Return areas without copper: around the holes, and the areas in zones.toml."""
     made = []
     for hole in outline.holes():
         r = hole.drill / 2 + 0.5
@@ -187,7 +187,7 @@ def _keep_outs() -> list[list[Node]]:
 
 
 def _rule_area(name: str, corners: Sequence[tuple[float, float]], layers: Sequence[str], tracks: str) -> list[Node]:
-    """No planes here; tracks and vias as said."""
+    """Return an area without planes; ``tracks`` says whether tracks and vias are allowed."""
     points: list[Node] = [Word("pts"), *(xy("xy", at) for at in corners)]
     return w(
         "zone",
@@ -258,7 +258,7 @@ def _footprint(design: Design, part: Placed, numbers: dict[str, int], names: dic
 
 
 def board_text(design: Design, sheets: Sequence[Sheet], layout: Layout, copper: Copper, title: str) -> str:
-    """The file."""
+    """Return the text of the board's file."""
     names = net_names(sheets)
     numbers = {net: n for n, net in enumerate(sorted(design.nets), 1)}
     stack = load()
@@ -294,7 +294,7 @@ def board_text(design: Design, sheets: Sequence[Sheet], layout: Layout, copper: 
 
 
 def _flat(node: list[Node]) -> str:
-    """A line an item, and a line each child of a footprint: what changes together stands together."""
+    """Write each item, and each child of a footprint, on one line, so that related changes stay together."""
     if node[0] == "footprint":
         inner = "\n".join(f"\t\t{_one_line(child)}" if isinstance(child, list) else f"\t\t{_one_line([child])[1:-1]}" for child in node[1:])
         return f"\t(footprint\n{inner}\n\t)"

@@ -1,1 +1,1 @@
-"""Symbols and footprints that KiCad's libraries have not, as data, and what writes them."""
+"""Symbols and footprints missing in KiCad's libraries, as data, and their writers."""

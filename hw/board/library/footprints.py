@@ -18,9 +18,10 @@ _FRONT = ("F.Cu", "F.Paste", "F.Mask")
 
 
 def m2_x(number: int, pitch: float = 0.5) -> float:
-    """Middle of a contact of M.2, mm right of the connector's middle, seen from above with the card's edge towards the viewer.
+    """Return the middle of an M.2 contact, in mm right of the connector's middle, seen from above with the card's edge towards the
+    viewer.
 
-    Odd contacts are the upper side's; the two rows are half a pitch apart (PCIe M.2 1.0, card edge).
+    Odd contacts are on the upper side; the two rows are half a pitch apart (PCIe M.2 1.0, card edge).
     """
     return 9.25 - pitch / 2 * (number - 1)
 
@@ -50,7 +51,7 @@ def _box(corners: Sequence[float], layer: str, width: float) -> list[Node]:
 
 
 def _dot(at: tuple[float, float], layer: str) -> list[Node]:
-    """Beside pin 1."""
+    """Return the dot beside pin 1."""
     stroke = _w("stroke", _w("width", 0.2), _w("type", Word("solid")))
     end = _w("end", at[0] + 0.1, at[1])
     return _w("fp_circle", _w("center", *at), end, stroke, _w("fill", Word("yes")), _w("layer", layer))
@@ -64,7 +65,7 @@ def _text(name: str, value: str, y: float, layer: str) -> list[Node]:
 def _footprint(
     name: str, table: dict[str, Any], attributes: Sequence[str], corners: Sequence[float], body: Sequence[list[Node]]
 ) -> list[Node]:
-    """``corners``: of what the texts stand outside of."""
+    """Return a footprint. ``corners``: the box that the texts stay outside of."""
     return [
         *_w("footprint", name, _w("version", Word("20241229")), _w("generator", "wattbell"), _w("generator_version", "9.0")),
         _w("layer", "F.Cu"),
@@ -81,7 +82,7 @@ def _grown(corners: Sequence[float], by: float) -> list[float]:
 
 
 def _numbers(table: dict[str, Any]) -> list[int]:
-    """Contacts that the key leaves."""
+    """Return the contacts that the key leaves."""
     low, high = table["key"]
     return [n for n in range(1, 76) if not low <= n <= high]
 
@@ -126,7 +127,7 @@ _KINDS: dict[str, Callable[[str, dict[str, Any]], list[Node]]] = {"m2_edge": _m2
 
 @cache
 def tables() -> dict[str, dict[str, Any]]:
-    """Every footprint's table by its name. Raises DesignError where one names no source or a kind that is not there."""
+    """Return every footprint's table by its name. Raises DesignError if a table has no source or an unknown kind."""
     data = tomllib.loads(PATH.read_text())
     sources = data.pop("sources")
     for name, table in data.items():
@@ -138,6 +139,6 @@ def tables() -> dict[str, dict[str, Any]]:
 
 
 def footprint_files() -> dict[Path, str]:
-    """Every footprint's file by its path beside the project."""
+    """Return every footprint's file by its path beside the project."""
     made = {name: _KINDS[table["kind"]](name, table) for name, table in tables().items()}
     return {Path("lib/wattbell.pretty") / f"{name}.kicad_mod": dump(node) + "\n" for name, node in made.items()}

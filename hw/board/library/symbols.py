@@ -69,13 +69,13 @@ def _rectangle(half_x: float, half_y: float, fill: str) -> list[Node]:
 
 
 def _resistor(name: str, unit: int, pins: list[str]) -> tuple[list[Node], float, float]:
-    """As KiCad's ``Device:R``: 7.62 mm from end to end."""
+    """Return a resistor like KiCad's ``Device:R``: 7.62 mm from end to end."""
     ends = [_pin(name, f"{number} ~ passive", 0.0, y, angle, 1.27) for number, y, angle in zip(pins, (3.81, -3.81), (270, 90), strict=True)]
     return [Word("symbol"), f"{name}_{unit}_1", _rectangle(1.016, 2.54, "none"), *ends], 1.016, 2.54
 
 
 def _unit(name: str, unit: int, table: dict[str, Any]) -> tuple[list[Node], float, float]:
-    """A unit's drawing, and half its width and height."""
+    """Return a unit's drawing, and half its width and height."""
     if "resistor" in table:
         return _resistor(name, unit, table["resistor"])
     sides = {side: list(table.get(side, [])) for side in ("left", "right", "top", "bottom")}
@@ -127,7 +127,7 @@ def _symbol(name: str, table: dict[str, Any]) -> list[Node]:
 
 
 def library_text(folder: Path | None = None) -> str:
-    """The library file of all tables in a folder (ours by default). Raises DesignError for a pin that cannot be read."""
+    """Return the library file of all tables in a folder (ours by default). Raises DesignError for a pin that cannot be read."""
     tables: dict[str, dict[str, Any]] = {}
     for path in sorted((folder or Path(__file__).parent / "symbols").glob("*.toml")):
         for name, table in tomllib.loads(path.read_text()).items():

@@ -28,12 +28,12 @@ SIZES = {"100n": "0402", "1u": "0402", "2u2": "0402", "4u7": "0402", "10u": "060
 def resistor(
     page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "0402", grade: str = "", **how: Any
 ) -> None:
-    """A resistor of 1 %, as `two_pins` has it. ``grade`` "-thin": thin film of 0.1 %."""
+    """Add a resistor of 1 % with `two_pins`. ``grade`` "-thin": thin film of 0.1 %."""
     two_pins(page, ref, at, nets, value, R_FOOTPRINTS[size], f"r-{value.lower()}-{size}{grade}", **how)
 
 
 def capacitor(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str, *, size: str = "", grade: str = "", **how: Any) -> None:
-    """A ceramic capacitor, as `two_pins` has it. ``size`` in inches as the field writes it; else by its value.
+    """Add a ceramic capacitor with `two_pins`. ``size`` in inches as the field writes it; by default from its value.
 
     ``grade`` "-c0g": C0G of 1 %.
     """
@@ -54,7 +54,9 @@ def two_pins(
     builds: str = "TP",
     place: str = "",
 ) -> None:
-    """A part of KiCad's symbol by its reference's first letter: standing, its first pin up; or lying, its first pin left."""
+    """Add a part of KiCad's symbol by its reference's first letter: standing with its first pin up, or lying with its first pin
+    left.
+    """
     pins = {"1": nets[0], "2": nets[1]}
     turn = 90 if lying else 0
     page.part(ref, f"Device:{ref[0]}", at, pins, rotation=turn, value=value, footprint=footprint, bom=bom, builds=builds, place=place)
@@ -71,7 +73,7 @@ def supply_capacitors(
     step: float = 7,
     builds: str = "TP",
 ) -> None:
-    """A row of capacitors between a supply and ground: (value, place of each). ``small``: size of those of 100 nF, where not the usual."""
+    """Add a row of capacitors between a supply and ground: (value, place of each). ``small``: unusual size of the 100 nF capacitors."""
     refs = [f"C{first + n}" for n in range(len(wanted))]
     for n, (ref, (value, place)) in enumerate(zip(refs, wanted, strict=True)):
         size = small if value == "100n" else ""

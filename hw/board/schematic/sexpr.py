@@ -22,7 +22,7 @@ _ESCAPES = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
 
 
 def parse(text: str) -> list[Node]:
-    """The one list of a file; numbers stay words. Raises ValueError where the brackets do not close."""
+    """Return the one list of a file; numbers stay words. Raises ValueError if the brackets do not close."""
     stack: list[list[Node]] = [[]]
     for match in _TOKEN.finditer(text):
         opened, closed, quoted, word = match.groups()
@@ -44,14 +44,14 @@ def parse(text: str) -> list[Node]:
 
 
 def children(node: list[Node], name: str) -> Iterator[list[Node]]:
-    """The lists within ``node`` that begin with ``name``."""
+    """Yield the lists in ``node`` that begin with ``name``."""
     for child in node:
         if isinstance(child, list) and child and child[0] == name:
             yield child
 
 
 def first(node: list[Node], name: str) -> list[Node] | None:
-    """The first of them."""
+    """Return the first list in ``node`` that begins with ``name``; None without one."""
     return next(children(node, name), None)
 
 
@@ -68,7 +68,7 @@ def _atom(value: Node) -> str:
 
 
 def dump(node: list[Node], depth: int = 0) -> str:
-    """The text of a list: a list of atoms on one line, others a line a child, as KiCad writes them."""
+    """Return the text of a list as KiCad writes it: a list of atoms on one line, other lists with a line for each child."""
     indent = "\t" * depth
     if not any(isinstance(child, list) for child in node):
         return f"{indent}({' '.join(_atom(child) for child in node)})"

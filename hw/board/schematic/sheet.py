@@ -20,7 +20,7 @@ Point: TypeAlias = tuple[float, float]
 
 
 def is_power(net: str) -> bool:
-    """Whether a net is drawn as a power symbol, not as a label."""
+    """Return whether a net is drawn as a power symbol, not as a label."""
     return net == "GND" or net[:1] in "+-"
 
 
@@ -35,17 +35,17 @@ class Place:
     mirror: str = ""
     unit: int = 1
     value_at: Point | None = None
-    """Where its reference stands (the value one line below), relative to ``at``; None: where the symbol has it."""
+    """Place of its reference (the value is one line below), relative to ``at``; None: the symbol's own place."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """More fields, such as KiCad's ``Sim.*``."""
 
     def end(self, pin: Pin) -> Point:
-        """Where a pin ends on the page."""
+        """Return the place where a pin ends on the page."""
         x, y = self._turned(pin.x, pin.y)
         return (self.at[0] + x / STEP_MM, self.at[1] + y / STEP_MM)
 
     def outward(self, pin: Pin) -> tuple[int, int]:
-        """The way from the body out along a pin: (1, 0) is to the right, (0, 1) down."""
+        """Return the direction from the body out along a pin: (1, 0) is right, (0, 1) down."""
         dx, dy = {0: (-1, 0), 90: (0, -1), 180: (1, 0), 270: (0, 1)}[pin.angle]
         x, y = self._turned(dx, dy)
         return (round(x), round(y))
@@ -61,7 +61,7 @@ class Place:
         return x, y
 
     def pins(self) -> Iterator[Pin]:
-        """The pins of this unit. KiCad draws pins of every unit (unit 0) with each of them; here they count with the first."""
+        """Yield the pins of this unit. KiCad draws common pins (unit 0) with each unit; here they count with the first."""
         for pin in self.symbol.pins:
             if pin.unit == self.unit or (pin.unit == 0 and self.unit == 1):
                 yield pin
@@ -86,7 +86,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Flag:
-    """Says to KiCad's check that a net is fed from outside of what it knows (PWR_FLAG)."""
+    """Tells KiCad's check that a source unknown to it feeds a net (PWR_FLAG)."""
 
     net: str
     at: Point
@@ -103,7 +103,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Box:
-    """A dashed frame around what belongs together, with a title."""
+    """A dashed frame around related parts, with a title."""
 
     title: str
     corner: Point
@@ -145,8 +145,8 @@ class Sheet:
     ) -> Place:
         """Put a part (its first unit drawn) on the page. ``pins``: net of every pin of the whole part by number, "" for none.
 
-        A pin gets a short wire with the net's label or power symbol at its end, or a no-connect cross, unless it is wired by `wire`.
-        Raises DesignError where a pin is left out or unknown.
+        A pin gets a short wire with the net's label or power symbol at its end, or a no-connect cross, unless `wire` connects it.
+        Raises DesignError if a pin is missing or unknown.
         """
         drawn = symbol(lib_id)
         numbers = {pin.number for pin in drawn.pins}
@@ -161,19 +161,21 @@ class Sheet:
         return placed
 
     def unit(self, of: str | Place, unit: int, at: Point, *, rotation: int = 0, mirror: str = "", value_at: Point | None = None) -> Place:
-        """Put another unit of a part on the page: of one that is there, by reference, or of one on another sheet, by its place there."""
+        """Put another unit of a part on the page. ``of``: reference of a part on this page, or place of a part on another sheet."""
         base = self._first(of) if isinstance(of, str) else of
         placed = Place(base.part, base.symbol, at, rotation % 360, mirror, unit, value_at, base.fields)
         self.places.append(placed)
         return placed
 
     def pin(self, name: str) -> Point:
-        """Where a pin ends, by ``R1.2``. A number that several pins share has one place."""
+        """Return the place where a pin ends, by ``R1.2``. A number that several pins share has one place."""
         _, pin, place = self._pin(name)
         return place.end(pin)
 
     def wire(self, *points: str | Point) -> None:
-        """A wire through pins (``R1.2``) and points; between two that are on no common line it goes along x first, then y."""
+        """Draw a wire through pins (``R1.2``) and points. Between two that are on no common line the wire goes along x first, then
+        y.
+        """
         ends: list[Point] = []
         for point in points:
             if isinstance(point, str):
@@ -190,9 +192,9 @@ class Sheet:
         self.labels.append(Label(net, self.pin(at) if isinstance(at, str) else at, away))
 
     def rail(self, net: str, pins: Sequence[str], length: float = 1.0) -> None:
-        """Join pins that look the same way by a line across their short wires, with one label or power symbol at its first end.
+        """Join pins with the same direction by a line across their short wires, with one label or power symbol at its first end.
 
-        Raises DesignError where they do not stand on one line.
+        Raises DesignError if they are not on one line.
         """
         ends: list[Point] = []
         for name in pins:
@@ -210,15 +212,15 @@ class Sheet:
         self.labels.append(Label(net, ends[0], away))
 
     def flag(self, net: str, at: Point) -> None:
-        """A PWR_FLAG with the net's power symbol or label, where a net is fed by something that KiCad does not take for a source."""
+        """Draw a PWR_FLAG with the net's power symbol or label, for a net with a source that KiCad does not recognise."""
         self.flags.append(Flag(net, at))
 
     def text(self, text: str, at: Point, size_mm: float = 1.27) -> None:
-        """A note, its upper left corner at a point."""
+        """Draw a note with its upper left corner at a point."""
         self.texts.append(Text(text, at, size_mm))
 
     def box(self, title: str, corner: Point, opposite: Point) -> None:
-        """A frame with a title."""
+        """Draw a frame with a title."""
         self.boxes.append(Box(title, corner, opposite))
 
     def netclass(self, name: str, nets: Iterable[str]) -> None:
@@ -226,7 +228,7 @@ class Sheet:
         self.netclasses |= dict.fromkeys(nets, name)
 
     def stubs(self) -> Iterator[tuple[Place, Pin, str]]:
-        """Pins that no wire reaches: (place, pin, net). One for pins at one point (a symbol's stacked ones)."""
+        """Yield the pins that no wire reaches: (place, pin, net). Pins at one point (a symbol's stacked pins) count once."""
         seen = {place.end(pin) for place in self.places for pin in place.pins() if (place.part.ref, pin.number) in self._wired}
         for place in self.places:
             for pin in place.pins():
@@ -236,11 +238,11 @@ class Sheet:
                 yield place, pin, place.part.pins[pin.number]
 
     def parts(self) -> list[Part]:
-        """Every part of the sheet once; one whose other units are elsewhere counts where its first is."""
+        """Return every part of the sheet once. A part with units elsewhere counts on its first unit's sheet."""
         return list({place.part.ref: place.part for place in self.places if place.part.sheet == self.name}.values())
 
     def nets(self) -> set[str]:
-        """Names of all nets on the page."""
+        """Return the names of all nets on the page."""
         return {net for place in self.places for pin in place.pins() if (net := place.part.pins[pin.number])}
 
     def _first(self, ref: str) -> Place:

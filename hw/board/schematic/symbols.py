@@ -19,7 +19,7 @@ DRAWN = CHECKOUT / "hw" / "board" / "kicad"
 
 
 class SymbolError(ValueError):
-    """A library or a symbol is missing; says which and what to do."""
+    """Reports a missing library or symbol, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -34,28 +34,28 @@ class Pin:
     y: float
     angle: int
     unit: int
-    """0: in every unit."""
+    """Unit of the pin; 0: every unit."""
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A symbol with what it extends worked in."""
+    """A symbol with its base worked in."""
 
     lib_id: str
     node: list[Node]
-    """Its ``(symbol ...)``, named by lib_id as a schematic's ``lib_symbols`` has it."""
+    """The ``(symbol ...)``, named by lib_id as in a schematic's ``lib_symbols``."""
     pins: tuple[Pin, ...]
     units: int
     power: bool
 
 
 _SYMBOL = re.compile(r'^(?:\t|  )\(symbol "((?:[^"\\]|\\.)*)"', re.MULTILINE)
-"""Where a symbol begins in a library as KiCad and we write it: a level deep, on a line of its own."""
+"""Start of a symbol in a library as KiCad and we write it: one level deep, on its own line."""
 
 
 @lru_cache(maxsize=64)
 def _library(name: str) -> dict[str, str]:
-    """The text of each symbol: libraries are megabytes, of which a design needs little."""
+    """Return the text of each symbol: libraries are megabytes, and a design needs little of them."""
     if name == "wattbell":
         return _texts(library_text())
     path = KICAD_SHARE / "symbols" / f"{name}.kicad_sym"
@@ -72,7 +72,7 @@ def _texts(library: str) -> dict[str, str]:
 
 @cache
 def _drawn() -> dict[str, list[Node]]:
-    """Symbols by lib_id as the committed schematic has them: all that is needed where there is no KiCad."""
+    """Return the symbols by lib_id in the committed schematic. They are enough without KiCad."""
     found: dict[str, list[Node]] = {}
     for path in sorted(DRAWN.glob("*.kicad_sch")):
         for library in children(parse(path.read_text()), "lib_symbols"):
@@ -81,7 +81,7 @@ def _drawn() -> dict[str, list[Node]]:
 
 
 def _named(node: list[Node], old: str, new: str, lib_id: str) -> list[Node]:
-    """A copy of a symbol under another name; its units carry the name without the library."""
+    """Return a copy of a symbol under another name; its units carry the name without the library."""
     made = copy.deepcopy(node)
     made[1] = lib_id
     for unit in children(made, "symbol"):
@@ -90,7 +90,7 @@ def _named(node: list[Node], old: str, new: str, lib_id: str) -> list[Node]:
 
 
 def _flat(library: str, name: str) -> list[Node]:
-    """A symbol's own list, with what it extends worked in: the base's drawing, its own properties."""
+    """Return a symbol's own list with its base worked in: the base's drawing, its own properties."""
     symbols = _library(library)
     if name not in symbols:
         raise SymbolError(f"there is no symbol {name} in library {library}")
@@ -124,7 +124,7 @@ def _pins(node: list[Node]) -> tuple[tuple[Pin, ...], int]:
 
 @lru_cache(maxsize=512)
 def symbol(lib_id: str) -> Symbol:
-    """A symbol by ``library:name``; ``wattbell`` is our own library. Raises SymbolError."""
+    """Return a symbol by ``library:name``; ``wattbell`` is our own library. Raises SymbolError."""
     library, _, name = lib_id.partition(":")
     node = _flat(library, name) if library == "wattbell" or KICAD_SHARE.is_dir() or lib_id not in _drawn() else _drawn()[lib_id]
     pins, units = _pins(node)

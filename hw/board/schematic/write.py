@@ -22,7 +22,7 @@ _PAPER_MM = {"A4": (297.0, 210.0), "A3": (420.0, 297.0), "A2": (594.0, 420.0)}
 
 
 def _w(*words: Node) -> list[Node]:
-    """A list whose first word is bare."""
+    """Return a list with a bare first word."""
     return [Word(str(words[0])), *words[1:]]
 
 
@@ -35,12 +35,12 @@ def _id(*name: object) -> str:
 
 
 def symbol_path(sheet: str, ref: str) -> str:
-    """How the board's file names a part of the schematic: by its sheet and its first unit."""
+    """Return the board file's name of a part of the schematic: by its sheet and its first unit."""
     return f"/{_id('sheet', sheet)}/{_id(f'{ref}/1')}"
 
 
 def net_names(sheets: Sequence[Sheet]) -> dict[str, str]:
-    """KiCad's name of each net: one that is on a single sheet carries the sheet's."""
+    """Return KiCad's name of each net: a net on a single sheet carries the sheet's name."""
     on: Counter[str] = Counter(net for page in sheets for net in page.nets())
     return {net: net if is_power(net) or on[net] > 1 else f"/{page.name}/{net}" for page in sheets for net in page.nets()}
 
@@ -64,7 +64,7 @@ def _property(name: str, value: str, at: Point, hide: bool = False, justify: str
 
 
 def _line(*points: tuple[float, float]) -> list[Node]:
-    """A thin line through points of a symbol."""
+    """Return a thin line through points of a symbol."""
     drawn: list[Node] = [Word("pts"), *(_w("xy", x, y) for x, y in points)]
     return _w("polyline", drawn, _w("stroke", _w("width", 0.0), _w("type", Word("default"))), _w("fill", _w("type", Word("none"))))
 
@@ -74,7 +74,7 @@ def _yes(value: bool) -> Word:
 
 
 def _power_symbol(net: str) -> list[Node]:
-    """A power symbol for any net: a bar above a stem for what feeds, below for what is negative, KiCad's arrows for GND."""
+    """Return a power symbol for any net: a bar above a stem for sources, below for negative rails, KiCad's arrows for GND."""
     lib_id = f"wattbell_power:{net}"
     up = 1 if net[:1] == "+" else -1
     if net == "GND":
@@ -109,7 +109,7 @@ def _power_symbol(net: str) -> list[Node]:
 
 
 def _power_library(nets: Sequence[str]) -> str:
-    """The power symbols as a library, so that a person who edits the schematic finds them."""
+    """Return the power symbols as a library, for a person who edits the schematic."""
     bodies = [_power_symbol(net) for net in nets]
     for net, body in zip(nets, bodies, strict=True):
         body[1] = net
@@ -120,18 +120,18 @@ def _power_library(nets: Sequence[str]) -> str:
 
 
 def _table(kind: str, rows: Sequence[tuple[str, str]]) -> str:
-    """A project's library table."""
+    """Return a project's library table."""
     entries = [_w("lib", _w("name", name), _w("type", "KiCad"), _w("uri", uri), _w("options", ""), _w("descr", "")) for name, uri in rows]
     return dump(_w(kind, _w("version", 7), *entries)) + "\n"
 
 
 def _angle(away: tuple[int, int]) -> tuple[int, str]:
-    """A label's angle, and which end of its text is at the point."""
+    """Return a label's angle, and the end of its text at the point."""
     return {(1, 0): (0, "left"), (-1, 0): (180, "right"), (0, -1): (90, "left"), (0, 1): (270, "right")}[away]
 
 
 class _Writer:
-    """One sheet on its way into a file."""
+    """Writes one sheet into a file."""
 
     def __init__(self, sheet: Sheet, shared: set[str], path: str) -> None:
         self.sheet, self.shared, self.path = sheet, shared, path
@@ -140,18 +140,18 @@ class _Writer:
         self.count: Counter[str] = Counter()
 
     def name(self, kind: str) -> str:
-        """A name that stays while what comes before it of its kind stays."""
+        """Return a name that stays while the earlier items of its kind stay."""
         self.count[kind] += 1
         return f"{self.sheet.name}/{kind}/{self.count[kind]}"
 
     def wire(self, wire: Wire) -> None:
-        """A piece of wire."""
+        """Write a piece of wire."""
         points = [_w("xy", round(x * STEP_MM, 4), round(y * STEP_MM, 4)) for x, y in (wire.start, wire.end)]
         stroke = _w("stroke", _w("width", 0.0), _w("type", Word("default")))
         self.out.append(_w("wire", [Word("pts"), *points], stroke, _uuid(self.name("wire"))))
 
     def label(self, net: str, at: Point, away: tuple[int, int]) -> None:
-        """A net's name: a power symbol, a label for all sheets, or one for this sheet."""
+        """Write a net's name: a power symbol, a label for all sheets, or a label for this sheet."""
         if is_power(net):
             self.power(net, at, away)
             return
@@ -161,7 +161,7 @@ class _Writer:
         self.out.append(_w(kind, net, *shape, _at(at, angle), _effects(justify=justify), _uuid(self.name("label"))))
 
     def power(self, net: str, at: Point, away: tuple[int, int]) -> None:
-        """A power symbol whose stem goes the way that is asked for."""
+        """Write a power symbol with its stem in the given direction."""
         lib_id = f"wattbell_power:{net}"
         self.libs.setdefault(lib_id, _power_symbol(net))
         down = net == "GND" or net[:1] == "-"
@@ -192,7 +192,7 @@ class _Writer:
         )
 
     def flag(self, net: str, at: Point) -> None:
-        """A PWR_FLAG and the net's own symbol at one place."""
+        """Write a PWR_FLAG and the net's own symbol at one place."""
         lib_id = "power:PWR_FLAG"
         self.libs.setdefault(lib_id, symbol(lib_id).node)
         reference = self.name("#FLG")
@@ -229,7 +229,7 @@ class _Writer:
         in_bom: bool,
         simulated: bool = False,
     ) -> None:
-        """A ``(symbol ...)``."""
+        """Write a ``(symbol ...)``."""
         node = _w("symbol", _w("lib_id", lib_id), _at(at, rotation))
         if mirror:
             node.append(_w("mirror", Word(mirror)))
@@ -252,7 +252,7 @@ class _Writer:
         self.out.append(node)
 
     def place(self, place: Place) -> None:
-        """A part's unit, with its reference and value where they can be read."""
+        """Write a part's unit, with its reference and value at readable places."""
         part = place.part
         self.libs.setdefault(part.symbol, place.symbol.node)
         fields = list(self._texts(place))
@@ -283,7 +283,9 @@ class _Writer:
         )
 
     def _texts(self, place: Place) -> Iterable[tuple[str, str, Point, bool, str]]:
-        """Where reference and value stand: right of a two-pin part that stands, above one that lies, above the box of any other."""
+        """Return the places of reference and value: right of a standing two-pin part, above a lying one, above the box of any other
+        part.
+        """
         part, (x, y) = place.part, place.at
         value = part.value if part.builds in ("TP", "") else f"{part.value} [{part.builds}]"
         ref = f"{part.ref}"
@@ -309,7 +311,7 @@ class _Writer:
             yield "Value", value, (left + 1, top - 0.1), False, "left"
 
     def junctions(self, ends: list[Point]) -> None:
-        """A dot where three or more ends meet, or an end meets the middle of a wire."""
+        """Write a dot where three or more ends meet, or an end meets the middle of a wire."""
         count = Counter(ends)
         wires = self.sheet.wires
         for at in sorted(set(ends)):
@@ -320,7 +322,7 @@ class _Writer:
                 )
 
     def node(self) -> list[Node]:
-        """The whole file."""
+        """Return the whole file."""
         sheet = self.sheet
         ends: list[Point] = [end for wire in sheet.wires for end in (wire.start, wire.end)]
         for place in sheet.places:
@@ -377,7 +379,7 @@ class _Writer:
 
 
 def _within(at: Point, wire: Wire) -> bool:
-    """Whether a point is on a wire and not at its ends."""
+    """Return whether a point is on a wire and not at its ends."""
     (x0, y0), (x1, y1) = wire.start, wire.end
     if at in (wire.start, wire.end):
         return False
@@ -385,7 +387,7 @@ def _within(at: Point, wire: Wire) -> bool:
 
 
 def _pieces(wire: Wire, ends: Sequence[Point]) -> list[Wire]:
-    """A wire cut where other ends meet it: KiCad would do so itself, and draws only the first piece then."""
+    """Cut a wire where other ends meet it. KiCad would cut it itself, and then draws only the first piece."""
     cuts = sorted({wire.start, wire.end, *(end for end in ends if _within(end, wire))}, reverse=wire.start > wire.end)
     return [Wire(a, b) for a, b in itertools.pairwise(cuts)]
 
@@ -441,10 +443,10 @@ def files(
     comments: Sequence[str] = (),
     notes: Sequence[tuple[str, Point, float]] = (),
 ) -> dict[Path, str]:
-    """Every schematic file by its path beside the project. ``blocks``: place and size of each sheet on the first page; ``notes``: (text,
-    place, size in mm) there.
+    """Return every schematic file by its path beside the project.
 
-    Raises DesignError for two sheets of one number.
+    ``blocks``: place and size of each sheet on the first page. ``notes``: (text, place, size in mm) there. Raises DesignError for
+    two sheets with one number.
     """
     if len({sheet.number for sheet in sheets} | {1}) != len(sheets) + 1:
         raise DesignError("two sheets have one number (the first page has 1)")

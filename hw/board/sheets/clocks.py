@@ -1,4 +1,4 @@
-"""Clocks: the oscillator of the counter, and those of the deserialisers."""
+"""Clocks: the counter's oscillator, and the deserialisers' oscillators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["sheet"]
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("clocks", "Clocks", 5)
     page.box("Counter: every instant in a capture is as good as this", (8, 12), (54, 30))
     page.part(

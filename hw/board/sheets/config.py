@@ -9,7 +9,7 @@ __all__ = ["sheet"]
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("config", "Configuration, I2C, lights", 7)
     page.box("Configuration flash", (6, 12), (64, 44))
     page.part(

@@ -1,7 +1,7 @@
-"""The two M.2 connectors and what passes between them.
+"""The two M.2 connectors and the lines between them.
 
-Lanes 0 and 1 and the clock run straight through. Lanes 2 and 3 have links that only build P has: in build T they end here, so any host
-and drive train to x2. There are no coupling capacitors: each sender brings its own, as without an interposer.
+Lanes 0 and 1 and the clock run straight through. Lanes 2 and 3 have links that only build P has. In build T they end here, so any
+host and drive train to x2. There are no coupling capacitors: each sender brings its own, as without an interposer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LINKED = {
     "7": "DRIVE_TX3_P",
     "5": "DRIVE_TX3_N",
 }
-"""On the drive's side of the link a name ends in _D."""
+"""Nets with a link, by contact. On the drive's side of the link a name ends in _D."""
 SUPPLY = ("2", "4", "12", "14", "16", "18", "70", "72", "74")
 GROUND = ("1", "3", "9", "15", "21", "27", "33", "39", "45", "51", "57", "71", "73", "75")
 OPEN = ("6", "8", "20", "22", "24", "26", "28", "30", "32", "34", "36", "46", "48", "56", "58", "67")
@@ -50,7 +50,7 @@ PERST = "50"
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet(
         "connectors", "M.2 connectors and pass-through", 2, comments=("Lanes 2 and 3: links in build P only, so build T trains to x2",)
     )

@@ -93,7 +93,7 @@ BALLS = {
     "Y19": "dcu_reference1_p",
     "W20": "dcu_reference1_n",
 }
-"""Net of each ball that has one and is no supply's. Its own list: the check holds it against gateware's platform."""
+"""Net of each connected ball that is no supply. This list is independent; a check compares it with the gateware's platform."""
 
 SUPPLIES = {
     "VCC": "+1V2_CORE",
@@ -105,10 +105,10 @@ SUPPLIES = {
     "VCCA1": "+1V2_SERDES",
     **{f"VCCIO{n}": "+3V3" for n in (0, 1, 2, 3, 6, 7, 8)},
 }
-"""Net of each supply by the balls' name; what begins with VCCH is the deserialisers' 1.2 V."""
+"""Net of each supply by the balls' name; names that begin with VCCH are the deserialisers' 1.2 V."""
 
 CAPACITORS = (
-    # net, balls that have one of 100 nF each, larger ones for the net
+    # net, balls with a capacitor of 100 nF each, larger capacitors for the net
     ("+1V2_CORE", ("H8", "H13", "N8", "N13", "K8", "K13", "H10", "N11"), ("10u", "10u", "47u")),
     ("+1V2_SERDES", ("T6", "T15", "T7", "T8", "T9", "T10", "T11", "T12", "T13", "T14"), ("10u", "10u")),
     ("+2V5_SERDES", ("V10", "V17"), ("10u",)),
@@ -128,7 +128,7 @@ PLACES = (
     (5, 166, 42),
     (1, 186, 119),
 )
-"""Where each unit of the symbol is drawn."""
+"""Place of each unit of the symbol."""
 
 
 def _net(ball: str, name: str) -> str:
@@ -140,7 +140,7 @@ def _net(ball: str, name: str) -> str:
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     note = "Balls as in gateware/wattbell_gateware/boards/ecp5/platform.py"
     page = Sheet("fpga", "FPGA: banks, deserialisers, supplies", 4, paper="A2", comments=(note,))
     pins = {pin.number: _net(pin.number, pin.name) for pin in symbol(SYMBOL).pins}
@@ -158,7 +158,7 @@ def sheet() -> Sheet:
     for unit, x, y in others:
         page.unit(REF, unit, (x, y))
     page.rail("+1V2_SERDES", [f"{REF}.T{n}" for n in range(7, 15)])
-    # each higher than the one before, so that their names do not lie on each other
+    # each higher than the last, so that their names do not overlap
     page.rail("+2V5_SERDES", [f"{REF}.V11", f"{REF}.V18"], 3)
     page.rail("+2V5", [f"{REF}.P15"], 5)
     page.rail("+1V2_SERDES", [f"{REF}.T6", f"{REF}.T15"], 7)
@@ -181,7 +181,7 @@ def sheet() -> Sheet:
 
 
 def _capacitors(page: Sheet) -> None:
-    """A row for each supply, drawn as they would be read: the small ones at their balls, then what the plane needs."""
+    """Draw a row for each supply, in reading order: the small capacitors at their balls, then the plane's."""
     number = 200
     for row, (net, balls, large) in enumerate(CAPACITORS):
         y = 80 + 14 * row

@@ -1,6 +1,6 @@
-"""The analog front end, as hw/afe has it: shunt, first pair, coarse and fine path, voltage, three converters, reference.
+"""The analog front end, as in hw/afe: shunt, first pair, coarse and fine path, voltage, three converters, reference.
 
-Values are those of hw/afe, on the nearest standard value; how far that may be off is said where it is taken.
+Values are hw/afe's, rounded to the nearest standard value; each use states the allowed deviation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["sheet"]
 PARTS, _ = load()
 FILTER = PARTS["filter"]
 RESISTOR_WITHIN, CAPACITOR_WITHIN = 5e-4, 5e-4
-"""Shares by which a fitted filter may be off from hw/afe, for its standard values: 1 ns of a path's delay each."""
+"""Greatest relative deviations of a fitted filter from hw/afe, for its standard values: 1 ns of a path's delay each."""
 CLAMP_WITHIN = 3e-3
 """The same for the clamp's resistors, which only make a pole of 4 ns."""
 VOCM_OHM = 4990.0
@@ -26,11 +26,11 @@ SOIC = "Package_SO:SOIC-8_3.9x4.9mm_P1.27mm"
 MSOP = "Package_SO:MSOP-8-1EP_3x3mm_P0.65mm_EP1.68x1.88mm"
 DRIVER = "Package_CSP:LFCSP-16-1EP_3x3mm_P0.5mm_EP1.3x1.3mm_ThermalVias"
 INNER = "+12VA_FE"
-"""+12VA behind a diode: see the note on the page."""
+"""+12VA after a diode: see the note on the page."""
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet(
         "frontend",
         "Analog front end of the 3.3 V rail",
@@ -58,7 +58,7 @@ def sheet() -> Sheet:
 
 
 def _shunt(page: Sheet) -> None:
-    """Shunt, the switch for autozero, and the diode of the inputs' supply."""
+    """Draw the shunt, the switch for autozero, and the diode of the inputs' supply."""
     page.box("Shunt with its own sense terminals; autozero", (6, 10), (58, 52))
     page.part(
         "R1000",
@@ -128,7 +128,7 @@ def _shunt(page: Sheet) -> None:
 
 
 def _split(page: Sheet, ref: str, unit: int, at: Point, ohm: float, *, lying: bool = False) -> None:
-    """Another resistor of a network that is on the page, with its value."""
+    """Draw another resistor of a network on the page, with its value."""
     page.unit(ref, unit, at, rotation=90 if lying else 0)
     _ohm(page, at, ohm, lying)
 
@@ -139,7 +139,7 @@ def _ohm(page: Sheet, at: Point, ohm: float, lying: bool) -> None:
 
 
 def _pair(page: Sheet, number: int, title: str, corner: Point, inputs: tuple[str, str], stem: str, values: tuple[float, float]) -> None:
-    """Two amplifiers with a common resistor between their inverting inputs."""
+    """Draw two amplifiers with a common resistor between their inverting inputs."""
     x, y = corner
     page.box(title, corner, (x + 50, y + 42))
     amplifier, network = f"U{number}", f"RN{number - 1}"
@@ -195,7 +195,7 @@ def _pair(page: Sheet, number: int, title: str, corner: Point, inputs: tuple[str
 
 
 def _diodes(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str) -> None:
-    """Two diodes in one case, one each way between two nets."""
+    """Draw two diodes in one case, one each way between two nets."""
     one, other = nets
     page.part(
         ref,
@@ -214,7 +214,7 @@ def _diodes(page: Sheet, ref: str, at: Point, nets: tuple[str, str], value: str)
 
 
 def _clamp(page: Sheet) -> None:
-    """In front of the second pair: what is above its range is cut off."""
+    """Draw the clamp in front of the second pair, which cuts off voltages above its range."""
     page.box("Clamp in front of the fine path", (6, 56), (58, 98))
     each = written(standard(afe.CLAMP_RESISTANCE / 2, E96, CLAMP_WITHIN))
     for n, leg in enumerate("pn"):
@@ -243,7 +243,7 @@ def _clamp(page: Sheet) -> None:
 def _driver(
     page: Sheet, n: int, path: str, corner: Point, source: str, values: tuple[float, float], network_type: str, capacitance: float
 ) -> None:
-    """A path's driver, filter and converter."""
+    """Draw a path's driver, filter and converter."""
     x, y = corner
     current = "+-4.096 A" if n == 0 else "+-113.8 mA"
     page.box(f"{path.capitalize()} path: driver x {values[1] / values[0]:g}, filter, converter, {current}", corner, (x + 110, y + 42))
@@ -326,7 +326,7 @@ def _driver(
 
 
 def _filter(page: Sheet, n: int, path: str, at: Point, driver: str, capacitance: float) -> None:
-    """Both legs' resistors and the capacitors between them."""
+    """Draw both legs' resistors and the capacitors between them."""
     x, y = at
     ohm = written(standard(FILTER.resistance, E96, RESISTOR_WITHIN))
     for leg, pin, row in (("p", "10", y - 4), ("n", "11", y + 4)):
@@ -347,7 +347,7 @@ def _filter(page: Sheet, n: int, path: str, at: Point, driver: str, capacitance:
 
 
 def _converter(page: Sheet, ref: str, at: Point, inputs: tuple[str, str], output: str, value: str) -> None:
-    """A converter with its capacitors, and the resistor in its data line."""
+    """Draw a converter with its capacitors, and the resistor in its data line."""
     page.part(
         ref,
         "Analog_ADC:AD40xxBRMZ",
@@ -381,7 +381,7 @@ def _converter(page: Sheet, ref: str, at: Point, inputs: tuple[str, str], output
 
 
 def _voltage(page: Sheet) -> None:
-    """Follower, divider, follower, filter, converter."""
+    """Draw follower, divider, follower, filter and converter."""
     page.box("Voltage at the shunt's drive side: follower, divider, follower, 0 to 5 V", (6, 102), (112, 146))
     pins = {"3": "volt_in", "2": "volt_buffer", "1": "volt_buffer", "5": "volt_divided", "6": "volt_out", "7": "volt_out"}
     page.part(
@@ -449,7 +449,7 @@ def _voltage(page: Sheet) -> None:
 
 
 def _reference(page: Sheet) -> None:
-    """4.096 V for all converters, and half of it for the drivers' common mode."""
+    """Draw 4.096 V for all converters, and half of this voltage for the drivers' common mode."""
     page.box("Reference", (116, 102), (166, 122))
     page.part(
         "U1009",
@@ -473,7 +473,7 @@ def _reference(page: Sheet) -> None:
 
 
 def _digital(page: Sheet) -> None:
-    """Resistors in the converters' lines, at their senders."""
+    """Draw the resistors in the converters' lines, at their senders."""
     page.box("Converters' lines: resistors at the sender", (116, 126), (166, 146))
     lines = (
         ("adc_cnv", "afe_cnv"),
@@ -489,7 +489,7 @@ def _digital(page: Sheet) -> None:
 
 
 def _supplies(page: Sheet) -> None:
-    """The amplifiers' supply pins, each with its capacitors."""
+    """Draw the amplifiers' supply pins, each with its capacitors."""
     page.box("Supplies of the amplifiers", (170, 102), (226, 142))
     for n in range(3):
         ref, x = f"U{1001 + n}", 177 + 17 * n

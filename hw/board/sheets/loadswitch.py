@@ -1,6 +1,6 @@
-"""The drive's power: from the slot's 3.3 V through a load switch to the shunt; and whether it is good.
+"""The drive's power: from the slot's 3.3 V through a load switch to the shunt, and the signal that it is good.
 
-The bias comes from the slot as well, so the drive runs, and sees the same resistance, whether USB is there or not.
+The bias also comes from the slot. The drive therefore runs, and sees the same resistance, with and without USB.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ RISE_CAPACITOR = "47n"
 
 
 def rise_s(capacitance: float) -> float:
-    """The switch's rise from 10 to 90 % of 3.3 V in s, with 3.3 V of bias, by its capacitor in F.
+    """Return the switch's rise from 10 to 90 % of 3.3 V in s, with 3.3 V of bias, by its capacitor in F.
 
-    TI's answer for TPS22990 at 3.3 V of bias and input (E2E forum, "TPS22990: Rise Time Calculation", June 2017): an estimate,
-    without spread.
+    The formula is TI's answer for TPS22990 at 3.3 V of bias and input (E2E forum, "TPS22990: Rise Time Calculation", June 2017): an
+    estimate without spread.
     """
     return 0.038e6 * capacitance + 22.99e-6
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("loadswitch", "Load switch of the drive's 3.3 V", 11, comments=("Fed by the slot alone: the drive runs without USB",))
     page.box("From the slot to the shunt", (6, 12), (96, 52))
     page.part(

@@ -1,6 +1,7 @@
-"""Power: USB's 5 V to every rail of the board. The drive's own 3.3 V is the slot's (sheets connectors, loadswitch) and never passes here.
+"""Power: from USB's 5 V to every rail of the board. The drive's own 3.3 V is the slot's (sheets connectors, loadswitch) and never
+passes here.
 
-Values, what they have to give and where that is from: ``power.toml``; ``checks/power.py`` works them out of the netlist again.
+``power.toml`` has the values, their purpose and their sources. ``checks/power.py`` computes them again from the netlist.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ TEST_POINTS = (
     "GND",
 )
 FLAGS = ("split_vin", "+5V_ANALOG", "+1V2_CORE", "+1V2_QUIET", "+1V2_SERDES", "+3V3", "+3V3_TAP", "+13V3_PRE", "-6V3_PRE")
-"""Fed through a coil, a bead or a diode, which KiCad's check takes for no source."""
+"""Nets fed through a coil, a bead or a diode, which KiCad's check does not take for a source."""
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("power", "Power: USB 5 V to all rails", 13, paper="A2", comments=("The drive is fed by the slot, not from here",))
     _input(page, (6, 12))
     _advertised(page, (70, 12))
@@ -65,7 +66,7 @@ def sheet() -> Sheet:
 
 
 def _bead(page: Sheet, ref: str, at: Point, nets: tuple[str, str], *, builds: str = "TP") -> None:
-    """A ferrite bead, lying."""
+    """Draw a ferrite bead, lying."""
     page.part(
         ref,
         "Device:FerriteBead",
@@ -83,7 +84,7 @@ def _bead(page: Sheet, ref: str, at: Point, nets: tuple[str, str], *, builds: st
 def _divider(
     page: Sheet, refs: tuple[str, str], at: Point, nets: tuple[str, str, str], values: tuple[str, str], *, place: str, exact: bool = False
 ) -> None:
-    """Two resistors one above the other, their middle at a point. ``exact``: of 0.1 %."""
+    """Draw two resistors one above the other, with their middle at a point. ``exact``: 0.1 %."""
     x, y = at
     for ref, middle, ends, value in zip(refs, (y - 3, y + 3), (nets[:2], nets[1:]), values, strict=True):
         resistor(page, ref, (x, middle), (ends[0], ends[1]), value, grade="-thin" if exact else "", place=place)
@@ -92,7 +93,7 @@ def _divider(
 
 
 def _input(page: Sheet, corner: Point) -> None:
-    """Over-current, over-voltage and the slope of the 5 V behind USB's fuse; what says that they are there."""
+    """Draw over-current, over-voltage and slope control of the 5 V after USB's fuse, and their power good."""
     x, y = corner
     page.box("5 V from USB: limited to 2.2 A, clamped at 6.1 V, 5 ms of rise; good above 4.0 V", (x, y), (x + 60, y + 30))
     page.part(
@@ -141,7 +142,7 @@ def _input(page: Sheet, corner: Point) -> None:
 
 
 def _advertised(page: Sheet, corner: Point) -> None:
-    """The light that says that the source offers 1.5 A: USB-C tells it by the voltage at CC."""
+    """Draw the light for a source that offers 1.5 A, which USB-C shows by the voltage at CC."""
     x, y = corner
     page.box("Light: the source offers 1.5 A or 3 A (CC above 0.66 V)", (x, y), (x + 48, y + 30))
     _divider(page, ("R1307", "R1308"), (x + 7, y + 10), ("+3V3", "cc_threshold", "GND"), ("40k2", "10k"), place="near U1315")
@@ -172,7 +173,7 @@ def _advertised(page: Sheet, corner: Point) -> None:
 
 
 def _light(page: Sheet, number: int, at: Point, supply: str, cathode: str) -> None:
-    """A light and its resistor, one above the other."""
+    """Draw a light and its resistor, one above the other."""
     x, y = at
     anode = f"led_a{number}"
     resistor(page, f"R{number + 60}", (x, y - 2), (supply, anode), "1k")
@@ -191,8 +192,9 @@ def _light(page: Sheet, number: int, at: Point, supply: str, cathode: str) -> No
 
 
 def _buck(page: Sheet, corner: Point, number: int, out: str, enable: str, good: str, divider: tuple[str, str], *, quiet: str = "") -> None:
-    """A step-down converter of 2 A. ``quiet``: name of its output where a bead and more capacitors lie between that and the rail; its
-    divider is of 0.1 % then.
+    """Draw a step-down converter of 2 A.
+
+    ``quiet``: name of its output if a bead and more capacitors follow before the rail; its divider is then of 0.1 %.
     """
     x, y = corner
     u, base = f"U{number}", 1310 + 20 * (number - 1303)
@@ -237,7 +239,7 @@ def _buck(page: Sheet, corner: Point, number: int, out: str, enable: str, good: 
 
 
 def _fixed(page: Sheet, at: Point, number: int, value: str, out: str, first: int) -> None:
-    """A small linear regulator out of the 3.3 V, with its two capacitors."""
+    """Draw a small linear regulator from the 3.3 V, with its two capacitors."""
     x, y = at
     u, before, behind = f"U{number}", f"C{first}", f"C{first + 1}"
     page.part(
@@ -259,7 +261,7 @@ def _fixed(page: Sheet, at: Point, number: int, value: str, out: str, first: int
 
 
 def _small(page: Sheet, corner: Point) -> None:
-    """Three rails of little current out of the 3.3 V."""
+    """Draw three rails of little current from the 3.3 V."""
     x, y = corner
     page.box("2.5 V and 1.8 V out of 3.3 V: behind pwr_3v3_good", (x, y), (x + 46, y + 32))
     _fixed(page, (x + 22, y + 5), 1306, "LP5907MFX-2.5", "+2V5", 1370)
@@ -268,7 +270,7 @@ def _small(page: Sheet, corner: Point) -> None:
 
 
 def _tap(page: Sheet, corner: Point) -> None:
-    """The amplifiers' 3.3 V, kept apart from the logic's by a bead."""
+    """Draw the amplifiers' 3.3 V, separated from the logic's by a bead."""
     x, y = corner
     page.box("3.3 V of the tap's amplifiers: build T", (x, y), (x + 44, y + 30))
     _bead(page, "FB1305", (x + 14, y + 10), ("+3V3", "+3V3_TAP"), builds="T")
@@ -276,7 +278,7 @@ def _tap(page: Sheet, corner: Point) -> None:
 
 
 def _reset(page: Sheet, corner: Point) -> None:
-    """The FPGA stays unconfigured until 20 ms after 3.3 V: flash and oscillators are ready by then."""
+    """Draw the reset: the FPGA stays unconfigured until 20 ms after 3.3 V. Flash and oscillators are ready by then."""
     x, y = corner
     page.box("Reset: PROGRAMN low until 20 ms after 3.3 V", (x, y), (x + 50, y + 30))
     page.part(
@@ -302,7 +304,7 @@ def _reset(page: Sheet, corner: Point) -> None:
 
 
 def _split(page: Sheet, corner: Point) -> None:
-    """One converter in front of the analog regulators; what is left of its switching they take."""
+    """Draw one converter in front of the analog regulators, which remove the rest of its switching."""
     x, y = corner
     page.box("Split supply of the analog rails: +13.3 V, -6.3 V", (x, y), (x + 80, y + 48))
     _bead(page, "FB1301", (x + 10, y + 5), ("+5V", "+5V_ANALOG"))
@@ -392,9 +394,9 @@ def _positive(
     enable: str = "",
     divided: tuple[str, str] = ("", ""),
 ) -> None:
-    """A quiet regulator: SET's resistor is the voltage. ``values``: it, and the upper one of power good's divider.
+    """Draw a quiet regulator: SET's resistor is the voltage. ``values``: this resistor, and the upper one of power good's divider.
 
-    Started by ``enable``, or by a voltage and the upper resistor of its divider.
+    ``enable`` starts it, or a voltage and the upper resistor of its divider.
     """
     x, y = corner
     u, base = f"U{number}", 1400 + 20 * (number - 1309)
@@ -436,7 +438,7 @@ def _positive(
 
 
 def _set(page: Sheet, u: str, base: int, net: str, value: str, at: Point) -> None:
-    """SET's resistor and the capacitor that makes it quiet, wired to pin 8."""
+    """Draw SET's resistor and the capacitor that makes it quiet, wired to pin 8."""
     x, y = at
     resistor(page, f"R{base}", (x, y), (net, "GND"), value, place=f"at {u}.8")
     capacitor(page, f"C{base}", (x + 6, y), (net, "GND"), "470n", place=f"at {u}.8")
@@ -447,7 +449,7 @@ def _set(page: Sheet, u: str, base: int, net: str, value: str, at: Point) -> Non
 
 
 def _negative(page: Sheet, corner: Point, number: int, out: str, value: str, enable: str) -> None:
-    """The same below zero. Its power good is not used, so PGFB lies on its input."""
+    """Draw the same regulator for a negative voltage. Its power good is unused, so PGFB is tied to its input."""
     x, y = corner
     u, base = f"U{number}", 1400 + 20 * (number - 1309)
     page.box(f"{out}: behind {enable}", (x, y), (x + 44, y + 32))
@@ -477,7 +479,7 @@ def _negative(page: Sheet, corner: Point, number: int, out: str, value: str, ena
 
 
 def _lights(page: Sheet, corner: Point) -> None:
-    """What a person sees first."""
+    """Draw the lights that a person sees first."""
     x, y = corner
     page.box("Lights: 5 V; 3.3 V good; analog good", (x, y), (x + 38, y + 26))
     _light(page, 1302, (x + 6, y + 8), "+5V", "GND")
@@ -499,7 +501,7 @@ def _lights(page: Sheet, corner: Point) -> None:
 
 
 def _test_points(page: Sheet, corner: Point) -> None:
-    """A pad for a probe at every rail, and two grounds."""
+    """Draw a probe pad at every rail, and two grounds."""
     x, y = corner
     page.box("Test points", (x, y), (x + 28, y + 58))
     for n, net in enumerate(TEST_POINTS):

@@ -1,4 +1,4 @@
-"""The rig's own loads for its self-test, behind the shunt, and the terminals at which it is calibrated.
+"""The rig's own loads for its self-test, after the shunt, and the terminals for its calibration.
 
 Values, edges and leakage: hw/afe (``[test_load]`` of parts.toml, decks/selftest-load.cir).
 """
@@ -18,7 +18,7 @@ TERMINAL = "TerminalBlock_Phoenix:TerminalBlock_Phoenix_MKDS-1,5-2-5.08_1x02_P5.
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet(
         "selftest", "Self-test loads and calibration terminals", 12, comments=("Loads hang behind the shunt: what they leak is measured",)
     )
@@ -40,7 +40,7 @@ def sheet() -> Sheet:
 
 
 def _load(page: Sheet, n: int, title: str, corner: Point, ohm: float, beside: int) -> None:
-    """One load: buffer, gates, two transistors, ``beside`` resistors side by side."""
+    """Draw one load: buffer, gates, two transistors, ``beside`` resistors side by side."""
     x, y = corner
     page.box(title, corner, (x + 54, y + 40))
     upper, lower = f"Q{1200 + 2 * n}", f"Q{1201 + 2 * n}"
@@ -102,7 +102,7 @@ def _load(page: Sheet, n: int, title: str, corner: Point, ohm: float, beside: in
 
 
 def _terminals(page: Sheet) -> None:
-    """Where a bench source and a meter go."""
+    """Draw the terminals for a bench source and a meter."""
     page.box("Calibration: no drive in the socket, PERST# low", (126, 12), (158, 52))
     page.part(
         "J1200",

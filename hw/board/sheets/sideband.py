@@ -1,4 +1,4 @@
-"""PERST# and CLKREQ#: listened to through buffers, and held low by transistors."""
+"""PERST# and CLKREQ#: buffers listen to them, and transistors hold them low."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["sheet"]
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("sideband", "Sidebands of the slot", 8)
     page.box("Listening: 10 k, then inputs that leak nothing without power (Ioff)", (6, 10), (106, 42))
     page.part(

@@ -18,11 +18,11 @@ CHANNELS = (
     ("DRIVE_TX0", "TAP_D0", "LANE2"),
     ("DRIVE_TX1", "TAP_D1", "LANE3"),
 )
-"""What is tapped, the name behind the resistors, and the deserialiser's input. The host's lanes go to DCU 0, the drive's to DCU 1."""
+"""Tapped pair, name after the resistors, and the deserialiser's input. The host's lanes go to DCU 0, the drive's to DCU 1."""
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("tap", "Tap of lanes 0 and 1", 3, paper="A2", comments=("Build T only: build P has none of these parts",))
     for n, (source, behind, lane) in enumerate(CHANNELS):
         _channel(page, n, source, behind, lane, (16 + 110 * (n % 2), 36 + 66 * (n // 2)))
@@ -37,7 +37,7 @@ def sheet() -> Sheet:
 
 
 def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: tuple[float, float]) -> None:
-    """One pair: resistors, coupling, amplifier, coupling."""
+    """Draw one pair: resistors, coupling, amplifier, coupling."""
     x, y = corner
     base = 100 + 10 * n
     page.box(f"{source}: to {lane}", (x - 4, y - 14), (x + 98, y + 30))
@@ -93,13 +93,13 @@ def _channel(page: Sheet, n: int, source: str, behind: str, lane: str, corner: t
 
 
 def _support(page: Sheet, base: int, amplifier: str, behind: str, net_of_los: str, corner: tuple[float, float]) -> None:
-    """The offset loop's capacitor, the resistors that set swing and level, LOS's pull-up, decoupling."""
+    """Draw the offset loop's capacitor, the resistors that set swing and level, LOS's pull-up, and decoupling."""
     x, y = corner
     offset = (f"{behind}_COC_P", f"{behind}_COC_N")
     capacitor(page, f"C{base + 4}", (x + 12, y + 18), offset, "100n", builds="T", place=f"at {amplifier}.6")
     for step, (net, value) in enumerate(((f"{behind}_VAR", "0"), (f"{behind}_TH", "4k75"))):
         resistor(page, f"R{base + 4 + step}", (x + 24 + 10 * step, y + 18), (net, "GND"), value, builds="T", place=f"near {amplifier}")
-    # LOS of the family is an open drain
+    # LOS is an open drain in this family
     resistor(page, f"R{base + 6}", (x + 46, y + 18), ("+3V3_TAP", net_of_los), "10k", builds="T", place=f"near {amplifier}")
     wanted = [("100n", f"at {amplifier}.1"), ("100n", f"at {amplifier}.2"), ("10u", f"near {amplifier}")]
     supply_capacitors(page, base + 5, (x + 62, y + 20), "+3V3_TAP", wanted, small="0201", step=8, builds="T")

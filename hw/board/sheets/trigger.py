@@ -11,7 +11,7 @@ JACK = "Connector_Coaxial:MMCX_Molex_73415-0961_Horizontal_0.8mm-PCB"
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("trigger", "Trigger in and out", 9)
     page.box("In: 5 V tolerant, 100 ohm and diodes against what a cable brings", (6, 10), (106, 38))
     page.part(

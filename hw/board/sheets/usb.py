@@ -9,7 +9,7 @@ __all__ = ["sheet"]
 
 
 def sheet() -> Sheet:
-    """The sheet."""
+    """Return the sheet."""
     page = Sheet("usb", "USB 2.0", 6)
     page.box("Connector, and what the source can give", (6, 12), (74, 62))
     pins = dict.fromkeys(("A4", "A9", "B4", "B9"), "usb_vbus") | dict.fromkeys(("A1", "A12", "B1", "B12", "S1"), "GND")
@@ -121,7 +121,7 @@ def sheet() -> Sheet:
     resistor(page, "R402", (112, 54), ("usb_rbias", "GND"), "8k06", place="at U400.19")
     resistor(page, "R403", (120, 54), ("usb_vbus", "usb_vbus_sense"), "20k", place="near U400")
     resistor(page, "R404", (128, 54), ("ulpi_clk_out", "ulpi_clk"), "33", place="at U400.2")
-    # VDD33 and VDD18 are its own regulators' outputs, from VBAT
+    # VDD33 and VDD18 are outputs of its own regulators, from VBAT
     supply_capacitors(page, 403, (134, 54), "+3V3", [("100n", "at U400.9")])
     supply_capacitors(page, 404, (141, 54), "+5V_USB", [("1u", "at U400.16")])
     capacitor(page, "C405", (149, 54), ("usb_vdd18", "GND"), "1u", place="at U400.23")

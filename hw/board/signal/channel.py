@@ -30,7 +30,9 @@ KINDS = {"design", "limit", "max", "typ", "assumed"}
 
 
 def figures(path: Path = PATH) -> dict[str, dict[str, Any]]:
-    """Values of ``channel.toml`` by table and key (``rate.g5`` is a table). Raises ``ValueError`` for a figure without a source."""
+    """Return the values of ``channel.toml`` by table and key (``rate.g5`` is a table). Raises ``ValueError`` for a figure without a
+    source.
+    """
     data = tomllib.loads(path.read_text())
     sources = data.pop("sources")
     tables = {f"rate.{name}": table for name, table in data.pop("rate").items()} | data
@@ -42,7 +44,7 @@ def figures(path: Path = PATH) -> dict[str, dict[str, Any]]:
 
 
 def fingers(stack: Stackup, width: float, pitch: float, reference: str) -> Pair:
-    """A pair of pads or fingers over the first plane that is not cut out, as a cross-section."""
+    """Return a pair of pads or fingers over the first plane that is not cut out, as a cross-section."""
     return Pair("fingers", "F.Cu", (reference,), width, pitch - width, pitch - width, REFERENCE)
 
 
@@ -54,7 +56,7 @@ class Channel:
     receiver: np.ndarray
     tap: np.ndarray | None
     network: skrf.Network
-    """Transmitter, receiver, and with a tap its amplifier: all ports 100 ohm differential."""
+    """Ports: transmitter, receiver, and with a tap its amplifier; all 100 ohm differential."""
 
     def loss_db(self, f: float) -> float:
         return float(-20 * np.log10(np.interp(f, self.f, np.abs(self.receiver))))
@@ -80,7 +82,7 @@ class Model:
 
     @cached_property
     def pads(self) -> tuple[skrf.Network, skrf.Network]:
-        """Edge fingers; pads of the drive's socket."""
+        """Return the edge fingers, and the pads of the drive's socket."""
         board = self.values["board"]
         made = []
         for width, length in ((board["finger_width"], board["finger_length"]), (board["pad_width"], board["pad_length"])):
@@ -89,7 +91,7 @@ class Model:
         return made[0], made[1]
 
     def pad_impedance(self) -> float:
-        """Differential impedance of the edge fingers over their plane."""
+        """Return the differential impedance of the edge fingers over their plane."""
         board = self.values["board"]
         return differential(
             self.stack, fingers(self.stack, board["finger_width"] * 1e-3, board["finger_pitch"] * 1e-3, self.finger_reference)
@@ -100,17 +102,17 @@ class Model:
         s = self.values["socket"]
         f = self.frequency.f
         alpha = s["loss_db_8ghz"] / 8.685889638 / (s["length"] * 1e-3) * np.sqrt(f / 8e9)
-        # A loss by the root of f comes with as much phase: minimum phase, as of a skin effect.
+        # A loss by the root of f comes with equal phase: minimum phase, as in a skin effect.
         gamma = alpha * (1 + 1j) + 2j * np.pi * f * np.sqrt(s["epsilon"]) / SPEED_OF_LIGHT
         return DefinedGammaZ0(self.frequency, gamma=gamma, z0=s["impedance"], z0_port=REFERENCE).line(s["length"] * 1e-3, unit="m")
 
     def end(self, side: str, trace: float) -> skrf.Network:
-        """From the die's pads to the board's socket: port 0 is the die."""
+        """Return the network from the die's pads to the board's socket; port 0 is the die."""
         v = self.values[side]
         return self.shunt_c(v["die_capacitance"]) ** self.line("pcie", v["package"]) ** self.line("pcie", trace)
 
     def tap(self, resistance: float | None = None) -> skrf.Network:
-        """From the pair to the amplifier's inputs (port 1, its 100 ohm not included)."""
+        """Return the network from the pair to the amplifier's inputs (port 1, without its 100 ohm)."""
         t, a = self.values["tap"], self.values["amplifier"]
         r = t["resistance"] if resistance is None else resistance
         w = 2 * np.pi * self.frequency.f
@@ -145,7 +147,9 @@ class Model:
         tapped: bool = True,
         lanes23: bool = False,
     ) -> Channel:
-        """``tapped``: build T's lanes 0 and 1; else build P. ``lanes23``: with the links of lanes 2 and 3 (build P)."""
+        """Return a channel. ``tapped``: build T's lanes 0 and 1; else build P. ``lanes23``: with the links of lanes 2 and 3 (build
+        P).
+        """
         b = self.values["board"]
         host = self.end("host", host_mm) ** self.socket ** self.pads[0]
         drive = self.end("drive", self.values["drive"]["trace"])

@@ -21,7 +21,7 @@ __all__ = ["PATH", "PINS", "Join", "Solution", "Terminal", "Via", "barrel", "con
 
 PATH = Path(__file__).with_name("copper.toml")
 STEP = 0.1
-"""mm"""
+"""Size of a cell, mm."""
 PINS = (2, 4, 12, 14, 16, 18, 70, 72, 74)
 """3.3 V of M.2 key M, all in one row."""
 
@@ -29,7 +29,7 @@ Rectangle = tuple[float, float, float, float]
 Via = tuple[str, str, float, float, float]
 """Two layers, x and y in mm, resistance in ohm."""
 Join = tuple[str, str, int, int, float]
-"""Two layers, row and column of a cell, resistance in ohm."""
+"""Joined cells: two layers, row and column of a cell, resistance in ohm."""
 Terminal = tuple[str, np.ndarray]
 """A pad: its layer, and its cells."""
 
@@ -37,21 +37,21 @@ Terminal = tuple[str, np.ndarray]
 @dataclass(frozen=True)
 class Solution:
     resistance: float
-    """ohm, between the two terminals."""
+    """Resistance between the two terminals, in ohm."""
     row_current: dict[str, np.ndarray]
     """Share of the current that crosses each line of constant y, by layer."""
     row_width: dict[str, np.ndarray]
-    """Copper on that line, mm."""
+    """Width of copper on that line, in mm."""
     pad_shares: list[float]
     """Share of the current in each pad of the second terminal, or of the first if that has several."""
     necks: dict[str, list[tuple[float, float]]]
-    """Of each unbroken piece of copper on each line of either direction: share of the current across it, and its width, mm; by layer."""
+    """Share of the current, and width in mm, of each unbroken piece of copper on each line of either direction; by layer."""
     via_share: float
     """Share of the current in the fullest barrel."""
 
 
 def barrel(length: float, drill: float, plating: float, conductivity: float) -> float:
-    """A via's resistance, ohm; lengths in m."""
+    """Return a via's resistance in ohm; lengths in m."""
     return length / (conductivity * math.pi * (drill - plating) * plating)
 
 
@@ -64,8 +64,11 @@ def solve(
     step: float = STEP,
     contact: float = 0.0,
 ) -> Solution:
-    """``conductance`` of a square of each layer, in S. Raises ``ValueError`` where a terminal lies on no copper, or copper does not join
-    the two. ``contact``: ohm between each pad and its terminal, where a terminal has several pads."""
+    """Solve conduction between two terminals. ``conductance``: of a square of each layer, in S.
+
+    ``contact``: ohm between each pad and its terminal, for a terminal with several pads. Raises ``ValueError`` if a terminal is on
+    no copper, or copper does not join the two.
+    """
     everything = [r for rectangles in sheets.values() for r in rectangles] + start[1] + end[1]
     x0, y0 = min(r[0] for r in everything), min(r[1] for r in everything)
     columns = round((max(r[2] for r in everything) - x0) / step)
@@ -103,7 +106,10 @@ def conduct(
     step: float = STEP,
     contact: float = 0.0,
 ) -> Solution:
-    """The same of copper by cells. A terminal is several pads; ``contact`` as above. Copper that hangs on neither terminal is left out."""
+    """Solve conduction in copper given as cells. A terminal is several pads; ``contact`` as in :func:`solve`.
+
+    Copper without connection to a terminal is left out.
+    """
     index: dict[str, np.ndarray] = {}
     count = 0
     for name, mask in masks.items():
@@ -171,7 +177,7 @@ def conduct(
 
 
 def _runs(both: np.ndarray, flow: np.ndarray, step: float) -> list[tuple[float, float]]:
-    """(share of the current, width in mm) of each unbroken piece of copper along each line."""
+    """Return (share of the current, width in mm) of each unbroken piece of copper along each line."""
     found = []
     padded = np.pad(both.astype(np.int8), ((0, 0), (1, 1)))
     change = np.diff(padded, axis=1)
@@ -183,7 +189,7 @@ def _runs(both: np.ndarray, flow: np.ndarray, step: float) -> list[tuple[float, 
 
 
 def load(path: Path = PATH) -> dict[str, Any]:
-    """The file. Raises ``ValueError`` for a figure without a source."""
+    """Read the file. Raises ``ValueError`` for a figure without a source."""
     data = tomllib.loads(path.read_text())
     for key, figure in data["figures"].items():
         if figure["source"] not in data["sources"]:
@@ -192,6 +198,6 @@ def load(path: Path = PATH) -> dict[str, Any]:
 
 
 def rise(current: float, area_mm2: float, inner: bool) -> float:
-    """Kelvin that a conductor of ``area_mm2`` warms by: IPC-2221, I = k dT^0.44 A^0.725 with A in square mils."""
+    """Return the warming in K of a conductor of ``area_mm2``: IPC-2221, I = k dT^0.44 A^0.725 with A in square mils."""
     k = 0.024 if inner else 0.048
     return float((current / (k * (area_mm2 / 6.4516e-4) ** 0.725)) ** (1 / 0.44))

@@ -1,9 +1,9 @@
-"""Eyes out of a channel's transfer, without a bit pattern: pulse response, distribution of the interference, jitter.
+"""Eyes from a channel's transfer, without a bit pattern: pulse response, distribution of the interference, jitter.
 
-A bit's pulse response is sampled at 32 phases of the bit; the other bits add plus or minus its other samples, with equal probability.
-The distribution of that sum is exact for random data. 8b/10b is less random, so at 2.5 and 5 GT/s the eye is a little better than
-here. Jitter moves the sampling instant: a dual-Dirac and a Gaussian
-part, convolved along the time axis. ``worst`` is peak distortion: the worst pattern, however rare.
+A bit's pulse response is sampled at 32 phases of the bit. The other bits add plus or minus its other samples, with equal
+probability. The distribution of this sum is exact for random data. 8b/10b is less random, so at 2.5 and 5 GT/s the real eye is a
+little better. Jitter moves the sampling instant: a dual-Dirac and a Gaussian part, convolved along the time axis. ``worst`` is peak
+distortion: the worst pattern, however rare.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRESETS = {
     "P8": (-0.125, -0.125),
     "P9": (-0.166, 0.0),
 }
-"""PCIe's transmitter presets at 8 and 16 GT/s: coefficients before and after the cursor; the sum of magnitudes is 1."""
+"""PCIe's transmitter presets at 8 and 16 GT/s: coefficients before and after the cursor. The magnitudes add up to 1."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Transmitter:
 
     @staticmethod
     def deemphasis(db: float) -> tuple[float, float]:
-        """Taps of a transmitter whose repeated bits are ``db`` (negative) below its first."""
+        """Return the taps of a transmitter with repeated bits ``db`` (negative) below the first bit."""
         ratio = 10 ** (db / 20)
         return 0.0, -(1 - ratio) / 2
 
@@ -70,18 +70,18 @@ class Eye:
     amplitude: float
     """Twice the cursor: the height without interference."""
     phase: float
-    """Of the sampling instant, in UI from the middle of what is drawn."""
+    """Sampling instant, in UI from the middle of the drawing."""
     centre: float
-    """Of the width, in UI from the same."""
+    """Centre of the width, in UI from the middle of the drawing."""
     density: np.ndarray = field(repr=False)
-    """Levels by phases, 2 UI wide, for drawing: probability of a level at a phase."""
+    """Probability of a level at a phase, for drawing: levels by phases, 2 UI wide."""
     levels: np.ndarray = field(repr=False)
     receiver: Receiver = Receiver()
     transmitter: Transmitter | None = None
 
 
 def ctle(f: np.ndarray, receiver: Receiver) -> np.ndarray:
-    """Transfer of PCIe's reference equaliser: wp2 (s + Adc wp1) / ((s + wp1)(s + wp2))."""
+    """Return the transfer of PCIe's reference equaliser: wp2 (s + Adc wp1) / ((s + wp1)(s + wp2))."""
     if receiver.dc_gain_db is None:
         return np.ones_like(f, dtype=complex)
     s, p1, p2 = 2j * np.pi * f, 2 * np.pi * receiver.pole1, 2 * np.pi * receiver.pole2
@@ -89,10 +89,10 @@ def ctle(f: np.ndarray, receiver: Receiver) -> np.ndarray:
 
 
 def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: Receiver) -> np.ndarray:
-    """Response at the slicer to one bit, ``PHASES`` samples a UI, in V for a bit of +swing / 2 (others idle at 0).
+    """Return the response at the slicer to one bit, ``PHASES`` samples a UI, in V for a bit of +swing / 2 (others idle at 0).
 
-    ``f`` begins at one step above 0 and has equal steps; the value at 0 Hz is taken from the first (the AC-coupling of a link is not
-    in this: see :func:`board.signal.margins.wander`).
+    ``f`` begins one step above 0 and has equal steps; the value at 0 Hz is taken from the first. The AC-coupling of a link is not
+    included: see :func:`board.signal.margins.wander`.
     """
     step = f[0]
     h = np.concatenate([[abs(transfer[0])], transfer]) * ctle(np.concatenate([[0.0], f]), rx)
@@ -113,10 +113,11 @@ def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: R
 
 
 def _probabilities(samples: np.ndarray, cursor: np.ndarray, noise: float, aggressors: tuple[float, ...], span: float) -> np.ndarray:
-    """Distribution of the level when a 1 is sent, by phase: (phases, LEVELS) over -span .. span, in steps of 2 span / LEVELS.
+    """Return the distribution of the level when a 1 is sent, by phase: (phases, LEVELS) over -span .. span, in steps of 2 span /
+    LEVELS.
 
-    Each interfering sample shifts half of the probability up and half down, split between neighbouring levels; those below one step
-    count together as Gaussian.
+    Each interfering sample shifts half of the probability up and half down, split between neighbouring levels. Samples below one
+    step count together as Gaussian.
     """
     step = 2 * span / LEVELS
     out = np.zeros((len(cursor), LEVELS))
@@ -141,7 +142,7 @@ def _probabilities(samples: np.ndarray, cursor: np.ndarray, noise: float, aggres
 
 
 def _arranged(response: np.ndarray, rx: Receiver) -> tuple[np.ndarray, np.ndarray, int]:
-    """The cursor's samples at the phases of two UI around the peak, the other bits' samples at those, and the best phase."""
+    """Return the cursor's samples at the phases of two UI around the peak, the other bits' samples there, and the best phase."""
     peak = int(np.argmax(np.convolve(np.abs(response), np.ones(PHASES // 2), "same")))
     bits = len(response) // PHASES
     before = min(bits // 2, 10)
@@ -164,7 +165,9 @@ def _arranged(response: np.ndarray, rx: Receiver) -> tuple[np.ndarray, np.ndarra
 
 
 def opening(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: Receiver) -> float:
-    """Peak distortion alone, V peak to peak: what settings of equalisers are compared by. Negative where closed."""
+    """Return the opening by peak distortion alone, in V peak to peak; negative for a closed eye. Settings of equalisers are
+    compared by it.
+    """
     own, others, at = _arranged(pulse(f, transfer, ui, tx, rx), rx)
     return 2 * float(own[at] - np.abs(others[at]).sum())
 
@@ -180,8 +183,11 @@ def eye(
     aggressors: tuple[float, ...] = (),
     threshold: float = 0.0,
 ) -> Eye:
-    """``jitter``: dual-Dirac peak to peak and Gaussian RMS, in s. ``noise`` RMS and ``aggressors`` (peak levels) in V at the slicer.
-    ``threshold``: the width is where the opening is at least so many V peak to peak (a limiting amplifier's sensitivity)."""
+    """Return the eye.
+
+    ``jitter``: dual-Dirac peak to peak and Gaussian RMS, in s. ``noise`` RMS and ``aggressors`` (peak levels) in V at the slicer.
+    ``threshold``: the width counts where the opening is at least this many V peak to peak (a limiting amplifier's sensitivity).
+    """
     rx = rx or Receiver()
     own, others, at = _arranged(pulse(f, transfer, ui, tx, rx), rx)
     worst = own - np.abs(others).sum(axis=1)
@@ -191,7 +197,7 @@ def eye(
     density /= density.sum(axis=1, keepdims=True)
     below = np.cumsum(density, axis=1)
     below = _jittered(below, jitter, ui)
-    # Lowest level that is undershot less often than BER, by phase.
+    # Lowest level with an undershoot rarer than BER, by phase.
     edge = np.array([levels[np.searchsorted(row, BER)] for row in below])
     middle = int(np.argmax(edge))
     height = max(0.0, 2 * float(edge[middle]))
@@ -212,7 +218,7 @@ def eye(
 
 
 def _open(opening: np.ndarray, at: int) -> tuple[float, float]:
-    """First and last sample at which ``opening`` is positive around ``at``, crossings interpolated."""
+    """Return the first and last sample at which ``opening`` is positive around ``at``, with interpolated crossings."""
     if opening[at] <= 0:
         return float(at), float(at)
     left = at
@@ -227,19 +233,19 @@ def _open(opening: np.ndarray, at: int) -> tuple[float, float]:
 
 
 def _jittered(below: np.ndarray, jitter: tuple[float, float], ui: float) -> np.ndarray:
-    """Probabilities of being below a level, by phase, averaged over the instant's distribution."""
+    """Return the probabilities of being below a level, by phase, averaged over the instant's distribution."""
     dirac, sigma = jitter
     if not dirac and not sigma:
         return below
     fine = ui / PHASES
     reach = dirac / 2 + 8 * sigma
     ticks = np.arange(-int(np.ceil(reach / fine)) - 1, int(np.ceil(reach / fine)) + 2)
-    # Mass of each tick: of two Gaussians at +-dirac / 2, by their distribution functions.
+    # Mass of each tick, from the distribution functions of two Gaussians at +-dirac / 2.
     edges = np.concatenate([ticks - 0.5, [ticks[-1] + 0.5]]) * fine
     sigma = max(sigma, fine / 20)
     cumulative = 0.5 * (norm.cdf(edges, dirac / 2, sigma) + norm.cdf(edges, -dirac / 2, sigma))
     mass = np.diff(cumulative)
-    # The upper tail as the mirror of the lower one: differences of numbers near 1 have lost it.
+    # The upper tail mirrors the lower one: differences of numbers near 1 would lose it.
     half = len(mass) // 2
     mass[half + 1 :] = mass[:half][::-1]
     rows = len(below)
@@ -248,5 +254,5 @@ def _jittered(below: np.ndarray, jitter: tuple[float, float], ui: float) -> np.n
 
 
 def total_jitter(dirac: float, sigma: float) -> float:
-    """Peak to peak at 1e-12, s."""
+    """Return the jitter peak to peak at 1e-12, in s."""
     return dirac - 2 * float(ndtri(BER)) * sigma

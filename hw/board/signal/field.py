@@ -1,10 +1,10 @@
 """Quasi-static field of a cross-section of traces by finite elements (scikit-fem): capacitance, inductance, skin resistance.
 
-A cross-section is made of rectangles: dielectrics by their permittivity, conductors held at a voltage. The mesh is a grid with lines
-on every edge, graded towards the corners of the conductors, of quadratic elements. A pair is solved as its right half: the plane of
-symmetry is at 0 V in the odd mode and a wall without flux in the even one. Capacitance is twice the energy at 1 V; finite elements
-give it too high, by less than 0.3 % here (``tests/hw/board/test_field.py`` holds it to Cohn's exact stripline and to
-Hammerstad and Jensen's microstrip).
+A cross-section is made of rectangles: dielectrics with their permittivity, conductors held at a voltage. The mesh is a grid with
+lines on every edge, graded towards the corners of the conductors, of quadratic elements. A pair is solved as its right half. The
+plane of symmetry is at 0 V in the odd mode, and a wall without flux in the even mode. Capacitance is twice the energy at 1 V.
+Finite elements give it too high, by less than 0.3 % here. ``tests/hw/board/test_field.py`` compares it with Cohn's exact stripline
+and with Hammerstad and Jensen's microstrip.
 
 Not modelled: the slanting flanks of an etched trace, the weave of the glass, a plane's edge, mode conversion.
 """
@@ -59,13 +59,13 @@ class Conductor:
     volts: float = 0.0
 
     def recessed(self, by: float) -> Conductor:
-        """All faces moved inwards."""
+        """Return the conductor with all faces moved inwards."""
         return replace(self, x0=self.x0 + by, x1=self.x1 - by, y0=self.y0 + by, y1=self.y1 - by)
 
 
 @dataclass(frozen=True)
 class Section:
-    """What is between x0 and x1, y0 and y1; ``left`` is "odd" (0 V) or "even" (no flux); the right and upper walls are without flux."""
+    """Area between x0 and x1, y0 and y1. ``left`` is "odd" (0 V) or "even" (no flux); the right and upper walls are without flux."""
 
     x0: float
     x1: float
@@ -79,7 +79,7 @@ class Section:
         return replace(self, dielectrics=())
 
     def recessed(self, by: float) -> Section:
-        """With all conductors smaller; walls at which they end stay where they are."""
+        """Return the section with all conductors smaller; walls at which they end stay in place."""
         walls = (self.x0, self.x1, self.y0, self.y1)
 
         def shrink(c: Conductor) -> Conductor:
@@ -97,8 +97,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Line:
-    """Per metre, of one trace of the mode: C in F/m, L in H/m (outside the metal), the share of the field's energy in each named
-    dielectric, and ``skin``: resistance in ohm/m of smooth copper over its surface resistance in ohm (1/m)."""
+    """One trace of the mode, per metre.
+
+    C is in F/m, L in H/m (outside the metal). The shares are the field's energy in each named dielectric. ``skin`` is the
+    resistance in ohm/m of smooth copper over its surface resistance in ohm (1/m).
+    """
 
     capacitance: float
     inductance: float
@@ -107,7 +110,7 @@ class Line:
 
     @property
     def impedance(self) -> float:
-        """Of one trace in this mode; a pair's differential impedance is twice the odd mode's."""
+        """Return the impedance of one trace in this mode; a pair's differential impedance is twice the odd mode's."""
         return float(np.sqrt(self.inductance / self.capacitance))
 
     @property
@@ -116,7 +119,7 @@ class Line:
 
 
 def _grid(edges: list[float], corners: list[float], finest: float, ratio: float) -> np.ndarray:
-    """Points from the first edge to the last, all edges among them, steps growing by ``ratio`` away from every corner."""
+    """Return points from the first edge to the last, all edges among them, with steps growing by ``ratio`` away from every corner."""
     edges = sorted(set(edges))
     points = [edges[0]]
     sharp = np.array(sorted(corners)) if corners else np.array([edges[0]])
@@ -130,7 +133,7 @@ def _grid(edges: list[float], corners: list[float], finest: float, ratio: float)
         inner = [low]
         while inner[-1] < high:
             inner.append(inner[-1] + min(size(inner[-1]), size(min(high, inner[-1] + size(inner[-1])))))
-        # Squeezed to end on the edge.
+        # Compressed to end on the edge.
         scaled = low + (np.array(inner) - low) * (high - low) / (inner[-1] - low)
         points.extend(scaled[1:])
     return np.array(points)
@@ -142,7 +145,7 @@ def _energy(u, v, w):  # type: ignore[no-untyped-def]
 
 
 def capacitance(section: Section, finest: float = 1.5e-6, ratio: float = 1.35) -> tuple[float, dict[str, float]]:
-    """Twice the energy at the conductors' voltages, in F/m (of the half that is solved), and the shares of named dielectrics."""
+    """Return twice the energy at the conductors' voltages, in F/m (of the solved half), and the shares of named dielectrics."""
     xs, ys = [section.x0, section.x1], [section.y0, section.y1]
     corner_x, corner_y = [], []
     for c in section.conductors:
@@ -188,7 +191,7 @@ def capacitance(section: Section, finest: float = 1.5e-6, ratio: float = 1.35) -
 
 
 def skin_factor(section: Section, by: float = 1e-6) -> float:
-    """Wheeler's incremental inductance rule: R = Rs / mu0 * dL/dn when all faces of all metal recede (1/m)."""
+    """Return R / Rs by Wheeler's incremental inductance rule: R = Rs / mu0 * dL/dn when all faces of all metal recede (1/m)."""
     volts = max(abs(c.volts) for c in section.conductors)
 
     def inductance(s: Section) -> float:
@@ -198,15 +201,17 @@ def skin_factor(section: Section, by: float = 1e-6) -> float:
 
 
 def line(section: Section, skin: bool = True, finest: float = 1.5e-6) -> Line:
-    """The line whose one conductor is at 1 V."""
+    """Return the line with its one conductor at 1 V."""
     filled, shares = capacitance(section, finest)
     empty, _ = capacitance(section.air(), finest)
     return Line(filled, EPSILON_0 * MU_0 / empty, shares, skin_factor(section) if skin else 0.0)
 
 
 def coupling(section: Section, volts: tuple[tuple[float, ...], ...]) -> np.ndarray:
-    """Maxwell's matrix in F/m between modes of a section. ``volts``: for each mode, the voltages of the conductors; by energies of
-    sums of modes."""
+    """Return Maxwell's matrix in F/m between modes of a section, by energies of sums of modes.
+
+    ``volts``: for each mode, the voltages of the conductors.
+    """
 
     def energy(values: tuple[float, ...]) -> float:
         conductors = tuple(replace(c, volts=v) for c, v in zip(section.conductors, values))

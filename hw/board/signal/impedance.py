@@ -11,11 +11,13 @@ from .stackup import Pair, Stackup
 __all__ = ["TOLERANCE", "differential", "odd", "section", "spread"]
 
 TOLERANCE = 0.10
-"""The fab's, of a controlled impedance. The nominal has to be within 2 % of the target."""
+"""The fab's tolerance of a controlled impedance. The nominal has to be within 2 % of the target."""
 
 
 def section(stack: Stackup, pair: Pair, mode: str = "odd", mask: bool = True) -> Section:
-    """The right half of a pair. Downwards in the stack is upwards in the section if the reference is above (nothing changes by it)."""
+    """Return the right half of a pair. With the reference above, downwards in the stack is upwards in the section, which changes
+    nothing.
+    """
     layer = stack.layer(pair.layer)
     trace = (pair.gap / 2, pair.gap / 2 + pair.width)
     references = [stack.layer(name) for name in pair.reference]
@@ -63,18 +65,20 @@ def _solved(cut: Section, skin: bool) -> Line:
 
 
 def odd(stack: Stackup, pair: Pair, skin: bool = False) -> Line:
-    """One trace of the pair in the odd mode."""
+    """Return one trace of the pair in the odd mode."""
     return _solved(section(stack, pair), skin)
 
 
 def differential(stack: Stackup, pair: Pair) -> float:
-    """Differential impedance, ohm, without losses (near 1 GHz the internal inductance adds 1 to 2 %)."""
+    """Return the differential impedance in ohm, without losses (near 1 GHz the internal inductance adds 1 to 2 %)."""
     return 2 * odd(stack, pair).impedance
 
 
 def spread(stack: Stackup, pair: Pair, width: float = 2e-5, height: float = 0.1, epsilon: float = 0.2) -> tuple[float, float]:
-    """Lowest and highest impedance with etching (``width`` more copper, so much less gap), thickness of the dielectrics (share) and
-    permittivity all at their bad ends."""
+    """Return the lowest and highest impedance with all tolerances at their bad ends.
+
+    They are etching (``width`` more copper, so much less gap), thickness of the dielectrics (share) and permittivity.
+    """
 
     def corner(sign: int) -> float:
         top, layers = 0.0, []

@@ -1,4 +1,4 @@
-"""The rail's copper as it lies on the board: resistance of each stretch, its necks, its vias; the sense lines of the shunt."""
+"""The rail's copper as laid on the board: resistance of each stretch, its necks, its vias, and the shunt's sense lines."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from .stackup import Stackup
 __all__ = ["GROUND", "NECK", "STRETCHES", "Sense", "Stretch", "sense", "stretch", "stretches"]
 
 BOX = (-11.0, 0.0, 11.0, 37.0)
-"""Tongue, neck, and the ground below the drive's socket, mm."""
+"""Solved area, in mm: tongue, neck, and the ground below the drive's socket."""
 STEP, GROUND_STEP = 0.1, 0.2
 NECK = 0.03
-"""Necks that carry less than this share are not looked at."""
+"""Share of the current below which a neck is ignored."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Ohm between two terminals, and where its current is densest."""
+    """Resistance in ohm between two terminals, and the place of the densest current."""
 
     resistance: float
     hottest_k: float
-    """At 3 A, by IPC-2221, of the worst neck."""
+    """Warming of the worst neck at 3 A, by IPC-2221."""
     neck: str
     via_share: float
     via_k: float
-    """The same of the fullest barrel."""
+    """Warming of the fullest barrel at 3 A."""
     worst_pin: float
-    """Share of the current in the fullest pad of the connector, with even contacts (of ground, with none)."""
+    """Share of the current in the connector's fullest pad, with even contacts (for ground, without contacts)."""
 
 
 @dataclass(frozen=True)
 class End:
-    """Pads of a part on a net; ``apart``: contacts of a connector, each with a resistance of its own."""
+    """Pads of a part on a net. ``apart``: contacts of a connector, each with its own resistance."""
 
     ref: str
     apart: bool = False
@@ -57,7 +57,7 @@ CURRENT_A = 3.0
 
 
 def stretches(board: Pcb, stack: Stackup, data: dict[str, Any]) -> dict[str, Stretch | str]:
-    """Every stretch, and "ground", or why it cannot be worked out."""
+    """Return every stretch, and "ground", or why it cannot be computed."""
     found: dict[str, Stretch | str] = {}
     for name, (net, start, end) in (STRETCHES | {"ground": GROUND}).items():
         try:
@@ -68,7 +68,7 @@ def stretches(board: Pcb, stack: Stackup, data: dict[str, Any]) -> dict[str, Str
 
 
 def stretch(board: Pcb, stack: Stackup, data: dict[str, Any], net: str, start: End, end: End) -> Stretch:
-    """One of them. Raises ``ValueError`` where copper does not join the two."""
+    """Return one stretch. Raises ``ValueError`` if copper does not join its ends."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     grid = Grid.over(BOX, GROUND_STEP if net == "GND" else STEP)
     masks = {layer: copper(board, net, layer, grid) for layer in COPPER}
@@ -113,7 +113,7 @@ def _more_than_vias(board: Pcb, net: str, layer: str) -> bool:
 
 
 def _terminal(board: Pcb, grid: Grid, masks: dict[str, np.ndarray], net: str, end: End) -> list[sheet.Terminal]:
-    """Pads of one end, each for itself where they are contacts, else those of a layer together. A pad outside the raster does not count."""
+    """Return the pads of one end: contacts individually, other pads joined by layer. A pad outside the raster does not count."""
     found: list[sheet.Terminal] = []
     for pad in board.pads_on(end.ref, net):
         where = grid.polygon(pad.corners)
@@ -131,7 +131,7 @@ def _terminal(board: Pcb, grid: Grid, masks: dict[str, np.ndarray], net: str, en
 
 @dataclass(frozen=True)
 class Sense:
-    """A sense line from the shunt to the furthest input that hangs on it."""
+    """A sense line from the shunt to its furthest input."""
 
     millimetres: float
     ohm: float
@@ -139,7 +139,7 @@ class Sense:
 
 
 def sense(board: Pcb, stack: Stackup, net: str, start: Pad, pins: list[Pad]) -> Sense:
-    """Raises DesignError where tracks do not join them."""
+    """Return a sense line. Raises DesignError if tracks do not join its ends."""
     from .routes import Routes
 
     routes, worst = Routes(board, net, stack), Sense(0.0, 0.0, "")

@@ -1,4 +1,4 @@
-"""The pairs as they lie on the board: length and skew of each, how much of it is as the field solver was asked, what is below it."""
+"""The pairs as laid on the board: length and skew of each, the part that matches the field solver's pair, and the plane below."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .stackup import Pair, Stackup
 __all__ = ["PS_PER_MM", "Leg", "Line", "lines", "others", "return_vias", "uncoupled", "unreferenced"]
 
 PS_PER_MM = 6.1
-"""Of a pair on an outer layer of this stack-up; for skew alone."""
+"""Delay in ps/mm of a pair on an outer layer of this stack-up; for skew only."""
 SAMPLE = 0.1
-"""mm between the points of a pair that are looked at."""
+"""Distance in mm between the examined points of a pair."""
 SAME = 0.01
-"""Distance of the middles that still counts as the pair's own, mm."""
+"""Deviation in mm of the middles' distance that still counts as the pair's own."""
 
 
 @dataclass(frozen=True)
 class Leg:
-    """``millimetres`` of tracks, and what they pass."""
+    """A leg. ``millimetres``: length of its tracks; and the vias and parts that they pass."""
 
     millimetres: float
     vias: int
@@ -47,17 +47,19 @@ class Line:
 
     @property
     def millimetres(self) -> float:
-        """The longer leg."""
+        """Length of the longer leg, in mm."""
         return max(leg.millimetres for leg in self.legs.values())
 
     @property
     def skew(self) -> float:
-        """mm."""
+        """Difference of the legs' lengths, in mm."""
         return abs(self.legs["P"].millimetres - self.legs["N"].millimetres)
 
 
 def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
-    """Every pair of lanes and clock from edge to socket; of the tapped ones, from resistors to amplifier, and from there to the FPGA."""
+    """Return every pair of lanes and clock from edge to socket, and the tapped pairs' stretches from resistors to amplifier and on
+    to the FPGA.
+    """
     made = _Lines(ours, board, stack)
     found = []
     for table in (STRAIGHT, LINKED):
@@ -74,7 +76,7 @@ def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
 
 
 def others(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
-    """What coupled.py draws: USB in two stretches, and the reference clock of the host's deserialisers."""
+    """Return the pairs of coupled.py: USB in two stretches, and the reference clock of the host's deserialisers."""
     made = _Lines(ours, board, stack)
     legs = {"P": "p", "N": "m"}
     return [
@@ -89,14 +91,14 @@ class _Lines:
         self.ours, self.board, self.stack = ours, board, stack
 
     def other(self, ref: str, net: str) -> str:
-        """The net at the other end of a part of two pins. Raises DesignError."""
+        """Return the net at the other end of a part with two pins. Raises DesignError."""
         ends = [one for one in self.ours.parts[ref].pins.values() if one != net]
         if len(ends) != 1 or len(self.ours.parts[ref].pins) != 2:
             raise DesignError(f"{ref} is not between {net} and one other net")
         return ends[0]
 
     def before(self, net: str, ref: str) -> str:
-        """The net of ``ref`` that reaches ``net`` through a capacitor."""
+        """Return the net of ``ref`` that reaches ``net`` through a capacitor."""
         for part, _ in sorted(self.ours.nets[net].pins):
             if part[0] == "C":
                 there = self.other(part, net)
@@ -105,7 +107,7 @@ class _Lines:
         raise DesignError(f"no capacitor joins {net} with {ref}")
 
     def line(self, name: str, pair: str, ends: dict[str, tuple[str, str, str]]) -> Line:
-        """``ends``: by leg the part it begins at, its net there, and the part it ends at."""
+        """Return a line. ``ends``: by leg the part where it begins, its net there, and the part where it ends."""
         legs = {}
         for leg in "PN":
             found = self._leg(*ends[leg])
@@ -115,7 +117,7 @@ class _Lines:
         return Line(name, pair, legs)
 
     def _leg(self, start: str, net: str, end: str) -> Leg | str:
-        """Tracks from part to part, through those of two pins that lie in between."""
+        """Return the tracks from part to part, through two-pin parts between them."""
         total, vias, nets, here = 0.0, 0, [net], start
         while True:
             pads = self.board.pads_on(here, net)
@@ -143,7 +145,7 @@ class _Lines:
 
 
 def _stubs(ours: Design, net: str) -> set[str]:
-    """Parts of the tap on a lane that goes straight on: they lie beside the way, not in it."""
+    """Return the tap's parts on a lane that goes straight on: they are beside the way, not in it."""
     tapped = {f"{source}_{leg}" for source, _, _ in CHANNELS for leg in "PN"}
     return {ref for ref, _ in ours.nets[net].pins if ref[0] == "R"} if net in tapped else set()
 
@@ -163,7 +165,7 @@ def _distance(at: XY, track: Track) -> float:
 
 
 def uncoupled(board: Pcb, line: Line, pair: Pair) -> float:
-    """mm of the leg P that has another width than the pair's, or does not lie at its distance from leg N."""
+    """Return the mm of leg P with another width than the pair's, or another distance from leg N."""
     pitch, far = (pair.width + pair.gap) * 1e3, 0.0
     others = [track for track in board.tracks if track.net in line.legs["N"].nets]
     for track in (track for track in board.tracks if track.net in line.legs["P"].nets):
@@ -176,7 +178,7 @@ def uncoupled(board: Pcb, line: Line, pair: Pair) -> float:
 
 
 def unreferenced(board: Pcb, found: list[Line]) -> dict[str, float]:
-    """mm of each pair's leg P that has no ground on the next layer: the solver's plane is not there."""
+    """Return the mm of each pair's leg P without ground on the next layer, where the solver assumes a plane."""
     box = (-42.0, 0.0, 12.0, 46.0)
     grid = Grid.over(box, SAMPLE)
     planes = {outer: copper(board, "GND", inner, grid) for outer, inner in (("F.Cu", "In1.Cu"), ("B.Cu", "In6.Cu"))}
@@ -194,7 +196,7 @@ def unreferenced(board: Pcb, found: list[Line]) -> dict[str, float]:
 
 
 def return_vias(board: Pcb, found: list[Line], within: float) -> tuple[int, int]:
-    """How many vias of the pairs have one of ground within a distance, mm; and how many there are."""
+    """Return how many of the pairs' vias have a ground via within a distance in mm, and how many vias there are."""
     grounds = [via.at for via in board.vias if via.net == "GND"]
     nets = {net for line in found for leg in line.legs.values() for net in leg.nets}
     own = [via.at for via in board.vias if via.net in nets]

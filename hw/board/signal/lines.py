@@ -27,7 +27,7 @@ M1_HZ, M2_HZ = 1e4, 1e12
 
 
 def permittivity(f: np.ndarray, epsilon: float, loss_tangent: float) -> np.ndarray:
-    """Complex relative permittivity at ``f`` (Hz, positive) of a dielectric of ``epsilon`` and ``loss_tangent`` at 1 GHz."""
+    """Return the complex relative permittivity at ``f`` (Hz, positive) of a dielectric of ``epsilon`` and ``loss_tangent`` at 1 GHz."""
 
     def logarithm(x: np.ndarray | float) -> np.ndarray:
         return np.log((M2_HZ + 1j * np.asarray(x)) / (M1_HZ + 1j * np.asarray(x)))
@@ -48,10 +48,10 @@ class RlgcLine:
     conductivity: float
     roughness: float
     dc_resistance: float
-    """ohm/m, of one trace."""
+    """DC resistance of one trace, in ohm/m."""
 
     def rlgc(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Series impedance and shunt admittance per metre of one trace."""
+        """Return series impedance and shunt admittance per metre of one trace."""
         w = 2 * np.pi * f
         depth = np.sqrt(2 / (w * MU_0 * self.conductivity))
         rough = 1 + 2 / np.pi * np.arctan(1.4 * (self.roughness / depth) ** 2)
@@ -64,19 +64,19 @@ class RlgcLine:
         return series + 1j * w * self.line.inductance, 1j * w * self.line.capacitance * relative
 
     def network(self, frequency: skrf.Frequency, length: float, z0: float = 85.0, name: str | None = None) -> skrf.Network:
-        """The pair of ``length`` m as a differential two-port, referred to ``z0`` ohm."""
+        """Return the pair of ``length`` m as a differential two-port, referred to ``z0`` ohm."""
         z, y = self.rlgc(np.maximum(frequency.f, 1.0))
         media = DefinedGammaZ0(frequency, gamma=np.sqrt(z * y), z0=2 * np.sqrt(z / y), z0_port=z0)
         return media.line(length, unit="m", name=name)
 
     def loss_db(self, f: float, length: float = 1.0) -> float:
-        """Matched loss of ``length`` m at ``f`` Hz."""
+        """Return the matched loss in dB of ``length`` m at ``f`` Hz."""
         z, y = self.rlgc(np.array([f]))
         return float(8.685889638 * np.sqrt(z * y).real[0] * length)
 
 
 def of_pair(stack: Stackup, pair: Pair) -> RlgcLine:
-    """The line of a pair of the stack-up."""
+    """Return the line of a pair of the stack-up."""
     line = odd(stack, pair, skin=True)
     tangents, epsilons = {"mask": stack.mask_loss_tangent}, {"mask": stack.mask_epsilon}
     for n, layer in enumerate(stack.layers):

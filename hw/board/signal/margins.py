@@ -1,4 +1,4 @@
-"""Eyes of every case against the limits that hold there, and what the interposer and the tap cost."""
+"""Eyes of every case against their limits, and the cost of the interposer and the tap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DC_GAINS = range(-12, -5)
 
 @dataclass(frozen=True)
 class Case:
-    """An eye and what it has to be; heights in V, widths in UI."""
+    """An eye and its limits; heights in V, widths in UI."""
 
     what: str
     rate: str
@@ -54,7 +54,9 @@ def _transmitter(values: dict[str, dict[str, Any]], rate: str, swing: float | No
 
 
 def at_receiver(model: Model, channel: Channel, rate: str, host: str = "", to_drive: bool = True, sockets: int = 2) -> Case:
-    """At the receiver's pins at 2.5 and 5 GT/s; behind the reference equaliser at 8 and 16, the best preset and DC gain chosen."""
+    """Return the eye at the receiver's pins at 2.5 and 5 GT/s; after the reference equaliser at 8 and 16, with the best preset and
+    DC gain.
+    """
     r, ui, jitter = _rate(model.values, rate)
     tx, rx = _transmitter(model.values, rate), Receiver()
     if "ctle_pole1" in r:
@@ -70,8 +72,10 @@ def at_receiver(model: Model, channel: Channel, rate: str, host: str = "", to_dr
 
 
 def at_tap(model: Model, channel: Channel, rate: str, host: str = "", to_drive: bool = True, swing: float | None = None) -> Case:
-    """At the amplifier's input; the width is where the opening is at least its sensitivity. ``swing`` in mV, without de-emphasis:
-    the half swing that a host may be set to."""
+    """Return the eye at the amplifier's input; the width counts where the opening is at least its sensitivity.
+
+    ``swing`` in mV, without de-emphasis: the half swing that a host may use.
+    """
     if channel.tap is None:
         raise ValueError("this channel has no tap")
     r, ui, jitter = _rate(model.values, rate)
@@ -81,15 +85,15 @@ def at_tap(model: Model, channel: Channel, rate: str, host: str = "", to_drive: 
     aggressors = tuple(x * lost for x in _aggressors(model.values, r["swing"] * 1e-3, 1))
     found = eye(channel.f, channel.tap, ui, tx, Receiver(), jitter, aggressors=aggressors, threshold=a["sensitivity"] * 1e-3)
     width = model.values["fpga"][f"width_{'2g5' if rate == 'g2_5' else '5g'}"]
-    # What is left of the bit for the amplifier's own jitter and the trace to the FPGA.
+    # Rest of the bit for the amplifier's own jitter and the trace to the FPGA.
     return Case("tap", rate, host, to_drive, found, a["sensitivity"] * 1e-3 * (1 + wander(model, rate)), width)
 
 
 def at_fpga(model: Model, tap: Case) -> tuple[float, float, float, float]:
-    """Height (V) and width (UI) at the FPGA behind the limiting amplifier, and their limits.
+    """Return height (V) and width (UI) at the FPGA after the limiting amplifier, and their limits.
 
-    Where the amplifier's input is open by its sensitivity, its output has its full swing; the time outside that opening, its own
-    jitter, and the trace's interference are subtracted from the bit one after the other.
+    If the amplifier's input is open by its sensitivity, its output has its full swing. The bit loses, one after the other, the time
+    outside that opening, the amplifier's own jitter, and the trace's interference.
     """
     _, ui, _ = _rate(model.values, tap.rate)
     a, fpga = model.values["amplifier"], model.values["fpga"]
@@ -103,8 +107,10 @@ def at_fpga(model: Model, tap: Case) -> tuple[float, float, float, float]:
 
 
 def wander(model: Model, rate: str) -> float:
-    """Share of the amplitude by which the capacitor at the amplifier lets the level sag: 8b/10b's running sum stays within six bits,
-    against the time constant of capacitor, tap resistor, input and half the pair."""
+    """Return the share of the amplitude by which the level sags at the amplifier's capacitor.
+
+    8b/10b's running sum stays within six bits. The time constant is set by capacitor, tap resistor, input and half the pair.
+    """
     t, a = model.values["tap"], model.values["amplifier"]
     tau = (t["resistance"] + a["input_resistance"] / 2 + 85.0 / 4) * t["ac_capacitor"] * 1e-12
     return float(6 * 1e-9 / model.values[f"rate.{rate}"]["gigatransfers"] / tau)
@@ -112,14 +118,14 @@ def wander(model: Model, rate: str) -> float:
 
 @dataclass(frozen=True)
 class Levels:
-    """Peak to peak at the amplifier's input, V: what is left of electrical idle, and the least signal."""
+    """Voltages peak to peak at the amplifier's input, in V: the rest of electrical idle, and the least signal."""
 
     idle: float
     signal: float
 
 
 def levels(model: Model, channels: list[Channel]) -> Levels:
-    """Idle with the greatest transfer of all channels, signal with the least (5 GT/s, worst pattern, half swing)."""
+    """Return idle with the greatest transfer of all channels, and the signal with the least (5 GT/s, worst pattern, half swing)."""
     idle = max(float(np.max(np.abs(c.tap[: round(2.5e9 / c.f[0])]))) for c in channels if c.tap is not None)
     swing = model.values["rate.g5"]["swing"] / 2
     least = min(at_tap(model, c, "g5", swing=swing).eye.worst for c in channels)
@@ -127,8 +133,10 @@ def levels(model: Model, channels: list[Channel]) -> Levels:
 
 
 def reach(model: Model, rate: str, longest: float = 900.0, **options: Any) -> tuple[float, float]:
-    """The longest host trace (mm) at which both directions still meet the receiver's limits, and that channel's loss in dB at the
-    Nyquist frequency without the interposer. ``options`` as of :meth:`Model.channel`."""
+    """Return the longest host trace (mm) with which both directions meet the receiver's limits, and that channel's loss in dB.
+
+    The loss is at the Nyquist frequency without the interposer. ``options`` as in :meth:`Model.channel`.
+    """
     sockets = 2 if options.get("interposer", True) else 1
 
     def holds(mm: float) -> bool:

@@ -36,7 +36,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def pairs(stack: Stackup) -> str:
-    """Impedances and losses."""
+    """Return the table of impedances and losses."""
     rows = []
     for pair in stack.pairs.values():
         line, (low, high) = of_pair(stack, pair), spread(stack, pair)
@@ -57,7 +57,7 @@ def pairs(stack: Stackup) -> str:
 
 
 def eyes(model: Model) -> str:
-    """Receivers in both builds, amplifier and FPGA."""
+    """Return the table of receivers in both builds, amplifier and FPGA."""
     rows = []
     for host in margins.HOSTS:
         length = model.values["host"][host]
@@ -87,7 +87,7 @@ def eyes(model: Model) -> str:
 
 
 def taps(model: Model) -> str:
-    """Both directions at the amplifier and behind it."""
+    """Return the table of both directions at the amplifier and after it."""
     rows = []
     for host in margins.HOSTS:
         for to_drive in (True, False):
@@ -122,7 +122,7 @@ def taps(model: Model) -> str:
 
 
 def resistors(model: Model) -> str:
-    """What the tap's value does at 5 GT/s, the worst of the hosts and directions."""
+    """Return the effect of the tap's resistor at 5 GT/s, for the worst of the hosts and directions."""
     rows = []
     for ohm in RESISTANCES:
         receivers, amplifiers, loss = [], [], 0.0
@@ -150,7 +150,7 @@ def resistors(model: Model) -> str:
 
 
 def room(model: Model) -> str:
-    """The longest host that still works, without and with us."""
+    """Return the longest working host, without and with us."""
     rows = []
     for rate in margins.RATES:
         cases = [{"interposer": False}, {"tapped": False, "lanes23": True}] + ([{"tapped": True}] if rate in ("g2_5", "g5") else [])
@@ -169,7 +169,7 @@ STRETCHES = {
 
 
 def rails(stack: Stackup) -> str:
-    """The rail from the host's contacts to the drive's, or why the board has none."""
+    """Return the rail from the host's contacts to the drive's, or why the board has none."""
     found = rail(read(FILE), stack, copper.load())
     if isinstance(found, str):
         return f"The board's copper does not join edge and socket ({found})."
@@ -197,7 +197,7 @@ def _draw_eye(axis: Axes, found: Eye, title: str) -> None:
 
 
 def pictures(model: Model, stack: Stackup) -> None:
-    """``docs/img/signal-*.png``."""
+    """Draw ``docs/img/signal-*.png``."""
     straight, tapped = model.channel(100.0, tapped=False, lanes23=True), model.channel(100.0)
     figure, axes = plt.subplots(2, 3, figsize=(12, 7), constrained_layout=True)
     shown: list[tuple[str, margins.Case]] = [
@@ -250,7 +250,7 @@ def pictures(model: Model, stack: Stackup) -> None:
 
 
 def main() -> None:
-    """Writes all, or with ``--quick`` the rail alone, which a new layout changes (the rest takes a minute)."""
+    """Write everything, or with ``--quick`` only the rail, which a new layout changes (the rest takes a minute)."""
     parser = argparse.ArgumentParser(prog="board.signal.report", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the rail's table")
     quick = parser.parse_args().quick

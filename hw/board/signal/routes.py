@@ -1,4 +1,4 @@
-"""Ways along the tracks of a net: length and resistance from pad to pad."""
+"""Length and resistance along the tracks of a net, from pad to pad."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .stackup import Stackup
 __all__ = ["Routes", "Way"]
 
 NEAR = 2e-3
-"""Ends this near to each other are one, mm."""
+"""Distance in mm below which ends count as one."""
 PLATING = 0.018
-"""mm of copper in a barrel."""
+"""Copper in a barrel, in mm."""
 
 Node = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
 class Way:
-    """``millimetres`` of tracks; the ``vias`` that it passes have no length here."""
+    """A way. ``millimetres``: length of its tracks; the passed ``vias`` have no length here."""
 
     millimetres: float
     ohm: float
@@ -35,7 +35,7 @@ def _key(layer: str, at: XY) -> Node:
 
 
 def _on(track: Track, at: XY) -> bool:
-    """Whether a point lies on a track's middle line, within its ends."""
+    """Return whether a point is on a track's middle line, within its ends."""
     (ax, ay), (bx, by) = track.start, track.end
     far = track.length
     if not far:
@@ -46,7 +46,7 @@ def _on(track: Track, at: XY) -> bool:
 
 
 class Routes:
-    """Graph of a net's tracks, vias, and pads that join their ends. Where a track ends on another, that one is cut. No planes."""
+    """Graph of a net's tracks, vias, and pads that join their ends. A track is cut where another track ends on it. No planes."""
 
     def __init__(self, board: Pcb, net: str, stack: Stackup) -> None:
         tracks = [track for track in board.tracks if track.net == net]
@@ -73,7 +73,7 @@ class Routes:
         for pad in (pad for pad in board.pads if pad.net == net):
             middle, *others = [*self._within(pad), None]
             for node in others:
-                if middle is not None and node is not None:  # two tracks that end in one pad are joined by it
+                if middle is not None and node is not None:  # a pad joins two tracks that end in it
                     a, b = self._places[middle], self._places[node]
                     self._join(middle, a, node, b, math.dist(a, b), 0.0, False)
 
@@ -83,7 +83,7 @@ class Routes:
         self._edges[b].append((a, far, ohm, down))
 
     def _within(self, pad: Pad) -> list[Node]:
-        """Nodes whose place lies in a pad."""
+        """Return the nodes inside a pad."""
         found = []
         for node, at in self._places.items():
             if node[0] in pad.layers and _inside(at, pad):
@@ -91,7 +91,7 @@ class Routes:
         return found
 
     def between(self, start: Pad, end: Pad) -> Way | None:
-        """The shortest way; None where there is none. What it would go within pads is not counted."""
+        """Return the shortest way; None without one. Lengths within pads do not count."""
         goal = set(self._within(end))
         known: dict[Node, float] = dict.fromkeys(self._within(start), 0.0)
         before: dict[Node, tuple[Node, float, float, bool]] = {}

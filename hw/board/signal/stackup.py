@@ -1,4 +1,4 @@
-"""``layout/stackup.toml``: layers and pairs."""
+"""Layers and pairs, from ``layout/stackup.toml``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pair:
     gap: float
     between: float
     target: float
-    """Differential impedance, ohm."""
+    """Target of the differential impedance, in ohm."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,22 @@ class Stackup:
     mask_epsilon: float
     mask_loss_tangent: float
     roughness: float
-    """RMS, m."""
+    """RMS roughness, in m."""
     conductivity: float
-    """S/m."""
+    """Conductivity, in S/m."""
 
     @property
     def thickness(self) -> float:
-        """Without solder mask, as at the edge fingers; m."""
+        """Thickness without solder mask, as at the edge fingers, in m."""
         return self.layers[-1].bottom
 
     def layer(self, name: str) -> Layer:
-        """The copper layer of that name."""
+        """Return the copper layer with that name."""
         return next(layer for layer in self.layers if layer.kind == "copper" and layer.name == name)
 
 
 def load(path: Path = PATH) -> Stackup:
-    """Raises ``ValueError`` where a figure names no source of the file, or a pair a layer that does not exist."""
+    """Read the stack-up. Raises ``ValueError`` if a figure names no source in the file, or a pair names a missing layer."""
     data = tomllib.loads(path.read_text())
     layers: list[Layer] = []
     top = 0.0

@@ -1,6 +1,7 @@
 """Temperatures of the board as a thin plate: planes conduct, both faces give heat to the air (scikit-fem).
 
-k t (Laplace of T) = h T - q. No part's own resistance is in it except the FPGA's to the board; no drive above it, no case, no draught.
+k t (Laplace of T) = h T - q. The only part with its own resistance is the FPGA, to the board. No drive above the board, no case, no
+draught.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ STEP = 1e-3
 
 @dataclass(frozen=True)
 class Plate:
-    """Kelvin above the air."""
+    """Temperatures of the plate, in K above the air."""
 
     basis: Basis
     rise: np.ndarray
 
     def at(self, x_mm: float, y_mm: float) -> float:
-        """At a point of the board."""
+        """Return the temperature at a point of the board."""
         return float((self.basis.probes(np.array([[x_mm], [y_mm]]) * 1e-3) @ self.rise)[0])
 
     def mean(self, rectangle: list[float]) -> float:
-        """Over a rectangle, in mm."""
+        """Return the mean temperature over a rectangle, in mm."""
         x, y = self.basis.doflocs * 1e3
         inside = (x >= rectangle[0]) & (x <= rectangle[2]) & (y >= rectangle[1]) & (y <= rectangle[3])
         return float(self.rise[inside].mean())
@@ -54,7 +55,7 @@ def _heat(v, w):  # type: ignore[no-untyped-def]
 
 
 def load(path: Path = PATH) -> dict[str, Any]:
-    """The file. Raises ``ValueError`` for a figure without a source."""
+    """Read the file. Raises ``ValueError`` for a figure without a source."""
     data = tomllib.loads(path.read_text())
     named = [*data["board"].values(), *data["source"], data["shunt"]["gradient_k"]]
     if unknown := [str(f["source"]) for f in named if f["source"] not in data["sources"]]:
@@ -63,7 +64,9 @@ def load(path: Path = PATH) -> dict[str, Any]:
 
 
 def plate(outline: Sequence[XY], copper_mm: float, film: float, sources: list[tuple[float, list[float]]]) -> Plate:
-    """``outline``: corners in mm. ``sources``: watts and rectangles in mm, cut at the outline; ``film`` of one face in W/(m2 K)."""
+    """Solve a plate. ``outline``: corners in mm. ``sources``: watts and rectangles in mm, cut at the outline. ``film``: of one
+    face, in W/(m2 K).
+    """
     xs, ys = [x for x, _ in outline], [y for _, y in outline]
     grid = Grid.over((min(xs), min(ys), max(xs), max(ys)), STEP * 1e3)
     axes = [np.arange(n + 1) * STEP + start * 1e-3 for n, start in ((grid.columns, grid.x0), (grid.rows, grid.y0))]
@@ -84,5 +87,5 @@ def plate(outline: Sequence[XY], copper_mm: float, film: float, sources: list[tu
 
 
 def around(at: XY, size: float) -> list[float]:
-    """A square of ``size`` mm about a place."""
+    """Return a square of ``size`` mm about a place."""
     return [at[0] - size / 2, at[1] - size / 2, at[0] + size / 2, at[1] + size / 2]
