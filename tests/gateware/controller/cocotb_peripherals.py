@@ -150,7 +150,7 @@ async def watchdog(dut):
 
 
 async def convert(bench, dut, *currents):
-    """Conversions of these currents, one per microsecond; returns their ticks."""
+    """Make conversions of these currents, one a microsecond; return their ticks."""
     ticks = []
     for current in currents:
         await bench.clock(62)
@@ -164,7 +164,7 @@ async def convert(bench, dut, *currents):
 
 @cocotb.test()
 async def protection(dut):
-    """Trips at one conversion too many in a row, remembers it, and stays open until cleared."""
+    """The protection trips at one conversion too many in a row, remembers it, and stays open until cleared."""
     bench = await begin(dut)
     assert dut.load_switch.value == 1, "at power-on the drive is powered"
     dut.rail_good.value, dut.link_state.value, dut.perst_n.value = 1, 5, 0
@@ -232,7 +232,9 @@ async def i2c_reads_and_writes(dut):
 
 @cocotb.test()
 async def i2c_stretched_and_stuck(dut):
-    """A stretched SCL is waited for, up to 1 ms; a slave holding SDA is clocked free; a restart of the core releases the lines."""
+    """The controller waits for a stretched SCL, up to 1 ms. A slave holding SDA is clocked free. A restart of the core releases the
+    lines.
+    """
     eeprom = Eeprom(bytes(16))
     bench = await begin(dut, eeprom=eeprom)
     await bench.write("I2C_PERIOD", 512)
@@ -330,7 +332,7 @@ async def a_gate_is_its_conversions(dut):
 
 @cocotb.test()
 async def totals(dut):
-    """They count while TOTAL is set; a restart of the core leaves them; LATCH and CLEAR in one write both take effect."""
+    """The totals count while TOTAL is set. A restart of the core leaves them. LATCH and CLEAR in one write both take effect."""
     bench = await begin(dut)
     await conversion(bench, bench.now, 100, 100)
     await bench.write("METER_CONTROL", 3)
@@ -386,19 +388,19 @@ async def a_gate_that_is_read_all_the_while(dut):
 
 
 async def totals_of(bench):
-    """ENERGY, CHARGE, TOTAL_COUNT, TOTAL_CLIPPED as shown."""
+    """Return ENERGY, CHARGE, TOTAL_COUNT and TOTAL_CLIPPED as shown."""
     wide = [signed(await bench.wide(name)) for name in ("ENERGY", "CHARGE", "TOTAL_COUNT")]
     return (*wide, await bench.read("TOTAL_CLIPPED"))
 
 
 def totals_from(rows):
-    """The same computed from conversions (v, i, flags)."""
+    """Return the same, computed from conversions (v, i, flags)."""
     return sum(v * i for v, i, _ in rows), sum(i for _, i, _ in rows), len(rows), sum(flags != 0 for *_, flags in rows)
 
 
 @cocotb.test()
 async def a_command_in_every_clock_of_a_conversion(dut):
-    """LATCH and CLEAR cover whole conversions, each once; a gate has none that began before START, and ABORT ends it."""
+    """LATCH and CLEAR cover whole conversions, each once. A gate has none that began before START, and ABORT ends it."""
     bench = await begin(dut)
     draw = random.Random(9)
     await bench.write("METER_CONTROL", 2)
@@ -422,7 +424,7 @@ async def a_command_in_every_clock_of_a_conversion(dut):
             await bench.write("METER_COMMAND", latch)
             found = await totals_of(bench)
             if command & clear:
-                # It may have come just before what it clears was counted at all.
+                # It may have come just before the cleared conversion was counted.
                 counted = [] if found[2] == 0 or clocks > 3 else [row]
             assert found == totals_from(counted), (clocks, command)
             under_way, sums = await bench.read("METER_STATE") & 1, [signed(await bench.wide(f"{q}_SUM")) for q in "VIP"]

@@ -24,7 +24,9 @@ MERGED, COARSE, FINE = range(3)
 
 @cache
 def words(tick):
-    """Codes of the conversion at `tick`: levels stay for some conversions, on both sides of the band, in it, and beyond both scales."""
+    """Return the codes of the conversion at `tick`: levels stay for some conversions, on both sides of the band, in it, and beyond
+    both scales.
+    """
     stretch = random.Random(tick // (29 * PERIOD))
     level = stretch.choice((0, LOW, -LOW - BAND // 2, LOW + BAND // 3, LOW + BAND, 2 * LOW, 9_000_000, stretch.randint(-LOW, LOW)))
     rng = random.Random(tick)
@@ -41,7 +43,7 @@ def config(mode):
 
 
 def expected(ticks, modes):
-    """(voltage, current) and flags of each conversion; the merge remembers overloads of the fine path in any mode."""
+    """Return (voltage, current) and flags of each conversion; the merge remembers overloads of the fine path in any mode."""
     merger, out = Merger(), []
     for tick, mode in zip(ticks, modes, strict=True):
         v, *currents = words(tick)
