@@ -1,4 +1,6 @@
-"""What the bridge lets pass without --allow-power moves neither the drive's power nor the calibration: the firmware itself is asked."""
+"""Lines that the bridge passes without --allow-power move neither the drive's power nor the calibration: the firmware itself is
+asked.
+"""
 
 from __future__ import annotations
 
