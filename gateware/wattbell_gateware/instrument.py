@@ -63,8 +63,8 @@ class Options:
     - ``tags``: tags of reads.
     - ``beats``: beats of payload that the tracker keeps of each direction.
     - ``beats_up``: the same of the drive's direction, if different.
-    - ``slow``: for parts on which the fast form is too slow and too large. Blocks take a few clocks more to build, fewer of them
-      wait on their way, and a simulator cannot leave out idle clocks.
+    - ``slow``: for parts on which the fast form is too slow and too large. Blocks take a few clocks more to build. The queue of
+      command records before them is shorter, and a simulator cannot leave out idle clocks.
     - ``lanes``: the TLPs come from lanes that this rig taps. Adds the ports ``link_down`` and ``link_up``
       (:func:`.stream.linkside.link_port`), LINK blocks and link events. Idle clocks cannot be left out then.
     - ``fine``: there may be a second current ADC, on a path with more gain. Adds the ports ``adc_sdo_f`` or ``adc_f``, and
@@ -568,7 +568,7 @@ class Instrument(wiring.Component):
         return (losses, sidebands), waits, lost_here
 
     def _status(self, m: Module, parts: _Parts, *, attach, config, fine_there, lost_here) -> None:
-        """What STATUS blocks and registers show."""
+        """Set the values that STATUS blocks and status registers show."""
         options, regs, run, counters = self.options, parts.regs, parts.run, parts.tracker.counters
         version = VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]
         lost_records = counters.lost_records + lost_here["records"]

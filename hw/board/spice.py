@@ -173,13 +173,13 @@ def _driver(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
 
 
 def _diodes(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """Return two diodes. Pin 1 is the first's anode, 2 the second's cathode, 3 their common pin (NXP BAV199, BAV99)."""
+    """Yield two diodes. Pin 1 is the first's anode, 2 the second's cathode, 3 their common pin (NXP BAV199, BAV99)."""
     yield f"D{ref}_1 {pins['1']} {pins['3']} {DIODES[part.value]}"
     yield f"D{ref}_2 {pins['3']} {pins['2']} {DIODES[part.value]}"
 
 
 def _switches(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """Return switches. A high input joins D to A, a low input to B."""
+    """Yield switches. A high input joins D to A, a low input to B."""
     for n, (control, a, b, d) in enumerate((("1", "2", "4", "3"), ("9", "10", "12", "11")), 1):
         high = SWITCHED.get(part.pins[control])
         if high is None:
@@ -195,7 +195,7 @@ def _reference(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
 
 
 def _converter(ref: str, part: Part, pins: Mapping[str, str]) -> Iterator[str]:
-    """Return a tiny capacitance for a converter, which has no model: the decks look at its inputs, and the capacitance keeps them
+    """Yield a tiny capacitance for a converter, which has no model: the decks look at its inputs, and the capacitance keeps them
     nodes.
     """
     yield f"C{ref} {pins['3']} {pins['4']} 1f"

@@ -58,7 +58,7 @@ Attack = Callable[[int], None]
 
 @pytest.fixture(scope="module")
 def attack() -> Iterator[Attack]:
-    """Return ``attack(port)``: the page sends everything it can to that port of this machine, and reports its end."""
+    """Give ``attack(port)``: the page sends everything it can to that port of this machine, and reports its end."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with playwright.sync_playwright() as driver:

@@ -31,7 +31,7 @@ class Clocks(Protocol):
 
     @staticmethod
     def domains() -> list[ClockDomain]:
-        """Return the domains, for the module above to add."""
+        """Return the clock domains; the module that instantiates this one adds them."""
 
 
 @dataclass(frozen=True)

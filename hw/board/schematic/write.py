@@ -283,7 +283,7 @@ class _Writer:
         )
 
     def _texts(self, place: Place) -> Iterable[tuple[str, str, Point, bool, str]]:
-        """Return the places of reference and value: right of a standing two-pin part, above a lying one, above the box of any other
+        """Yield the places of reference and value: right of a standing two-pin part, above a lying one, above the box of any other
         part.
         """
         part, (x, y) = place.part, place.at

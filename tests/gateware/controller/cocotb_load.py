@@ -35,7 +35,7 @@ class Bench:
         await self.seen()
 
     async def seen(self):
-        """Return the outputs in the cycle of `now`."""
+        """Note the outputs in the cycle of `now`: marks, and edges of the load."""
         await cocotb.triggers.ReadOnly()
         if self.dut.marked.value == 1:
             self.marks.append((self.now, int(self.dut.mark.value)))

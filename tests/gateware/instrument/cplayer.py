@@ -145,7 +145,7 @@ def build(variant: str) -> Path:
 
 
 def play(player: Path, script: Path, out: Path, *modes: str) -> Run:
-    """Run a script; `modes` are those of player.cpp."""
+    """Run a script in the modes `modes` of player.cpp."""
     done = subprocess.run([str(player), str(script), str(out), *modes], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     clocks, bus_clocks, *_ = done.stdout.split()

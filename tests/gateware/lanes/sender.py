@@ -84,7 +84,7 @@ class Wiring:
 
 @dataclass
 class Stretch:
-    """Traffic at one speed: `link`, from `tick` on. Errors are those of its wires."""
+    """Traffic at one speed: `link`, from `tick` on. `errors` are made on its wires."""
 
     speed: str
     tick: int

@@ -283,7 +283,7 @@ async def ticks_of_states(dut, rate, lanes):
     marks = []
 
     def mark():
-        """Return where an ordered set begins. At 8 GT/s a data block ends the stream before it."""
+        """Record the place where an ordered set begins. At 8 GT/s a data block ends the stream before it."""
         if rate == 2:
             sent.link.fill()
         marks.append(tr.Place(len(sent.link.blocks) + 1, 0) if rate == 2 else len(sent.link.columns))
