@@ -1,4 +1,4 @@
-"""``python -m wattbell_gateware.build --board ecp5``: what a board is programmed with, and the table of it in the docs.
+"""Build of the file that programs a board, and of its table in the docs: ``python -m wattbell_gateware.build --board ecp5``.
 
 Each board brings its own flow and options (``boards/BOARD/build.py``): ``--board ecp5 --help`` lists them.
 """
@@ -16,7 +16,7 @@ BOARDS = sorted(path.parent.name for path in Path(__file__).parent.glob("boards/
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     which = argparse.ArgumentParser(add_help=False)
     which.add_argument("--board", choices=BOARDS, default="ecp5", help="what to build for (default: ecp5)")
     board = which.parse_known_args(arguments)[0].board

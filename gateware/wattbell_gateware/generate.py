@@ -18,18 +18,20 @@ from .verilog import convert
 VARIANTS = {
     f"instrument_x4_{adc}": Options(width=128, ticks_per_clock=4, adc=adc, conversions=True, fine=True) for adc in ("word", "serial")
 }
-"""Name of the Verilog module and file -> what the instrument is built with."""
+"""Name of the Verilog module and file -> options of the instrument."""
 CONTROLLER = "controller"
-"""The same of the controller, with its core behind it and nothing in its read-only memory: the virtual rig loads it."""
+"""Name of the Verilog module and file of the controller. Its core follows in the same file, and its read-only memory is empty: the
+virtual rig loads it.
+"""
 
 
 def sources_digest() -> str:
-    """Digest of everything the output depends on: our sources and the versions of the two tools."""
+    """Return the digest of all inputs of the output: our sources and the versions of the two tools."""
     return digest(versions(["amaranth", "pyosys"]), *sources())
 
 
 def verilog(name: str) -> str:
-    """Verilog of a variant, or of the controller."""
+    """Return the Verilog of a variant, or of the controller."""
     if name == CONTROLLER:
         from .controller import Controller, verilog_path
 
@@ -51,7 +53,7 @@ def generate(out: Path, variants: list[str]) -> None:
 
 
 def main() -> int:
-    """Command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m wattbell_gateware.generate", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/rtl"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--variant", choices=[*VARIANTS, CONTROLLER], action="append", help="only this variant (may be repeated)")

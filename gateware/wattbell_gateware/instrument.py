@@ -1,4 +1,4 @@
-"""The platform-neutral top: TLPs, ADC and sidebands in, the block stream out. Ports: docs/architecture.md."""
+"""Platform-neutral top: takes TLPs, ADC and sidebands, gives the block stream. docs/architecture.md lists the ports."""
 
 from __future__ import annotations
 
@@ -39,32 +39,39 @@ ADC_BITS = 18
 RECORD_FIFO, SLOW_RECORD_FIFO = 512, 256
 EVENT_FIFO = 64
 RELEASE_CLOCKS = 8192
-"""Of ``sync``: so long after the tick that completed them records, events and raw TLPs go on. Longer than the tracker takes but for an
-overload: a reset with many commands in flight takes 3000, a burst of 300 SQEs 7000."""
+"""Clocks of ``sync`` from the tick that completed a record, event or raw TLP until it goes on.
+
+Longer than the tracker takes, except under overload: a reset with many commands in flight takes 3000 clocks, a burst of 300 SQEs
+7000.
+"""
 RELEASE_MARGIN_CLOCKS = 4
-"""By which STATUS blocks and the end of a capture wait longer."""
+"""Clocks that STATUS blocks and the end of a capture wait longer."""
 COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_name("COMMAND").bits})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What an instrument is built with. Raises :class:`ValueError`.
+    """Build options of an instrument. Raises :class:`ValueError` for values that do not exist.
 
-    ``width`` : TLP datapath in bits, 64 or 128.
-    ``ticks_per_clock`` : nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
-    ``adc`` : ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words handed in by the simulator). At 62.5 MHz the serial ADCs
-    need a domain ``fast`` of 125 MHz that rises with ``sync``.
-    ``queues``, ``slots``, ``sizes``, ``tags`` : entries of the tracker's queue tables, commands in flight, its page map, tags of reads.
-    ``beats``, ``beats_up`` : payload that the tracker keeps of each direction; of the drive's, if that is another number.
-    ``slow`` : for parts on which the rest is too fast, and too large: blocks take a few clocks more to build, less waits on its way into
-    them, and idle clocks cannot be left out.
-    ``lanes`` : the TLPs come from lanes that this rig taps: ports ``link_down``, ``link_up`` (:func:`.stream.linkside.link_port`), LINK
-    blocks, link events. Idle clocks cannot be left out then.
-    ``fine`` : there may be a second current ADC, of a path with more gain: ports ``adc_sdo_f`` or ``adc_f``, and ``adc_fine``, high
-    where the board has that path.
-    ``conversions`` : what a controller works with: the ports ``convert``, ``converted`` and ``conversion`` (:class:`.rail.path.RailPath`);
-    ``completed``, high for a clock with ``completion``, a command at its CQE, whether there is a capture or not; the registers of the
-    self-test, F0h and on, and its pattern (`width` 128).
+    - ``width``: bits of the TLP datapath, 64 or 128.
+    - ``ticks_per_clock``: nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
+    - ``adc``: ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words from the simulator). At 62.5 MHz the serial ADCs need a
+      domain ``fast`` of 125 MHz that rises with ``sync``.
+    - ``queues``: entries of the tracker's queue tables.
+    - ``slots``: commands in flight.
+    - ``sizes``: size of the tracker's page map.
+    - ``tags``: tags of reads.
+    - ``beats``: beats of payload that the tracker keeps of each direction.
+    - ``beats_up``: the same of the drive's direction, if different.
+    - ``slow``: for parts on which the fast form is too slow and too large. Blocks take a few clocks more to build. The queue of
+      command records before them is shorter, and a simulator cannot leave out idle clocks.
+    - ``lanes``: the TLPs come from lanes that this rig taps. Adds the ports ``link_down`` and ``link_up``
+      (:func:`.stream.linkside.link_port`), LINK blocks and link events. Idle clocks cannot be left out then.
+    - ``fine``: there may be a second current ADC, on a path with more gain. Adds the ports ``adc_sdo_f`` or ``adc_f``, and
+      ``adc_fine``, high if the board has that path.
+    - ``conversions``: for a rig with a controller. Adds the ports ``convert``, ``converted`` and ``conversion``
+      (:class:`.rail.path.RailPath`). Adds ``completed``, high for a clock with ``completion``: a command at its CQE, with or
+      without a capture. Adds the registers of the self-test (F0h and on) and its pattern (`width` 128).
     """
 
     width: int = 128
@@ -94,7 +101,7 @@ _RECORD = data.StructLayout({"record": COMMAND, "done": DONE_BITS})
 
 @dataclass(frozen=True)
 class _Parts:
-    """The submodules that the parts of :class:`Instrument` connect."""
+    """Submodules that the parts of :class:`Instrument` connect."""
 
     regs: RegisterFile
     run: RunControl
@@ -110,9 +117,9 @@ class _Parts:
 
 
 class Instrument(wiring.Component):
-    """The whole rig between the packet layer of the link and the host transport.
+    """Joins all parts of the rig between the packet layer of the link and the host transport.
 
-    Its ports are listed one by one in docs/architecture.md, "The instrument's ports".
+    docs/architecture.md, "The instrument's ports", lists the ports one by one.
     """
 
     def __init__(self, options: Options):
@@ -177,7 +184,7 @@ class Instrument(wiring.Component):
                 tags=options.tags,
             )
         )
-        # A record of a small tracker stays for the four clocks that it takes to write it in quarters.
+        # A small tracker holds a record for the four clocks that writing its quarters takes.
         words = COMMAND_SIZE // 4
         m.submodules.records = records = RecordQueue(words, SLOW_RECORD_FIFO) if slow else CountingFifo(_RECORD, RECORD_FIFO)
         early = ticks if slow else 0
@@ -226,7 +233,7 @@ class Instrument(wiring.Component):
         # while `bus_active` is low. All its inputs are registers of that domain, the counter too, and that one only
         # moves while `bus_active` is high: so the tracker sees the same with and without those edges.
         levels = Cat(self.perst_n, run.capturing)
-        if player:  # the records of the pattern are counted, and go no further
+        if player:  # the records of the pattern are only counted
             levels = Mux(player.on, Cat(player.perst_n, player.busy), levels)
         seen = Signal(3)
         levels = Cat(levels, seen[2] ^ status.accepted)
@@ -256,7 +263,7 @@ class Instrument(wiring.Component):
         command = data.View(COMMAND_BITS, regs.command[: COMMAND_BITS.size])
         attach = Signal()
         attach_reset = Signal()
-        attach_until = Signal(64)  # shown as not yet accepted until then, however much the tracker has to do
+        attach_until = Signal(64)  # shown as not yet accepted until this tick, however busy the tracker is
         offered = Signal()
         m.d.bus += offered.eq(attach & ~(offered & tracker.cfg.ready))
         with m.If(offered & tracker.cfg.ready):
@@ -292,8 +299,9 @@ class Instrument(wiring.Component):
             ),
         ]
 
-        # Records: what the tracker makes is taken at once, so that what is lost is lost here, with its place known. It goes on, as events
-        # and raw TLPs do, a fixed time after the tick that completed it: then blocks are the same however long the tracker takes.
+        # Records: the tracker's records are taken at once, so that a record can only be lost here, where its place is known. A
+        # record goes on a fixed time after the tick that completed it, as events and raw TLPs do. Blocks are then the same however
+        # long the tracker takes.
         lost_before = Signal(32)
         m.d.sync += lost_before.eq(tracker.counters.lost_records)
         m.d.comb += [
@@ -313,7 +321,7 @@ class Instrument(wiring.Component):
             tracker.raw.ready.eq(raw_release.ripe & raw_blocks.raw.ready),
             raw_blocks.lost.eq(tracker.counters.lost_raw),
         ]
-        # The builder puts its offset in the place of the low half of the tick.
+        # The builder replaces the low half of the tick by its offset.
         made, out = Value.cast(tracker.commands.p), command_blocks
         if slow:
             m.d.comb += [
@@ -343,7 +351,7 @@ class Instrument(wiring.Component):
         drained = Signal()
         done = rail.idle & ~tracker.commands.valid & ~events_release.ripe & ~raw_release.ripe & records.empty & command_blocks.quiet
         sent = command_blocks.idle & event_blocks.idle & raw_blocks.idle & rail.idle & writer.idle & status.idle
-        if slow:  # once it is so nothing comes any more
+        if slow:  # after that no record comes any more
             m.d.sync += [drained.eq(done & ~run.capturing), run.stream_idle.eq(sent)]
         else:
             m.d.comb += [drained.eq(done), run.stream_idle.eq(sent)]
@@ -443,7 +451,7 @@ class Instrument(wiring.Component):
         return front, config, there
 
     def _link(self, m: Module, parts: _Parts) -> stream.Interface:
-        """LINK blocks and link events; returns the events of the stream."""
+        """Build LINK blocks and link events; return the events of the stream."""
         regs, run, player = parts.regs, parts.run, parts.player
         m.submodules.link = link = LinkReporter()
         m.submodules.link_source = source = LinkSource()
@@ -474,9 +482,9 @@ class Instrument(wiring.Component):
         return skid.o
 
     def _events(self, m: Module, parts: _Parts, link: stream.Interface | None):
-        """All events into one queue, and that into blocks.
+        """Join all events into one queue, and put them into blocks.
 
-        Returns what watches for events (the loss reporter first), whether a marker waits, and the losses counted here.
+        Returns the components that watch for events (the loss reporter first), whether a marker waits, and the losses counted here.
         """
         regs, run, tracker, events, event_blocks = parts.regs, parts.run, parts.tracker, parts.events, parts.event_blocks
         m.submodules.sidebands = sidebands = SidebandWatcher()
@@ -499,7 +507,7 @@ class Instrument(wiring.Component):
             losses.add2.eq(parts.rail.lost),
             run.losses_clean.eq(losses.clean),
         ]
-        # The tracker's events do not wait longer than that; the others hold theirs until there is room.
+        # The tracker's events do not wait for room; the other sources hold their events until there is room.
         release, ripe = parts.events_release, parts.events_release.ripe
         free = events.room & ~ripe
         others = [
@@ -560,7 +568,7 @@ class Instrument(wiring.Component):
         return (losses, sidebands), waits, lost_here
 
     def _status(self, m: Module, parts: _Parts, *, attach, config, fine_there, lost_here) -> None:
-        """What STATUS blocks and registers show."""
+        """Set the values that STATUS blocks and status registers show."""
         options, regs, run, counters = self.options, parts.regs, parts.run, parts.tracker.counters
         version = VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]
         lost_records = counters.lost_records + lost_here["records"]

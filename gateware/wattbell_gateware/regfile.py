@@ -1,4 +1,4 @@
-"""The register bus of the instrument, made from the map in :mod:`.registers`."""
+"""Register bus of the instrument, made from the map in :mod:`wattbell_spec.registers`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ __all__ = ["RegisterFile"]
 
 
 class RegisterFile(wiring.Component):
-    """Storage of the RW registers, write strobes, and the read multiplexer (``rdata`` in the clock of ``addr``).
+    """Stores the RW registers, and gives write strobes and the read value.
 
-    A register ``X`` has the port ``x``: the value (RW, out), the value to show (RO, in), or the value written (WO, out,
-    0 but in the clock after the write). RW registers also have ``x_written``, and WO registers too, high in the clock
-    after a write.
+    Ports
+    -----
+    addr : address of a register.
+    wdata : value to write.
+    we : write ``wdata`` in this clock.
+    rdata : value of the register at ``addr``, in the same clock.
+    quiet : no write is happening, and no strobe is high.
+    x : port of register ``X``. RW: its value, out. RO: the value to show, in. WO: the written value, out; 0 except in the clock
+        after a write.
+    x_written : RW and WO: high in the clock after a write.
 
     Parameters
     ----------
-    reset : power-on values that depend on the build, by register name, in place of the map's.
+    reset : power-on values by register name, which replace the map's. They depend on the build.
     absent : names of registers that this build does not have; their addresses read 0.
     """
 

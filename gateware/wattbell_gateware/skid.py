@@ -1,4 +1,4 @@
-"""A skid buffer."""
+"""Skid buffer, which cuts long paths in a stream."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ __all__ = ["SkidBuffer"]
 
 
 class SkidBuffer(wiring.Component):
-    """Two registers in a stream, which cut the path of ``ready`` as well as that of ``valid``.
-
-    Latency 1 clock, a payload a clock.
+    """Buffers a stream in two registers, which cut the paths of ``valid`` and of ``ready``; a payload a clock, latency 1 clock.
 
     Ports
     -----

@@ -1,4 +1,4 @@
-"""What the builds of all boards share: tools and their versions, what was made from what, Yosys, the generated part of a page."""
+"""Common parts of all boards' builds: tools and their versions, records of inputs, Yosys, the generated part of a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["END", "NAME", "ROOT", "BuildError", "HopelessError", "check_packages
 
 ROOT = Path(__file__).parents[2]
 NAME = "tap"
-"""Of the top module."""
+"""Name of the top module."""
 END = "<!-- end of generated -->"
 
 _YOSYS = """
@@ -36,18 +36,18 @@ class BuildError(Exception):
 
 
 class HopelessError(BuildError):
-    """A tool was ended that would not have come to its end."""
+    """Reports that a tool was ended because it would not finish."""
 
 
 def check_packages(needed: dict[str, str]) -> None:
-    """Raises BuildError, which names everything that is missing. `needed`: module -> package."""
+    """Raise BuildError with the names of all missing packages. `needed`: module -> package."""
     missing = [package for module, package in needed.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise BuildError(f"missing Python packages: {', '.join(missing)}. Run `make setup`, or `pip install {' '.join(missing)}`.")
 
 
 def versions(packages: list[str]) -> str:
-    """``name==version`` of each that is there."""
+    """Return ``name==version`` of each package; only the name if the package is not installed."""
     found = []
     for package in packages:
         try:
@@ -58,9 +58,10 @@ def versions(packages: list[str]) -> str:
 
 
 def run(command: list[str], log: Path, cwd: Path, *, hopeless: Callable[[str], str] = lambda _said: "", look_s: float = 5) -> None:
-    """Run a tool with its output in ``log``; raises BuildError with the end of it.
+    """Run a tool with its output in ``log``; raise BuildError with the end of the output if it fails.
 
-    `hopeless`: of what it has said, why it will not come to its end (or nothing); asked every `look_s`. Raises HopelessError then.
+    `hopeless` gets the output so far and returns a reason why the tool will not finish, or nothing. It is called every `look_s`
+    seconds. If it returns a reason, the tool is ended and HopelessError raised.
     """
     with log.open("w") as out, subprocess.Popen(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT) as tool:
         try:
@@ -83,7 +84,7 @@ def yosys(passes: list[str], log: Path, cwd: Path) -> None:
 
 
 def digest(*inputs: object) -> str:
-    """Of texts, and of the contents of files."""
+    """Return the SHA-256 digest of texts and of the contents of files."""
     total = hashlib.sha256()
     for item in inputs:
         total.update(item.read_bytes() if isinstance(item, Path) else str(item).encode())
@@ -92,25 +93,28 @@ def digest(*inputs: object) -> str:
 
 
 def fresh(target: Path, *inputs: object) -> bool:
-    """Whether ``target`` was made from these inputs (:func:`made` remembers them)."""
+    """Return whether ``target`` was made from these inputs; :func:`made` remembers them."""
     stamp = target.with_name(f".{target.name}.digest")
     return target.exists() and stamp.exists() and stamp.read_text() == digest(*inputs)
 
 
 def made(target: Path, *inputs: object) -> None:
-    """Remember what ``target`` was made from."""
+    """Remember the inputs that ``target`` was made from."""
     target.with_name(f".{target.name}.digest").write_text(digest(*inputs))
 
 
 def sources() -> list[Path]:
-    """Everything of ours that a design depends on."""
+    """Return all our source files that a design depends on."""
     import wattbell_spec
 
     return sorted(path for package in (__file__, wattbell_spec.__file__) for path in Path(str(package)).parent.rglob("*.py"))
 
 
 def prepare(board, tap=None, *, firmware=None, **options) -> dict[str, str | bytes]:
-    """Elaborate a board: file name -> content, as its platform writes them. Warnings are errors. `tap`: in place of the whole one."""
+    """Elaborate a board; return file name -> content, as its platform writes them. Warnings raise BuildError.
+
+    `tap`: a design in place of the whole tap.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from .boards.tap import Tap
@@ -122,13 +126,16 @@ def prepare(board, tap=None, *, firmware=None, **options) -> dict[str, str | byt
 
 
 def plain_names(rtlil: str) -> str:
-    """Names without brackets: Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and
-    ``rename -unescape`` stops when two names become one."""
+    """Replace the brackets in names.
+
+    Yosys 0.70 stops in ``abc_ops_reintegrate`` when it takes part of a name for an index, and ``rename -unescape`` stops when two
+    names become one.
+    """
     return re.sub(r"(?<=\s)[\\$]\S*", lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
 
 
 def write_docs(path: Path, begin: str, text: str) -> None:
-    """Put a table between its marks, `begin` and :data:`END`."""
+    """Put a table between its marks, `begin` and :data:`END`, in the page `path`. Raise BuildError if a mark is missing."""
     before, _, rest = path.read_text().partition(begin)
     _, found, after = rest.partition(END)
     if not found:
@@ -137,7 +144,7 @@ def write_docs(path: Path, begin: str, text: str) -> None:
 
 
 def timed(what: str, step):
-    """Do a step, and say how long it took."""
+    """Do a step, print how long it took, and return its result."""
     begin = time.monotonic()
     result = step()
     print(f"{what}: {time.monotonic() - begin:.0f} s", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Amaranth component -> Verilog text, with the native Yosys of the ``pyosys`` package.
+"""Conversion of an Amaranth component to Verilog text, with the native Yosys of the ``pyosys`` package.
 
-Amaranth's own ``verilog.convert`` stumbles over always-ready streams at the top level and calls the WebAssembly Yosys.
-The passes are the same as there: everything that means something stays Amaranth's RTLIL.
+Amaranth's own ``verilog.convert`` fails on always-ready streams at the top level and calls the WebAssembly Yosys. The passes are
+the same as there: every part with a meaning stays Amaranth's RTLIL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CONSTANT = re.compile(r"always @\*\n( +\S+ (?:\[[0-9:]+\] )?(?:\[[0-9:]+\] )?= 
 
 
 def ports_of(component: Elaboratable) -> list[Value]:
-    """The signals of the component's signature, leaving out the members that are constants."""
+    """Return the signals of the component's signature, without members that are constants."""
     ports = []
     for _path, _member, value in component.signature.flatten(component):
         signal = Value.cast(value)
@@ -33,7 +33,10 @@ def ports_of(component: Elaboratable) -> list[Value]:
 
 
 def convert(component: Elaboratable, name: str) -> str:
-    """Verilog of `component` as module `name`; its ports are called ``member__submember``. Raises :class:`.toolchain.BuildError`."""
+    """Return Verilog of `component` as module `name`; its ports are called ``member__submember``.
+
+    Raises :class:`TypeError` for a component without a signature, and :class:`.toolchain.BuildError` if Yosys fails.
+    """
     if not isinstance(component.signature, wiring.Signature):
         raise TypeError(f"{component!r} has no signature to make ports of")
     text = rtlil.convert(component, name=name, ports=ports_of(component), emit_src=False)
@@ -41,5 +44,5 @@ def convert(component: Elaboratable, name: str) -> str:
         source, target = Path(folder, "design.il"), Path(folder, "design.v")
         source.write_text(text)
         yosys([f"read_rtlil {source}", *PASSES, f"write_verilog -norename {target}"], Path(folder, "log"), Path(folder))
-        # A constant part of a signal comes out as a process without inputs, which no simulator ever runs.
+        # Yosys writes a constant part of a signal as a process without inputs, which no simulator ever runs.
         return _CONSTANT.sub(r"initial\n\1", target.read_text())

@@ -3,17 +3,19 @@
 
     box.py --out build/box --script 'wattbell run quick --drive /dev/nvme0n1 --serial ... --rig /dev/ttyS1,/dev/ttyS2'
 
-The guest sees this machine's own file system, read-only with a tmpfs on top, so it runs this machine's Python and this
-checkout's ``wattbell``; fio and nvme-cli are the guest stack's. The drive is the SSD model over vfio-user; what happens at
-its connector goes as it happens to the virtual rig, whose ports are the guest's /dev/ttyS1 (data) and /dev/ttyS2
-(control) under the kernel's 8250 driver. The script runs as root in /run/box, which is OUT: what it leaves there stays.
-OUT also gets ``console.log`` (what the script said), ``exit-code``, ``dmesg.txt`` and ``trace.wbt``. Needs root.
+The guest sees this machine's own file system, read-only with a tmpfs on top. It runs this machine's Python and this checkout's
+``wattbell``; fio and nvme-cli come from the guest stack. The drive is the SSD model over vfio-user. The virtual rig records the
+traffic at the drive's connector as it happens. The rig's ports are the guest's /dev/ttyS1 (data) and /dev/ttyS2 (control) under the
+kernel's 8250 driver.
 
-With ``--rail-only`` the rig has no tap: it is shown the rail and the sidebands alone. With ``--virtio`` the ports are
-/dev/hvc0, /dev/hvc1, ... of virtio's console, which carries 100 times what QEMU's UART does.
+The script runs as root in /run/box, which is OUT, and its files stay there. OUT also gets ``console.log`` (the script's output),
+``exit-code``, ``dmesg.txt`` and ``trace.wbt``. Needs root.
 
-``--port PATH`` gives the guest another serial port, the next /dev/ttyS, on a terminal of this machine. With ``--no-drive`` there are
-only those: no drive, no rig of its own.
+With ``--rail-only`` the rig has no tap and sees only the rail and the sidebands. With ``--virtio`` the ports are /dev/hvc0,
+/dev/hvc1, ... of virtio's console, which carries 100 times as much as QEMU's UART.
+
+``--port PATH`` gives the guest another serial port, the next /dev/ttyS, on a terminal of this machine. With ``--no-drive`` there
+are only these ports: no drive and no rig.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ SERIAL = "BOX1"
 
 
 def started(stack: ExitStack, command: list[str], log: Path, **options: object) -> subprocess.Popen[bytes]:
-    """A program that ends with ``stack``; what it says goes to ``log``."""
+    """Start a program that ends with ``stack``; its output goes to ``log``."""
     file = stack.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stderr=file, **{"stdout": file, **options})  # type: ignore[call-overload]
     ends_with(stack, process)
@@ -59,7 +61,7 @@ def ends_with(stack: ExitStack, process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes], log: Path, what: str) -> None:
-    """Until ``path`` is there. GuestError with the program's words when it is not."""
+    """Wait until ``path`` exists. Raises GuestError with the program's output if it does not appear."""
     deadline = time.monotonic() + START_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -70,7 +72,7 @@ def wait_for(path: Path, process: subprocess.Popen[bytes], log: Path, what: str)
 def share(
     stack: ExitStack, guest: Stack, work: Path, tag: str, folder: Path, *, read_only: bool
 ) -> tuple[subprocess.Popen[bytes], list[str]]:
-    """Serve ``folder`` to the guest under ``tag``: the server, and QEMU's words for the folder."""
+    """Serve ``folder`` to the guest under ``tag``; return the server, and QEMU's arguments for the folder."""
     socket = work / f"{tag}.sock"
     program = [*guest.run_prefix("x")[:-1], str(guest.tree / "usr/libexec/virtiofsd")]
     # overlayfs takes no file system with automounts below it
@@ -84,7 +86,7 @@ def share(
 
 
 def slot(text: str) -> list[str]:
-    """QEMU's words for a root port such as ``8x4`` (GT/s, lanes); none for an empty text."""
+    """Return QEMU's arguments for a root port such as ``8x4`` (GT/s, lanes); none for an empty text. Raises GuestError."""
     if not text:
         return []
     speed, _, width = text.partition("x")
@@ -94,7 +96,7 @@ def slot(text: str) -> list[str]:
 
 
 def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str], rail_only: bool) -> dict[str, str]:
-    """The virtual rig on the growing trace; its ports. A pipe alone would stall the drive while nobody records."""
+    """Start the virtual rig on the growing trace; return its ports. A pipe alone would stall the drive while nobody records."""
     follow = started(stack, ["tail", "--bytes=+1", "--follow", str(trace)], work / "tail.log", stdout=subprocess.PIPE)
     if rail_only:
         script = [sys.executable, str(Path(__file__).with_name("rail_only.py"))]
@@ -111,7 +113,7 @@ def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str], rai
 
 
 def run(options: argparse.Namespace) -> int:
-    """Boot the box, run the script; its exit code. Raises GuestError."""
+    """Boot the box and run the script; return its exit code. Raises GuestError."""
     guest = Stack(stack_dir())
     guest.check()
     out: Path = options.out.resolve()
@@ -145,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
         words = qemu_command(guest, work, [*above, *drive], options.smp)
         kernel = words.index("-append") + 1
         words[kernel] += " rdinit=/box-init" + ("" if options.drive else " box.drive=none")
-        # Programs here wait by the clock for serial ports. On a busy machine the kernel has measured its TSC 20 times too slow.
+        # Programs here time their waits for serial ports. On a busy machine the kernel measured its TSC 20 times too slow.
         words[kernel] = words[kernel].replace("tsc=reliable", "tsc=unstable clocksource=hpet")
         qemu = started(stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(),
                        stdin=subprocess.DEVNULL)  # fmt: skip

@@ -1,6 +1,6 @@
-"""A writer of cpio archives in the `newc` form the Linux kernel unpacks as an initramfs.
+"""Writer of cpio archives in the `newc` form that the Linux kernel unpacks as an initramfs.
 
-Fields after Linux Documentation/driver-api/early-userspace/buffer-format.rst.
+The fields follow Linux' Documentation/driver-api/early-userspace/buffer-format.rst.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ REGULAR, DIRECTORY, SYMLINK, CHARACTER = 0o100000, 0o040000, 0o120000, 0o020000
 class Newc:
     """Appends entries to ``file``; ``close`` writes the trailer.
 
-    Owner is root, mtime 0: the same input gives the same bytes.
+    The owner is root and the mtime 0: the same input gives the same bytes.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -37,7 +37,7 @@ class Newc:
         self._entry(name, SYMLINK | 0o777, target.encode())
 
     def device(self, name: str, major: int, minor: int) -> None:
-        """A character device node."""
+        """Add a character device node."""
         self._entry(name, CHARACTER | 0o600, rdev=(major, minor))
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fetch the guest stack (QEMU, kernel, fio, nvme-cli, busybox) and build the initramfs: ``make guest``.
 
-One mmdebstrap call unpacks the Debian packages, without installing anything, into ``build/guest/tree``; the Debian
-mirror is the one this machine's apt uses. A second run does nothing unless this script, or what goes into the
-initramfs, has changed. Needs root and ``mmdebstrap``.
+One mmdebstrap call unpacks the Debian packages, without installing them, into ``build/guest/tree``. The Debian mirror is the one of
+this machine's apt. A second run does nothing unless this script or the initramfs' inputs have changed. Needs root and
+``mmdebstrap``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEBIAN_SUITE = re.compile(r"^(bullseye|bookworm|trixie|forky|duke|sid|oldstable|
 
 
 def apt_entries(etc_apt: Path) -> list[tuple[str, list[str], list[str]]]:
-    """(URI, suites, components) of every enabled binary source in ``sources.list`` and ``sources.list.d``."""
+    """Return (URI, suites, components) of every enabled binary source in ``sources.list`` and ``sources.list.d``."""
     entries: list[tuple[str, list[str], list[str]]] = []
     folder = etc_apt / "sources.list.d"
     for path in [etc_apt / "sources.list", *sorted(folder.glob("*.list"))]:
@@ -64,9 +64,9 @@ def apt_entries(etc_apt: Path) -> list[tuple[str, list[str], list[str]]]:
 
 
 def debian_mirror(etc_apt: Path = Path("/etc/apt")) -> str:
-    """URI of this machine's Debian mirror.
+    """Return the URI of this machine's Debian mirror.
 
-    Raises GuestError when apt has no source with a Debian suite and the component main.
+    Raises GuestError if apt has no source with a Debian suite and the component main.
     """
     for uri, suites, components in apt_entries(etc_apt):
         if "main" in components and any(DEBIAN_SUITE.match(s) for s in suites) and not uri.startswith("cdrom:"):
@@ -75,7 +75,7 @@ def debian_mirror(etc_apt: Path = Path("/etc/apt")) -> str:
 
 
 def proxy_options() -> list[str]:
-    """mmdebstrap options that hand this machine's apt proxy on."""
+    """Return mmdebstrap's options for this machine's apt proxy."""
     options: list[str] = []
     for scheme in ("http", "https"):
         key = f"Acquire::{scheme}::Proxy"
@@ -124,7 +124,7 @@ def unpack_tree(stack: Stack) -> None:
 
 
 def check_qemu(stack: Stack) -> str:
-    """Version line of the unpacked QEMU. Raises GuestError when a device we need is missing."""
+    """Return the version line of the unpacked QEMU. Raises GuestError if a needed device is missing."""
     qemu, env = stack.qemu(), stack.environment()
     version = subprocess.run([*qemu, "--version"], env=env, capture_output=True, text=True, check=False)
     if version.returncode != 0:
@@ -139,7 +139,7 @@ def check_qemu(stack: Stack) -> str:
 
 
 def shared_libraries(stack: Stack, program: Path) -> list[Path]:
-    """Libraries ``program`` needs, as files of the tree, the loader included."""
+    """Return the libraries that ``program`` needs, as files of the tree, the loader included. Raises GuestError if one is missing."""
     prefix = stack.run_prefix("x")[:3]
     done = subprocess.run([*prefix, "--list", str(program)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -153,7 +153,7 @@ def shared_libraries(stack: Stack, program: Path) -> list[Path]:
 
 
 def kernel_module(folder: Path, name: str) -> tuple[str, bytes]:
-    """``name`` and the module's content, unpacked. Raises GuestError when the kernel has none."""
+    """Return ``name`` and the module's content, unpacked. Raises GuestError if the kernel lacks it."""
     for path in sorted(folder.glob(f"{name}.ko*")):
         content = path.read_bytes()
         return name, lzma.decompress(content) if path.suffix == ".xz" else content
@@ -191,7 +191,7 @@ def build_initramfs(stack: Stack) -> None:
 
 
 def stamp_of(*files: Path) -> str:
-    """Hash over the content of ``files``."""
+    """Return a hash over the content of ``files``."""
     return hashlib.sha256(b"\0".join(f.read_bytes() for f in files)).hexdigest()
 
 
@@ -202,7 +202,7 @@ def main() -> int:
     arguments = parser.parse_args()
     stack = Stack(arguments.dir.resolve())
     tree_stamp, initramfs_stamp = stack.root / "tree.stamp", stack.root / "initramfs.stamp"
-    # The tree depends on what is fetched, not on how this script is worded.
+    # The tree depends on the fetched packages, not on the text of this script.
     want_tree = hashlib.sha256("\n".join([SUITE, BACKPORTS, PIN, *PACKAGES]).encode()).hexdigest()
     want_initramfs = want_tree + stamp_of(HERE / "fetch.py", HERE / "cpio.py", HERE / "init.sh", HERE / "box-init.sh")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A bus trace (docs/bus-trace.md) from standard input to standard output without what a tap would see: for a rig that has none."""
+"""Copies a bus trace (docs/bus-trace.md) from standard input to standard output without the tap's records, for a rig without a tap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 1 << 20
 
 
 def copy(source: BinaryIO, sink: BinaryIO) -> None:
-    """Until the trace or the source ends. ValueError for what is no bus trace."""
+    """Copy until the trace or the source ends. Raises ValueError if the source is no bus trace."""
     head = source.read(HEADER.size)
     magic, version, length = HEADER.unpack(head)
     if magic != b"WBBT" or version != 1:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Run fio jobs under a real Linux in QEMU, on an NVMe drive whose traffic is recorded.
+"""Run fio jobs under a real Linux in QEMU, on an NVMe drive with recorded traffic.
 
     run.py --drive qemu --jobs sim/guest/jobs/ci --out build/run      QEMU's own NVMe device; leaves OUT/qemu.log
     run.py --drive vfio --jobs sim/guest/jobs/ci --out build/run      our SSD model over vfio-user; leaves OUT/trace.wbt
 
-A job is a fio job file (``*.fio``), an idle phase (``*.idle``: seconds) or a shell script for the guest's busybox, with
-nvme-cli at hand (``*.sh``). A folder stands for its jobs in name order.
-Phase k runs between two in-band markers (docs/capture.md). OUT also gets ``phases.json``, one ``fio-<k>.json`` a job,
-``console.txt``, ``dmesg.txt``, and with ``--guest-trace`` the kernel's own NVMe events in ``trace.txt``.
+A job is a fio job file (``*.fio``), an idle phase (``*.idle``: seconds), or a shell script for the guest's busybox with nvme-cli
+(``*.sh``). A folder means its jobs in name order. Phase k runs between two in-band markers (docs/capture.md).
+
+OUT also gets ``phases.json``, one ``fio-<k>.json`` for each job, ``console.txt`` and ``dmesg.txt``. With ``--guest-trace`` it gets
+the kernel's own NVMe events in ``trace.txt``.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from stack import CHECKOUT, HERE, GuestError, Stack, die, stack_dir
 MEMORY_MIB = 2048
 RESULT_BYTES = 256 << 20
 START_S = 120.0
-"""Patience with a program that starts on a busy machine; one that ends is noticed at once."""
+"""Patience in s with a program that starts on a busy machine. A program that ends is noticed at once."""
 QUIET_S = 300.0
 QUIET_HELP = "time without a sign of life after which the guest counts as hung (default %(default)s)"
 KINDS = {".fio": "fio", ".idle": "idle", ".sh": "script"}
 
 
 def collect_jobs(arguments: list[Path]) -> list[Path]:
-    """The job files that ``arguments`` (files and folders) stand for, in order."""
+    """Return the job files in ``arguments`` (files and folders), in order. Raises GuestError."""
     jobs: list[Path] = []
     for path in arguments:
         if path.is_dir():
@@ -57,7 +58,7 @@ def collect_jobs(arguments: list[Path]) -> list[Path]:
 
 
 def plan_phases(jobs: list[Path]) -> list[dict[str, object]]:
-    """`workload.phases` of docs/capture.md for ``jobs``: phase numbers from 1."""
+    """Return `workload.phases` of docs/capture.md for ``jobs``, with phase numbers from 1. Raises GuestError."""
     phases: list[dict[str, object]] = []
     for number, job in enumerate(jobs, start=1):
         name = re.sub(r"^\d+[-_]", "", job.stem)
@@ -77,7 +78,7 @@ def plan_phases(jobs: list[Path]) -> list[dict[str, object]]:
 
 
 def write_jobs_disk(path: Path, jobs: list[Path], phases: list[dict[str, object]], options: str) -> None:
-    """A tar with the job files, ``plan`` (what init.sh reads) and ``options``, padded to whole sectors."""
+    """Write a tar with the job files, ``plan`` (for init.sh) and ``options``, padded to whole sectors."""
     plan = ""
     with tarfile.open(path, "w") as archive:
 
@@ -96,7 +97,9 @@ def write_jobs_disk(path: Path, jobs: list[Path], phases: list[dict[str, object]
 
 
 def guest_binary() -> Path:
-    """The built ``wattbell-guest``: ``WATTBELL_SIM_BIN``, the checkout's ``sim/target/release``, then ``PATH``."""
+    """Return the built ``wattbell-guest``, from ``WATTBELL_SIM_BIN``, the checkout's ``sim/target/release`` or ``PATH``. Raises
+    GuestError.
+    """
     folders = [os.environ.get("WATTBELL_SIM_BIN"), str(CHECKOUT / "sim/target/release")]
     for folder in folders:
         if folder and (Path(folder) / "wattbell-guest").is_file():
@@ -108,8 +111,11 @@ def guest_binary() -> Path:
 
 
 def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[str]:
-    """The QEMU command line, the drive's own words included. Always TCG. The kernel's check of its timer fails, and it panics, where this
-    machine is so busy that QEMU is not run for some 10 ms."""
+    """Return the QEMU command line with the drive's arguments. Always TCG.
+
+    The kernel's check of its timer is off. On a machine so busy that QEMU does not run for some 10 ms, the check fails and the
+    kernel panics.
+    """
     return [
         *stack.qemu(),
         "-M",
@@ -148,24 +154,26 @@ def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[s
 
 
 def tail(path: Path, lines: int = 25) -> str:
-    """Last lines of a text file, or a note that it is not there."""
+    """Return the last lines of a text file, or a note that it does not exist."""
     if not path.is_file():
         return f"({path.name} was not written)"
     return "\n".join(path.read_text(errors="replace").replace("\r", "").splitlines()[-lines:])
 
 
 class SignsOfLife:
-    """Says how long a guest has shown no sign of life. A guest on a busy machine is slow, but goes on printing, reading and writing."""
+    """Measures how long a guest has shown no sign of life. A guest on a busy machine is slow, but goes on printing, reading and
+    writing.
+    """
 
     def __init__(self, files: Sequence[Path], servers: Sequence[subprocess.Popen[bytes]]) -> None:
-        """``files``: what grows while the guest works. ``servers``: programs that read and write at its request."""
+        """``files``: files that grow while the guest works. ``servers``: programs that read and write at its request."""
         self._files = files
         self._servers = servers
         self._seen: tuple[object, ...] = ()
         self._since = time.monotonic()
 
     def quiet_s(self) -> float:
-        """Seconds since the last sign of life that a call of this method has seen."""
+        """Return the seconds since the last sign of life that a call of this method has seen."""
         seen = (*map(_size, self._files), *map(_transferred, self._servers))
         if seen != self._seen:
             self._seen, self._since = seen, time.monotonic()
@@ -173,7 +181,7 @@ class SignsOfLife:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 where there is none."""
+    """Return the bytes of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -181,7 +189,7 @@ def _size(path: Path) -> int:
 
 
 def _transferred(process: subprocess.Popen[bytes]) -> str:
-    """Bytes that a program has read and written, as the kernel counts them; empty when it has ended."""
+    """Return the bytes that a program has read and written, as the kernel counts them; empty if the program has ended."""
     try:
         return "".join(Path(f"/proc/{process.pid}/io").read_text().splitlines(keepends=True)[:2])  # rchar, wchar
     except OSError:
@@ -191,7 +199,7 @@ def _transferred(process: subprocess.Popen[bytes]) -> str:
 def watch(
     process: subprocess.Popen[bytes], console: Path, phases: list[dict[str, object]], signs: SignsOfLife, most_quiet_s: float
 ) -> None:
-    """Wait for the guest to end, and name each phase on stderr. Raises GuestError when the guest hangs, panics or fails."""
+    """Wait for the guest to end, and name each phase on stderr. Raises GuestError if the guest hangs, panics or fails."""
     shown = 0
     while process.poll() is None:
         if signs.quiet_s() > most_quiet_s:
@@ -231,7 +239,7 @@ def unpack_results(disk: Path, out: Path) -> None:
 
 
 def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
-    """Raise GuestError when a job failed; the message ends with what fio said."""
+    """Raise GuestError if a job failed; the message ends with fio's output."""
     codes = dict(line.split() for line in (out / "exit-codes").read_text().splitlines())
     for phase in phases:
         code = codes.get(str(phase["phase"]), "missing")
@@ -241,7 +249,10 @@ def check_jobs(out: Path, phases: list[dict[str, object]]) -> None:
 
 
 def start_vfio(options: argparse.Namespace, work: Path, out: Path, bus: str = "") -> tuple[subprocess.Popen[bytes], list[str]]:
-    """Start our drive as a vfio-user server; returns it and QEMU's words for the drive, on ``bus`` (empty: part of the root complex)."""
+    """Start our drive as a vfio-user server; return it, and QEMU's arguments for the drive.
+
+    ``bus``: the drive's bus; empty: part of the root complex.
+    """
     socket = work / "drive.sock"
     command = [
         str(guest_binary()),
@@ -268,12 +279,12 @@ def start_vfio(options: argparse.Namespace, work: Path, out: Path, bus: str = ""
 
 
 def memory() -> list[str]:
-    """QEMU's words for memory of the guest that other programs here share: vfio-user and virtiofs want it."""
+    """Return QEMU's arguments for guest memory that other programs share: vfio-user and virtiofs need it."""
     return ["-object", f"memory-backend-memfd,id=mem,size={MEMORY_MIB}M,share=on", "-machine", "memory-backend=mem"]
 
 
 def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
-    """QEMU's words for its own NVMe device with its events written to ``OUT/qemu.log``."""
+    """Return QEMU's arguments for its own NVMe device, with its events written to ``OUT/qemu.log``."""
     image = work / "drive.raw"
     with image.open("wb") as file:
         file.truncate(options.size_mib << 20)
@@ -294,7 +305,7 @@ def qemu_drive(options: argparse.Namespace, work: Path, out: Path) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Boot the guest, run the jobs, leave the results in ``options.out``. Raises GuestError."""
+    """Boot the guest, run the jobs, and leave the results in ``options.out``. Raises GuestError."""
     jobs = collect_jobs(options.jobs)
     phases = plan_phases(jobs)
     stack = Stack(stack_dir())
@@ -340,7 +351,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def stop_server(server: subprocess.Popen[bytes], out: Path) -> None:
-    """The server closes its trace when QEMU hangs up; help it along if it does not. Raises GuestError if it failed."""
+    """Wait until the server has closed its trace after QEMU's end, and end it if need be. Raises GuestError if it failed."""
     try:
         server.wait(timeout=10)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""Where the guest stack lives, and how its QEMU is started.
+"""Location of the guest stack, and how to start its QEMU.
 
-Shared by ``fetch.py`` and ``run.py``. Standard library only: nothing of Wattbell needs to be installed to boot the
-guest. The stack is a Debian tree that is only unpacked; its programs run through its own dynamic loader, so nothing
-is installed on this machine.
+``fetch.py`` and ``run.py`` share this module. It uses only the standard library: booting the guest needs no installed part of
+Wattbell. The stack is a Debian tree that is only unpacked. Its programs run through its own dynamic loader, so nothing is installed
+on this machine.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ CHECKOUT = HERE.parent.parent
 
 
 class GuestError(Exception):
-    """Something the user can act on; the message says what to do."""
+    """Reports a fault that the user can correct; the message says what to do."""
 
 
 def stack_dir() -> Path:
-    """Folder of the fetched stack: ``WATTBELL_GUEST_DIR``, else ``build/guest`` of the checkout."""
+    """Return the folder of the fetched stack: ``WATTBELL_GUEST_DIR``, else ``build/guest`` of the checkout."""
     return Path(os.environ.get("WATTBELL_GUEST_DIR") or CHECKOUT / "build" / "guest")
 
 
 def die(message: str) -> None:
-    """Print one error line and leave with exit code 1."""
+    """Print one error line and exit with code 1."""
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(1)
 
@@ -41,12 +41,12 @@ class Stack:
         self.loader = self.libraries / "ld-linux-x86-64.so.2"
 
     def run_prefix(self, program: str) -> list[str]:
-        """Command words that run ``usr/bin/program`` of the tree through the tree's own loader."""
+        """Return the command words that run ``usr/bin/program`` of the tree through the tree's own loader."""
         paths = [self.libraries, *(p for p in self.libraries.glob("*") if p.is_dir() and any(p.glob("*.so*")))]
         return [str(self.loader), "--library-path", ":".join(map(str, paths)), str(self.tree / "usr/bin" / program)]
 
     def qemu(self) -> list[str]:
-        """Command words that start the fetched QEMU, with its firmware folders."""
+        """Return the command words that start the fetched QEMU, with its firmware folders."""
         share = self.tree / "usr/share"
         words = self.run_prefix("qemu-system-x86_64")
         for folder in (share / "qemu", share / "seabios", self.tree / "usr/lib/ipxe/qemu"):
@@ -54,11 +54,11 @@ class Stack:
         return words
 
     def environment(self) -> dict[str, str]:
-        """Environment for :meth:`qemu`: its modules come from the tree."""
+        """Return the environment for :meth:`qemu`: its modules come from the tree."""
         return {**os.environ, "QEMU_MODULE_DIR": str(self.libraries / "qemu")}
 
     def kernel(self) -> Path:
-        """The guest kernel. Raises GuestError when the stack is not there."""
+        """Return the guest kernel. Raises GuestError if the stack is missing."""
         kernels = sorted((self.tree / "boot").glob("vmlinuz-*"))
         if not kernels:
             raise GuestError(f"no guest kernel under {self.tree}/boot: run `make guest` first")

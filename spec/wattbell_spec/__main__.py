@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def texts() -> dict[str, str]:
-    """The generated files: path from the repository's root -> content."""
+    """Return the generated files: path from the repository's root -> content."""
     made = {f"sim/spec/src/{name}": text() for name, text in rust.FILES.items()}
     made["docs/wire-format.md"] = wire_page.markdown()
     made["docs/registers.md"] = registers_page.markdown()
@@ -22,7 +22,7 @@ def texts() -> dict[str, str]:
 
 
 def main() -> int:
-    """Command line entry; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m wattbell_spec", description="Write what is made from spec/.")
     parser.add_argument("--check", action="store_true", help="write nothing; say what is out of date, with exit status 1")
     parser.add_argument("--header", type=Path, help="write the firmware's C header to this file instead")

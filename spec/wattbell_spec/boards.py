@@ -1,4 +1,4 @@
-"""The boards that tap the lanes of a link. A capture does not say which of them made it."""
+"""Boards that tap the lanes of a link. A capture does not say which board made it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from .wire import TICK_PS
 
 @dataclass(frozen=True)
 class Board:
-    """`lanes` per direction and the rates they run at; `ticks_per_clock` of the instrument.
+    """A board.
 
-    ``instant_s``: largest error of a TLP's instant, either way, relative to the rail, the sidebands and the other direction
-    (docs/accuracy.md; verified by tests/gateware/boards/test_direction.py).
+    - ``lanes``: lanes of each direction.
+    - ``rates_gt_s``: rates of the lanes in GT/s.
+    - ``ticks_per_clock``: ticks of a clock of the instrument.
+    - ``instant_s``: largest error of a TLP's instant in s, either way, relative to the rail, the sidebands and the other direction
+      (docs/accuracy.md; verified by tests/gateware/boards/test_direction.py).
     """
 
     name: str
@@ -33,6 +36,6 @@ BOARDS = (ECP5, KINTEX7)
 
 
 def board_of(serial: str) -> Board | None:
-    """The board whose name a rig's USB serial number begins with (``ECP5-0001``); None for a rig that is none of them."""
+    """Return the board with the name at the start of a rig's USB serial number (``ECP5-0001``); None for other rigs."""
     name = serial.partition("-")[0].lower()
     return next((board for board in BOARDS if board.name == name), None)

@@ -11,8 +11,9 @@ __all__ = ["header"]
 
 
 def header() -> str:
-    """``registers.h``: units and, for both maps, an address per register (``WB_REGISTER``), a mask and a shift per bit field, and reset
-    values."""
+    """Return ``registers.h``: units, and for both maps an address of each register (``WB_REGISTER``), a mask and a shift of each
+    bit field, and reset values.
+    """
     lines = [
         HEAD,
         "#ifndef WB_REGISTERS_H",

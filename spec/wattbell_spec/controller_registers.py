@@ -1,10 +1,10 @@
 """The controller's own registers, as data: word addresses 80h..FFh, next to the instrument's (:mod:`.registers`).
 
-Only the soft core sees them. The controller's gateware, the C header of the firmware, the Rust constants of the virtual rig
-and docs/registers.md are generated from this list.
+Only the soft core sees them. The controller's gateware, the C header of the firmware, the Rust constants of the virtual rig and
+docs/registers.md are generated from this list.
 
-Time is the instrument's: every timer compares NOW (06h, 07h) with a deadline or adds to it, in ticks of 1 ns. There is no
-second clock to drift, and a simulator may skip the cycles up to the next deadline.
+Time is the instrument's: every timer compares NOW (06h, 07h) with a deadline or adds to it, in ticks of 1 ns. There is no second
+clock to drift, and a simulator may skip the cycles up to the next deadline.
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def admin(name: str) -> int:
 
 
 LBA_OPCODES = tuple(opcode.code for opcode in IO if opcode.lba)
-"""Opcodes whose command record carries SLBA and a block count rather than CDW10 and CDW11, apart from Dataset Management. Copy does not."""
+"""Opcodes with SLBA and a block count in their command record, in place of CDW10 and CDW11. Dataset Management and Copy are not
+included.
+"""
 TRANSFER_OPCODES = tuple(opcode.code for opcode in IO if opcode.transfers)
 """Opcodes that move user data over the link; MB/s counts these only."""
 

@@ -37,9 +37,10 @@ _LINK_EVENTS = {
 
 
 class Access(Enum):
-    """RW: holds what was written. RO: shows a value. WO: a write has an effect; reads as 0.
+    """Access to a register.
 
-    The controller's registers have two more: TAKE: a read consumes the value it shows. W1C: latched bits, cleared by writing 1.
+    RW holds the written value. RO shows a value. A write to WO has an effect; it reads as 0. The controller's registers have two
+    more kinds. TAKE: a read consumes the shown value. W1C: latched bits, cleared by writing 1.
     """
 
     RW = "read/write"

@@ -1,4 +1,4 @@
-"""docs/registers.md."""
+"""Generator of docs/registers.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rust constants: the crate `sim/spec`."""
+"""Generator of Rust constants: the crate `sim/spec`."""
 
 from __future__ import annotations
 
@@ -143,4 +143,4 @@ def _module(name: str, doc: str, entries: Iterable[tuple[str, int, str]]) -> lis
 
 
 FILES = {"registers.rs": registers, "controller.rs": controller, "wire.rs": wire, "units.rs": units_of_samples, "nvme.rs": nvme_numbers}
-"""Of `sim/spec/src`."""
+"""Generators of the files in `sim/spec/src`, by file name."""

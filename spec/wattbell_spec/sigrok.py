@@ -1,4 +1,6 @@
-"""Tables of the sigrok decoders. sigrok loads a decoder from its own folder alone, so they are a generated file in it."""
+"""Generator of the sigrok decoders' tables. sigrok loads a decoder only from its own folder, so the tables are a generated file
+there.
+"""
 
 from __future__ import annotations
 

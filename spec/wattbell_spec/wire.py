@@ -37,7 +37,7 @@ MAX_PAYLOAD = 2048
 TICK_PS = 1000
 """Length of a tick in picoseconds. Each clock cycle adds the clock period in ticks to the counter."""
 SEQUENCE_WINDOW = 4096
-"""Blocks whose sequence number is further off than this are not believed until a second one confirms them."""
+"""Blocks with a sequence number further off than this are not believed until a second block confirms them."""
 LAST_TICK = 1 << 60
 """No counter gets this far (36 years): a tick beyond it is damage."""
 FLUSH_TICKS = 10_000_000
@@ -45,7 +45,7 @@ FLUSH_TICKS = 10_000_000
 
 
 class Kind(IntEnum):
-    """What a block holds."""
+    """Content of a block."""
 
     COMMANDS = 1
     RAIL = 2

@@ -1,7 +1,6 @@
-"""docs/wire-format.md, from the definition of the format.
+"""Generator of docs/wire-format.md, from the definition of the format.
 
-The comments after the members of the enumerations are part of the page and are
-taken from the source.
+The comments after the members of the enumerations are part of the page and are taken from the source.
 """
 
 from __future__ import annotations

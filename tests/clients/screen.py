@@ -1,4 +1,4 @@
-"""picocom on a terminal of its own."""
+"""Drives picocom on its own terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.patience import PATIENCE_S
 
 
 class Screen:
-    """picocom on a terminal of its own."""
+    """picocom on its own terminal."""
 
     def __init__(self, device: str) -> None:
         self.keyboard, inside = pty.openpty()
@@ -24,7 +24,7 @@ class Screen:
         self.text = ""
 
     def until(self, pattern: str) -> re.Match[str]:
-        """Waits until the screen matches; returns what it shows."""
+        """Wait until the screen matches; return the match."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := re.search(pattern, self.text)):
             assert time.monotonic() < deadline, self.text
@@ -33,11 +33,11 @@ class Screen:
         return found
 
     def type(self, text: str) -> None:
-        """Types keys."""
+        """Type keys."""
         os.write(self.keyboard, text.encode())
 
     def leave(self) -> None:
-        """C-a C-x."""
+        """Type C-a C-x."""
         self.type("\x01\x18")
         assert self.process.wait(PATIENCE_S) == 0
         os.close(self.keyboard)

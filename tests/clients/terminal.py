@@ -41,7 +41,7 @@ class Terminal(threading.Thread):
             pass  # unplugged
 
     def unplug(self) -> None:
-        """The device goes away, as on USB: whoever has it open gets a hangup."""
+        """Remove the device, as on USB: a program with it open gets a hangup."""
         os.close(self._slave)
         # the thread is blocked in read(2), which keeps the master open: wake it up
         other = os.open(self.control, os.O_RDWR | os.O_NOCTTY)
@@ -51,13 +51,13 @@ class Terminal(threading.Thread):
         os.close(master)
 
     def do(self, text: str) -> None:
-        """Sends a line that must succeed."""
+        """Send a line that must succeed."""
         with self.lock:
             self.rig.do(text)
 
 
 class Bridged(threading.Thread):
-    """A running bridge (what `wattbell bridge` does once it has understood its arguments)."""
+    """A running bridge, in the state of `wattbell bridge` after it has parsed its arguments."""
 
     def __init__(self, control: str, token: str | None = None, allow_power: bool = False) -> None:
         super().__init__(daemon=True)
@@ -72,7 +72,7 @@ class Bridged(threading.Thread):
         self.server.serve()
 
     def stop(self) -> None:
-        """End it, with its client, if that has not been done."""
+        """End the bridge and its client, unless already done."""
         if self.is_alive():
             self.server.stop()
         self.join(10)

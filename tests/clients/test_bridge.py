@@ -22,14 +22,14 @@ from tests.clients.terminal import Bridged, Terminal
 
 @pytest.fixture(params=["token", "no token"])
 def bridged(terminal: Terminal, request: pytest.FixtureRequest) -> Iterator[Bridged]:
-    """A bridge that asks for a token, and a bridge that does not."""
+    """Start a bridge that asks for a token, and a bridge that does not."""
     one = Bridged(terminal.control, "T" * 32 if request.param == "token" else None)
     yield one
     one.stop()
 
 
 def connect(bridged: Bridged) -> socket.socket:
-    """A client that has sent the token."""
+    """Return a client that has sent the token."""
     client = socket.create_connection(bridged.address, timeout=10)
     if bridged.token:
         client.sendall(bridged.token.encode() + b"\n")
@@ -37,7 +37,7 @@ def connect(bridged: Bridged) -> socket.socket:
 
 
 def line(client: socket.socket) -> str:
-    """The next line from the bridge."""
+    """Return the next line from the bridge."""
     got = b""
     while not got.endswith(b"\n"):
         piece = client.recv(1)
@@ -47,7 +47,7 @@ def line(client: socket.socket) -> str:
 
 
 def rest(client: socket.socket) -> str:
-    """Everything still to come."""
+    """Return everything still to come."""
     got = b""
     while piece := client.recv(4096):
         got += piece
@@ -205,7 +205,7 @@ def test_without_the_token_the_rig_hears_nothing(terminal: Terminal, first: byte
      b"ANY /a HTTP/1.0\n", b"\x16\x03\x01\x02\x00\x01\n", b"\x80\x2e\x01\x00\x02", b"\x00\x01\x00\x00\x21\x12\xa4\x42\nOUTP OFF\n"],
 )  # fmt: skip
 def test_the_first_line_of_another_protocol_ends_it(terminal: Terminal, first: bytes) -> None:
-    """HTTP/0.9 to 2, TLS 1.x, SSL 2, STUN (of WebRTC), even where there is no token: closed without an answer."""
+    """HTTP/0.9 to 2, TLS 1.x, SSL 2, STUN (of WebRTC): closed without an answer, even without a token."""
     bridged = Bridged(terminal.control, None, allow_power=True)
     for piece in (len(first), 1):
         with socket.create_connection(bridged.address, timeout=10) as client:

@@ -1,5 +1,6 @@
-"""The same programs on the virtual rig: the firmware on its Verilated soft core, beside the Verilated instrument, and a modelled drive
-on the rail."""
+"""The same programs on the virtual rig: the firmware on its Verilated soft core, the Verilated instrument, and a modelled drive on
+the rail.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("virtual-rig")
 
 
 class Drive:
-    """A rig whose drive is the SSD model: power-on, 0.12 s of idling, some I/O, idling."""
+    """A rig with the SSD model as its drive: power-on, 0.12 s of idling, some I/O, idling."""
 
     def __init__(self, folder: Path) -> None:
         job, trace = folder / "job.fio", folder / "drive.wbt"
@@ -37,11 +38,11 @@ class Drive:
         self._steps = [(time_ps * 1e-3, *struct.unpack("<qq", body)) for kind, _, time_ps, body in records(trace) if kind == RAIL]
 
     def now_ns(self) -> float:
-        """The time in the trace."""
+        """Return the time in the trace."""
         return float(self.rig.status()["tick"] - self.rig.entry["origin_tick"])
 
     def mean(self, start_ns: float, stop_ns: float) -> tuple[float, float, float]:
-        """What the model drew: V, A, W."""
+        """Return the model's mean V, A and W."""
         total = [0.0, 0.0, 0.0]
         for (at, amps, volts), (until, *_) in zip(self._steps, [*self._steps[1:], (float("inf"),)]):
             part = max(0.0, min(until, stop_ns) - max(at, start_ns)) / (stop_ns - start_ns)
@@ -60,7 +61,7 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drive]:
 
 @pytest.fixture
 def control(drive: Drive) -> str:
-    """The rig's control port."""
+    """Return the rig's control port."""
     return drive.port
 
 
@@ -69,7 +70,7 @@ def bridged(control: str) -> Iterator[Bridged]:
     one = Bridged(control)
     yield one
     until = time.monotonic() + PATIENCE_S
-    while one.said and not one.said[-1].endswith("is gone"):  # or answers still to come would reach the next test
+    while one.said and not one.said[-1].endswith("is gone"):  # otherwise late answers would reach the next test
         assert time.monotonic() < until, one.said
         time.sleep(0.01)
     one.stop()

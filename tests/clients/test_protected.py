@@ -1,4 +1,6 @@
-"""What the bridge lets pass without --allow-power moves neither the drive's power nor the calibration: the firmware itself is asked."""
+"""Lines that the bridge passes without --allow-power move neither the drive's power nor the calibration: the firmware itself is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ PIECES = st.sampled_from(
 
 @pytest.fixture(scope="module")
 def rig(firmware: None) -> Rig:
-    """Has power, and settings without protection in place 1. One rig for all examples, as nothing that passes changes what is compared."""
+    """Start a rig with power, and with settings without protection in place 1. All examples share it, as no passing command changes
+    the compared state.
+    """
     one = Rig()
     one.do("OUTP:PROT OFF;*SAV 1;:OUTP:PROT ON;:OUTP ON;*WAI")
     return one
@@ -73,12 +77,12 @@ PARAMETERS = (
 
 
 def moved(rig: Rig) -> tuple[object, ...]:
-    """The hardware's own view of power, protection and calibration, and the EEPROM."""
+    """Return the hardware's own view of power, protection and calibration, and the EEPROM."""
     return (*(rig.peek(name) for name in REGISTERS), bytes(rig.eeprom))
 
 
 def test_every_command_of_the_firmware_with_parameters_of_each_kind(firmware: None) -> None:
-    """A command that the bridge lets pass moves nothing; of those that it holds back, most move something here."""
+    """A command that the bridge lets pass moves nothing. Most of the commands that it holds back move something here."""
     rig = Rig()
     text = rig.ask("SYST:HELP:HEAD?")
     headers = [re.sub(r"\[[^]]*\]", "", line) for line in text[2 + int(text[1]) :].splitlines()]

@@ -1,4 +1,4 @@
-"""`--meter scpi` on an instrument whose SCPI was not written for it: our own firmware, behind its bridge."""
+"""`--meter scpi` on an instrument with other SCPI: our own firmware, behind its bridge."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Programs in a Linux guest, at its serial ports: sigrok's `ols` on `wattbell sump`; on a rig pyserial, `scpi-dmm`, `wattbell record`.
+"""Programs in a Linux guest, at its serial ports: sigrok's `ols` on `wattbell sump`; on a rig pyserial, `scpi-dmm`, `wattbell
+record`.
 
-The ports are QEMU's 16550s under the kernel's 8250 driver, and behind them two virtual rigs that play the same trace of the drive model.
+The ports are QEMU's 16550s under the kernel's 8250 driver. Behind them two virtual rigs play the same trace of the drive model.
 """
 
 from __future__ import annotations
@@ -105,13 +106,13 @@ class Guest:
     folder: Path
     truth: Truth
     said: str
-    """As captured by the server of the SUMP port."""
+    """Bytes as captured by the server of the SUMP port."""
 
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
 
     def samples(self, name: str) -> Words:
-        """A capture in sigrok's CSV."""
+        """Return a capture in sigrok's CSV."""
         rows = [line.split(",") for line in self.text(name).splitlines() if re.fullmatch(r"[01](,[01])+", line)]
         return np.array(rows, np.int64) @ (1 << np.arange(len(rows[0])))
 
@@ -161,7 +162,7 @@ def test_sigrok_finds_the_analyser_with_its_channels(guest: Guest) -> None:
 
 
 def test_a_trigger_on_perst_shows_the_drives_start(guest: Guest) -> None:
-    """100 kHz: 8 ms from the release of PERST# on, with the link's training."""
+    """At 100 kHz: 8 ms from the release of PERST# on, with the link's training."""
     seen = guest.samples("perst.txt")
     assert len(seen) == 1000
     (released,) = rises(seen, BIT["PERST#"])
@@ -174,7 +175,7 @@ def test_a_trigger_on_perst_shows_the_drives_start(guest: Guest) -> None:
 
 
 def test_a_trigger_on_a_doorbell_shows_every_strobe_in_its_sample(guest: Guest) -> None:
-    """10 MHz: the whole start of the drive, 200 us, equal to the model's own account in every sample."""
+    """At 10 MHz: the whole start of the drive, 200 us, equal to the model's own account in every sample."""
     listing = run(["sigrok-cli", "-i", guest.folder / "doorbell.sr", "-O", "csv"]).stdout
     rows = [line.split(",") for line in listing.splitlines() if re.fullmatch(r"[01](,[01])+", line)]
     seen = np.array(rows, np.int64) @ (1 << np.arange(len(PROBES)))
@@ -198,7 +199,7 @@ def test_the_session_has_commands_for_the_decoder(guest: Guest) -> None:
 
 
 def test_a_trigger_on_the_rail_shows_what_woke_the_drive(guest: Guest) -> None:
-    """1 MHz with RLE: CLKREQ# falls, the link leaves L1.2, the drive's current rises, in the order and the times of the trace."""
+    """At 1 MHz with RLE: CLKREQ# falls, the link leaves L1.2, the drive's current rises, in the order and at the times of the trace."""
     seen = guest.samples("wake.txt")
     assert len(seen) == 600
     falls = rises(seen ^ BIT["CLKREQ#"], BIT["CLKREQ#"])

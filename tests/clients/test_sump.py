@@ -56,7 +56,7 @@ class Client(threading.Thread):
         self.send(struct.pack("<BI", command, argument))
 
     def read(self, size: int, patience_s: float = PATIENCE_S) -> bytes:
-        """Reads that many bytes, or as many as arrive in time."""
+        """Read this many bytes, or as many as arrive in time."""
         got, deadline = b"", time.monotonic() + patience_s
         while len(got) < size and select.select([self.line], [], [], max(0.0, deadline - time.monotonic()))[0]:
             got += os.read(self.line, size - len(got))
@@ -76,7 +76,7 @@ def no_rig() -> HostRig:
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[Client]:
-    """Without a rig."""
+    """Start a server without a rig."""
     one = Client(no_rig, Options())
     yield one
     one.close()

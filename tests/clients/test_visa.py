@@ -14,7 +14,7 @@ pyvisa = needs.library("pyvisa")
 
 @pytest.fixture(params=["serial", "socket"])
 def instrument(request: pytest.FixtureRequest, terminal: Terminal, bridged: Bridged) -> Iterator[pyvisa.resources.MessageBasedResource]:
-    """The rig as pyvisa opens it."""
+    """Open the rig with pyvisa."""
     host, port = bridged.address
     name = f"ASRL{terminal.control}::INSTR" if request.param == "serial" else f"TCPIP::{host}::{port}::SOCKET"
     manager = pyvisa.ResourceManager("@py")
@@ -53,7 +53,7 @@ def test_every_header_comes_as_a_block(instrument: pyvisa.resources.MessageBased
 
 
 def test_a_program_sends_the_token_first(terminal: Terminal) -> None:
-    """What the user's guide says of pyvisa and the token."""
+    """The test follows the user's guide on pyvisa and the token."""
     bridged = Bridged(terminal.control, "T" * 32)
     manager = pyvisa.ResourceManager("@py")
     host, port = bridged.address

@@ -1,5 +1,7 @@
-"""What a logic analyser at the trace's pins would have sampled, computed from the trace's sidebands and the drive model's own log of
-its commands, without the gateware or our decoder."""
+"""Expected samples of a logic analyser at the trace's pins, without the gateware or our decoder.
+
+They are computed from the trace's sidebands and the drive model's own log of its commands.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _PINS = {CLKREQ_N: BIT["CLKREQ#"], PERST_N: BIT["PERST#"], LINK_STATE: BIT["LINK
 
 
 class Truth:
-    """Times in nanoseconds of the trace, as the rig's ticks: whole, rounded down."""
+    """Times in nanoseconds of the trace, rounded down to whole ones like the rig's ticks."""
 
     def __init__(self, trace: Path, commands: Path) -> None:
         rows = list(csv.DictReader(commands.open()))
@@ -37,12 +39,12 @@ class Truth:
         self.amps = [(t // 1000, struct.unpack("<q", body[:8])[0] * 1e-9) for kind, _, t, body in records(trace) if kind == RAIL]
 
     def change(self, signal: int, value: int) -> int:
-        """When a sideband first takes `value` after another one."""
+        """Return the time at which a sideband first takes `value` after another one."""
         seen = [(time, level) for time, which, level in self.sidebands if which == signal]
         return next(time for (_, before), (time, level) in zip(seen, seen[1:]) if before != value == level)
 
     def words(self, start_ns: int, period_ns: int, count: int) -> Words:
-        """`count` samples from `start_ns` on: levels as of the sample, strobes since the one before."""
+        """Return `count` samples from `start_ns` on: levels at the sample, strobes since the previous sample."""
         out = np.zeros(count, np.int64)
 
         def index(times: Iterable[int]) -> Words:
@@ -62,8 +64,10 @@ class Truth:
 
 
 def aligned(truth: Truth, seen: Words, period_ns: int, sample: int, event_ns: int) -> list[int]:
-    """Starts of the sampling (of 200 in a period at most) with which `seen` is what the trace's strobes give, when the event at
-    `event_ns` of the trace stands in `sample`."""
+    """Return the possible starts of the sampling, of at most 200 in a period.
+
+    With these starts the trace's strobes give `seen`, and the event at `event_ns` of the trace is in `sample`.
+    """
     latest = event_ns - (sample - 1) * period_ns
     return [
         start
@@ -73,6 +77,6 @@ def aligned(truth: Truth, seen: Words, period_ns: int, sample: int, event_ns: in
 
 
 def rises(words: Words, mask: int) -> list[int]:
-    """Samples at which `mask` goes high."""
+    """Return the samples at which `mask` goes high."""
     high = (words & mask) != 0
     return (np.flatnonzero(high[1:] & ~high[:-1]) + 1).tolist()

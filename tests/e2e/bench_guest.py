@@ -1,6 +1,6 @@
-"""What somebody at a bench does, run by test_real_drive.py in the Linux guest of sim/guest/box.py; leaves all that was said in /run/box.
+"""Bench session for test_real_drive.py, in the Linux guest of sim/guest/box.py; leaves all output in /run/box.
 
-Each `wattbell` is a process of its own, forked after the imports: they take the emulated processor ten seconds.
+Each `wattbell` is a separate process, forked after the imports: these take the emulated processor ten seconds.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from wattbell.wire.decode import Decoder
 
 RIG = "/dev/ttyS1,/dev/ttyS2"
 JOURNALLED = 40_000
-"""Bytes of the host's log: some hundred commands, and some records of none."""
+"""Bytes of the host's log: some hundred commands, and some records without a command."""
 TAPPED = 60
-"""Commands of the tap, besides."""
+"""Further commands, seen by the tap."""
 HUNG_S = 1200
-"""Twenty times the longest of them on an idle machine. A session that hangs then writes where each of its threads is into its own file, and
-ends."""
+"""Limit in s: twenty times the longest session on an idle machine. A session that hangs then writes its threads' stacks into its
+own file, and ends.
+"""
 FOUND_S = 1200.0
-"""Of the rig's clock, in place of a minute: beside two busy processes the simulated rig is minutes behind the drive."""
+"""Limit in s for the rig's clock, in place of a minute: beside two busy processes the simulated rig is minutes behind the drive."""
 times: dict[str, float] = {}
-"""Seconds since the guest's boot at which a thing was done."""
+"""Seconds since the guest's boot at which each action was done."""
 
 
 def start(name: str, *arguments: str) -> int:
-    """`wattbell run ARGUMENTS`, what it says in NAME.txt; its process id."""
+    """Start `wattbell run ARGUMENTS` with its output in NAME.txt; return its process id."""
     file = os.open(f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     child = os.fork()
     if child:
@@ -42,7 +43,7 @@ def start(name: str, *arguments: str) -> int:
     for stream in (1, 2):
         os.dup2(file, stream)
     faulthandler.dump_traceback_later(HUNG_S, exit=True, file=2)
-    if name != "elsewhere":  # whose rig is at another drive, and never shows what this drive is sent
+    if name != "elsewhere":  # its rig is at another drive, and never shows this drive's traffic
         bench_module._FOUND_S = FOUND_S
     sys.argv = ["wattbell", "run", *arguments]
     code = 0
@@ -57,7 +58,7 @@ def start(name: str, *arguments: str) -> int:
 
 
 def tapped(capture: str) -> int:
-    """I/O commands of the tap that a recorder has journalled: beside two busy processes the rig is minutes behind the drive."""
+    """Return the tap's I/O commands that a recorder has journalled: beside two busy processes the rig is minutes behind the drive."""
     stream = Path(capture, "stream.wbs")
     batches = Decoder().feed(stream.read_bytes()) if stream.exists() else []
     return sum(int((batch.commands.columns["qid"] > 0).sum()) for batch in batches if batch.commands is not None)
@@ -74,7 +75,7 @@ def ended(child: int) -> bool:
 
 
 def wait_for(name: str, words: str, child: int) -> None:
-    """Until NAME.txt has these words, or nobody writes it any more."""
+    """Wait until NAME.txt has these words, or nobody writes it any more."""
     while words not in Path(f"{name}.txt").read_text() and not ended(child):
         time.sleep(0.1)
 
@@ -88,17 +89,19 @@ def shell(command: str) -> str:
 
 
 def drives() -> dict[str, str]:
-    """Controllers by the serial numbers of their drives."""
+    """Return the controllers by the serial numbers of their drives."""
     return {(folder / "serial").read_text().strip(): folder.name for folder in Path("/sys/class/nvme").iterdir()}
 
 
 def namespaces(controller: str) -> dict[int, str]:
-    """Block devices of a controller by NSID: the kernel numbers them in the order in which it finds them, which may be any."""
+    """Return the block devices of a controller by NSID: the kernel numbers them in the order in which it finds them, which may be
+    any.
+    """
     return {int((block / "nsid").read_text()): block.name for block in Path("/sys/class/nvme", controller).glob("nvme*n*")}
 
 
 def settings(name: str, controller: str) -> None:
-    """All that a run may change of a drive and its link, as the kernel, nvme-cli and lspci have it, into NAME.txt."""
+    """Write into NAME.txt everything that a run may change of a drive and its link, as the kernel, nvme-cli and lspci show it."""
     node = Path("/sys/class/nvme") / controller
     device = (node / "device").resolve()
     files = [node / "power/pm_qos_latency_tolerance_us", device / "power/control", *sorted((device / "link").iterdir())]
@@ -132,7 +135,7 @@ def bench(first: str, second: str) -> None:
     settings("before", other)
     run("elsewhere", "suite", "--drive", *target, "--out", "elsewhere", *sampling)
     settings("elsewhere-after", other)
-    # with the kernel's log in place of a tap; the rail is the first drive's, which nothing here goes by
+    # with the kernel's log in place of a tap; the rail is the first drive's, and is not used here
     shell("mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing")
     by_the_log = ("--interval", "0.001", "--decimation", "8", "--meter", f"rig:{RIG}", "--commands", "trace", "--no-store", "--no-page")
     interrupted = start("interrupted", "suite", "--drive", *target, "--out", "second", *by_the_log)
@@ -156,7 +159,7 @@ def bench(first: str, second: str) -> None:
     settings("whole-after", found[first])
     shell(f"dd if={drive} of=expected.bin bs=64k skip=16 count=8")
 
-    # killed while fio reads, which ends too though it is in a session of its own
+    # killed while fio reads; fio ends too, although it is in a separate session
     killed = start("killed", "long.fio", "--drive", drive, "--out", "killed", *rig, "--commands", "trace")
     journal = Path("killed/commands.arrow")
     while not (journal.exists() and journal.stat().st_size > JOURNALLED and tapped("killed") > TAPPED) and not ended(killed):
@@ -166,7 +169,7 @@ def bench(first: str, second: str) -> None:
     # by its path: fio is a script here that gives way to the loader, and is not called fio
     shell("timeout 60 sh -c \"while pgrep -f '/lib/[f]io '; do sleep 0.1; done\"")
 
-    # the last of the first drive: it goes while fio reads
+    # the end of the first drive: it disappears while fio reads
     slot = f"lspci -vv -s {device.parent.name} | grep LnkCtl:"
     before = shell(slot)
     gone = start("gone", "long.fio", "--drive", drive, "--out", "gone", *rig)

@@ -1,7 +1,7 @@
 """A process that behaves like a rig's two serial ports and plays a recorded stream, with faults on demand.
 
-It exists to unplug, damage and stall a stream at chosen places. It answers the few SCPI lines that a recorder sends, and
-counts the bytes it has written in the file given by --sent. SIGUSR1 lifts its rate limit.
+It unplugs, damages and stalls a stream at chosen places. It answers the few SCPI lines that a recorder sends. It counts its written
+bytes in the file given by --sent. SIGUSR1 lifts its rate limit.
 """
 
 from __future__ import annotations
@@ -121,13 +121,13 @@ class Feeder:
                     sent_file.seek(0)
                     sent_file.write(f"{self.position:20d}")
                     sent_file.flush()
-            if cut_at is not None and self.position >= cut_at and self.taken:  # not before INIT has been answered for
+            if cut_at is not None and self.position >= cut_at and self.taken:  # not before the answer to INIT
                 self.ports.let_read()
                 self.ports.close()
                 time.sleep(args.cut_seconds)
                 self.position += args.cut_skip
                 cut_at = None
-                self.running = self.taken = False  # opening a port flushes it: wait for INIT, so that what is lost is known
+                self.running = self.taken = False  # opening a port flushes it: wait for INIT, so that the loss is known
                 self.ports = Ports(args.serial, self.folder)
             if self.position >= len(self.stream) and args.exit_at_end:
                 time.sleep(0.5)

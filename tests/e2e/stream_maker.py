@@ -9,7 +9,7 @@ COMMANDS_A_BLOCK = 10
 
 
 def stream(blocks: int, *, first: int = 0, stop: bool = True) -> list[bytes]:
-    """`blocks` rounds of a COMMANDS and a RAIL block at 1 MSPS, framed by STATUS run 1 and RUN events."""
+    """Return `blocks` rounds of a COMMANDS and a RAIL block at 1 MSPS, framed by STATUS run 1 and RUN events."""
     e, made, sequence = encoder, [], first
     interval = 1000
     made.append(e.status(sequence, 500, run=1))

@@ -1,5 +1,7 @@
-"""Load patterns and phases on the SSD model's rail, shown to meters with clocks that are off and drift: the short form of
-tools/clock_bench.py, whose table is in docs/clocks.md (Measured bounds)."""
+"""Load patterns and phases on the SSD model's rail, shown to meters with wrong and drifting clocks.
+
+This is the short form of tools/clock_bench.py, which makes the table in docs/clocks.md (Measured bounds).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a virtual rig's EEPROM keeps across a restart, with a user's commands: calibrate, switch off, switch on."""
+"""A virtual rig's EEPROM keeps its content across a restart, with a user's commands: calibrate, switch off, switch on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHIP = 8192
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A source at one point, then at the other."""
+    """Write a trace of a source at one point, then at the other."""
     path = tmp_path / "source.wbt"
     path.write_bytes(encode([*(rail(n * DWELL_US, *point) for n, point in enumerate(POINTS)), end(1e6)]))
     return path
@@ -39,7 +39,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 @contextmanager
 def started(trace: Path, env: dict[str, str], *options: object) -> Iterator[list[dict[str, str]]]:
-    """`wattbell sim start`, and what `wattbell rigs` then lists; ended by Ctrl-C."""
+    """Run `wattbell sim start` until Ctrl-C; return the list of `wattbell rigs`."""
     command = [sys.executable, "-m", "wattbell", "sim", "start", "--trace", str(trace), *map(str, options)]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:

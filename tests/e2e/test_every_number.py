@@ -1,5 +1,8 @@
-"""Every number of a run of `quick` and of `power-states` has its uncertainty, or stands in docs/accuracy.md among those that have none; and
-each that is listed there is met here or in tests/host/analysis/test_every_number.py."""
+"""Every number of a run of `quick` and of `power-states` has its uncertainty, or docs/accuracy.md lists it among the numbers
+without one.
+
+Each listed number occurs here or in tests/host/analysis/test_every_number.py.
+"""
 
 from __future__ import annotations
 

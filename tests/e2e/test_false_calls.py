@@ -1,5 +1,6 @@
-"""One pair of equal models, a model that draws 1 % more, and one that takes 1 % longer, through the fast instrument: a small
-`make false-calls`."""
+"""A small `make false-calls` through the fast instrument: one pair of equal models, a model that draws 1 % more, and one that takes
+1 % longer.
+"""
 
 from __future__ import annotations
 

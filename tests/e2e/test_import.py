@@ -25,11 +25,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("seed", "rate"), [(101, 1_000_000), (102, 200_000), (103, 100_000), (104, 100_000), (105, 50_000)])
 def test_energies_are_within_their_stated_uncertainty_wherever_the_clocks_are(original: Path, tmp_path: Path, seed: int, rate: int) -> None:
-    """A few of the hundred of `make alignments`; a Joulescope also stores less than its full rate."""
+    """These are a few of the hundred cases of `make alignments`; a Joulescope also stores less than its full rate."""
     found = alignments.outcome(tmp_path, original, seed, rate)
     assert found.within, found
     assert abs(found.begin_off_s) <= found.bound_s < 0.012
-    assert max(found.relative) < 0.1  # what is stated is still a measurement
+    assert max(found.relative) < 0.1  # the stated uncertainty still makes a measurement
 
 
 def test_a_recording_and_fio_become_a_capture_as_any_other(original: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""A rig that starts after the drive was set up and learns its queues from SCPI lines.
+"""A rig starts after the drive was set up, and learns its queues from SCPI lines.
 
-The lines are what a host would read from its own driver; here they come from the registers' writes and the queue
-creation commands in the part of the trace that the rig does not see, read by the test itself.
+A host would read the lines from its own driver. Here the test reads them from the part of the trace that the rig does not see: the
+registers' writes and the queue creation commands.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Record:
 
 
 def records(trace: bytes) -> list[Record]:
-    """The records of a bus trace (docs/bus-trace.md)."""
+    """Return the records of a bus trace (docs/bus-trace.md)."""
     at = 12 + struct.unpack_from("<I", trace, 8)[0]
     out = []
     while at < len(trace):
@@ -61,7 +61,7 @@ def records(trace: bytes) -> list[Record]:
 
 
 def tlp(body: bytes) -> tuple[int, int, bytes]:
-    """Fmt and type, address (0 where there is none), payload."""
+    """Return fmt and type, address (0 without one), payload."""
     wide = body[0] >> 5 & 1
     start = 16 if wide else 12
     address = int.from_bytes(body[8 : 16 if wide else 12], "big") if body[0] & 0x1F == 0 else 0
@@ -69,7 +69,7 @@ def tlp(body: bytes) -> tuple[int, int, bytes]:
 
 
 def set_up(found: list[Record]) -> tuple[list[str], int]:
-    """The host's set-up of the drive as SCPI lines, and the index of the first record after it."""
+    """Return the host's set-up of the drive as SCPI lines, and the index of the first record after it."""
     lines: dict[str, str] = {}
     bar0 = behind = 0
     for number, record in enumerate(found):
@@ -100,7 +100,7 @@ def set_up(found: list[Record]) -> tuple[list[str], int]:
 
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`whole`: recorded from power-on; `late`: from the first quiet moment after the queues were created."""
+    """Write `whole`, recorded from power-on, and `late`, from the first quiet moment after the queues were created."""
     folder = tmp_path_factory.mktemp("late")
     (folder / "job.fio").write_text(JOB)
     run = ("run", folder / "job.fio", "--virtual", "intel-660p-1tb", "--out", folder / "whole", "--decimation", 100)

@@ -23,13 +23,13 @@ OFFER = {
     "erase_ms": 1500,
     "self_test_short_s": 1,
 }
-LBAS = 2000409264  # of the profile: blocks of 512 bytes
+LBAS = 2000409264  # the profile's blocks of 512 bytes
 
 pytestmark = [pytest.mark.xdist_group("real-linux")]
 
 
 def write_profile(path: Path) -> Path:
-    """The 660p's profile with this test's `[offer]`: a drive that requests host memory and allows namespaces to be created."""
+    """Write the 660p's profile with this test's `[offer]`: a drive that requests host memory and allows namespaces to be created."""
     lines = [f'{key} = {{ value = {json.dumps(value)}, source = "assumed: test" }}' for key, value in OFFER.items()]
     text = re.sub(r"^\[offer\]\n(?:[^\[\n].*\n|\n)*", "", PROFILE.read_text(), flags=re.M)
     path.write_text(text + "\n[offer]\n" + "\n".join(lines) + "\n")
@@ -74,7 +74,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 
 def keeps_the_memory(guest: Answers) -> bool:
-    """Whether this kernel reserves the Host Memory Buffer feature to itself: 6.12.107 did, 6.12.117 does not."""
+    """Return whether this kernel reserves the Host Memory Buffer feature to itself: 6.12.107 did, 6.12.117 does not."""
     return "Permission denied" in guest.text("hmb-off")
 
 

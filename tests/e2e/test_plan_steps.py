@@ -63,7 +63,7 @@ def test_format_and_sanitize_leave_nothing_to_read(tmp_path: Path) -> None:
     kinds = {name: p["kind"] for name, p in phases.items()}
     assert [name for name, kind in kinds.items() if kind == "precondition"] == ["erase", "written"]
     assert kinds["wipe"] == "sanitize"
-    # flash takes tens of microseconds to read; where nothing was written, the controller responds at once
+    # flash takes tens of microseconds to read; for unwritten blocks the controller responds at once
     mean = {name: p["commands"]["all"]["latency_s"]["mean"] for name, p in phases.items()}
     assert mean["full"] > 50e-6 and mean["written, read"] > 30e-6
     assert mean["formatted"] < 15e-6 and mean["sanitized"] < 15e-6

@@ -1,4 +1,4 @@
-"""A drive model that is switched off and on, through the real CLI: what is scored against what the model says it did."""
+"""A drive model is switched off and on through the real CLI; the scores match the model's own account."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ name = "after"
 idle_s = 0.03
 """
 MARGIN = 1.05
-"""k = 2 is 95 %: what comes out in this one run is within it, or nearly."""
+"""Factor for k = 2, which is 95 %: this one run's result is within it, or nearly."""
 
 
 @pytest.fixture(scope="module", params=["rtl", "fast"])

@@ -1,7 +1,7 @@
-"""`power-states`, and `analyze` of the captures that it kept: of one drive both find the same.
+"""`power-states`, and `analyze` of its kept captures: both find the same of one drive.
 
-What is right stands in the drives' profiles (sim/profiles), by hand: the sum of what the core and the link draw asleep, the real exit
-latency, and the power of the states in which seed 004 says that a drive draws more than it declares.
+The right answers come from the drives' profiles (sim/profiles), by hand: the sum of the core's and the link's power asleep, and the
+real exit latency. They also include the power of the states in which the drive, by seed 004, draws more than it declares.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`wattbell run --drive` as on a bench: Linux, fio, nvme-cli, lspci and a serial line in one guest, two drives behind QEMU's root ports.
+"""`wattbell run --drive` as on a bench: Linux, fio, nvme-cli, lspci and a serial line in one guest, two drives behind QEMU's root
+ports.
 
-The first drive is our model, with the virtual rig at its connector; the second is QEMU's own, with two namespaces and no rig. What is
-expected comes from the kernel, fio, lspci and the second drive's image files. One boot: bench_guest.py is what is done in it.
+The first drive is our model, with the virtual rig at its connector. The second is QEMU's own, with two namespaces and no rig. The
+kernel, fio, lspci and the second drive's image files give the expected values. The guest boots once; bench_guest.py is its session.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ iodepth=1
 [qd4]
 iodepth=4
 """)
-# A hundred reads a second are what QEMU's UART carries beside the rail on a busy machine; the next session reads what it did not.
+# QEMU's UART carries a hundred reads a second beside the rail on a busy machine; the next session reads the rest.
 LONG = at_the_drive("""\
 rw=randread
 bs=4k
@@ -86,21 +87,21 @@ apst = true
 aspm = "l1.2"
 """
 READS = [(1 << 20, 4096), (5 << 20, 131_072), (1 << 20, 4096), (9 << 20, 16_384), (3 << 20, 65_536)]
-"""Of a trace: byte, bytes."""
+"""Reads of a trace: first byte, number of bytes."""
 
 pytestmark = [pytest.mark.xdist_group("real-drive"), pytest.mark.long]
 assert wattbell.cli
 
 
 def trace() -> str:
-    """fio's iolog, in us: the third read comes 300 s behind the second."""
+    """Return fio's iolog, in us: the third read comes 300 s after the second."""
     stamps = (5, 900, 300_000_900, 300_003_000, 300_003_500)
     rows = [f"{stamp} /dev/sdx read {at} {size}" for stamp, (at, size) in zip(stamps, READS, strict=True)]
     return "\n".join(["fio version 3 iolog", "0 /dev/sdx add", "0 /dev/sdx open", *rows, "300010000 /dev/sdx close", ""])
 
 
 def second_drive(images: list[Path]) -> list[str]:
-    """QEMU's words for a drive with a namespace for each image."""
+    """Return QEMU's arguments for a drive with a namespace for each image."""
     words = ["-device", "pcie-root-port,id=above2,bus=pcie.0,chassis=2,slot=2,x-speed=8,x-width=4"]
     words += ["-device", f"nvme,id=second,serial={SECOND},bus=above2"]
     for number, image in enumerate(images, start=1):
@@ -135,7 +136,7 @@ def text(box: Path, name: str) -> str:
 
 
 def figures(folder: Path) -> dict[str, Any]:
-    """What `wattbell analyze --json` says of a capture."""
+    """Return the output of `wattbell analyze --json` for a capture."""
     command = [sys.executable, "-m", "wattbell", "analyze", str(folder), "--json"]
     found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found
@@ -156,7 +157,7 @@ def analysis(box: Path) -> dict[str, Any]:
     return figures(capture(box).path)
 
 
-# -- what is refused -------------------------------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------------------------------
 
 
 def test_refusals_are_one_line_and_make_nothing(box: Path) -> None:
@@ -171,7 +172,7 @@ def test_refusals_are_one_line_and_make_nothing(box: Path) -> None:
 
 
 def test_nothing_is_written_unasked(box: Path) -> None:
-    """Without a terminal there is nobody to ask."""
+    """Without a terminal the program cannot ask anybody."""
     assert text(box, "unasked.code") == "2"
     said = text(box, "unasked.txt")
     assert said.startswith("error: This writes 33.6 MB ") and "add --yes" in said
@@ -230,7 +231,7 @@ def test_the_rig_and_fio_count_the_same(analysis: dict[str, Any]) -> None:
 
 
 def test_the_drive_sleeps_and_wakes(box: Path, analysis: dict[str, Any]) -> None:
-    """APST's table is the kernel's own. The host's clock saw the waking read, and saw it later than the connector."""
+    """APST's table is the kernel's own. The host's clock saw the waking read, and saw it later than the connector did."""
     wake = next(phase for phase in analysis["phases"] if phase["kind"] == "wake")
     latency_s = wake["commands"]["all"]["latency_s"]["max"]
     assert 0.04 < latency_s < wake["described"]["host_latency_s"]
@@ -286,7 +287,7 @@ def test_fios_log_beside_the_tap_has_the_same_reads(box: Path) -> None:
 
 
 def test_a_plan_that_only_reads_needs_no_serial_number(box: Path) -> None:
-    """The drive falls asleep in both steps; of the waking read the host's clock saw more than the connector."""
+    """The drive falls asleep in both steps. The host's clock measured a longer waking read than the connector."""
     assert text(box, "plan.code") == "0", text(box, "plan.txt")
     capture = open_capture(box / "plan")
     assert capture.state == "complete" and len(capture.meta["drive"]["power_states"]) == 5
@@ -307,7 +308,7 @@ def test_a_trace_is_replayed_with_its_long_pause_cut(box: Path) -> None:
 
 
 def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
-    """dd's eight reads of 64 KiB, past the page cache; what it read is what is there."""
+    """dd makes eight reads of 64 KiB, past the page cache, and reads the drive's real content."""
     assert text(box, "command.code") == "7"
     assert "524288 bytes" in text(box, "command.txt") and "sh ended with exit code 7" in text(box, "command.txt")
     assert (box / "copy.bin").read_bytes() == (box / "expected.bin").read_bytes()
@@ -322,8 +323,11 @@ def test_a_command_is_recorded_and_its_exit_code_is_ours(box: Path) -> None:
 
 
 def test_kill_9_keeps_the_kernels_log_of_commands(box: Path) -> None:
-    """Against what the tap saw of the same reads, one in flight at a time, as far as both were kept: none missing, none more, in order.
-    Either may be ahead of the other when it ends: the log is written twice a second, and the rig's line has a queue."""
+    """The tap saw the same reads, one in flight at a time. As far as both were kept, none is missing, none is extra, and the order
+    is equal.
+
+    Either may be ahead of the other when it ends: the log is written twice a second, and the rig's line has a queue.
+    """
     assert text(box, "killed.code") == "-9"
     kept = open_capture(box / "killed")
     about = kept.meta["conditions"]["host_log"]
@@ -356,6 +360,6 @@ def test_a_drive_that_goes_ends_the_run_and_what_was_recorded_is_kept(box: Path)
 
 
 def test_no_file_takes_its_place_and_the_slot_is_as_it_was(box: Path) -> None:
-    """fio would make one of the drive's name, in memory, and measure that."""
+    """fio would make a file with the drive's name, in memory, and measure that file."""
     assert text(box, "gone-nodes.txt") == "" and text(box, "gone-slot.txt") == "the same"
     assert [path.name for path in box.rglob("*restore.json")] == ["killed.restore.json"], "that of a killed run is for the next one"

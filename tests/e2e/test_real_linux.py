@@ -1,7 +1,7 @@
 """Real Linux and real fio against the whole chain: drive, bus trace, Verilated gateware, recorder, analysis.
 
-Truth is fio's JSON and fio's log of every I/O. Both ways run the same jobs: QEMU's own NVMe device (its trace log
-becomes a bus trace) and our SSD model over vfio-user.
+The truth is fio's JSON and fio's log of every I/O. Both ways run the same jobs: QEMU's own NVMe device, with its trace log turned
+into a bus trace, and our SSD model over vfio-user.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Run:
         return [p for p in json.loads((self.folder / "phases.json").read_text()) if p["kind"] == "fio"]
 
     def fio(self, phase: dict[str, Any]) -> dict[str, Any]:
-        """fio's commands and bytes of a phase, by the opcode they become."""
+        """Return fio's commands and bytes of a phase, by the resulting opcode."""
         jobs = json.loads((self.folder / phase["fio"]).read_text())["jobs"]
         out = {}
         for direction, opcode in DIRECTION.items():
@@ -132,7 +132,7 @@ def test_qemus_drive_has_no_rail_and_no_figure_of_power(qemu: Run) -> None:
 
 
 def test_linux_itself_sends_our_drive_to_its_deepest_state(vfio: Run) -> None:
-    """APST as the guest's kernel programmed it: the idle phase draws milliwatts, and the read after it waits."""
+    """The guest's kernel programmed APST: the idle phase draws milliwatts, and the read after it waits."""
     apst = (vfio.folder / "apst.txt").read_text()
     assert "APSTE): Enabled" in apst
     idle = next(p for p in vfio.analysis["phases"] if p["kind"] == "idle")
@@ -154,7 +154,7 @@ def test_shadow_doorbells_are_told_and_latency_falls_back(tmp_path: Path) -> Non
 
 
 def kernel_log(run: Run) -> HostCommands:
-    """Commands of the driver's tracepoints, from the pages of the kernel's buffer; nothing is missing in it."""
+    """Return the commands of the driver's tracepoints, from the pages of the kernel's buffer, without a gap."""
     folder = run.folder
     formats = [(folder / f"script-log-{name}").read_text() for name in ("header_page", "nvme_setup_cmd", "nvme_complete_rq")]
     events, missing = PageReader(*formats).read(0, (folder / "script-log-cpu0").read_bytes())
@@ -166,8 +166,11 @@ def kernel_log(run: Run) -> HostCommands:
 
 
 def log_and_tap(run: Run) -> pl.DataFrame:
-    """Commands of the driver's tracepoints (columns ``*_log``) and of the tap between the first
-    and the last marker, one row a command: the n-th of a queue and CID is the n-th of the other side."""
+    """Return commands between the first and the last marker, one row a command, from the driver's tracepoints (columns ``*_log``)
+    and the tap.
+
+    The n-th command of a queue and CID is the n-th on the other side.
+    """
     log = kernel_log(run)
     # the first phase begins the log, the last ends it
     markers = pl.read_parquet(run.capture / "events.parquet").filter(pl.col("name") == "marker")[1:-1]
@@ -189,7 +192,7 @@ def test_the_kernels_log_has_every_command_of_the_tap_and_no_other(vfio: Run) ->
         assert both[column].to_list() == both[f"{column}_log"].to_list(), column
     ranges = (pl.col("qid") > 0) & (pl.col("opcode") == 9)
     assert both.filter(ranges).height > 0
-    # the list of ranges is in memory, which no tracepoint reads
+    # the list of ranges is in memory; no tracepoint reads it
     assert both.filter(ranges)["flags_log"].unique().to_list() == [0x80]
     others = both.filter(~ranges)
     for column in ("slba", "blocks", "flags"):
@@ -197,7 +200,7 @@ def test_the_kernels_log_has_every_command_of_the_tap_and_no_other(vfio: Run) ->
 
 
 def test_the_drivers_latency_is_never_below_the_taps(vfio: Run) -> None:
-    """Set-up comes before the doorbell and completion after the CQE; the two clocks' rates are equal to some ppm."""
+    """Set-up comes before the doorbell and completion after the CQE. The two clocks' rates are equal to some ppm."""
     both = log_and_tap(vfio)
     longer = (both["cqe_tick_log"] - both["doorbell_tick_log"]) - (both["cqe_tick"] - both["doorbell_tick"])
     assert longer.null_count() == 0 and longer.min() > 0  # type: ignore[operator]

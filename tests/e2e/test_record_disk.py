@@ -1,4 +1,4 @@
-"""A disk that refuses writes: one clear error, and what was recorded is kept. With the real recorder process."""
+"""A disk that refuses writes gives one clear error, and the recorded data is kept. With the real recorder process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB that :func:`grow` enlarges."""
+    """Mount a disk of 4 MiB that :func:`grow` enlarges."""
     path = tmp_path / "disk"
     path.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(path)], capture_output=True)
@@ -49,7 +49,7 @@ def grow(path: Path) -> None:
 
 
 def failed(process: subprocess.Popen[str], *words: str) -> str:
-    """The one error that a process ended with."""
+    """Return the one error that a process ended with."""
     _, err = process.communicate()
     assert process.returncode == 1, err
     assert "Traceback" not in err
@@ -62,7 +62,7 @@ def failed(process: subprocess.Popen[str], *words: str) -> str:
 
 
 def test_a_file_that_may_not_grow_is_noticed_and_the_capture_is_whole_on_another_disk(bench: Bench, tmp_path: Path) -> None:
-    """The writer of the waveform reports nothing; FAT32 does this at 4 GiB. The waveform is the first file to get there."""
+    """The writer of the waveform reports nothing. FAT32 does this at 4 GiB. The waveform is the first file to get there."""
     stream = b"".join(maker.stream(2500))
     limit = 2_900_000
     assert 2500 * maker.SAMPLES_A_BLOCK * 12 > limit > len(stream)
@@ -156,7 +156,7 @@ def test_a_write_error_that_passes_is_an_error_all_the_same(tmp_path: Path) -> N
 def test_what_the_library_could_not_write_is_noticed_at_the_latest_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    """The reserved space is not what it seemed (a failing disk): the library's own messages, and what the file reads back as."""
+    """The reserved space is not usable (a failing disk). The library's own messages show it, and the file's content does."""
     monkeypatch.setattr(Reserve, "require", lambda *_: None)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = RailWriter(tmp_path, 1000, 1000, "X")

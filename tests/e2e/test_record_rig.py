@@ -50,7 +50,7 @@ def test_a_rig_that_knows_no_identifiers_is_recorded(bench: Bench, tmp_path: Pat
 
 
 def test_a_rig_that_was_capturing_already(bench: Bench, tmp_path: Path) -> None:
-    """What it sent before is missing, which is reported but is not a failure."""
+    """The data sent before is missing, which is reported but is not a failure."""
     blocks = maker.stream(1000)
     bench.feeder(b"".join(blocks[200:]), "--running")
     out, _ = finished(bench.wattbell("record", "--out", str(tmp_path / "cap"), "--json"))

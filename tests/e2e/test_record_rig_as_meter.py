@@ -1,4 +1,4 @@
-"""A rig of which only the rail is used: one with a tap that is left out, and the real virtual rig on a trace without a TLP."""
+"""A rig used only for its rail: one with an ignored tap, and the real virtual rig on a trace without a TLP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def test_what_the_tap_saw_is_left_out_and_nothing_else(bench: Bench, tmp_path: P
 
 
 def test_events_of_the_tap_are_left_out_and_those_of_the_slot_kept(bench: Bench, tmp_path: Path) -> None:
-    """Types and sources by docs/wire-format.md: 2 CLKREQ#, 7 MARKER (source 0 in band, 1 control port), 11 BAR0, 12 power state, 15 RUN."""
+    """Types and sources by docs/wire-format.md: 2 CLKREQ#, 7 MARKER (source 0 in band, 1 control port), 11 BAR0, 12 power state, 15
+    RUN.
+    """
     e = encoder
     seen = [(1000, 7, 0, 0, 0x102), (1100, 7, 1, 0, 0x55), (1200, 12, 3, 0, 0), (1300, 2, 1, 0, 0), (1400, 11, 0, 0, 4)]
     bench.feeder(
@@ -77,7 +79,7 @@ def test_a_rig_that_is_unplugged_is_one_error_behind_all_that_it_had_sent(bench:
 
 
 def trace(path: Path, seconds: float) -> Path:
-    """A bus trace without a TLP (docs/bus-trace.md): 100 mA, and 1 A in every second half of 10 ms; CLKREQ# moves once."""
+    """Write a bus trace without a TLP (docs/bus-trace.md): 100 mA, and 1 A in every second half of 10 ms; CLKREQ# moves once."""
     said = json.dumps({"source": "test", "profile": "none", "timing": "model", "notes": []}).encode()
     records = [struct.pack("<BBHQqq", 4, 0, 16, at, 1_000_000_000 if at % 10**10 else 100_000_000, 3_300_000_000)
                for at in range(0, round(seconds * 1e12), 5 * 10**9)]  # fmt: skip
@@ -91,7 +93,7 @@ class TestVirtual:
     pytestmark = MARKS
 
     def rig(self, bench: Bench, folder: Path, seconds: float) -> dict[str, str]:
-        """The registration of a virtual rig that plays it."""
+        """Return the registration of a virtual rig that plays the trace."""
         played = trace(folder / "rail.wbt", seconds)
         bench.wattbell("sim", "start", "--trace", str(played), "--serial", "RAIL1", "--fidelity", "fast", "--realtime")
         registered = folder / "runtime" / "rigs" / "RAIL1.json"

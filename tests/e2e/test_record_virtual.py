@@ -57,7 +57,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 
 
 def sigrok(*words: object) -> list[tuple[int, int, str]]:
-    """(first sample, last sample, text) of the annotations that sigrok-cli prints."""
+    """Return (first sample, last sample, text) of the annotations that sigrok-cli prints."""
     command = ["sigrok-cli", *map(str, words), "--protocol-decoder-samplenum"]
     environment = {**os.environ, "SIGROKDECODE_DIR": str(DECODERS)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -211,7 +211,7 @@ def test_a_bad_job_is_told_in_the_models_words(recorded: tuple[Path, dict[str, A
 
 
 def test_what_the_rig_warns_of_is_said_and_kept(tmp_path: Path) -> None:
-    """More traffic than the gateware keeps up with: fast fidelity does not imitate what that does to the stream, and says so once."""
+    """The traffic exceeds the gateware's speed. Fast fidelity does not imitate the effect on the stream, and says so once."""
     trace, squeezed = tmp_path / "host.wbt", tmp_path / "squeezed.wbt"
     command = [sys.executable, "-m", "tests.sim.rig.host_trace", "5", "2", str(trace), str(tmp_path / "none.json"), "--polled"]
     subprocess.run(command, check=True, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""`run --repeat` that is interrupted and killed on the way, and gone on with: its runs equal those that nothing interrupted."""
+"""`run --repeat` is interrupted, killed and resumed: its runs equal those of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMES = 3
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The short suite, with each test as a session of its own."""
+    """Write the short suite, with each test as a separate session."""
     folder = write_suite(tmp_path_factory.mktemp("suites") / "short")
     manifest = folder / "manifest.toml"
     manifest.write_text(manifest.read_text().replace('session = "false-calls"\n', ""))
@@ -40,13 +40,13 @@ def results(out: Path, number: int) -> dict[str, Any]:
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
-    """Everything but wall-clock times."""
+    """Return everything but wall-clock times."""
     tests = [{k: v for k, v in test.items() if k != "wall_s"} for test in data["tests"]]
     return {**{k: v for k, v in data.items() if k != "started_utc"}, "tests": tests}
 
 
 def done(out: Path) -> list[int]:
-    """How many tests of each run are done."""
+    """Return how many tests of each run are done."""
     return [len(results(out, number)["tests"]) if (out / str(number)).exists() else -1 for number in range(1, TIMES + 1)]
 
 

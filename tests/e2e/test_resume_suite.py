@@ -1,4 +1,4 @@
-"""A suite that is interrupted, killed and resumed, as by a user: its results equal those of an uninterrupted run."""
+"""A user's suite is interrupted, killed and resumed: its results equal those of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "ac
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`quick`, but with each test as a session of its own."""
+    """Write `quick`, with each test as a separate session."""
     folder = tmp_path_factory.mktemp("suites") / "quick-apart"
     folder.mkdir()
     for source in files("wattbell.suites").joinpath("data/quick").iterdir():
@@ -60,7 +60,7 @@ def results(out: Path) -> dict[str, Any]:
 
 
 def figures(data: dict[str, Any]) -> dict[str, Any]:
-    """Everything but wall-clock times."""
+    """Return everything but wall-clock times."""
     tests = [{k: v for k, v in test.items() if k != "wall_s"} for test in data["tests"]]
     return {**{k: v for k, v in data.items() if k != "started_utc"}, "tests": tests}
 
@@ -87,7 +87,7 @@ def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) ->
     assert figures(results(again)) == figures(results(once))
     assert results(again)["started_utc"] == done["started_utc"]
     assert [t["test"] for t in results(again)["tests"]] == TESTS
-    # what the interrupted sessions had recorded is still there, and is a capture
+    # the recordings of the interrupted sessions are still there, as captures
     for name in ("random-read", "random-write"):
         open_capture(again / f"captures/{name}-test-data-interrupted")
     (series,) = [t["series"] for t in results(again)["tests"] if t["series"]]

@@ -77,7 +77,7 @@ def test_the_results_are_those_of_the_capture(ran: tuple[Path, str]) -> None:
 
 
 def test_a_sleeping_drive_takes_its_time(ran: tuple[Path, str]) -> None:
-    """The 660p's measured wake-up, about 55 ms, which its profile was fitted to."""
+    """The 660p's measured wake-up takes about 55 ms, and its profile was fitted to this."""
     folder, _ = ran
     (wake,) = [t for t in results(folder)["tests"] if t["test"] == "idle-wake-up"]
     median = next(s for s in wake["scores"] if s["name"] == "median, doorbell to completion")

@@ -1,4 +1,4 @@
-"""`wattbell view RIG` whose terminal is closed, or that is killed: no process and no folder stays, and the capture is completed."""
+"""`wattbell view RIG` is killed, or its terminal closed: no process and no folder stays, and the capture is completed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 class InTerminal:
-    """A shell in a terminal of its own, which runs ``wattbell view`` of a rig; returns once the rig is recorded and the page served."""
+    """A shell in its own terminal, which runs ``wattbell view`` of a rig; ready once the rig is recorded and the page served."""
 
     def __init__(self, bench: Bench, out: Path) -> None:
         self.near, far = pty.openpty()
@@ -63,7 +63,7 @@ class InTerminal:
 
 
 def check(bench: Bench, seen: InTerminal, out: Path) -> None:
-    """No process of it is left, and the recorder has closed the capture, as after Ctrl-C (test_view_rig.py)."""
+    """Check that no process of it is left, and that the recorder has closed the capture, as after Ctrl-C (test_view_rig.py)."""
     assert psutil.wait_procs(seen.all, timeout=120)[1] == []
     assert not (out / "live.bin").exists() and not (out / "stream.wbs").exists(), "nothing is left to be rebuilt"
     capture = open_capture(out)

@@ -1,4 +1,4 @@
-"""`wattbell view RIG`: the rig is recorded in a process of its own, shown meanwhile, and the capture completed when the view ends."""
+"""`wattbell view RIG` records the rig in a separate process, shows it meanwhile, and completes the capture when the view ends."""
 
 from __future__ import annotations
 

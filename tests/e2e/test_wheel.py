@@ -1,7 +1,8 @@
-"""The wheels, built and used outside the checkout: without the simulator's all that needs none works, and with it the rest.
+"""The wheels, built and used outside the checkout. Without the simulator's wheel, only commands that need the simulator fail; with
+it all work.
 
-The venv is fresh, but for the packages of pyproject.toml: those of the venv that runs the tests are put on its path, below the wheel.
-What is looked for here is what the wheel lacks; that the ranges can be installed, `make setup` shows.
+The venv is fresh, apart from the packages of pyproject.toml: those of the tests' venv are on its path, below the wheel. The tests
+look for parts missing in the wheel; `make setup` shows that the version ranges can be installed.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ class Installed:
         return self.run("-m", "wattbell", *arguments)
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Python there, without anything of the checkout in its environment."""
+        """Run Python there, without anything of the checkout in its environment."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "WATTBELL"))}
         kept |= {"XDG_DATA_HOME": str(self.folder / "data"), "PATH": os.defpath}
         return subprocess.run([self.python, *arguments], cwd=self.folder, env=kept, capture_output=True, text=True, timeout=300)
 
 
 def install(folder: Path, *made: Path) -> Installed:
-    """A venv in `folder` with these wheels; the first is that of the package."""
+    """Make a venv in `folder` with these wheels; the first is the package's."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     place = folder / "venv"
     venv.create(place, symlinks=True)
@@ -150,7 +151,7 @@ def test_what_needs_the_simulator_says_so_in_one_line(installed: Installed, argu
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The error, on one line; the console wraps it."""
+    """Return the error on one line; the console wraps it."""
     assert done.returncode == 1 and not done.stdout, (done.stdout, done.stderr)
     return " ".join(done.stderr.split())
 
@@ -173,13 +174,13 @@ def simulated(tmp_path_factory: pytest.TempPathFactory, pure: Path) -> Installed
 
 
 def package(simulated: Installed) -> Path:
-    """Folder of the installed ``wattbell_sim``."""
+    """Return the folder of the installed ``wattbell_sim``."""
     (folder,) = simulated.python.parents[1].glob("lib/python*/site-packages/wattbell_sim")
     return folder
 
 
 class TestSimulator:
-    """The wheel with the simulator, of what ``make sim rtl`` left in the checkout."""
+    """The wheel with the simulator, from the output of ``make sim rtl`` in the checkout."""
 
     pytestmark = MARKS
 
@@ -220,7 +221,7 @@ class TestSimulator:
             assert "no symbols" in symbols.stderr, f"{file.name} is not stripped"
 
     def test_the_libraries_are_for_any_x86_64(self, simulated: Installed) -> None:
-        """No register that only some processors have; the programs choose theirs when they run."""
+        """The libraries use no register that only some processors have; the programs choose theirs when they run."""
         for file in (package(simulated) / "rtl").glob("*.so"):
             code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", file], capture_output=True, text=True, check=True).stdout
             assert "%xmm" in code and not re.search(r"%[yz]mm|%k[1-7]|\bv?pclmul|\b(?:andn|bextr|blsr|mulx|shlx|popcnt|tzcnt)\b", code), (
@@ -273,7 +274,7 @@ def refused_as_usage(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture
 def other_version(simulated: Installed) -> Iterator[None]:
-    """The installed simulator says that it is of version 9.9."""
+    """Let the installed simulator report version 9.9."""
     (metadata,) = package(simulated).parent.glob("wattbell_sim-*.dist-info/METADATA")
     before = metadata.read_text()
     metadata.write_text(re.sub(r"(?m)^Version: .*", "Version: 9.9", before))

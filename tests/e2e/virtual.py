@@ -46,7 +46,7 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 
 def recorded(capture: Path) -> int:
-    """Bytes in the journal of a capture that is being recorded."""
+    """Return the bytes in the journal of a capture in progress."""
     try:
         return (capture / "stream.wbs").stat().st_size
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def recorded(capture: Path) -> int:
 
 
 def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) -> None:
-    """Send a signal while `capture` is recorded: with something in its journal, for a capture of nothing is removed."""
+    """Send a signal while `capture` is recorded, with data in its journal: an empty capture is removed."""
     while not recorded(capture):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.002)
@@ -62,7 +62,7 @@ def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) 
 
 
 def wait_for_no_rig(runtime: Path) -> None:
-    """The virtual rig of a killed recorder ends, too."""
+    """Wait until the virtual rig of a killed recorder ends, too."""
     deadline = time.monotonic() + 60
     while left := list(runtime.glob("rigs/*")):
         assert time.monotonic() < deadline, left

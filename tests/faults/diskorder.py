@@ -1,10 +1,11 @@
-"""The order in which a program writes, flushes, renames and removes its files, as strace saw it, and what a power cut may make of it.
+"""The order in which a program writes, flushes, renames and removes its files, as strace saw it, and the possible effects of a
+power cut.
 
-The rules are those of a disk that keeps nothing unless it is flushed, and may keep any name early:
+The rules are those for a disk that keeps nothing unless it is flushed, and may keep any name early:
 
-- A file that takes another name has no unflushed contents: else the new name may hold nothing.
+- A file that takes another name has no unflushed contents: otherwise the new name may be empty.
 - A journal goes only when everything else in its folder, contents and names, is on the disk.
-- When the program ends, all that it wrote and left is on the disk.
+- When the program ends, everything it wrote and left is on the disk.
 - A rollback journal of SQLite whose removal is not on the disk undoes a commit.
 """
 
@@ -29,22 +30,22 @@ _WRITES = ("write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate", "
 
 @dataclass
 class Order:
-    """What is not on the disk yet, below ``folder``. ``journals``: endings of their names. ``faults``: what broke a rule, in words."""
+    """State that is not on the disk yet, below ``folder``. ``journals``: endings of their names. ``faults``: broken rules, in words."""
 
     folder: Path
     journals: tuple[str, ...]
     contents: set[str] = field(default_factory=set)
     """Files with unflushed contents."""
     names: set[str] = field(default_factory=set)
-    """Files and folders that were made or renamed in a folder that was not flushed since."""
+    """Files and folders that were made or renamed in a folder that has not been flushed since."""
     undone: set[str] = field(default_factory=set)
-    """Rollback journals that were removed from a folder that was not flushed since."""
+    """Rollback journals that were removed from a folder that has not been flushed since."""
     faults: list[str] = field(default_factory=list)
     seen: int = 0
-    """Calls that were about the folder."""
+    """Number of calls about the folder."""
 
     def call(self, name: str, arguments: str, made: str | None) -> None:
-        """One call of the system that succeeded."""
+        """Take one successful system call."""
         inside = [path for path in _paths(name, arguments) if path.startswith(f"{self.folder}/") or path == str(self.folder)]
         if not inside:
             return
@@ -92,7 +93,7 @@ class Order:
                 self.faults.append(f"{path} is removed before the disk has {', '.join(waiting)}")
 
     def end(self) -> None:
-        """The program has ended: what it left must be there."""
+        """Check that everything the ended program left is on the disk."""
         left = sorted(each for each in self.contents | self.names if os.path.lexists(each))
         if left:
             self.faults.append(f"at the end the disk may not have {', '.join(left)}")
@@ -101,7 +102,7 @@ class Order:
 
 
 def _paths(name: str, arguments: str) -> list[str]:
-    """The paths that a call is about: of the descriptor, or of the names it was given."""
+    """Return the paths of a call: of its descriptor, or of its names."""
     if name in (*_WRITES, "fsync", "fdatasync", "mmap"):
         return _PATH_OF.findall(arguments)[-1 if name in ("copy_file_range", "mmap") else 0 :][:1]
     found = []
@@ -116,7 +117,7 @@ JOURNALS = ("stream.wbs", ".arrow")
 
 
 def order_of(command: Sequence[str | Path], folder: Path, log: Path, cwd: Path | None = None) -> Order:
-    """Run a command, which must end well, and look at its calls."""
+    """Run a command, which must end well, and check its calls."""
     traced = ["strace", "-f", "-y", "-qq", "-s", "200", "-e", "signal=none", "-e", f"trace={CALLS}", "-o", str(log), *map(str, command)]
     done = subprocess.run(traced, capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, done.stderr[-2000:]

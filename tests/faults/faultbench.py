@@ -49,7 +49,7 @@ class Bench:
         return process
 
     def feed(self, pieces: Pieces, *options: str, **how: Any) -> subprocess.Popen[str]:
-        """Start the rig: it plays the pieces after INITiate and cuts the line (once) where they are cut."""
+        """Start the rig: it plays the pieces after INITiate and cuts the line (once) at the cut."""
         data = b"".join(piece for piece in pieces if piece is not CUT)
         (self.folder / "stream").write_bytes(data)
         self.size = len(data)
@@ -64,7 +64,7 @@ class Bench:
 
     @property
     def sent(self) -> int:
-        """Bytes written by the feeder so far."""
+        """Return the bytes written by the feeder so far."""
         try:
             return int((self.folder / "sent").read_text() or 0)
         except (OSError, ValueError):
@@ -76,7 +76,7 @@ class Bench:
         return self.start([*command, *options], **more)
 
     def finish(self, recorder: subprocess.Popen[str]) -> tuple[int, str]:
-        """Ctrl-C if the recorder still waits when all is sent and read; returns its exit code and its messages."""
+        """Send Ctrl-C if the recorder still waits when everything is sent and read; return its exit code and its messages."""
         wait_for(lambda: recorder.poll() is not None or self.sent >= self.size, "the stream's end")
         if waits(recorder):
             recorder.send_signal(signal.SIGINT)
@@ -85,7 +85,7 @@ class Bench:
 
 
 def waits(process: subprocess.Popen[str]) -> bool:
-    """Whether a process comes to rest, True, or ends, False. On a busy machine a process that still works may need long for its end."""
+    """Wait until a process rests (return True) or ends (return False). On a busy machine a working process may take long to end."""
     spent_s: deque[float] = deque(maxlen=15)
     while process.poll() is None:
         try:

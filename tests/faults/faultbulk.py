@@ -24,7 +24,7 @@ from tests.host.wire import encoder
 _ROOT = Path(__file__).parents[2]
 _SERIAL = "BULK"
 _SAMPLES, _RECORDS, _COMMAND_BLOCKS = 336, 46, 9
-"""Samples of a RAIL block at 1 MSPS, records of a COMMANDS block, and how many of these go with one of those."""
+"""Samples of a RAIL block at 1 MSPS, records of a COMMANDS block, and COMMANDS blocks for each RAIL block."""
 _ROUND_TICKS = _SAMPLES * 1000
 _ROUND_BYTES = (28 + 28 + 6 * _SAMPLES + 4) + _COMMAND_BLOCKS * (28 + 44 * _RECORDS + 4)
 _PER_PIECE = 64

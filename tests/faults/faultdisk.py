@@ -40,7 +40,7 @@ def _stream(rng: np.random.Generator) -> list[Block]:
 
 
 def _judged(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdict:
-    """A recorder that was refused says so in one line; the capture opens, and knows what is missing."""
+    """Check that a refused recorder says so in one line, and that the capture opens and reports its losses."""
     sent = [record for block in blocks for record in block.records]
     verdict = Verdict(lost=len(sent), told=code != 0)
     if (place / "meta.json").exists():
@@ -54,7 +54,7 @@ def _judged(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdi
 
 
 def quota(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A quota of btrfs is used up while recording, on a disk with much room; later it is lifted."""
+    """Use up a quota of btrfs while recording, on a disk with much room; then lift the quota."""
     blocks = _stream(rng)
     data = b"".join(block.data for block in blocks)
     limit = int(rng.integers(50_000, 2_500_000))
@@ -85,7 +85,7 @@ def quota(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def _trip(device: str, place: Path) -> None:
-    """Make the kernel find an error of ext4 on a device. A sysfs of its own is mounted at `place`: the one in a container is read-only."""
+    """Make the kernel find an error of ext4 on a device. A separate sysfs is mounted at `place`, because a container's is read-only."""
     place.mkdir()
     run_program("mount", "-t", "sysfs", "sysfs", place)
     try:
@@ -95,7 +95,7 @@ def _trip(device: str, place: Path) -> None:
 
 
 def read_only(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A file system turns read-only while recording, as ext4 does when it meets an error; later it is checked and writable again."""
+    """Make a file system read-only while recording, as ext4 does after an error; then check it and make it writable again."""
     blocks = _stream(rng)
     data = b"".join(block.data for block in blocks)
     image = _image(folder, "ext4", 64 * _MB)
@@ -138,8 +138,10 @@ UMASKS = (0o077, 0o027, 0o022, 0o000, 0o777, 0o277, 0o177)
 
 
 def modes(rng: np.random.Generator, folder: Path, mask: int | None = None, kind: str | None = None, killed: bool | None = None) -> Verdict:
-    """Any umask, and a folder that is new, empty, or another user's. Another user than root records where one may run Python; the recorder
-    is sometimes killed, and root opens what it left."""
+    """Record with any umask into a folder that is new, empty, or another user's.
+
+    A user other than root records if that user may run Python. The recorder is sometimes killed, and root opens the remains.
+    """
     blocks = _stream(rng)
     sent = [record for block in blocks for record in block.records]
     data = b"".join(block.data for block in blocks)
@@ -191,7 +193,7 @@ def modes(rng: np.random.Generator, folder: Path, mask: int | None = None, kind:
 
 
 def _user(work: Path) -> int | None:
-    """Another user, if one can run this Python and read this tree."""
+    """Return another user who can run this Python and read this tree; None without one."""
     probe = [sys.executable, "-c", "import wattbell.capture.writer, tests.e2e.feeder"]
     root = Path(__file__).parents[2]
     try:

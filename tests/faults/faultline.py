@@ -1,4 +1,4 @@
-"""The man in the middle: what can happen to a stream between rig and recorder."""
+"""The man in the middle: faults of a stream between rig and recorder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pieces = list[bytes | None]
 
 @dataclass(frozen=True)
 class Fault:
-    """``name`` in words; ``harmless``: nothing of the stream is lost by it, and the decoder can prove that."""
+    """A fault. ``name`` in words. ``harmless``: the fault loses nothing of the stream, and the decoder can prove it."""
 
     name: str
     apply: Callable[[np.random.Generator, list[Block]], Pieces]
@@ -24,7 +24,7 @@ class Fault:
 
 
 def _pieces(rng: np.random.Generator, data: bytes) -> Pieces:
-    """Cut into pieces of any size, as reads return them."""
+    """Cut data into pieces of any size, as reads return them."""
     way = int(rng.integers(0, 3))
     if way == 0 or not data:
         return [data]
@@ -132,7 +132,7 @@ def _tail(rng: np.random.Generator, blocks: list[Block]) -> Pieces:
 
 
 def _unplugged(rng: np.random.Generator, blocks: list[Block]) -> Pieces:
-    """The line is cut and reconnected. The rig stayed powered and went on; what it sent meanwhile, if anything, is lost."""
+    """Cut the line and reconnect it. The rig stays powered and goes on; its data meanwhile, if any, is lost."""
     data = _whole(blocks)
     at = int(rng.integers(1, len(data)))
     if rng.random() < 0.3:
@@ -163,12 +163,14 @@ HARMLESS = [
 ]
 ONE_RUN = [*BYTE_FAULTS, *BLOCK_FAULTS, *HARMLESS]
 RESTARTS = ("restart without a cut", "restart with a cut")
-"""Made of two runs (:func:`faulttrial.trial`)."""
+"""Faults made of two runs (:func:`faulttrial.trial`)."""
 
 
 def restart(rng: np.random.Generator, first: list[Block], second: list[Block], cut: bool) -> tuple[list[Block], Pieces]:
-    """The rig loses its supply somewhere in its first run, perhaps in the middle of a block, and starts another one. Returns what was
-    sent, the broken block included, and what arrives."""
+    """Take the rig's supply away somewhere in its first run, perhaps in the middle of a block, and start another run.
+
+    Returns the sent blocks, the broken one included, and the data that arrives.
+    """
     data = _whole(first)
     at = int(rng.integers(1, len(data))) if rng.random() < 0.5 else len(_whole(first[: int(rng.integers(1, len(first)))]))
     if rng.random() < 0.2:

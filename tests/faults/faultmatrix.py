@@ -1,4 +1,4 @@
-"""What can happen to a recorder, its host and its files: one function per row of docs/reliability.md, one try per call."""
+"""Faults of a recorder, its host and its files: one function for each row of docs/reliability.md, one try for each call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _join(blocks: Sequence[Block]) -> bytes:
 
 
 def _long(rng: np.random.Generator) -> list[Block]:
-    """A stream longer than the feeder's pieces of 4096 bytes, or it would be over at once despite a limited rate."""
+    """Return a stream longer than the feeder's pieces of 4096 bytes, which would otherwise be over at once despite a limited rate."""
     while True:
         blocks = parse(make(rng, scale=3.0))
         if len(_join(blocks)) > _LEAST_BYTES:
@@ -56,7 +56,7 @@ def _long(rng: np.random.Generator) -> list[Block]:
 
 
 def _verdict(blocks: Sequence[Block], place: Path, harmless: bool = False) -> Verdict:
-    """``harmless``: nothing may be lost. A rebuilt capture says so and is not judged for false alarms."""
+    """Judge a capture. ``harmless``: nothing may be lost. A rebuilt capture says so and is not judged for false alarms."""
     return judge(_sent(blocks), open_capture(place), harmless)
 
 
@@ -69,7 +69,7 @@ def _must_fail(code: int, said: str, verdict: Verdict) -> Verdict:
 
 
 def kill_9(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The recorder is killed somewhere in a stream of two seconds."""
+    """Kill the recorder somewhere in a stream of two seconds."""
     blocks = _long(rng)
     with Bench(folder) as bench:
         bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 2))
@@ -82,7 +82,7 @@ def kill_9(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def stopped_and_continued(rng: np.random.Generator, folder: Path) -> Verdict:
-    """SIGSTOP, a second, SIGCONT: the rig has to wait, as its port is full."""
+    """Send SIGSTOP and, a second later, SIGCONT: the rig has to wait, as its port is full."""
     blocks = _long(rng)
     with Bench(folder) as bench:
         bench.feed([_join(blocks)], "--rate", str(len(_join(blocks)) / 1.5))
@@ -97,7 +97,7 @@ def stopped_and_continued(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def file_size_limit(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A file size limit, as on FAT32, that any of the capture's files may hit."""
+    """Limit the file size, as FAT32 does; any of the capture's files may hit the limit."""
     blocks = _long(rng)
     limit = int(rng.integers(5_000, 400_000))
 
@@ -112,7 +112,7 @@ def file_size_limit(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def disk_full(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A small disk fills up while recording; then there is room again. Needs permission to mount."""
+    """Fill up a small disk while recording, then make room again. Needs permission to mount."""
     blocks = _long(rng)
     disk = folder / "disk"
     disk.mkdir()
@@ -130,7 +130,7 @@ def disk_full(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def _opened(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdict:
-    """A recorder that ran out of room says so, unless everything is there; a capture that cannot be opened says why."""
+    """Check that a recorder without room says so, unless everything is recorded, and that a capture that cannot be opened says why."""
     if not (place / "meta.json").exists():
         return _must_fail(code, said, Verdict(lost=len(_sent(blocks)), told=code != 0))
     try:
@@ -141,7 +141,7 @@ def _opened(blocks: Sequence[Block], place: Path, code: int, said: str) -> Verdi
 
 
 def unplugged(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The cable is pulled and reconnected; what the rig sent meanwhile is lost."""
+    """Pull the cable and reconnect it; the rig's data meanwhile is lost."""
     blocks = _long(rng)
     data = _join(blocks)
     at = int(rng.integers(1, len(data) - 1))
@@ -167,17 +167,17 @@ def _restarted(rng: np.random.Generator, folder: Path, cut: bool) -> Verdict:
 
 
 def replugged_with_other_settings(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The rig lost power with the plug, and comes back with another sample interval."""
+    """Pull the plug, which also powers the rig; it comes back with another sample interval."""
     return _restarted(rng, folder, cut=True)
 
 
 def restarted_without_a_cut(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The rig resets and captures again while its port stays open."""
+    """Reset the rig, which captures again while its port stays open."""
     return _restarted(rng, folder, cut=False)
 
 
 def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A second recorder on the rig, and one with --force onto the capture: both are refused, and the first loses nothing."""
+    """Start a second recorder on the rig, and one with --force onto the capture: both are refused, and the first loses nothing."""
     blocks = _long(rng)
     with Bench(folder) as bench:
         # slowly until the others are up, which takes long on a busy machine; then the rest at once
@@ -195,7 +195,7 @@ def two_recorders(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def _stepping(rng: np.random.Generator, pieces: Pieces, place: Path, *, wall_s: Sequence[float], running_s: Sequence[float]) -> None:
-    """Record while the host's time of day is stepped now and then, and its time since boot as well, as if the host had been suspended."""
+    """Record while the host's time of day steps now and then, and its time since boot too, as after a suspend of the host."""
 
     def stepped(clock: Callable[[], int], steps_s: Sequence[float]) -> Callable[[], int]:
         offset = 0
@@ -219,7 +219,7 @@ def _stepping(rng: np.random.Generator, pieces: Pieces, place: Path, *, wall_s: 
 
 
 def clock_steps(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The host's clock is put forward and back, by seconds and by hours, while the stream comes in."""
+    """Step the host's clock forward and back, by seconds and by hours, while the stream comes in."""
     blocks = parse(make(rng))
     data = _join(blocks)
     places = [0, *sorted(rng.integers(0, len(data), 20).tolist()), len(data)]
@@ -229,7 +229,7 @@ def clock_steps(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def suspended_host(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The host sleeps for hours: its clock steps forward, the line is cut, and the rig's buffer overflows meanwhile."""
+    """Suspend the host for hours: its clock steps forward, the line is cut, and the rig's buffer overflows meanwhile."""
     blocks = parse(make(rng))
     at = int(rng.integers(1, len(blocks)))
     behind = int(rng.integers(at, len(blocks) + 1))
@@ -239,7 +239,7 @@ def suspended_host(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def damaged_file(rng: np.random.Generator, folder: Path) -> Verdict:
-    """A file of a finished capture has a bit flipped, a part zeroed, is truncated or missing: it is refused, or nothing changes."""
+    """Damage a file of a finished capture: flip a bit, zero a part, truncate or remove it. It is refused, or nothing changes."""
     blocks = parse(make(rng, scale=0.3))
     place = folder / "capture"
     record([_join(blocks)], place)
@@ -324,11 +324,11 @@ ROWS: dict[str, tuple[Row, float]] = {
     "suite: power cut, then --resume (ext4)": (_suite_power_cut("ext4"), 0.5),
     "suite: power cut, then --resume (btrfs)": (_suite_power_cut("btrfs"), 0.5),
 }
-"""What the row says, one try of it, and how many tries it gets for one of a row that takes seconds."""
+"""Title of each row -> one try of it, and its number of tries relative to a row that takes seconds."""
 
 
 def attempt(name: str, seed: int, folder: Path) -> Verdict:
-    """Try number ``seed`` of a row, in a temporary folder."""
+    """Run try number ``seed`` of a row, in a temporary folder."""
     place = folder / f"try-{os.getpid()}-{random.getrandbits(32):x}"
     place.mkdir()
     try:

@@ -1,4 +1,4 @@
-"""A recorder whose memory runs out: by a limit of its address space, or in a control group, whose killer takes it (root only)."""
+"""Recorders without memory: by a limit of the address space, or in a control group, where the kernel kills it (root only)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Limit = Callable[[subprocess.Popen[str]], None]
 _MB = 1 << 20
 _LASTS_S = 3.0
 _HOG = "import time\nheld = []\nwhile True:\n    held.append(bytearray(b'x') * (4 << 20))\n    time.sleep(0.01)\n"
-"""Another program of the group, which takes its memory."""
+"""Another program of the group, which takes the group's memory."""
 
 
 def address_space(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The recorder may grow no more from some moment on: an allocation fails in whatever part of it comes first."""
+    """Stop the recorder's growth at some moment: an allocation fails in whatever part needs memory first."""
     blocks = parse(make(rng, scale=100.0))
     spare = int(rng.choice([0, 0, int(rng.integers(0, 32 * _MB))]))
 
@@ -47,27 +47,28 @@ def address_space(rng: np.random.Generator, folder: Path) -> Verdict:
 
 @dataclass(frozen=True)
 class Group:
-    """A control group of its own for memory. ``folder``: of it; ``limit``, ``usage``: names of its files."""
+    """A separate control group for memory. ``folder``: its folder. ``limit``, ``usage``: names of its files."""
 
     folder: Path
     limit: str
     usage: str
 
     def grow_by(self, size: int) -> None:
-        """Let it have so much more than it has."""
+        """Allow it this much more memory than it has."""
         used = int((self.folder / self.usage).read_text())
         (self.folder / self.limit).write_text(str(used + size))
 
     def take(self, pid: int) -> None:
-        """Put a process into it."""
+        """Put a process into the group."""
         (self.folder / "cgroup.procs").write_text(str(pid))
 
 
 @contextmanager
 def control_group() -> Iterator[Group | None]:
-    """A group below that of this process, so that what limits this one limits it, too; None where this kernel or its host lets none be.
+    """Make a group below this process' own, so that this process' limits hold for it too. None if this kernel or its host allows
+    none.
 
-    Only a hierarchy that is mounted already is used: one mounted in a folder of a test would be in the way of whoever removes that folder.
+    Only an already mounted hierarchy is used. A hierarchy mounted in a test's folder would disturb the removal of that folder.
     """
     made = next(filter(None, map(_below, Path("/proc/self/cgroup").read_text().splitlines())), None)
     try:
@@ -83,7 +84,7 @@ def control_group() -> Iterator[Group | None]:
 
 
 def _below(line: str) -> Group | None:
-    """A new group below the one of a line of /proc/self/cgroup; None where that is not of memory, or may not be made."""
+    """Make a group below the one in a line of /proc/self/cgroup; None if that is not for memory, or no group may be made."""
     _, controllers, path = line.split(":", 2)
     if controllers and "memory" not in controllers.split(","):
         return None
@@ -99,7 +100,7 @@ def _below(line: str) -> Group | None:
 
 
 def group_killed(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The memory of a control group runs out, and the kernel kills the recorder in it."""
+    """Use up the memory of a control group; the kernel kills the recorder in it."""
     blocks = parse(make(rng, scale=30.0))
     hogs: list[subprocess.Popen[bytes]] = []
     with control_group() as group:

@@ -1,4 +1,4 @@
-"""The judge: what was sent, what the capture holds of it, and whether every figure that covers missing data says so."""
+"""The judge compares the sent data with the capture, and checks that every figure over missing data says so."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ _WINDOW_KEYS = ("commands", "rates", "queue_depth", "power", "efficiency", "ener
 
 @dataclass
 class Verdict:
-    """``lost``: records sent but not in the capture. ``silent``: what is wrong without being reported, in words; empty if all is well.
-    ``told``: the capture says that something is missing."""
+    """Verdict on a try.
+
+    - ``lost``: records sent but not in the capture.
+    - ``silent``: unreported faults, in words; empty if all is well.
+    - ``told``: the capture reports that data is missing.
+    """
 
     lost: int = 0
     told: bool = False
@@ -27,7 +31,7 @@ class Verdict:
 
 
 def judge(sent: Sequence[Sent], capture: Capture, harmless: bool = False) -> Verdict:
-    """Compare what was sent with a capture and its analysis. ``harmless``: nothing may be lost, and nothing may be marked."""
+    """Compare the sent data with a capture and its analysis. ``harmless``: nothing may be lost, and nothing may be marked."""
     result = analyze(capture)
     verdict = Verdict(told=not capture.meta["loss"].get("lossless", False))
     missing, phantoms = _compare(sent, capture)
@@ -55,12 +59,12 @@ def judge(sent: Sequence[Sent], capture: Capture, harmless: bool = False) -> Ver
 
 
 def missing_records(sent: Sequence[Sent], capture: Capture) -> list[Sent]:
-    """Records that were sent and are not in the capture."""
+    """Return the sent records that are not in the capture."""
     return _compare(sent, capture)[0]
 
 
 def _compare(sent: Sequence[Sent], capture: Capture) -> tuple[list[Sent], list[tuple[int, Key]]]:
-    """Records missing in the capture, and keys in it that nobody sent (or that it has twice)."""
+    """Return records missing in the capture, and keys in it that nobody sent (or that it has twice)."""
     got = _recorded(capture)
     missing = []
     for record in sent:
@@ -96,15 +100,19 @@ def _recorded(capture: Capture) -> Counter[tuple[int, Key]]:
 def _touched(
     result: Mapping[str, Any], missing: Sequence[Sent], sent: Sequence[Sent], capture: Capture
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The parts of the result whose time holds a missing record. The whole capture's do always; where the rig restarted and the capture
-    does not place each of its runs, only they are judged."""
+    """Yield the parts of the result with a missing record in their time.
+
+    The whole capture's parts always count. If the rig restarted and the capture does not place each of its runs, only these parts
+    are judged.
+    """
     yield "whole capture", {name: result.get(name) for name in _WINDOW_KEYS}
     offsets = capture.meta["journal"]["tick_offsets"]
     runs = sorted({record.run for record in sent})
     if len(offsets) != len(runs):
         return
     offset = dict(zip(runs, offsets, strict=True))
-    # a run whose end is lost has an unknown length: the next run is placed behind what arrived, and the time from there counts as its own
+    # a run without its end has an unknown length: the next run is placed after the arrived part, and the time from there counts as
+    # its own
     begins = {run: offset[run] + min(record.first_tick for record in sent if record.run == run) for run in runs}
     ends = dict(zip(runs, [*list(begins.values())[1:], 1 << 62], strict=True))
 
@@ -126,14 +134,14 @@ def _touched(
 
 
 def _in(record: Sent, first: int, last: int) -> bool:
-    """Whether a window's figures are over the time of a record. A command is its phase's where it begins."""
+    """Return whether a window's figures cover the time of a record. A command belongs to the phase in which it begins."""
     if record.kind == COMMANDS:
         return first <= record.start_tick < last
     return record.first_tick < last and record.last_tick >= first
 
 
 def _marks(part: Any, path: str = "") -> Iterable[tuple[str, Any]]:
-    """(path, ``lost``) of every figure in a part of the result; of the counts of commands as well."""
+    """Yield (path, ``lost``) of every figure in a part of the result, counts of commands included."""
     if isinstance(part, Mapping):
         if "value" in part and "unit" in part:
             if part["value"] is not None:

@@ -1,8 +1,8 @@
 """Power cuts: a file system on a loop device, and copies of its disk at chosen instants, which a mount then replays.
 
-The disk is a file on a btrfs of its own, where the kernel clones a file in one step (``FICLONE``). A copy has every write that the file
-system had sent to the disk by then, and no other. Root only. Limit: this disk keeps the order of its writes, which a real disk with a
-write cache does only around flushes.
+The disk is a file on a separate btrfs, where the kernel clones a file in one step (``FICLONE``). A copy has every write that the
+file system had sent to the disk by then, and no other. Root only. Limit: this disk keeps the order of its writes. A real disk with
+a write cache does so only around flushes.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from tests.faults.faultstream import Block, Sent, make, parse
 
 FICLONE = 0x40049409
 OLD_ENOUGH_S = 1.0
-"""What was sent so long before a cut has to be there, on a disk whose flushes take no time."""
+"""Time in s before a cut after which sent data has to be on a disk whose flushes take no time."""
 _MB = 1 << 20
 _SIZES = {"ext4": 64 * _MB, "btrfs": 128 * _MB}
 _MAKE = {"ext4": ("mkfs.ext4", "-q", "-F"), "btrfs": ("mkfs.btrfs", "-q", "-f")}
 
 
 def possible() -> bool:
-    """Whether this process may mount and there are loop devices."""
+    """Return whether this process may mount, and loop devices exist."""
     return os.geteuid() == 0 and Path("/dev/loop-control").exists()
 
 
 def find_program(name: str) -> str:
-    """Path of a program of the system."""
+    """Return the path of a system program."""
     program = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
     assert program, f"{name} is missing: apt-get install e2fsprogs btrfs-progs mount"
     return program
 
 
 def run_program(*command: str | Path) -> None:
-    """Run a program of the system, which must succeed."""
+    """Run a system program, which must succeed."""
     made = subprocess.run([find_program(str(command[0])), *command[1:]], capture_output=True, text=True, check=False)
     assert made.returncode == 0, f"{' '.join(map(str, command))}: {made.stderr.strip()}"
 
 
 @contextmanager
 def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
-    """A file system in a file, mounted at ``where``."""
+    """Mount a file system in a file at ``where``."""
     where.mkdir(exist_ok=True)
     run_program("mount", "-t", kind, "-o", "loop", image, where)
     try:
@@ -70,7 +70,7 @@ def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
 
 
 class Disk:
-    """A disk of a kind of file system (``ext4``, ``btrfs``) below ``folder``, which can be copied while it is written to."""
+    """A disk with a kind of file system (``ext4``, ``btrfs``) below ``folder``. It can be copied while it is written to."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -81,7 +81,7 @@ class Disk:
 
     @contextmanager
     def there(self) -> Iterator[Disk]:
-        """The file that is the disk, with an empty file system."""
+        """Make the disk's file, with an empty file system."""
         base = self._folder / "base"
         with open(base, "wb") as file:
             file.truncate(1024 * _MB)
@@ -95,12 +95,12 @@ class Disk:
 
     @contextmanager
     def running(self) -> Iterator[Path]:
-        """The file system, mounted."""
+        """Mount the file system."""
         with mounted(self.kind, self._image, self._folder / "running") as where:
             yield where
 
     def cut(self) -> Path:
-        """A copy of the disk as it is now."""
+        """Copy the disk as it is now."""
         self._copies += 1
         copy = self._outer / f"cut-{self._copies}"
         with open(self._image, "rb") as source, open(copy, "wb") as target:
@@ -109,17 +109,17 @@ class Disk:
 
     @contextmanager
     def after(self, copy: Path) -> Iterator[Path]:
-        """The file system of a copy, as the next boot finds it. Not while :meth:`running`: btrfs knows its own copies."""
+        """Mount a copy's file system, as the next boot finds it. Not while :meth:`running`: btrfs recognises its own copies."""
         with mounted(self.kind, copy, self._folder / "after") as where:
             yield where
         copy.unlink()
 
 
 class Watch:
-    """How far the sender had got at any time, and how long this disk takes to flush a few bytes meanwhile."""
+    """Records the sender's progress over time, and how long this disk takes to flush a few bytes meanwhile."""
 
     def __init__(self, bench: Bench, disk: Path | None) -> None:
-        """``disk``: of the recorder; None: it is not flushed."""
+        """``disk``: the recorder's disk; None: no disk is flushed."""
         self._bench, self._file = bench, disk and disk / "probe"
         self.slowest_s = 0.0
         """Longest flush, or pause between two looks."""
@@ -149,7 +149,7 @@ class Watch:
             last = now
 
     def sent_by(self, moment: float) -> int:
-        """Bytes that had been sent by then, at least."""
+        """Return the bytes that had been sent by then, at least."""
         return max((count for at, count in self._sent if at <= moment), default=0)
 
 
@@ -157,17 +157,18 @@ class Watch:
 class _Cut:
     copy: Path
     at: float
-    """Seconds of the monotonic clock, just before."""
+    """Monotonic clock just before the cut, in s."""
     complete: bool
-    """Whether the recorder had ended by then, and said that the capture is complete."""
+    """Whether the recorder had ended by then and reported a complete capture."""
 
 
 def cut_power(kind: str, rng: np.random.Generator, folder: Path, *, cuts: int = 6, replace: bool = False) -> Verdict:
-    """The power fails ``cuts`` times while ``wattbell record`` works and in the seconds after it: one recording, several copies of a disk.
+    """Cut the power ``cuts`` times while ``wattbell record`` works and in the seconds after it: one recording, several copies of a
+    disk.
 
-    Each copy must hold a capture that opens, with all that was sent a second before, and with every figure marked over what is missing.
-    Nothing may be missing once the recorder has ended. ``replace``: the recording takes the place of another capture (``--force``), which
-    may still be there, but only whole.
+    Each copy must hold a capture that opens and has all data sent until a second before the cut. Every figure over missing data
+    must be marked. Nothing may be missing once the recorder has ended. ``replace``: the recording replaces another capture
+    (``--force``), which may still be there, but only whole.
     """
     blocks, old = parse(make(rng, scale=3.0)), parse(make(rng)) if replace else []
     stream = b"".join(block.data for block in blocks)
@@ -237,7 +238,7 @@ def _judge(cut: _Cut, blocks: Sequence[Block], old: Sequence[Block], watch: Watc
 
 
 def sent_whole(blocks: Sequence[Block], count: int) -> list[Sent]:
-    """Records of the blocks that lie in the first ``count`` bytes."""
+    """Return the records of the blocks in the first ``count`` bytes."""
     records: list[Sent] = []
     for block in blocks:
         count -= len(block.data)

@@ -1,4 +1,4 @@
-"""A stream at ten times the rate that the rig's settings promise: what is recorded is whole, and each figure is true or marked."""
+"""Streams at ten times the rate that the rig's settings promise: the recording is whole, and each figure is true or marked."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.host.wire import encoder
 UTC = 1_700_000_000_000_000_000
 TIMES = 10
 _PERIOD_AT, _DECIMATION_AT = 28, 32
-"""In STATUS."""
+"""Places of the fields in STATUS."""
 _MOST_MB = 1500
 _NEAR = 0.02
 
 
 def remade(block: bytes, payload: bytes) -> bytes:
-    """A block with another payload, and a good CRC."""
+    """Return a block with another payload, and a good CRC."""
     head = bytearray(block[:28])
     struct.pack_into("<H", head, 6, len(payload))
     data = bytes(head) + payload
@@ -36,24 +36,24 @@ def remade(block: bytes, payload: bytes) -> bytes:
 
 
 def _slower_stated(payload: bytes) -> bytes:
-    """A STATUS that promises a tenth of the conversions."""
+    """Return a STATUS that promises a tenth of the conversions."""
     (period,) = struct.unpack_from("<I", payload, _PERIOD_AT)
     return payload[:_PERIOD_AT] + struct.pack("<I", period * TIMES) + payload[_PERIOD_AT + 4 :]
 
 
 def _decimated(payload: bytes) -> bytes:
-    """A STATUS that promises a tenth of the samples, each of ten conversions."""
+    """Return a STATUS that promises a tenth of the samples, each of ten conversions."""
     return payload[:_DECIMATION_AT] + struct.pack("<H", TIMES) + payload[_DECIMATION_AT + 2 :]
 
 
 def _overlapping(payload: bytes) -> bytes:
-    """Samples that each last ten times as long as it takes until the next one comes."""
+    """Return samples that each last ten times as long as the time to the next sample."""
     (interval,) = struct.unpack_from("<I", payload)
     return struct.pack("<I", interval * TIMES) + payload[4:]
 
 
 def _short(payload: bytes) -> bytes:
-    """Samples that each last a tenth as long as it takes until the next one comes."""
+    """Return samples that each last a tenth of the time to the next sample."""
     (interval,) = struct.unpack_from("<I", payload)
     return struct.pack("<I", interval // TIMES) + payload[4:]
 
@@ -67,7 +67,7 @@ WAYS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
 
 
 def contradicting(rng: np.random.Generator, folder: Path, way: str | None = None) -> Verdict:
-    """Samples come at another rate than the rig's STATUS or its blocks state (:data:`WAYS`)."""
+    """Send samples at another rate than the rig's STATUS or its blocks state (:data:`WAYS`)."""
     blocks, true_w = recorded(rng, folder / "capture", way or str(rng.choice(list(WAYS))))
     capture = open_capture(folder / "capture")
     verdict = judge([one for block in blocks for one in block.records], capture)
@@ -75,7 +75,7 @@ def contradicting(rng: np.random.Generator, folder: Path, way: str | None = None
 
 
 def recorded(rng: np.random.Generator, place: Path, way: str) -> tuple[list[Block], float]:
-    """Record such a stream; returns its blocks, and the mean power of its samples in W."""
+    """Record such a stream; return its blocks, and the mean power of its samples in W."""
     kind, change = WAYS[way]
     blocks = parse(make(rng))
     true_w = _mean_w(blocks)
@@ -85,7 +85,7 @@ def recorded(rng: np.random.Generator, place: Path, way: str) -> tuple[list[Bloc
 
 
 def _mean_w(blocks: Sequence[Block]) -> float:
-    """Mean power of the samples, by hand: 20 uV times 500 nA."""
+    """Return the mean power of the samples, by hand: 20 uV times 500 nA."""
     total = number = 0
     for block in blocks:
         if block.data[5] == RAIL:
@@ -98,7 +98,7 @@ def _mean_w(blocks: Sequence[Block]) -> float:
 
 
 def _true_or_marked(verdict: Verdict, capture: Capture, true_w: float) -> Verdict:
-    """Whether mean power and energy are what was sent, or marked; a contradiction in the stream is never lossless."""
+    """Check that mean power and energy are those sent, or marked. A contradiction in the stream is never lossless."""
     result = analyze(capture)
     power = result["power"]
     if verdict.told is False:
@@ -114,7 +114,9 @@ def _true_or_marked(verdict: Verdict, capture: Capture, true_w: float) -> Verdic
 
 
 def fast_clock(rng: np.random.Generator, folder: Path, times: float | None = None) -> Verdict:
-    """A real rig's counter advances ten times as fast as the host's clock: its times are wrong, and marked. As fast as it: they are not."""
+    """Let a real rig's counter advance ten times as fast as the host's clock: its times are wrong, and marked. At equal rates they
+    are not.
+    """
     times = times or float(rng.choice([1.0, TIMES]))
     lasts = int(rng.integers(8, 40))
     with CaptureWriter(folder / "capture", lba_size_bytes=512, conditions={"virtual": False}) as writer:
@@ -134,7 +136,7 @@ def fast_clock(rng: np.random.Generator, folder: Path, times: float | None = Non
 
 
 def flood(rng: np.random.Generator, folder: Path, rounds: int = 8000) -> Verdict:
-    """Samples and events at ten times the usual rate, as fast as the port takes them: nothing is lost, and memory has a bound."""
+    """Send samples and events at ten times the usual rate, as fast as the port takes them: nothing is lost, and memory is bounded."""
     current = int(rng.integers(50_000, 2_000_000))
     stream = _flood(rounds, current)
     with Bench(folder) as bench:
@@ -163,7 +165,7 @@ _SAMPLES, _EVENTS, _INTERVAL = 336, 127, 100
 
 
 def _flood(rounds: int, current: int) -> bytes:
-    """A RAIL block of 10 MSPS and one of EVENTS in turn, and the STATUS blocks that belong there."""
+    """Return RAIL blocks of 10 MSPS and EVENTS blocks in turn, with their STATUS blocks."""
     step, first = _SAMPLES * _INTERVAL, 1_000_000
     out = [
         encoder.status(0, first, adc_period=_INTERVAL),

@@ -1,7 +1,9 @@
-"""A rig's two ports in a process of their own, for what tests/e2e/feeder.py lacks: other rigs on the same ports, buffers that run over.
+"""A rig's two ports in a separate process, for cases that tests/e2e/feeder.py lacks: other rigs on the same ports, overflowing
+buffers.
 
-Run as a program: ``python -m tests.faults.faultrig FOLDER SERIAL``, where FOLDER has the ``script.json`` of :func:`play`, or the
-``lossy.json`` of :func:`lossy`. What was sent so far is the size of ``FOLDER/wire``; what ran over is in ``FOLDER/lost``.
+Run as a program: ``python -m tests.faults.faultrig FOLDER SERIAL``. FOLDER has the ``script.json`` of :func:`play`, or the
+``lossy.json`` of :func:`lossy`. The size of ``FOLDER/wire`` is the number of bytes sent so far; ``FOLDER/lost`` lists the
+overflows.
 """
 
 from __future__ import annotations
@@ -28,15 +30,21 @@ _ROOT = Path(__file__).parents[2]
 SERIAL = "FAULT"
 _CUT_S = 0.3
 _LOST_AT = {COMMANDS: 80, EVENTS: 84, RAIL: 88}
-"""Where a STATUS counts what was lost of each kind."""
+"""Place in a STATUS of the loss counter of each kind."""
 _RECORDS, _RAIL_LOST = 5, 7
 """Sources of LOSS events."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A rig on the ports. ``file``: in the folder, the stream it sends; ``cut``: the line is cut before; ``waits``: it sends nothing before
-    INITiate; ``ask``: the next step begins when the recorder has asked who is there; ``most_s``: or, where positive, after so long."""
+    """A rig on the ports.
+
+    - ``file``: the stream it sends, in the folder.
+    - ``cut``: the line is cut before.
+    - ``waits``: it sends nothing before INITiate.
+    - ``ask``: the next step begins when the recorder has asked for the identity.
+    - ``most_s``: if positive, the next step begins after this time at the latest.
+    """
 
     serial: str
     file: str
@@ -59,7 +67,7 @@ class Rig:
         self._wire = open(folder / "wire", "ab")  # noqa: SIM115
 
     def wait(self, seconds: float, *, send: bool = False) -> bool:
-        """Answer for so long at most; with ``send``, True as soon as the data port takes something."""
+        """Answer for at most this long; with ``send``, return True as soon as the data port takes data."""
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
@@ -72,14 +80,14 @@ class Rig:
                 return False
 
     def write(self, data: bytes) -> int:
-        """Send what the port takes."""
+        """Send as much as the port takes; return the number of bytes."""
         count = os.write(self.ports.data, data[:4096])
         self._wire.write(data[:count])
         self._wire.flush()
         return count
 
     def replug(self) -> None:
-        """The line is cut, and there again."""
+        """Cut the line and reconnect it."""
         self.ports.let_read(2.0)
         self.ports.close()
         time.sleep(_CUT_S)
@@ -104,7 +112,7 @@ class Rig:
 
 
 def play(rig: Rig, steps: Sequence[Step]) -> None:
-    """One rig after the other on the same ports; at the end the last one is silent."""
+    """Play one rig after the other on the same ports; the last one falls silent at the end."""
     for step in steps:
         if step.cut:
             rig.replug()
@@ -124,8 +132,10 @@ def play(rig: Rig, steps: Sequence[Step]) -> None:
 
 
 def lossy(rig: Rig, seconds: float, buffer: int, seed: int) -> None:
-    """A rig that measures in real time, and has so many bytes of room for what its port does not take; the rest is lost, and told: in
-    ``dropped`` of the next block of that kind, in LOSS events and by the counters of STATUS."""
+    """Play a rig that measures in real time with a limited buffer for data that its port does not take.
+
+    The rest is lost and reported: in ``dropped`` of the next block of that kind, in LOSS events and by the counters of STATUS.
+    """
     while not rig.running:
         rig.wait(0.02)
     made = _Made(rig.folder, buffer, seed)
@@ -147,7 +157,7 @@ def lossy(rig: Rig, seconds: float, buffer: int, seed: int) -> None:
 
 
 class _Made:
-    """What a rig makes in 10 ms: a block of 100 samples, one of some commands, now and then a STATUS."""
+    """Makes a rig's data of 10 ms: a block of 100 samples, a block of some commands, now and then a STATUS."""
 
     first, ticks = 3_000_000_000, 10_000_000
 
@@ -222,7 +232,7 @@ class _Made:
 
 
 class RigBench(Bench):
-    """A bench with such a rig in the place of the feeder."""
+    """A bench with such a rig in place of the feeder."""
 
     def begin(self, name: str, content: Any) -> subprocess.Popen[str]:
         (self.folder / name).write_text(json.dumps(content))
@@ -239,7 +249,7 @@ class RigBench(Bench):
 
     @property
     def over(self) -> bool:
-        """Whether the rig has sent all."""
+        """Return whether the rig has sent everything."""
         return (self.folder / "over").exists()
 
     @property

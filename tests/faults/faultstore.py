@@ -1,4 +1,4 @@
-"""A results store and a suite that can be resumed, under power cuts and on a full disk: real processes and real file systems."""
+"""Power cuts and a full disk for a results store and a resumable suite: real processes and real file systems."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONDITIONS = re.compile(r" \([a-z-]+\)")
 
 @dataclass
 class Told:
-    """A ``wattbell`` command, and the lines that it has said, each with the time at which it came."""
+    """A ``wattbell`` command and the lines it printed, each with its time."""
 
     process: subprocess.Popen[str]
     lines: list[tuple[float, str]] = field(default_factory=list)
@@ -52,11 +52,11 @@ class Told:
             self.lines.append((time.monotonic(), line.rstrip("\n")))
 
     def by(self, moment: float) -> list[str]:
-        """What had been said by then."""
+        """Return the lines printed by then."""
         return [line for at, line in self.lines if at <= moment]
 
     def end(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end; return the exit code."""
         code = self.process.wait(PATIENCE_S)
         for reader in self._readers:
             reader.join()
@@ -65,7 +65,7 @@ class Told:
 
 @contextmanager
 def started(folder: Path, *arguments: object) -> Iterator[Told]:
-    """A ``wattbell`` command that runs while the block does."""
+    """Run a ``wattbell`` command inside the context."""
     process = subprocess.Popen(
         [sys.executable, "-m", "wattbell", *map(str, arguments)],
         env={**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime"), "COLUMNS": "200"},
@@ -84,14 +84,14 @@ def started(folder: Path, *arguments: object) -> Iterator[Told]:
 
 
 def finished(folder: Path, *arguments: object) -> tuple[int, str]:
-    """Exit code and words of a command."""
+    """Run a command; return its exit code and its output."""
     with started(folder, *arguments) as told:
         code = told.end()
     return code, "\n".join(line for _, line in told.lines)
 
 
 def _apart(folder: Path, count: int) -> list[Path]:
-    """Results folders of different runs."""
+    """Return results folders of different runs."""
     made = []
     for number in range(count):
         made.append(samples.write_results(folder / f"run-{number}", started_utc=f"2026-01-{number + 1:02}T00:00:00+00:00"))
@@ -99,7 +99,7 @@ def _apart(folder: Path, count: int) -> list[Path]:
 
 
 def _cuts(disk: Disk, told: Told, moments_s: Sequence[float]) -> list[tuple[Path, float]]:
-    """Copies of the disk at the moments, in s from now, and one at the command's end: (copy, time just before it)."""
+    """Copy the disk at the moments, in s from now, and at the command's end; return (copy, time just before it)."""
     began = time.monotonic()
     made = []
     for moment_s in moments_s:
@@ -114,10 +114,10 @@ def _cuts(disk: Disk, told: Told, moments_s: Sequence[float]) -> list[tuple[Path
 
 
 def store_power_cut(kind: str, rng: np.random.Generator, folder: Path, *, runs: int = 8, cuts: int = 6) -> Verdict:
-    """The power fails ``cuts`` times while runs are put into a store and removed from it.
+    """Cut the power ``cuts`` times while runs are put into a store and removed from it.
 
-    In each copy of the disk the store opens by itself. The store has every run that was called stored before, whole and with its series,
-    none that was called deleted, and of a run that nothing was said of all or nothing.
+    In each copy of the disk the store opens by itself. It has every run that was reported as stored before, whole and with its
+    series. It has no run that was reported as deleted. It has each other run completely or not at all.
     """
     sources = _apart(folder / "sources", runs)
     documents = {read_run(source).content_hash[:12]: read_run(source) for source in sources}
@@ -148,7 +148,7 @@ def store_power_cut(kind: str, rng: np.random.Generator, folder: Path, *, runs: 
 
 
 def _wrong_in(store: Path, documents: Mapping[str, Any], must: set[str], never: set[str]) -> list[str]:
-    """What is wrong with a store after a power cut. ``must``: ids of runs that have to be there, ``never``: of those that must not."""
+    """Return the faults of a store after a power cut. ``must``: ids of runs that have to be there. ``never``: ids that must not."""
     if not must and not store.exists():
         return []
     try:
@@ -170,7 +170,7 @@ def _wrong_in(store: Path, documents: Mapping[str, Any], must: set[str], never: 
 
 
 _JOB = sha256(b"[qd1]\nrw=randread\nbs=4k\n").hexdigest()
-"""Of the one job file of samples.py."""
+"""Digest of the one job file of samples.py."""
 
 
 def _wait(condition: Callable[[], bool]) -> None:
@@ -181,9 +181,10 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 
 def store_full(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The disk fills up while runs are put into a store; then there is room again. Needs permission to mount.
+    """Fill up the disk while runs are put into a store, then make room again. Needs permission to mount.
 
-    What was called stored is there and whole; the refusal says that the disk is full; what was refused can be added afterwards.
+    Runs that were reported as stored are there and whole. The refusal says that the disk is full. Refused runs can be added
+    afterwards.
     """
     sources = _apart(folder / "sources", 8)
     documents = {read_run(source).content_hash[:12]: read_run(source) for source in sources}
@@ -223,11 +224,11 @@ def store_full(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def suite_power_cut(kind: str, rng: np.random.Generator, folder: Path, *, cuts: int = 3) -> Verdict:
-    """The power fails ``cuts`` times while a suite runs, the last time after its end; each copy of the disk is resumed.
+    """Cut the power ``cuts`` times while a suite runs, the last time after its end; resume each copy of the disk.
 
-    A session is called over when the next one is named. Its tests are in results.json after the cut, its capture opens, and its series,
-    plan and jobs are there. ``--resume`` ends with the figures of the run that was not cut, in the store too. A run that was called
-    stored is in the store before anything is resumed.
+    A session counts as over when the next one is named. After the cut its tests are in results.json, its capture opens, and its
+    series, plan and jobs are there. ``--resume`` ends with the figures of the uncut run, in the store too. A run that was reported
+    as stored is in the store before any copy is resumed.
     """
     suite = write_suite(folder / "suite")
     manifest = suite / "manifest.toml"
@@ -267,7 +268,7 @@ def _when(words: Sequence[str]) -> str:
 
 
 def _wrong_after_cut(out: Path, store: Path, words: Sequence[str]) -> list[str]:
-    """What was told by the cut and is not there after it."""
+    """Return the results that were reported before the cut and are missing after it."""
     named = [_CONDITIONS.sub("", m[2]).split(";")[0].strip() for line in words if (m := _SESSION.search(line))]
     kept = [m[1] for line in words if (m := _KEPT.search(line))]
     over = named if kept else named[:-1]
@@ -305,7 +306,7 @@ def _wrong_after_cut(out: Path, store: Path, words: Sequence[str]) -> list[str]:
 
 
 def _left(out: Path, store: Path) -> dict[str, str]:
-    """All that a run of the suite left, by name, apart from times of the wall clock."""
+    """Return everything that a run of the suite left, by name, without wall-clock times."""
     data = json.loads((out / "results.json").read_text())
     data = {key: value for key, value in data.items() if key != "started_utc"}
     data["tests"] = [{key: value for key, value in test.items() if key != "wall_s"} for test in data["tests"]]
@@ -321,7 +322,7 @@ def _left(out: Path, store: Path) -> dict[str, str]:
 
 
 def store_damaged(rng: np.random.Generator, folder: Path) -> Verdict:
-    """The file of a store has a bit flipped, a part zeroed or copied elsewhere, or is cut short: it is refused, or nothing changes."""
+    """Damage the file of a store: flip a bit, zero or copy a part, or cut it short. It is refused, or nothing changes."""
     store = folder / STORE
     with Store(store) as opened:
         for source in _apart(folder / "sources", 3):
@@ -341,7 +342,7 @@ def store_damaged(rng: np.random.Generator, folder: Path) -> Verdict:
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
-    """A file with one fault in it."""
+    """Return a file with one fault."""
     made = bytearray(data)
     at, length = int(rng.integers(0, len(made))), int(rng.integers(1, 9000))
     match int(rng.integers(0, 4)):
@@ -359,7 +360,7 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def answers(store: Path) -> list[Any]:
-    """All that a store says."""
+    """Return all answers of a store."""
     with Store(store, create=False) as opened:
         entries = opened.entries()
         runs = [opened.get(entry.id) for entry in entries]

@@ -1,4 +1,4 @@
-"""Another rig on the ports of the one that is recorded, with and without a cut of the line: nothing of it may be in the capture."""
+"""Another rig on the ports of the recorded one, with and without a cut of the line: none of its data may be in the capture."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ OTHER = "OTHER"
 
 
 def other_rig(rng: np.random.Generator, folder: Path, *, cut: bool) -> Verdict:
-    """The rig is exchanged for another one in mid-stream. That one captures already, or waits to be told; the first may come back, with a
-    new run. ``cut``: the line is cut at each exchange. The recorder is sometimes killed at the end."""
+    """Exchange the rig for another one in mid-stream.
+
+    The other rig already captures, or waits for a command. The first may come back, with a new run. ``cut``: the line is cut at
+    each exchange. The recorder is sometimes killed at the end.
+    """
     first, second = parse(make(rng, scale=3.0)), parse(make(rng, run=1, first_tick=int(rng.integers(1_000, 1 << 28)), scale=3.0), run=1)
     foreign = make(rng, run=2, scale=3.0)
     back, idle, killed = (bool(rng.random() < p) for p in (0.5, 0.3, 0.3))
@@ -65,7 +68,7 @@ def other_rig(rng: np.random.Generator, folder: Path, *, cut: bool) -> Verdict:
 
 
 def _begun(blocks: Sequence[Block], at: int) -> list[Sent]:
-    """Records of the blocks that had begun to be sent at byte ``at``."""
+    """Return the records of the blocks whose sending had begun at byte ``at``."""
     found: list[Sent] = []
     begin = 0
     for block in blocks:
@@ -76,7 +79,7 @@ def _begun(blocks: Sequence[Block], at: int) -> list[Sent]:
 
 
 def long_stop(rng: np.random.Generator, folder: Path, stop_s: float = 75.0, buffer: int = 1 << 16) -> Verdict:
-    """SIGSTOP for much longer than the rig's buffers last, then SIGCONT: the rig loses data, and goes on."""
+    """Send SIGSTOP for much longer than the rig's buffers last, then SIGCONT: the rig loses data, and goes on."""
     with RigBench(folder) as bench:
         bench.lossy(stop_s + 6.0, buffer, int(rng.integers(0, 1000)))
         recorder = bench.record()

@@ -1,7 +1,7 @@
 """Streams as a rig sends them, with the contents of each block.
 
-The maker goes through ``tests/host/wire/encoder.py`` and the parser reads docs/wire-format.md by hand: neither shares a line with the
-decoder under test.
+The maker uses ``tests/host/wire/encoder.py``, and the parser is written by hand from docs/wire-format.md. Neither shares a line
+with the decoder under test.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ HEADER = struct.Struct("<4sBBHIIQI")
 COMMANDS, RAIL, EVENTS, TLP, STATUS, LINK = range(1, 7)
 _COMMAND, _EVENT = 44, 16
 _FLUSH = 10_000_000
-"""Ticks after which a rig sends a block that is not full."""
+"""Ticks after which a rig sends an incomplete block."""
 _NEVER = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One record (of RAIL: one block's samples), by its identity ``key``, and the ticks it is about."""
+    """One record (for RAIL: one block's samples), with its identity ``key`` and its ticks."""
 
     kind: int
     key: tuple[int, ...]
@@ -34,7 +34,7 @@ class Sent:
     run: int
     """Index of the run in the stream, from 0."""
     start_tick: int = 0
-    """Of a command: its doorbell, else where the record begins. A phase takes the commands that begin in it."""
+    """Start of a command: its doorbell, else the beginning of the record. A phase takes the commands that begin in it."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Block:
 
 
 def parse(stream: bytes, run: int = 0) -> list[Block]:
-    """The blocks of an undamaged stream."""
+    """Return the blocks of an undamaged stream."""
     blocks, at = [], 0
     while at < len(stream):
         magic, _, kind, length, _, _, tick, _ = HEADER.unpack_from(stream, at)
@@ -86,7 +86,7 @@ def _records(kind: int, base: int, payload: bytes, run: int) -> Iterable[Sent]:
 
 
 class _Out:
-    """Sends blocks as a rig does: one when it is full, or 10 ms after its first record."""
+    """Sends blocks as a rig does: a full block, or a block 10 ms after its first record."""
 
     def __init__(self, run_id: int, sequence: int) -> None:
         self.run_id, self.sequence = run_id, sequence
@@ -117,7 +117,7 @@ class _Counts:
     commands: int = 0
 
     def status(self, out: _Out, tick: int, running: int, interval: int) -> None:
-        self.tlps_down += 1  # so that no two blocks are equal
+        self.tlps_down += 1  # makes every block different
         payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, running, 0, 20, 500, interval, 1, 0)
         payload += struct.pack("<QQQ", self.tlps_down, self.tlps_up, self.commands) + bytes(36 + 8)
         out.data.append(encoder.block(STATUS, out.sequence, tick, payload, run=out.run_id))
@@ -125,8 +125,11 @@ class _Counts:
 
 
 def make(rng: np.random.Generator, *, run: int = 0, run_id: int | None = None, first_tick: int | None = None, scale: float = 1.0) -> bytes:
-    """A run of the rig from RUN 1 to RUN 0: some tens of milliseconds with up to two phases of commands, idle time between them, and the
-    rail at a power of its own in each. No two records of it are the same, nor those of another ``run``."""
+    """Return a run of the rig from RUN 1 to RUN 0.
+
+    It lasts some tens of milliseconds, with up to two phases of commands, idle time between them, and a different rail power in
+    each. No two records are equal, nor are any of another ``run``.
+    """
     start = int(rng.integers(1_000, 1 << 29)) if first_tick is None else first_tick
     interval = int(rng.choice([2_000, 5_000, 20_000]))
     a_block = int(rng.integers(24, 300))
@@ -137,7 +140,7 @@ def make(rng: np.random.Generator, *, run: int = 0, run_id: int | None = None, f
 
     counts.status(out, start, 1, interval)
     out.events.append((start, 15, 1, 0, 0))
-    # what happens: (tick, what, argument); the rail is cut into its own blocks below
+    # actions: (tick, kind, argument); the rail is cut into its own blocks below
     happens: list[tuple[int, str, Any]] = []
     powers: list[tuple[int, int]] = [(start, int(rng.integers(10_000, 100_000)))]
     tick = start + int(rng.integers(50_000, 3_000_000))
@@ -168,7 +171,7 @@ def make(rng: np.random.Generator, *, run: int = 0, run_id: int | None = None, f
     happens.sort(key=lambda item: item[0])
 
     adc = energy = 0
-    if rng.random() < 0.5:  # the rig has been on for a while: up to where the lower 64 bits turn over
+    if rng.random() < 0.5:  # the rig has been on for a while, possibly until the lower 64 bits wrap
         adc, energy = int(rng.integers(0, 1 << 40)), int(rng.integers(0, 1 << 62)) * int(rng.choice([1, 8]))
     for now, what, argument in happens:
         out.flush(now)

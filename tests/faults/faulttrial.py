@@ -1,4 +1,4 @@
-"""One trial: a stream, a fault, a capture, a verdict, all derived from one seed."""
+"""One trial: a stream, a fault, a capture and a verdict, all derived from one seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLASSES = [fault.name for fault in ONE_RUN] + list(RESTARTS)
 
 @dataclass
 class Trial:
-    """``seed`` reproduces the trial; ``fault`` is its class."""
+    """A trial. ``seed`` reproduces it; ``fault`` is its class."""
 
     seed: int
     fault: str
@@ -29,7 +29,7 @@ class Trial:
 
 
 def scratch() -> Path:
-    """A new folder, in memory if possible."""
+    """Make a new folder, in memory if possible."""
     return Path(tempfile.mkdtemp(prefix="wattbell-faults-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
 
 
@@ -46,7 +46,7 @@ def trial(seed: int, folder: Path) -> Trial:
 
 
 def arrange(seed: int) -> tuple[str, Sequence[Block], Pieces, bool]:
-    """Class of a trial, all blocks that were sent, what arrives, and whether it has to be recorded without a loss."""
+    """Return the class of a trial, all sent blocks, the data that arrives, and whether the recording has to be lossless."""
     rng = np.random.default_rng(seed)
     name = CLASSES[seed % len(CLASSES)]
     if name in RESTARTS:
@@ -57,7 +57,7 @@ def arrange(seed: int) -> tuple[str, Sequence[Block], Pieces, bool]:
 
 
 def _restarted(rng: np.random.Generator, cut: bool) -> tuple[Sequence[Block], Pieces]:
-    """Two runs: the second one's ticks are from power-on, or later than the first one's; each may be short."""
+    """Return two runs. The second one's ticks start at power-on, or are later than the first one's; each may be short."""
     scales = [float(scale) for scale in rng.choice([0.05, 1.0], 2)]
     first = parse(make(rng, scale=scales[0]))
     last_tick = max(record.last_tick for block in first for record in block.records)
@@ -67,7 +67,7 @@ def _restarted(rng: np.random.Generator, cut: bool) -> tuple[Sequence[Block], Pi
 
 
 def record(pieces: Pieces, place: Path, *, journal: bool = False) -> None:
-    """A recorder's processing of what it reads, without the rig."""
+    """Process read data as a recorder does, without the rig."""
     with CaptureWriter(place, lba_size_bytes=512, conditions={"virtual": True}, journal=journal) as writer:
         writer.expect_stream()
         for piece in pieces:

@@ -41,7 +41,7 @@ async function attack(port) {
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """A site of somebody else: its origin is another port."""
+    """A foreign site: its origin is another port."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -58,7 +58,7 @@ Attack = Callable[[int], None]
 
 @pytest.fixture(scope="module")
 def attack() -> Iterator[Attack]:
-    """``attack(port)``: the page sends everything it can to that port of this machine, and is through with it."""
+    """Give ``attack(port)``: the page sends everything it can to that port of this machine, and reports its end."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with playwright.sync_playwright() as driver:
@@ -84,7 +84,7 @@ def terminal() -> Terminal:
 
 
 def test_the_attack_is_one(attack: Attack) -> None:
-    """A listener that takes any bytes gets SCPI from the page, by POST, by a form, and the beginning of TLS."""
+    """A listener that takes any bytes gets SCPI from the page, by POST and by a form, and the beginning of TLS."""
     heard: list[bytes] = []
 
     def listen() -> None:
@@ -113,7 +113,7 @@ def test_the_attack_is_one(attack: Attack) -> None:
 
 @pytest.mark.parametrize("token", [None, "T" * 32])
 def test_nothing_of_it_reaches_the_rig(attack: Attack, terminal: Terminal, token: str | None) -> None:
-    """Even where every client may move the power, and the rig is free."""
+    """The rig is free, and in some cases every client may switch the power."""
     bridged = Bridged(terminal.control, token, allow_power=True)
     attack(bridged.address[1])
     with socket.create_connection(bridged.address, timeout=10) as client:
@@ -126,7 +126,7 @@ def test_nothing_of_it_reaches_the_rig(attack: Attack, terminal: Terminal, token
 
 
 def test_the_view_answers_a_page_of_another_site_with_nothing(attack: Attack, tmp_path: Path) -> None:
-    """The port is open to all, the path is secret: the answers tell nothing, and nothing but GET is understood."""
+    """The port is open to all, the path is secret: the answers reveal nothing, and only GET is understood."""
     from wattbell.view.server import ViewServer
 
     server = ViewServer([])

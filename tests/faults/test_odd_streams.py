@@ -1,6 +1,6 @@
 """Streams with good CRCs that say impossible things: what is impossible is set aside and counted, and no loss is forgotten.
 
-Each stream is a rig's run (faultstream.py) with blocks put between its own. What may lie in the capture is known from the run alone.
+Each stream is a rig's run (faultstream.py) with blocks put between its own. The run alone determines the permitted content of the capture.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tests.faults.faultstream import STATUS, Block, make, parse
 
 UTC = 1_700_000_000_000_000_000
 COUNTERS = ("malformed", "unmatched", "lost_tlps", "lost_commands", "lost_records", "lost_events", "lost_samples", "lost_pages")
-"""Of STATUS, from byte 64 on."""
+"""Counters of STATUS, from byte 64 on."""
 
 
 def remade(block: bytes, *, sequence: int | None = None, tick: int | None = None, payload: bytes | None = None) -> bytes:
-    """A block with other contents, and a good CRC."""
+    """Return a block with other contents, and a good CRC."""
     head = bytearray(block[:28])
     if sequence is not None:
         struct.pack_into("<I", head, 8, sequence % 2**32)
@@ -44,13 +44,13 @@ def tick(block: bytes) -> int:
 
 
 def in_turn(blocks: Sequence[bytes]) -> list[bytes]:
-    """The same blocks, numbered in this order."""
+    """Return the same blocks, numbered in this order."""
     (first,) = struct.unpack_from("<I", blocks[0], 8)
     return [remade(block, sequence=first + k) for k, block in enumerate(blocks)]
 
 
 def counting(block: bytes, **counters: int) -> bytes:
-    """A STATUS with these counters."""
+    """Return a STATUS with these counters."""
     payload = bytearray(block[28:-4])
     for name, count in counters.items():
         struct.pack_into("<I", payload, 64 + 4 * COUNTERS.index(name), count)
@@ -64,7 +64,7 @@ def with_tick_ps(block: bytes, tick_ps: int) -> bytes:
 
 
 def event(block: bytes, at: int, base: int) -> bytes:
-    """An EVENTS block of one event, made of another's header."""
+    """Return an EVENTS block with one event, made from another block's header."""
     head = bytearray(block[:28])
     head[5] = 3
     struct.pack_into("<H", head, 6, 16)
@@ -77,7 +77,7 @@ def run() -> list[Block]:
 
 
 def recorded(blocks: Sequence[bytes], place: Path, *, killed: bool) -> Capture:
-    """By a recorder that has each block when its run's clock says so. ``killed``: rebuilt from the journal."""
+    """Record as a recorder that gets each block at its run's time. ``killed``: rebuilt from the journal."""
     writer = CaptureWriter(place, lba_size_bytes=512)
     began, now = tick(blocks[0]), 0
     for block in blocks:
@@ -96,7 +96,7 @@ def middle(run: Sequence[Block]) -> int:
 
 
 def put(*made: Callable[[bytes], bytes]) -> Callable[[list[bytes]], list[bytes]]:
-    """Blocks, each made of the one before it, in the middle of a run."""
+    """Insert blocks in the middle of a run, each made from the block before it."""
 
     def change(blocks: list[bytes]) -> list[bytes]:
         at = len(blocks) // 2
@@ -106,7 +106,7 @@ def put(*made: Callable[[bytes], bytes]) -> Callable[[list[bytes]], list[bytes]]
 
 
 def statuses(**counters: Sequence[int]) -> Callable[[list[bytes]], list[bytes]]:
-    """Counters of the first STATUS, of one in the middle, and of the last; -1: as it is."""
+    """Set counters of the first STATUS, of one in the middle, and of the last; -1 leaves a counter as it is."""
 
     def change(blocks: list[bytes]) -> list[bytes]:
         at = [k for k, block in enumerate(blocks) if kind(block) == STATUS]
@@ -172,7 +172,7 @@ def test_a_loss_that_the_rig_counted_is_not_forgotten(name: str, killed: bool, r
 
 @pytest.mark.parametrize("name", ["unmatched", "lost_tlps"])
 def test_what_was_counted_before_the_run_is_no_loss_of_it(name: str, run: list[Block], tmp_path: Path) -> None:
-    """Counters run from power-on; memory of the host's that a drive uses for itself is no loss either."""
+    """Counters run from power-on. Host memory that a drive uses for itself is no loss either."""
     change = statuses(unmatched=(3, 7, 9)) if name == "unmatched" else statuses(lost_tlps=(7, 7, 7))
     blocks = in_turn(change([block.data for block in run]))
     capture = recorded(blocks, tmp_path / "c", killed=False)
@@ -184,7 +184,7 @@ def test_what_was_counted_before_the_run_is_no_loss_of_it(name: str, run: list[B
 
 
 def test_a_host_that_slept_for_an_hour_continues_the_same_run(run: list[Block], tmp_path: Path) -> None:
-    """The rig was held up, and says so by its ticks; the host's clock agrees."""
+    """The rig was held up, and its ticks show it; the host's clock agrees."""
     blocks = [block.data for block in run]
     half, hour = len(blocks) // 2, 3600 * 10**9
     writer = CaptureWriter(tmp_path / "c", lba_size_bytes=512)

@@ -41,7 +41,7 @@ with CaptureWriter(sys.argv[1], overwrite=True, lba_size_bytes=512) as writer:
         import os
         os._exit(0)
 """
-"""Records a stream; with a third argument, dies without an end."""
+"""Program that records a stream; with a third argument it dies without an end."""
 
 
 def record(place: Path, seed: int, *dies: str) -> list[str]:
@@ -55,7 +55,7 @@ def orderly(command: Sequence[str | Path], folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What is looked at; the log of the calls lies beside it."""
+    """Make the observed folder; the log of the calls is beside it."""
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
 
@@ -67,7 +67,7 @@ def run(command: Sequence[str | Path]) -> None:
 @pytest.mark.needs("strace")
 def test_a_recording_is_on_the_disk_before_its_journal_goes(folder: Path) -> None:
     orderly(record(folder / "capture", 1), folder)
-    orderly(record(folder / "capture", 2), folder)  # in the place of the other
+    orderly(record(folder / "capture", 2), folder)  # replaces the other
 
 
 @pytest.mark.needs("strace")
@@ -120,7 +120,7 @@ def test_a_page_is_on_the_disk(folder: Path) -> None:
 @pytest.mark.needs("strace")
 @pytest.mark.parametrize("missing", ["flush of the contents", "flush of the names"])
 def test_what_is_not_on_the_disk_is_seen(missing: str, folder: Path) -> None:
-    """The rules find a program without flushes."""
+    """The rules detect a program without flushes."""
     flush = "" if missing == "flush of the contents" else "os.fsync(file.fileno())"
     program = f"""
 import os, sys

@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_changes_a_figure_without_a_mark(group: int, folder: Path) -> None:
-    """CI tries 2000 (``make soak SOAK=--short``), a soak 100 000. For trial n alone: ``trial(n, folder)``."""
+    """CI tries 2000 (``make soak SOAK=--short``), a soak 100 000. ``trial(n, folder)`` runs trial n alone."""
     silent, lost = [], Counter[str]()
     for seed in range(group * TRIALS // GROUPS, (group + 1) * TRIALS // GROUPS):
         done = trial(seed, folder)
@@ -41,7 +41,7 @@ def test_no_fault_changes_a_figure_without_a_mark(group: int, folder: Path) -> N
 
 
 def test_the_judge_sees_what_is_silent(folder: Path) -> None:
-    """Records claimed as sent that were never on the line, and one on the line that is claimed not to have been sent."""
+    """The judge gets records that were never on the line, and misses one that was."""
     rng = np.random.default_rng(7)
     blocks = parse(make(rng))
     sent = [record for block in blocks for record in block.records]

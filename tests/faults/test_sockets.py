@@ -1,7 +1,7 @@
 """Every socket that a command binds or listens on, as the kernel sees it (strace): docs/threats.md names each for that command.
 
-Each command runs as a process of its own, with all its children, and does its work: on a small capture, on a rig that plays a stream, on
-the virtual rig. A command that has no line here fails the test."""
+Each command runs as a separate process with all its children. It does its work on a small capture, on a rig that plays a stream, or on
+the virtual rig. A command without a line here fails the test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.sim.rig.rig_trace import encode, end, rail
 pytestmark = pytest.mark.needs("strace")
 STRACE = ["strace", "-f", "-qq", "-e", "trace=socket,bind,listen"]
 UNTIL = "Ctrl-C"
-"""A command that says this goes on until SIGINT."""
+"""Output of a command that goes on until SIGINT."""
 COMMANDS = """
 record --rig FEED1 --out new
 run plan.toml --virtual intel-660p-1tb --out new
@@ -75,12 +75,12 @@ check capture
 config
 """.strip().splitlines()
 WORKS = {"record", "run", "import", "view", "info", "analyze", "report", "sim", "bridge", "sump", "export", "check", "rigs", "meters"}
-"""Commands whose first line above has to end well: without their work, the test would see nothing of them."""
+"""Commands whose first call above has to succeed: without their work, the test would see none of their sockets."""
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """A folder with captures, a waveform, a plan and a trace, and a rig that plays a stream whenever it is recorded."""
+    """Make a folder with captures, a waveform, a plan and a trace, and a rig that plays a stream whenever it is recorded."""
     folder = tmp_path_factory.mktemp("sockets")
     made = Bench(folder)
     for name in ("capture", "other"):
@@ -111,11 +111,11 @@ def test_every_command_has_a_line() -> None:
 
 
 def bound(log: str) -> set[str]:
-    """``TCP 127.0.0.1``, ``Unix @name``: of the lines of strace, those of sockets that others reach. PIDs read PID."""
+    """Return the sockets in strace's lines that others can reach, such as ``TCP 127.0.0.1`` or ``Unix @name``. PIDs read PID."""
     found, bound_before = set(), set()
     for line in log.splitlines():
         if opened := re.search(r"^(\d+) +socket\(.*\) += (\d+)", line):
-            bound_before.discard((opened[1], opened[2]))  # the number of a socket that was closed
+            bound_before.discard((opened[1], opened[2]))  # the number of a closed socket
         if not (match := re.search(r"^(\d+) +(bind|listen)\((\d+), (.*)\) += 0", line)):
             continue
         process, call, descriptor, what = match.groups()
@@ -136,7 +136,7 @@ def bound(log: str) -> set[str]:
 
 
 def answered(said: str) -> None:
-    """Wait until the view answers: its loop runs then, and an interrupt is handled there."""
+    """Wait until the view answers: its loop then runs and handles an interrupt."""
     address = re.search(r"http://(127\.0\.0\.1):(\d+)/", said)
     assert address
     with socket.create_connection((address[1], int(address[2])), timeout=PATIENCE_S) as client:
@@ -145,7 +145,7 @@ def answered(said: str) -> None:
 
 
 def run(bench: Bench, words: list[str]) -> tuple[int, str, str]:
-    """Exit code, what it said, and the log of strace."""
+    """Return the exit code, the output, and the log of strace."""
     log = bench.folder / "strace.txt"
     command = [
         "strace",
@@ -177,7 +177,7 @@ def run(bench: Bench, words: list[str]) -> tuple[int, str, str]:
 
 
 def allowed(command: str) -> str:
-    """What stands under "where" in the rows of a command."""
+    """Return the text under "where" in the rows of a command."""
     return " ".join(row[1] for row in LISTENERS if re.search(rf"`wattbell {command}[ `]", row[0]))
 
 
@@ -219,7 +219,7 @@ socket.socket().listen()
 
 
 def test_a_socket_is_seen(tmp_path: Path) -> None:
-    """By a program that opens one of each kind."""
+    """A program opens one socket of each kind."""
     log = tmp_path / "log"
     command = [*STRACE, "-o", str(log), sys.executable, "-c", OPENS]
     subprocess.run(command, check=True, cwd=tmp_path)

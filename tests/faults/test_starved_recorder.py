@@ -40,7 +40,7 @@ def test_a_recorder_that_was_stopped_tells_what_the_rig_lost(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("away_s", [59, 75, 3600])
 def test_a_stop_longer_than_any_silence_is_no_restart(away_s: int) -> None:
-    """Behind the stop the recorder first finds blocks that had waited for it: their time is no measure of how long it was away."""
+    """After the stop the recorder first finds blocks that had waited: their time does not measure how long it was away."""
     decoder, now_ns, sequence = Decoder(), 10**18, 0
 
     def feed(tick: int, at_ns: int) -> list[int]:
@@ -52,7 +52,7 @@ def test_a_stop_longer_than_any_silence_is_no_restart(away_s: int) -> None:
         feed(10**9 + number * 10**8, now_ns + number * 10**8)
     stopped = 10**9 + 99 * 10**8
     back_ns = now_ns + 99 * 10**8 + away_s * 10**9
-    for number in range(1, 6):  # what had waited in the rig
+    for number in range(1, 6):  # data that had waited in the rig
         feed(stopped + number * 10**8, back_ns)
     epochs = [epoch for number in range(5) for epoch in feed(stopped + away_s * 10**9 + number * 10**8, back_ns + number * 10**8)]
     assert set(epochs) == {0} and decoder.counters.restarts == 0
@@ -73,7 +73,7 @@ def test_samples_at_another_rate_than_stated_are_true_or_marked(way: str, tmp_pa
 
 
 def test_energy_does_not_believe_a_period_that_its_own_counts_contradict(tmp_path: Path) -> None:
-    """A unit of the accumulator is as long as a conversion: with ten times the period the energy would be ten times as much."""
+    """A unit of the accumulator lasts one conversion: with ten times the period the energy would be ten times as large."""
     _, true_w = faultrate.recorded(rng(), tmp_path / "c", "STATUS states a tenth of the conversions")
     power = analyze(open_capture(tmp_path / "c"))["power"]
     covered_s = power["energy_j"]["conditions"]["covered_s"]
@@ -124,7 +124,7 @@ def test_no_file_is_more_open_than_the_umask_says(mask: int, kind: str, killed: 
 
 
 class Fast:
-    """A rig that has sent everything before anything is decoded."""
+    """A rig that has sent everything before decoding begins."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = memoryview(data)
@@ -149,7 +149,7 @@ def test_a_backlog_lies_in_the_journal_and_not_in_memory(tmp_path: Path) -> None
     reader = StreamReader(Fast(data), journal.append)
     reader.start()
     found, in_memory, pieces = 0, 0, []
-    while True:  # everything lies there before anything is taken
+    while True:  # everything is queued before the first read
         item = reader.items.get(timeout=900)
         if item is Line.CUT:
             break
@@ -178,13 +178,13 @@ def test_a_reader_without_memory_says_so() -> None:
 
 
 def test_a_restart_that_a_dead_recorder_asked_nobody_about_is_in_doubt(tmp_path: Path) -> None:
-    """Its journal has blocks of another run, and nobody knows of which rig: they are kept, and every figure over them is marked."""
+    """The journal has blocks of another run from an unknown rig: they are kept, and every figure over them is marked."""
     first, second = make(rng(1)), make(rng(2), run=1)
     writer = CaptureWriter(tmp_path / "c", rig={"serial": "A"}, lba_size_bytes=512)
     writer.ask_sender(lambda: "A")
     writer.feed(first)
     writer.save_meta()
-    writer.journal_append(second)  # and was killed before it was decoded
+    writer.journal_append(second)  # killed before decoding
     writer.abandon()
     capture = open_capture(tmp_path / "c")
     assert "it is not known which rig sent this" in capture.table("gaps").collect()["reason"].to_list()

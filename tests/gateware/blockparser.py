@@ -1,6 +1,6 @@
-"""A small parser of the block stream, written from docs and not from the gateware's or the host's code.
+"""Small parser of the block stream, written from docs and not from the gateware's or the host's code.
 
-The format is hard-coded on purpose: the parser shares no table with what it checks.
+The format is hard-coded on purpose: the parser shares no table with the code under test.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Block:
 
 
 def blocks(stream: bytes) -> list[Block]:
-    """All blocks of an undamaged stream of whole blocks; anything else is an AssertionError."""
+    """Return all blocks of an undamaged stream of whole blocks; anything else is an AssertionError."""
     found = []
     at = 0
     while at < len(stream):
@@ -51,7 +51,7 @@ class Rail:
 
 
 def rail(block: Block) -> Rail:
-    """Parses a RAIL block; checks count and padding."""
+    """Parse a RAIL block; check count and padding."""
     assert block.kind == RAIL
     interval, count, flags, index, energy, high = struct.unpack_from("<IHHQQi", block.payload)
     data = block.payload[28:]
@@ -72,6 +72,6 @@ class Event:
 
 
 def events(block: Block) -> list[Event]:
-    """The records of an EVENTS block."""
+    """Return the records of an EVENTS block."""
     assert block.kind == EVENTS and len(block.payload) % 16 == 0
     return [Event(*struct.unpack_from("<QBBHI", block.payload, k)) for k in range(0, len(block.payload), 16)]

@@ -3,10 +3,10 @@
     def test_it():
         harness.run(Component(...), name="component_64", test_module="cocotb_component", here=__file__)
 
-The cocotb module lies beside the pytest file and is not named ``test_*``, so that pytest does not collect it. Models
-are built once per content in ``build/gateware``, so an unchanged design costs nothing the second time. Only the ports of
-the component are visible to the test: the rest stays open to Verilator's optimiser, which makes it several times
-faster. Port ``a.b`` of the component is ``dut.a__b``; clock and reset are ``dut.clk`` and ``dut.rst``.
+The cocotb module is beside the pytest file and not named ``test_*``, so pytest does not collect it. Models are built once per
+content in ``build/gateware``, so an unchanged design costs nothing the second time. The test sees only the ports of the component.
+The rest stays open to Verilator's optimiser, which makes it several times faster. Port ``a.b`` of the component is ``dut.a__b``;
+clock and reset are ``dut.clk`` and ``dut.rst``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROWS = re.compile(r"^  initial begin\n((?:    (\S+)\[\d+\] = (\S+);\n)(?:    \2
 
 
 class SimulationError(AssertionError):
-    """The model could not be built, or a cocotb test failed; the message holds the end of the log."""
+    """Reports that the model could not be built or a cocotb test failed; the message holds the end of the log."""
 
 
 def _call(command: list[str], log: Path) -> None:
@@ -52,8 +52,9 @@ def _call(command: list[str], log: Path) -> None:
 
 
 def _loops(text: str) -> str:
-    """Verilog with a memory that begins with equal rows initialised by a loop: row by row, as Yosys writes it, they are half of what the
-    compiler has to read."""
+    """Return Verilog that initialises memories with equal first rows by a loop. Yosys writes row by row, half of the compiler's
+    input.
+    """
 
     def loop(found: re.Match[str]) -> str:
         rows, memory, value = found.groups()
@@ -67,8 +68,10 @@ _RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
 
 
 def _runtime(model: Path, verilator: str) -> str:
-    """Verilator's own library as object files, separated by blanks; built once, by the makefile of the first model, as it takes longer than
-    most models."""
+    """Return Verilator's own library as object files, separated by blanks.
+
+    The makefile of the first model builds it once, as it takes longer than most models.
+    """
     version = subprocess.run([verilator, "--version"], capture_output=True, text=True, check=True).stdout
     folder = BUILD / f"runtime-{hashlib.sha256(f'{version}{COMPILER}{OPTIMISE}{sys.prefix}'.encode()).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +87,7 @@ def _runtime(model: Path, verilator: str) -> str:
 
 
 def build(component, name: str, *, wrapper: str | None = None) -> Path:
-    """Verilate `component` as module `name` for cocotb; returns the folder of the executable `name`.
+    """Verilate `component` as module `name` for cocotb; return the folder of the executable `name`.
 
     `wrapper` is Verilog text of a module `name` around the component, which is then called `name`_dut.
     """
@@ -168,8 +171,7 @@ def run(
 ) -> None:
     """Build `component` and run the cocotb module `test_module` of the folder of `here` on it.
 
-    `env` is handed to the tests; `testcase` picks one of them. Raises :class:`SimulationError` if a test fails or none
-    ran.
+    The tests get `env`; `testcase` picks one test. Raises :class:`SimulationError` if a test fails or none ran.
     """
     folder = build(component, name, wrapper=wrapper)
     tag = hashlib.sha256(repr((test_module, testcase, sorted((env or {}).items()), seed)).encode()).hexdigest()[:12]

@@ -22,7 +22,7 @@ class SerialAdc:
         self.ticks: list[int] = []
 
     def clock(self, now: int) -> None:
-        """Look at the pins in the cycle whose tick is `now`, and set SDO for that cycle."""
+        """Look at the pins in the cycle with tick `now`, and set SDO for that cycle."""
         cnv, sck = int(self.dut.adc_cnv.value), int(self.dut.adc_sck.value)
         if cnv and not self.cnv:
             self.ticks.append(now)
@@ -40,7 +40,7 @@ class SerialAdc:
 
 
 class WordAdc:
-    """The same for the word front end; delivers its words some cycles late."""
+    """Converters of the word front end; delivers their words some cycles late."""
 
     def __init__(self, dut, words: Callable[[int], tuple[int, ...]], ticks_per_clock: int, seed: int | None = None):
         self.dut, self.words, self.tpc = dut, words, ticks_per_clock
@@ -49,7 +49,7 @@ class WordAdc:
         self.ticks: list[int] = []
 
     def clock(self, now: int) -> bool:
-        """Like SerialAdc.clock; true if an input was set."""
+        """Act like SerialAdc.clock; return whether an input was set."""
         if self.dut.adc_start.value:
             self.ticks.append(now)
             delay = self.rng.randrange(600 // self.tpc) * self.tpc if self.rng else 0
@@ -65,7 +65,7 @@ class WordAdc:
 
     @property
     def due(self) -> int | None:
-        """Tick at which words will be delivered, if any."""
+        """Return the tick at which words will be delivered, if any."""
         return self.waiting[0] if self.waiting else None
 
 

@@ -1,4 +1,4 @@
-"""The Verilog that others build."""
+"""The generated Verilog for other projects."""
 
 import pytest
 from wattbell_gateware import generate

@@ -13,7 +13,7 @@ _BUILT = Path(__file__).resolve().parents[2] / "sim/target/release"
 
 @pytest.fixture(scope="session")
 def sim_program() -> Callable[[str], Path]:
-    """``sim_program("wattbell-ssd")``: the path of a built program; one that is missing fails the test."""
+    """Return ``sim_program("wattbell-ssd")``, the path of a built program; a missing program fails the test."""
 
     def found(name: str) -> Path:
         path = Path(os.environ.get("WATTBELL_SIM_BIN", _BUILT)) / name

@@ -21,7 +21,7 @@ HOURS = 10 * 3600
 
 
 def cut_short(folder: Path, *words: object) -> tuple[int, str]:
-    """Runs the program, stops it with SIGINT once it records; returns exit code and stderr."""
+    """Run the program and stop it with SIGINT once it records; return exit code and stderr."""
     environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
     command = [sys.executable, "-m", "wattbell", *map(str, words), "--out", str(folder / "capture")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -38,7 +38,7 @@ def cut_short(folder: Path, *words: object) -> tuple[int, str]:
 
 
 def recording(capture: Path) -> bool:
-    """Whether any of the stream is on disk."""
+    """Return whether a part of the stream is on disk."""
     return sum(path.stat().st_size for path in capture.rglob("*") if path.is_file() and path.name != "meta.json") > 100_000
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from tools.energy_alone import SPREAD, WANTED, judge, measure
 
 WORKLOADS = (5, 8, 9, 11, 14)
-"""Seeds, not drawn anew: rails of 1.3 to 47 us a sample on five drives."""
+"""Fixed seeds: rails of 1.3 to 47 us a sample on five drives."""
 
 
 def test_intervals_of_single_events_hold_the_truth() -> None:
-    """As often as they say, and no wider than that needs: with this many of them too wide an interval shows in how far off values are in
-    units of it sooner than in the part that holds."""
+    """The intervals hold as often as stated, and are no wider than needed.
+
+    With this few intervals, errors in units of the half-width show too wide intervals sooner than the share that holds.
+    """
     found = [one for seed in WORKLOADS for one in measure(seed)]
     judged = [one for one in found if one.covered is not None]
     kinds = {one.kind for one in judged}

@@ -8,10 +8,12 @@ from wattbell.errors import RigError
 from tools.energy_coverage import WANTED, measure, steadfast
 
 WORKLOADS = (1, 39, 563, 1027, 1058)
-"""Seeds, not drawn anew: a run gives the same intervals until the model, the rig or the method changes. They are of those that were
-looked at, with many classes told apart; in 39 the controller is on for longer after writes than with them; in the last three some intervals
-miss, so that ones that are too wide are noticed, too. What these hold says nothing of how often
-intervals hold: docs/energy-coverage.md does."""
+"""Fixed seeds: a run gives the same intervals until the model, the rig or the method changes.
+
+These workloads were chosen for their many separated classes. In 39 the controller is on for longer after writes than with them. In
+the last three some intervals miss, so that too wide intervals are noticed too. Their result says nothing about how often intervals
+hold; docs/energy-coverage.md does.
+"""
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -38,4 +40,4 @@ def test_a_rig_that_once_does_not_answer_costs_no_other_workload_its_figures() -
     assert steadfast(measured, 7) == [7] and asked == [7, 7, 7]
     asked.clear()
     with pytest.raises(RigError):
-        steadfast(lambda seed: measured(seed) if asked.clear() is None else [], 8)  # never answers
+        steadfast(lambda seed: measured(seed) if asked.clear() is None else [], 8)  # never responds

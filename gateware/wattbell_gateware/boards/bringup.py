@@ -11,17 +11,25 @@ __all__ = ["ReceiverReset"]
 
 
 class ReceiverReset(wiring.Component):
-    """Brings a receiver up: clock recovery out of reset, then, when it has been locked for a while, its word FIFO.
+    """Brings a receiver up: releases clock recovery from reset, and the word FIFO once the clock has been locked for a while.
 
-    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. When lock or signal is lost
-    (electrical idle), or the rate changes, the sequence begins again.
+    The word FIFO must be in reset while the recovered clock is not stable, or its pointers stay wrong. The sequence begins again
+    when lock or signal is lost (electrical idle), or when the rate changes.
 
     Ports
     -----
-    los, lol : loss of signal, loss of lock; asynchronous.
-    rate : of the link.
-    cdr_reset, word_reset : to the deserialiser.
+    los : loss of signal; asynchronous.
+    lol : loss of lock; asynchronous.
+    rate : rate of the link.
+    cdr_reset : resets the clock recovery.
+    word_reset : resets the word FIFO.
     up : words are good.
+
+    Parameters
+    ----------
+    clock_hz : frequency of the domain.
+    pulse_s : length of the reset pulse in s.
+    settle_s : time in s that lock must last before the word FIFO is released.
     """
 
     def __init__(self, *, clock_hz: int, pulse_s: float = 1e-6, settle_s: float = 4e-6):

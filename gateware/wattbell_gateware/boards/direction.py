@@ -1,4 +1,4 @@
-"""One direction of a link, from words in the link's own clock to TLPs in the instrument's."""
+"""One direction of a link: from words in the link's own clock to TLPs in the instrument's clock."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
 __all__ = ["BeatCrossing", "BeatPairs", "Direction", "link_state"]
 
 _FIFO = 16
-"""Beats; distributed RAM, as a block RAM is far from both sides. The link's clock may be 600 ppm faster than the instrument's, but TLPs
-never fill it: framing takes a beat of each, SKP sets 3 beats of every 1180 symbol times. So the queue only has to take what is in the
-crossing, and short TLPs with an odd number of beats, back to back, which do not halve when they are paired: of writes of one double word
-to a 64-bit address every four bring a beat too many. There is room for 40 of them in a row."""
+"""Beats in the crossing's queue; distributed RAM, because a block RAM is far from both sides.
+
+The link's clock may be 600 ppm faster than the instrument's. TLPs still never fill the queue: framing takes a beat of each TLP, and
+SKP sets take 3 beats of every 1180 symbol times. The queue only holds the beats in the crossing, and the excess of short
+back-to-back TLPs with an odd number of beats, which pairing does not halve. Writes of one double word to a 64-bit address bring one
+beat too many for every four TLPs. There is room for 40 of them in a row.
+"""
 
 _TOLD = ("counters", "state", "lanes", "pending", "pending_known", "pending_tick")
-"""What the receiver reports besides TLPs and events."""
+"""Further outputs of the receiver that cross to the instrument."""
 
 
 class BeatPairs(wiring.Component):
-    """Width converter 1:2, for an instrument on a clock of half the frequency: half as many beats, of twice the width.
+    """Pairs beats for an instrument on a clock of half the frequency: half as many beats, of twice the width.
 
-    Every beat but the last of a TLP must be full. A beat a clock; latency 1 clock from the second of a pair.
+    Every beat but the last of a TLP must be full. Takes a beat a clock; latency 1 clock from the second beat of a pair.
 
     Ports
     -----
-    i, o : beats, see :func:`~wattbell_gateware.layouts.tlp_beat`, of ``width`` and of twice that.
+    i : beats of ``width``, see :func:`~wattbell_gateware.layouts.tlp_beat`.
+    o : beats of twice that width.
     """
 
     def __init__(self, width: int):
@@ -47,7 +51,7 @@ class BeatPairs(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         i, o = self.i.payload, self.o.payload
-        half, half_first, half_lost = Signal(), Signal(), Signal()  # `o.data` has its lower half already
+        half, half_first, half_lost = Signal(), Signal(), Signal()  # `o.data` already holds the lower half
         second = half & ~i.first
         m.d.sync += self.o.valid.eq(self.i.valid & (second | i.last))
         with m.If(self.i.valid):
@@ -63,17 +67,17 @@ class BeatPairs(wiring.Component):
 
 
 class BeatCrossing(wiring.Component):
-    """Beats of TLPs from ``link`` to ``sync``; ticks cross as their low bits and come out whole.
+    """Takes beats of TLPs from ``link`` to ``sync``. Ticks cross as their low bits and come out whole.
 
-    A beat that finds no room is dropped. The rest of its TLP is shorter than its header says, or has no end, which the parser notices;
-    the next TLP says that some before it are missing.
+    A beat without room is dropped. The rest of its TLP is then shorter than its header says, or has no end, which the parser
+    notices. The next TLP is marked ``lost``.
 
     Ports
     -----
-    i : in ``link``, :func:`~wattbell_gateware.layouts.tlp_beat`.
-    o : in ``sync``, the same.
-    now : in ``sync``; no tick of a beat that comes out now is later.
-    dropped : in ``link``, strobe: a beat found no room.
+    i : in ``link``: :func:`~wattbell_gateware.layouts.tlp_beat`.
+    o : in ``sync``: the same.
+    now : in ``sync``: no tick of a beat that comes out now is later.
+    dropped : in ``link``: strobe: a beat found no room.
     lost : in ``sync``: a beat found no room since power-on.
     """
 
@@ -105,31 +109,38 @@ class BeatCrossing(wiring.Component):
 
 
 class Direction(wiring.Component):
-    """Receiver, tick counter and clock crossing of one direction. Domains ``sync`` (instrument) and ``link`` (words).
+    """Joins receiver, tick counter and clock crossing of one direction. Domains: ``sync`` (instrument) and ``link`` (words).
 
     Parameters
     ----------
-    lanes, symbols : see :class:`~wattbell_gateware.link.receiver.Receiver`; together the width of a beat, at least 64 bits.
-    ticks_per_clock : of ``link`` at the higher speed (at the lower it is twice as many).
-    blocks : 8 GT/s too. A clock of ``link`` is then as long as at 5 GT/s.
-    half : ``sync`` has half of the frequency of ``link``, ``tlps`` twice the width, and there is a domain ``fast``
-        (see :class:`~.linktime.FineTime`).
+    lanes : see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    symbols : see :class:`~wattbell_gateware.link.receiver.Receiver`. With `lanes` it gives the width of a beat, at least 64 bits.
+    ticks_per_clock : ticks of a clock of ``link`` at the higher speed; twice as many at the lower.
+    blocks : receive 8 GT/s too. A clock of ``link`` is then as long as at 5 GT/s.
+    half : ``sync`` has half the frequency of ``link``, ``tlps`` has twice the width, and there is a domain ``fast`` (see
+        :class:`~.linktime.FineTime`).
     bytes_kept : see :class:`~wattbell_gateware.link.receiver.Receiver`.
-    late_ticks : from the first bit of a word at the pins to the clock of ``raw``, at 5 GT/s; twice as many at 2.5 GT/s.
-    late_blocks_ticks : the same to the clock of ``raw8``.
+    late_ticks : ticks from the first bit of a word at the pins to the clock of ``raw`` at 5 GT/s; twice as many at 2.5 GT/s.
+    late_blocks_ticks : ticks from the first bit of a word at the pins to the clock of ``raw8``.
 
     Ports
     -----
-    raw, raw_valid, with `blocks` raw8, raw8_valid : in ``link``, see Receiver.
-    rates, leaving, heard : in ``link``, see Receiver.
-    locked, aligned : see Receiver; of no domain.
+    raw : in ``link``, see Receiver.
+    raw_valid : in ``link``, see Receiver.
+    raw8 : with `blocks`, in ``link``, see Receiver.
+    raw8_valid : with `blocks`, in ``link``, see Receiver.
+    rates : in ``link``, see Receiver.
+    leaving : in ``link``, see Receiver.
+    heard : in ``link``, see Receiver.
+    locked : see Receiver; asynchronous to all domains.
+    aligned : see Receiver; asynchronous to all domains.
     rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
     down : in ``sync``: PERST# is asserted.
     now : in ``sync``: the tick counter.
-    tlps : in ``sync``, to the tracker.
-    state : in ``sync``, what the wire format has for the state of the direction.
-    lost : in ``sync``: a beat found no room since power-on (:class:`BeatCrossing`; the receiver's counters have how many).
-    link : in ``sync``, :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
+    tlps : in ``sync``: TLPs for the tracker.
+    state : in ``sync``: state of the direction in terms of the wire format.
+    lost : in ``sync``: a beat found no room since power-on (:class:`BeatCrossing`). The receiver's counters have the number.
+    link : in ``sync``: :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
     """
 
     def __init__(
@@ -181,7 +192,7 @@ class Direction(wiring.Component):
         m.submodules += [FFSynchronizer(slow_here, slow, o_domain="link"), FFSynchronizer(self.down, down, o_domain="link")]
         late, now = Signal(16), Signal(64)
         with m.If(slow):
-            # The receiver takes its own delay off at the higher speed's ticks.
+            # The receiver subtracts its own delay in ticks of the higher speed.
             m.d.comb += late.eq(2 * self._late + LATENCY * self._ticks)
         with m.Else():
             m.d.comb += late.eq(self._late)
@@ -229,10 +240,10 @@ class Direction(wiring.Component):
 
 
 def link_state(m: Module, host, drive) -> Value:
-    """The one state that the instrument records, from those of the two directions.
+    """Return the one state that the instrument records, from the states of the two directions.
 
-    Trouble first: a link that one side trains on is not in L0, whatever the other still sends. L0s is the drive's: it is
-    the transmitter whose power the rail shows.
+    Trouble goes first: a link that one side trains on is not in L0, whatever the other side still sends. L0s is the drive's state:
+    the rail shows the power of the drive's transmitter.
     """
     both = Signal(LinkState)
     m.d.comb += both.eq(drive)

@@ -1,4 +1,4 @@
-"""The clock-domain crossing of link events, counters and state to the instrument, and of what the host says of the link, back."""
+"""Clock-domain crossing of a link's events, counters and state to the instrument, and of the host's settings back."""
 
 from __future__ import annotations
 
@@ -23,23 +23,33 @@ _COPIES = 3
 
 
 class LinkPort(wiring.Component):
-    """Between :class:`~wattbell_gateware.link.receiver.Receiver` in the domain ``link`` and the instrument in ``sync``.
+    """Connects :class:`~wattbell_gateware.link.receiver.Receiver` in the domain ``link`` to the instrument in ``sync``.
 
-    Events wait in a queue of 32; what finds it full stays in the receiver's own queue, which counts what it loses. All else crosses as
-    copies (:class:`.snapshot.Snapshot`), some clocks apart, the counters one at a time: each is at most 21 copies (2 us) old. ``pending``
-    stands until three copies say that nothing is: by then the last beats of the TLP, which cross on their own way, have arrived.
+    Events wait in a queue of 32. If the queue is full, an event stays in the receiver's own queue, which counts its losses. All
+    other values cross as copies (:class:`.snapshot.Snapshot`), some clocks apart. The counters cross one at a time, so each is at
+    most 21 copies (2 us) old. ``pending`` stays set until three copies show no pending TLP. By then the last beats of the TLP,
+    which cross on their own way, have arrived.
 
     Parameters
     ----------
-    lanes : wires.
+    lanes : number of wires.
 
     Ports
     -----
-    events, counters, state, lanes, pending, pending_known, pending_tick : in ``link``, the receiver's.
-    polarity_set, polarity, lanes_set, lanes_to : in ``link``, to the receiver.
+    events : in ``link``, from the receiver.
+    counters : in ``link``, from the receiver.
+    state : in ``link``, from the receiver.
+    lanes : in ``link``, from the receiver.
+    pending : in ``link``, from the receiver.
+    pending_known : in ``link``, from the receiver.
+    pending_tick : in ``link``, from the receiver.
+    polarity_set : in ``link``, to the receiver.
+    polarity : in ``link``, to the receiver.
+    lanes_set : in ``link``, to the receiver.
+    lanes_to : in ``link``, to the receiver.
     rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
     now : in ``sync``; no tick is later.
-    o : in ``sync``, :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
+    o : in ``sync``: :func:`~wattbell_gateware.stream.linkside.link_port` from the other side.
     """
 
     def __init__(self, lanes: int):
@@ -102,7 +112,9 @@ class LinkPort(wiring.Component):
         m.d.comb += [shown.pending.eq(Cat(copy.pending for copy in copies).any()), shown.pending_tick.eq(oldest)]
 
     def _counters(self, m: Module) -> None:
-        """One after the other into a memory of ``sync``: side by side they would be 672 registers in each clock, and as many long wires."""
+        """Copy one counter after the other into a memory of ``sync``. Side by side they would be 672 registers in each clock, and
+        as many long wires.
+        """
         count = len(LINK_COUNTERS)
         one = data.StructLayout({"number": range(count), "value": 32})
         m.submodules.turn = turn = Snapshot(one, source="link", sink="sync")
@@ -110,8 +122,8 @@ class LinkPort(wiring.Component):
         write, read = memory.write_port(), memory.read_port()
         number, here, chosen = Signal(range(count)), Signal(one), Signal(one)
         words = [self.counters.as_value().word_select(k, 32) for k in range(count)]
-        # One of each eight, one of those, a register on the way: a copy is taken every seven clocks or more, so it is of the number that
-        # goes with it anyway.
+        # Select one counter of each eight, then one of these, with a register between. A copy is taken every seven clocks or more,
+        # so value and number still belong together.
         eights = Array(Signal(32, name=f"eight{k}") for k in range(0, count, 8))
         m.d.link += [eight.eq(Array(words[8 * k : 8 * k + 8])[number[:3]]) for k, eight in enumerate(eights)]
         m.d.link += [here.number.eq(number), here.value.eq(eights[number[3:]]), chosen.eq(here)]

@@ -1,4 +1,4 @@
-"""A phase-compensation FIFO, between two clocks of one frequency and any phase."""
+"""Phase-compensation FIFO between two clocks of one frequency and any phase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BITS = 3
 _DEPTH = 1 << _BITS
 _LAG = 2
 LATENCY = 5
-"""Clocks of ``reads`` from a word to the same word, or one less: that hangs on the phase."""
+"""Clocks of ``reads`` from a word to the same word; one less for some phases."""
 
 
 def _gray(value):
@@ -22,14 +22,16 @@ def _gray(value):
 
 
 class Rephase(wiring.Component):
-    """A word every clock on both sides. Two pointers go round a ring of eight words, and keep a distance that wander does not use up.
-    When they come close, which only happens when a clock stopped or came back, the reader jumps to the middle.
+    """Passes on a word in every clock of both sides.
+
+    Two pointers go round a ring of eight words, at a distance that wander does not use up. They only come close if a clock stopped
+    or came back. The reader then jumps to the middle.
 
     Ports
     -----
-    i : in the domain `writes`.
-    o : in the domain `reads`.
-    slipped : in `reads`: the reader jumped, words were lost or came twice.
+    i : in the domain `writes`: the words.
+    o : in the domain `reads`: the words.
+    slipped : in `reads`: the reader jumped; words were lost or came twice.
     """
 
     def __init__(self, width: int, *, writes: str = "write", reads: str = "read"):
@@ -49,8 +51,8 @@ class Rephase(wiring.Component):
         m.submodules.sync = FFSynchronizer(at_gray, seen_gray, o_domain=self._reads)
         m.d[self._reads] += seen.eq(Cat(seen_gray[n:].xor() for n in range(_BITS)))
 
-        # The writer is two to three words further than it is seen to be, so that a lag of 2 is half the ring. The distance, what it means
-        # and the jump have a clock each; for as long the distance from before a jump is still under way.
+        # The writer is two to three words ahead of its synchronised pointer, so a lag of 2 is half the ring. Distance, decision and
+        # jump take a clock each. Until a jump is complete, `settling` ignores distances from before it.
         here, ahead, off = Signal(_BITS), Signal(_BITS, init=_LAG), Signal()
         settling = Signal(2)
         m.d[self._reads] += [

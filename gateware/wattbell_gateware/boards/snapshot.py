@@ -1,4 +1,4 @@
-"""A clock-domain crossing for wide values, with a handshake."""
+"""Clock-domain crossing for wide values, with a handshake."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot(wiring.Component):
-    """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over: ``o`` is ``i`` of one instant.
+    """Copies ``i`` of the domain `source` to ``o`` of the domain `sink`, over and over. Each ``o`` is ``i`` of one instant.
 
-    ``i`` is held in registers from which ``o`` is taken two clocks of `sink` later at the earliest, so the bits may take different ways.
-    A copy takes about three clocks of each domain to come, and the next one begins as many later: 7 to 11 clocks a copy. Values
-    between two copies are not seen; only while both clocks run does it go on.
+    Registers hold ``i`` for at least two clocks of `sink` before ``o`` takes the value, so the bits may take different ways. A copy
+    arrives after about three clocks of each domain, and the next copy begins as many clocks later: 7 to 11 clocks a copy. Values
+    between two copies are not seen. Copies are only made while both clocks run.
 
     Ports
     -----
-    i : of `shape`.
-    taken : high in the clock of `source` in which ``i`` is copied.
-    o : the same.
-    fresh : high in the clock of `sink` in which ``o`` is a new copy.
+    i : in `source`: the value, of `shape`.
+    taken : in `source`: ``i`` is copied in this clock.
+    o : in `sink`: the copy.
+    fresh : in `sink`: ``o`` is a new copy.
     """
 
     def __init__(self, shape, *, source: str, sink: str, init=None):
@@ -34,7 +34,7 @@ class Snapshot(wiring.Component):
         held = Signal.like(self.i, init=self._init) if self._init is not None else Signal.like(self.i)
         offer, offered, taken, returned = Signal(), Signal(), Signal(), Signal()
         m.submodules += [FFSynchronizer(offer, offered, o_domain=self._sink), FFSynchronizer(taken, returned, o_domain=self._source)]
-        take = Signal()  # goes to many
+        take = Signal()  # high fan-out
         m.d[self._source] += take.eq((offer == returned) & ~take)
         with m.If(take):
             m.d[self._source] += [held.eq(self.i), offer.eq(~offer)]

@@ -1,4 +1,4 @@
-"""Speed of a link: as it is negotiated, or else found by trying."""
+"""Speed of a link: follows the negotiation, or finds the speed by trying."""
 
 from __future__ import annotations
 
@@ -17,24 +17,28 @@ _SLOWLY = 64
 class SpeedSearch(wiring.Component):
     """Sets the rate of the receivers of both directions.
 
-    - As agreed: when a direction goes into electrical idle from RECOVERY and a change of speed was asked for, the rate becomes the
-      highest one that both directions advertise (PCIe Base 3.0, 4.2.6.4.1), of those this board has.
-    - By trying: when receivers are up and nothing is locked for ``patience_s``, the rate before the last change is tried, then the others
-      in turn. A lane that is locked, but in which no training sequence and no packet is found, may be locked by chance: that counts as a
-      64th of the time.
+    - By negotiation: a direction goes into electrical idle from RECOVERY, and a change of speed was asked for. The rate becomes the
+      board's highest rate that both directions advertise (PCIe Base 3.0, 4.2.6.4.1).
+    - By trying: receivers are up, and no lane is locked for ``patience_s``. The rate before the last change is tried first, then
+      the other rates in turn. A lane may lock by chance, without a training sequence or packet; this time counts as a 64th.
 
-    A link begins at a new rate with training sequences: within a microsecond the aligners lock, or the rate is the wrong one.
-    What is sent until then, at most ``patience_s`` for each rate tried and the receivers' settling, is not seen: training sequences.
+    A link begins at a new rate with training sequences. The aligners lock within a microsecond, or the rate is wrong. The search
+    misses only training sequences meanwhile: at most ``patience_s`` for each rate tried, plus the settling of the receivers.
 
     Parameters
     ----------
-    lanes : of both directions together. rates : those the board has, of 0, 1, 2 (2.5, 5, 8 GT/s); the first one is the rate after reset.
+    lanes : number of lanes of both directions together.
+    clock_hz : frequency of the domain.
+    rates : rates of the board, of 0, 1, 2 (2.5, 5, 8 GT/s); the first is the rate after reset. Others raise :class:`ValueError`.
+    patience_s : time in s without lock before another rate is tried.
 
     Ports
     -----
     up : receivers with good words.
-    locked : lanes with lock; asynchronous, as the next three.
-    rates, leaving, heard : of each direction, see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    locked : lanes with lock; asynchronous.
+    rates : of each direction, see :class:`~wattbell_gateware.link.receiver.Receiver`; asynchronous.
+    leaving : of each direction, see :class:`~wattbell_gateware.link.receiver.Receiver`; asynchronous.
+    heard : of each direction, see :class:`~wattbell_gateware.link.receiver.Receiver`; asynchronous.
     rate : 0, 1, 2 for 2.5, 5, 8 GT/s.
     """
 
@@ -51,7 +55,7 @@ class SpeedSearch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         locked, rates, leaving, heard = (Signal.like(port) for port in (self.locked, self.rates, self.leaving, self.heard))
-        # `rates` have stood still for some symbols when `leaving` comes.
+        # `rates` have been constant for some symbols when `leaving` comes.
         for port, here in ((self.locked, locked), (self.rates.as_value(), rates.as_value()), (self.leaving, leaving), (self.heard, heard)):
             m.submodules += FFSynchronizer(port, here)
         common, agreed, known = Signal(8), Signal(2), Signal()
@@ -69,7 +73,7 @@ class SpeedSearch(wiring.Component):
                 with m.Case(rate):
                     m.d.comb += following.eq(after)
         waited, passed = Signal(range(self._patience + _SLOWLY)), Signal(range(_SLOWLY + 1))
-        before, back = Signal(2, init=self._rates[0]), Signal()  # back: there is a rate before, not tried yet
+        before, back = Signal(2, init=self._rates[0]), Signal()  # back: the rate before was not tried yet
         m.d.comb += passed.eq(Mux((locked & self.up).any(), 1, _SLOWLY))
         with m.If(leaves):
             m.d.sync += [waited.eq(0), self.rate.eq(agreed), before.eq(self.rate), back.eq(self.rate != agreed)]

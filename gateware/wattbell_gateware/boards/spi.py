@@ -1,4 +1,4 @@
-"""A microcontroller's SPI to the register bus and to the bytes of the USB control port, in the place of the soft core."""
+"""Bridge from a microcontroller's SPI to the register bus and the bytes of the USB control port, in place of the soft core."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -10,30 +10,38 @@ __all__ = ["BOARD_PAGE", "CONSOLE_IN", "CONSOLE_OUT", "LINK", "READ", "WRITE", "
 WRITE, READ = 0x02, 0x03
 """First byte of a frame."""
 BOARD_PAGE = 0x80
-"""Addresses from here on are the board's; below them the instrument's registers (docs/registers.md)."""
+"""First address of the board's own registers. The instrument's registers are below it (docs/registers.md)."""
 CONSOLE_IN = 0x80
-"""Read: bit 8: there is a byte from the USB control port, bits 7:0 the byte; the read takes it."""
+"""Read: bit 8: a byte from the USB control port is available; bits 7:0: the byte. The read takes it."""
 CONSOLE_OUT = 0x81
-"""Write: bits 7:0 go to the USB control port. Read: bit 0: there is room for one."""
+"""Write: bits 7:0 go to the USB control port. Read: bit 0: there is room for a byte."""
 LINK = 0x82
-"""Read: what the board sees of the link, see docs/bitstream.md."""
+"""Read: state of the link as the board sees it, see docs/bitstream.md."""
 
 
 class SpiBridge(wiring.Component):
-    """SPI mode 0, most significant bit first, one frame a word:
+    """Bridges SPI mode 0, most significant bit first, to the register bus. One frame is one word:
 
     - write: ``02h``, address, 4 bytes;
-    - read: ``03h``, address, one byte of anything, then 4 bytes come.
+    - read: ``03h``, address, one byte of any value, then 4 bytes come.
 
-    SCK at most an eighth of the clock. A frame that ends early does nothing. Bytes of the control port are SCPI, which the
-    microcontroller speaks; ``irq`` is high while there are some.
+    SCK may have at most an eighth of the clock's frequency. A frame that ends early has no effect. Bytes of the control port are
+    SCPI, which the microcontroller speaks.
 
     Ports
     -----
-    cs, sck, copi, cipo, irq : pins, active high.
-    reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus.
-    console_in, console_out : bytes from and to the USB control port.
-    link : what ``LINK`` shows.
+    cs : chip select pin, active high.
+    sck : clock pin.
+    copi : data pin from the microcontroller.
+    cipo : data pin to the microcontroller.
+    irq : pin, high while bytes of the control port wait.
+    reg_addr : address on the instrument's register bus.
+    reg_wdata : value to write.
+    reg_we : write strobe.
+    reg_rdata : value read.
+    console_in : bytes from the USB control port.
+    console_out : bytes to the USB control port.
+    link : value of ``LINK``.
     """
 
     cs: In(1)
@@ -57,7 +65,7 @@ class SpiBridge(wiring.Component):
         rises, falls = Signal(), Signal()
         m.d.comb += [rises.eq(cs & sck & ~before), falls.eq(cs & ~sck & before)]
 
-        count = Signal(range(57))  # bits that have come; a read is the longest frame, 56
+        count = Signal(range(57))  # received bits; a read is the longest frame, 56
         into, out = Signal(32), Signal(32)
         now_in = Signal(32)
         command, address = Signal(8), Signal(8)
@@ -71,7 +79,7 @@ class SpiBridge(wiring.Component):
             with m.If(count == 15):
                 m.d.sync += address.eq(now_in)
 
-        # The word is fetched in the middle of the byte of anything, and leaves with the falling edges after it.
+        # The word is fetched in the middle of the filler byte, and leaves with the falling edges after this byte.
         fetch, put = Signal(), Signal()
         m.d.sync += [
             fetch.eq(rises & (count == 19) & (command == READ)),
@@ -83,7 +91,7 @@ class SpiBridge(wiring.Component):
             self.console_out.payload.eq(into[:8]), self.console_out.valid.eq(put & (address == CONSOLE_OUT)),
             self.console_in.ready.eq(fetch & (address == CONSOLE_IN)), self.irq.eq(self.console_in.valid),
         ]  # fmt: skip
-        # A stream's `valid` stays until taken. The controller asks for room before it writes, so it is always taken at once.
+        # A stream's `valid` stays until taken. The controller asks for room before it writes, so each byte is taken at once.
         with m.If(fetch):
             with m.Switch(address):
                 with m.Case(CONSOLE_IN):

@@ -1,4 +1,4 @@
-"""Everything on a board: lanes -> TLPs -> instrument -> USB, and the controller's bus."""
+"""Top of a board: lanes -> TLPs -> instrument -> USB, and the controller's bus."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHOWN = 2
 
 
 def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespace:
-    """Resource 0 of this name with an I/O buffer for each pin."""
+    """Request resource 0 of this name, and add an I/O buffer for each pin."""
     ports = platform.request(name, 0, dir=dict.fromkeys(directions, "-"))
     buffers = {pin: io.Buffer(direction, getattr(ports, pin)) for pin, direction in directions.items()}
     for pin, buffer in buffers.items():
@@ -39,7 +39,7 @@ def _buffers(m: Module, platform, name: str, **directions: str) -> SimpleNamespa
 
 
 class Tap(Elaboratable):
-    """The tap.
+    """Joins all parts on a board.
 
     | bits of ``LINK`` (see docs/bitstream.md) | |
     |---|---|
@@ -52,10 +52,11 @@ class Tap(Elaboratable):
 
     Parameters
     ----------
-    board : the descriptor. transceiver : of the board; None: the descriptor's.
-    firmware : little-endian words (``firmware.hex``) for the soft core; None: there is none, the bus is a microcontroller's
+    board : the descriptor.
+    transceiver : transceivers of the board; None: the descriptor's.
+    firmware : little-endian words (``firmware.hex``) for the soft core; None: no soft core, a microcontroller drives the bus
         (:class:`.spi.SpiBridge`).
-    instrument : in place of :class:`~wattbell_gateware.instrument.Instrument`, for tests of what is around it.
+    instrument : replaces :class:`~wattbell_gateware.instrument.Instrument` in tests of the parts around it.
     """
 
     def __init__(self, board: Board, transceiver: Transceiver | None = None, *, firmware: Iterable[int] | None = None,
@@ -77,7 +78,7 @@ class Tap(Elaboratable):
         m.d.comb += clocks.board.eq(clk25.i)
         rate = speed.rate
         if transceiver.domain != "sync":
-            rate = Signal(2)  # at a change it may show one that was not meant, for a moment
+            rate = Signal(2)  # may show a wrong rate for a moment during a change
             m.submodules.rate = FFSynchronizer(speed.rate, rate)
 
         directions, ups = [], []
@@ -117,7 +118,7 @@ class Tap(Elaboratable):
         m.submodules.clkreq = FFSynchronizer(pins.clkreq_n.i, instrument.clkreq_n, init=1)
         state = link_state(m, *(direction.state for direction in directions))
         m.d.sync += instrument.link_state.eq(state)
-        # CLKREQ# is let go in L1.1 as in L1.2; what tells them apart is not on these pins.
+        # CLKREQ# is released in L1.1 as in L1.2; these pins do not show the difference.
         with m.If((state == LinkState.L1) & instrument.clkreq_n):
             m.d.sync += instrument.link_state.eq(LinkState.L1_2)
         m.d.comb += [direction.down.eq(~instrument.perst_n) for direction in directions]

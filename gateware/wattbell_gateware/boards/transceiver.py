@@ -1,4 +1,4 @@
-"""What `Tap` needs of a board's transceivers."""
+"""Interface of `Tap` to a board's transceivers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ __all__ = ["Transceiver"]
 
 
 class Transceiver(Protocol):
-    """The transceivers of both directions, and what brings their words to the receivers.
+    """Transceivers of both directions, with the parts that bring their words to the receivers.
 
     Attributes
     ----------
-    lanes : of each direction.
-    rates : those it has, of 0, 1, 2 (2.5, 5, 8 GT/s); the first is the one after reset.
-    domain, clock_hz : the clock on which the transceivers are brought up and the rate is set.
+    lanes : number of lanes of each direction.
+    rates : rates of the transceivers, of 0, 1, 2 (2.5, 5, 8 GT/s); the first is the rate after reset.
+    domain : clock domain that brings the transceivers up and sets the rate.
+    clock_hz : frequency of this domain.
     """
 
     lanes: int

@@ -1,4 +1,4 @@
-"""USB 2.0 high speed: two serial ports (CDC-ACM) over a ULPI PHY, with LUNA's device."""
+"""USB 2.0 high speed: two serial ports (CDC-ACM) over a ULPI PHY, on LUNA's device."""
 
 import warnings
 
@@ -23,23 +23,25 @@ with warnings.catch_warnings():
 __all__ = ["PACKET", "BytePacker", "UsbPorts", "descriptors"]
 
 VENDOR_ID, PRODUCT_ID = 0x1209, 0x0001
-"""pid.codes' number for tests: not for devices that leave the lab."""
+"""Test number of pid.codes: not for devices that leave the lab."""
 PRODUCT = "Wattbell"
-"""The host finds rigs by it (host/wattbell/rig/discovery.py)."""
+"""Product string by which the host finds rigs (host/wattbell/rig/discovery.py)."""
 PACKET = 512
-"""Bulk packets of high speed. Full speed (64) is not offered: it could not carry the stream."""
+"""Bytes of a bulk packet of high speed. Full speed (64) is not offered: it could not carry the stream."""
 IDLE_CLOCKS = 7500
-"""Clocks of the 60 MHz (125 us, a microframe) without a new byte after which a packet goes out short."""
+"""Clocks of the 60 MHz (125 us, a microframe) without a new byte after which a short packet is sent."""
 DATA, CONTROL = 0, 1
 """The first port carries blocks, the second SCPI."""
 
 
 class BytePacker(wiring.Component):
-    """Words to bytes, low byte first, one a clock, and when to give up waiting for a full packet.
+    """Splits words into bytes, low byte first, one a clock, and decides when to send a short packet.
 
     Ports
     -----
-    words : the instrument's ``out``. bytes : to an endpoint. flush : for one clock, 125 us after the last byte.
+    words : the instrument's ``out``.
+    bytes : to an endpoint.
+    flush : high for one clock, 125 us after the last byte.
     """
 
     words: In(stream.Signature(OUT_WORD))
@@ -67,7 +69,10 @@ class BytePacker(wiring.Component):
 
 
 def descriptors(serial: str) -> DeviceDescriptorCollection:
-    """Two CDC-ACM functions: interfaces 0 and 1 (data: endpoints 2 in and out), 2 and 3 (control: endpoints 4)."""
+    """Return the descriptors of two CDC-ACM functions.
+
+    Interfaces 0 and 1 carry data (endpoints 2 in and out), 2 and 3 control (endpoints 4).
+    """
     collection = DeviceDescriptorCollection()
     with collection.DeviceDescriptor() as device:
         device.bcdUSB = 2.00
@@ -105,15 +110,16 @@ def descriptors(serial: str) -> DeviceDescriptorCollection:
 
 
 class UsbPorts(wiring.Component):
-    """The device. Domains ``sync`` and ``usb`` (60 MHz, from the PHY).
+    """USB device with a data port and a control port. Domains ``sync`` and ``usb`` (60 MHz, from the PHY).
 
-    With no host reading, blocks wait in the instrument, which counts what it has to drop. What the host writes to the data
-    port is thrown away.
+    If no host reads, blocks wait in the instrument, which counts the blocks it has to drop. Bytes that the host writes to the data
+    port are discarded.
 
     Ports
     -----
     blocks : the instrument's ``out``, in ``sync``.
-    console_in, console_out : bytes of the control port from and to the host, in ``sync``.
+    console_in : bytes of the control port from the host, in ``sync``.
+    console_out : bytes of the control port to the host, in ``sync``.
     """
 
     def __init__(self, ulpi, serial: str):
@@ -149,7 +155,7 @@ class UsbPorts(wiring.Component):
             ins[DATA].flush.eq(packer.flush), outs[DATA].stream.ready.eq(1),
         ]  # fmt: skip
 
-        # Commands and answers are short: every byte that is there goes.
+        # Commands and answers are short: every available byte is sent at once.
         m.submodules.answers = answers = AsyncFIFOBuffered(width=8, depth=512, w_domain="sync", r_domain="usb")
         m.submodules.commands = commands = AsyncFIFOBuffered(width=8, depth=64, w_domain="usb", r_domain="sync")
         answer, command = ins[CONTROL], outs[CONTROL].stream

@@ -1,4 +1,4 @@
-"""Data link layer: words of a link, or TLPs and DLLPs in their frames -> TLPs, once each; link events."""
+"""Data link layer: takes words of a link, or TLPs and DLLPs in their frames, and gives each TLP once, and link events."""
 
 from .crc import DLLP_CRC, LCRC, CrcStep
 from .layouts import DLLP, Verdict, framed_beat

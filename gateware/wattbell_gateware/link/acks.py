@@ -1,4 +1,4 @@
-"""How long a link's two sides let each other wait for Acks."""
+"""Measures how long each side of a link waits for an Ack from the other."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from .events import LINK_EVENT
 __all__ = ["ACK_TIMES", "AckTimer"]
 
 ACK_TIMES = data.StructLayout({"acks": 32, "least": 32, "greatest": 32, "total": 64})
-"""Since power-on: Acks that were timed, and their times in ticks. ``least`` is all ones while there is none."""
+"""Timed Acks since power-on, and their times in ticks. ``least`` is all ones until the first Ack."""
 _KEPT = 256
-"""TLPs whose ticks are remembered. A sender keeps a TLP until its Ack comes, and has room for fewer than these."""
+"""TLPs with a remembered tick. A sender keeps a TLP until its Ack comes, and has room for fewer TLPs than this."""
 _TICK_BITS = 28
 
 
 class AckTimer(wiring.Component):
-    """Times the Acks of one direction's TLPs: from the first symbol of a TLP to the first symbol of the Ack DLLP that names it.
+    """Times the Acks of one direction's TLPs.
 
-    An Ack may stand for several TLPs; the time is that of the last of them, which it names. A repeated Ack, and one whose TLP was
-    not seen, does not count. Times of 2**28 ticks (0.27 s) and more come out modulo that; no Ack is that late.
+    The time runs from the first symbol of a TLP to the first symbol of the Ack DLLP that names this TLP. An Ack may acknowledge
+    several TLPs; it names the last of these. A repeated Ack does not count; an Ack for a TLP that was not seen does not count
+    either. Times are modulo 2**28 ticks (0.27 s); no Ack is that late.
 
     Ports
     -----
-    sent : events of this direction, one a clock; of these, TLP counts. answers : events of the other direction, of these, ACK.
+    sent : events of this direction, at most one a clock. Only TLP events count.
+    answers : events of the other direction, at most one a clock. Only ACK events count.
     times : :data:`ACK_TIMES`, three clocks after the Ack.
     """
 
@@ -39,7 +41,7 @@ class AckTimer(wiring.Component):
         m = Module()
         entry = data.StructLayout({"known": 1, "sequence": 12, "tick": _TICK_BITS})
         m.submodules.memory = memory = Memory(shape=entry, depth=_KEPT, init=[])
-        # Both go through a register, so that memory and comparisons have a clock each.
+        # Memory inputs and comparisons are registered, so that each has a clock of its own.
         write, read = memory.write_port(), memory.read_port()
         place = (_KEPT - 1).bit_length()
         tlp, ack = self.sent.event, self.answers.event

@@ -1,4 +1,4 @@
-"""One direction of a link at 8 GT/s, from the deserialisers' words to checked TLPs."""
+"""One direction of a link at 8 GT/s: from the words of the deserialisers to checked TLPs."""
 
 from __future__ import annotations
 
@@ -23,33 +23,49 @@ BLOCK_EVENTS = data.StructLayout({
     "lanes_differ": 1, "overflow": 1, "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1,
     "lost_dllps": 2,
 })  # fmt: skip
-"""What was met in this clock; the first five are of each wire in use.
+"""Events of this clock. The first five have a bit for each wire in use.
 
-- ``bad_header``: a block whose sync header is neither of the two. ``moved``: lock was lost, or the blocks began elsewhere.
-- Of an SKP ordered set: ``corrected_register``: the scrambler's register in it was another than the one in use, and was taken.
-  ``damaged_skp``: its register differs, or its end is wrong. ``parity``: the parity in it is not that of the data blocks before.
-- ``lanes_differ``: on the kind of a block. ``overflow``: the lanes' queues were full, the stream is lost up to the next SKP ordered set.
-- ``corrected_token``: one wrong bit of a token was put right. ``lost_token``: no token stood where one must. ``regained``: found again.
-- ``bad_dllp``: a wrong CRC. ``lost_dllps``: no room for so many, see :class:`.token_framer.TokenFramer`.
+- ``bad_header``: a block has an invalid sync header.
+- ``moved``: the lane lost lock, or its blocks began at another bit.
+- ``corrected_register``: an SKP ordered set carried another scrambler register than the descrambler's, which took it over.
+- ``damaged_skp``: an SKP ordered set had a different register, or a wrong end.
+- ``parity``: the parity in an SKP ordered set does not match the data blocks before it.
+- ``lanes_differ``: the lanes disagree on the kind of a block.
+- ``overflow``: the queues of the lanes were full; the stream is lost up to the next SKP ordered set.
+- ``corrected_token``: a token had one wrong bit, which was corrected.
+- ``lost_token``: a token was missing where one must be.
+- ``regained``: the parser found a token again.
+- ``bad_dllp``: a DLLP had a wrong CRC.
+- ``lost_dllps``: number of DLLPs without room, see :class:`.token_framer.TokenFramer`.
 """
 _IDLE_WORDS = 2
 
 
 class BlockReceiver(wiring.Component):
-    """`lanes`: 1, 2 or 4 that are wired; the link may use fewer.
+    """Receives one direction of a link at 8 GT/s on `lanes` wired lanes (1, 2 or 4). The link may use fewer lanes.
 
     Ports
     -----
-    raw : 32 bits of each wire, first bit received in bit 0; valid : of all. tick : at which the first of these bits came. All are of
-    one clock, which the lanes of a link share.
-    width : lanes the link has trained to: 0, 1, 2 for 1, 2, 4. reverse : lane 0 is the last wire. (Lanes in use are the first ones
-    from there.) What is going on when one of them changes is broken off.
-    enable : low: what was going on is broken off, and what was known of the stream (but for the polarity) is forgotten.
-    frames : :func:`framed_beat` of 32 bits a wired lane. dllps : :data:`DLLP`.
-    found, values, eios : of each wire, see :class:`.block_training.BlockSetReader`; sets_tick : of one of those of this clock.
-    idle, idle_tick : two words of the data stream of nothing but logical idle, tick of the second.
-    pending, pending_tick : see :class:`.token_framer.TokenFramer`.
-    locked, inverted : of each wire. aligned. events : :data:`BLOCK_EVENTS`.
+    raw : 32 bits of each wire, first received bit in bit 0. All wires share one clock.
+    valid : the words of all wires are valid in this clock.
+    tick : tick at which the first of these bits came.
+    reverse : lane 0 is the last wire; the lanes in use are the first ones from there. A change aborts open frames.
+    width : log2 of the lanes that the link has trained to (0, 1, 2). A change aborts open frames.
+    enable : low aborts open frames and forgets all state of the stream except the polarity.
+    frames : :func:`framed_beat` of 32 bits for each wired lane.
+    dllps : :data:`DLLP`.
+    found : strobe of each wire, see :class:`.block_training.BlockSetReader`.
+    values : training sequence of each wire, see :class:`.block_training.BlockSetReader`.
+    eios : strobe of each wire, see :class:`.block_training.BlockSetReader`.
+    sets_tick : tick of an ordered set that is reported in this clock.
+    idle : two words of the data stream in a row held only logical idle.
+    idle_tick : tick of the second of these words.
+    pending : see :class:`.token_framer.TokenFramer`.
+    pending_tick : see :class:`.token_framer.TokenFramer`.
+    locked : each wire has block lock.
+    inverted : each wire has inverted polarity.
+    aligned : the lanes are deskewed.
+    events : :data:`BLOCK_EVENTS`.
     """
 
     def __init__(self, lanes: int):
@@ -65,7 +81,7 @@ class BlockReceiver(wiring.Component):
         })  # fmt: skip
 
     def _extended(self, time):
-        """The tick whose low bits are `time`, at most 2^TIME_BITS - 1 ago."""
+        """Return the full tick from its low bits `time`, which lie at most 2^TIME_BITS - 1 ticks back."""
         return (self.tick - (self.tick[:TIME_BITS] - time)[:TIME_BITS])[:64]
 
     def elaborate(self, platform):
@@ -121,7 +137,7 @@ class BlockReceiver(wiring.Component):
         return m
 
     def _parse(self, m: Module, blocks, framer, width, changing) -> None:
-        """A parser for each width there may be; the one in use gets the stream."""
+        """Build a parser for each possible width; the parser of the current width gets the stream."""
         for n in range(self._lanes.bit_length()):
             parser = TokenParser(1 << n)
             m.submodules[f"parser{1 << n}"] = ResetInserter(changing | (width != n))(parser)

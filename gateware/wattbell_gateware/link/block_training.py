@@ -1,4 +1,4 @@
-"""Ordered sets of one lane that tell what the link does, at 8 GT/s: training sequences, EIOS."""
+"""Training sequences and EIOS of one lane at 8 GT/s."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ _EIOS = 0x66666666
 
 
 class BlockSetReader(wiring.Component):
-    """Reads descrambled words of one lane; a word a clock, strobes in the next clock (:data:`LATENCY`).
+    """Reads the ordered sets of one lane from descrambled words; takes a word a clock, strobes one clock later (:data:`LATENCY`).
 
-    A training sequence counts if its first symbol and symbols 10 to 13 are right (the last two may be sent for DC balance), which
-    they are not while the descrambler's register is unknown or wrong; symbols 6 to 9 are of equalisation and are not looked at.
-    (PCIe Base 3.0, 4.2.4.1.) An EIOS counts by its first four symbols (4.2.4.3).
+    A training sequence counts if its first symbol and symbols 10 to 13 are right (PCIe Base 3.0, 4.2.4.1). Symbols 14 and 15 may be
+    sent for DC balance. The symbols are wrong while the descrambler's register is unknown or wrong. Symbols 6 to 9 belong to
+    equalisation and are ignored. An EIOS counts by its first four symbols (4.2.4.3).
 
     Ports
     -----
     words : :data:`BLOCK_WORD`, from :class:`~wattbell_gateware.pcs.block_lane.BlockLane`.
-    found, value : the second of two equal training sequences one after the other ended, :data:`TRAINING_SET`. eios.
-    time : low bits of the tick of the word that ``found`` or ``eios`` is of.
+    found : strobe: the second of two equal training sequences in a row ended.
+    value : the training sequence, :data:`TRAINING_SET`.
+    eios : strobe: an EIOS came.
+    time : low bits of the tick of the word that raised ``found`` or ``eios``.
     """
 
     def __init__(self):

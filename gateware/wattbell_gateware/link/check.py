@@ -1,4 +1,4 @@
-"""The LCRC of the packed beats."""
+"""Check of the LCRC of packed beats."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ LATENCY = 2
 
 
 class LcrcChecker(wiring.Component):
-    """Packed beats in, the same with a verdict out; one a clock, latency 2 clocks.
+    """Gives packed beats a verdict; takes one beat a clock, latency 2 clocks (:data:`LATENCY`).
 
-    The LCRC covers the two bytes with the sequence number and the TLP (PCIe Base 2.1, 3.6.3). Nullified is what ends with EDB and
-    the complement of its LCRC (3.6.2.1).
+    The LCRC covers the two bytes with the sequence number and the TLP (PCIe Base 2.1, 3.6.3). A nullified TLP ends with EDB and the
+    complement of its LCRC (3.6.2.1).
 
-    One set of parities, of a whole beat, does for every number of double words. Where the last beat has room the LCRC is in it, and
-    zeros are taken after that: then the state is a constant, that of the residue after so many zeros, or 0 if the LCRC is
-    complemented. Where it has none the state is the LCRC's complement, or the LCRC.
+    One set of parities over a whole beat serves every number of double words. If the last beat has room, it contains the LCRC and
+    is padded with zeros. A right LCRC then leaves a constant: the residue after that number of zeros. A complemented LCRC leaves 0.
+    If the last beat has no room, the state equals the LCRC's complement if the LCRC is right, and the LCRC itself if it is
+    complemented.
+
+    Ports
+    -----
+    packed : :func:`.pack.packed_beat`.
+    out : :func:`.layouts.framed_beat` with a verdict.
     """
 
     def __init__(self, width: int):

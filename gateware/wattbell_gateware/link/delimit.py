@@ -1,4 +1,4 @@
-"""Where frames begin and end, at 2.5 and 5 GT/s: words of a link -> quads of frames."""
+"""Frame delimiting at 2.5 and 5 GT/s: finds the quads of frames in the words of a link."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..pcs.symbols import K
 __all__ = ["LATENCY", "End", "FrameDelimiter", "quads_of", "quads_per_clock"]
 
 LATENCY = 4
-"""Clocks from a word to the quads that end in it."""
+"""Clocks from a word to the quads that end in this word."""
 
 
 class End(enum.Enum, shape=2):
-    """How the frame of a quad goes on after it."""
+    """End of a frame in the last symbol of a quad."""
 
     NONE = 0
     END = 1
@@ -27,62 +27,88 @@ class _In(enum.Enum, shape=2):
     NOTHING = 0
     TLP = 1
     DLLP = 2
-    RUINS = 3  # of a frame that was given up: what follows up to its end is not looked at
+    RUINS = 3  # rest of a frame that was given up; ignored up to its end
 
 
 _OPEN = data.StructLayout({"tlp": 1, "dllp": 1, "ruins": 1})
-"""What is open, a bit each (:class:`_In`), as that is one level of logic a symbol time; none: nothing is."""
+"""Open frame before a symbol time, one bit for each kind of :class:`_In`, which saves a level of logic a symbol time. All bits 0:
+no frame.
+"""
 _FRAME = data.StructLayout({"ok": 1, "ends": 1, "then": _In})
 _STEP = data.StructLayout({
     "state": _OPEN, "begins": 1, "begun": _In, "head": 1, "sdp": 1, "edb": 1, "first": 1, "quad_ends": 1, "tlp": _FRAME, "dllp": _FRAME,
     "cleared": 1, "headless": 1, "stray": 1,
 })  # fmt: skip
-"""A symbol time: what is open before it, and what it means: ``begins`` a frame (then ``begun`` is open); if a TLP or a DLLP is open:
-it is ``ok`` in it, it ``ends`` it, and what is open ``then``; if ruins are, it ``cleared`` them; if nothing, ``headless``, ``stray``."""
+"""Meaning of a symbol time.
+
+- ``state``: the frame open before this symbol time.
+- ``begins``: a frame begins here; ``begun`` is then open.
+- ``tlp``, ``dllp``: effect on an open TLP or DLLP. ``ok``: the symbols may be in the frame. ``ends``: the symbols end the frame.
+  ``then``: the state afterwards.
+- ``cleared``: the rest of a given-up frame ends here.
+- ``headless``, ``stray``: an end, or data, without an open frame.
+"""
 
 QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "data": 32})
 _BEGIN = data.StructLayout({"early": 1, "at": 2})
-"""Of a first quad: its first symbol came at symbol time ``at`` of this word, or (``early``) of the last one before with a frame's begin."""
+"""Place of the first symbol of a first quad.
+
+- ``early`` = 0: symbol time ``at`` of this word.
+- ``early`` = 1: symbol time ``at`` of the last earlier word in which a frame begins.
+"""
 
 
 def quads_per_clock(lanes: int, symbols: int) -> int:
-    """So many quads can end in a word: 1, 2 or 4."""
+    """Return the number of quads that can end in a word: 1, 2 or 4."""
     return max(1, lanes * symbols // 4)
 
 
 def quads_of(lanes: int, symbols: int) -> data.StructLayout:
-    """What one word brings of frames, in the order of the link.
+    """Layout of the frame content that one word brings, in the order of the link.
 
-    Frames of a link of up to four lanes are a multiple of four symbols long; a quad is four of one. ``quads`` in turn:
+    Frames of a link of up to four lanes are a multiple of four symbols long; a quad is four symbols of a frame. Fields of each quad
+    in ``quads``:
 
-    - ``abort``: before this quad the frame that was open was given up. May stand without ``valid``.
-    - ``valid``, ``first`` (it begins with STP or SDP), ``dllp``, ``end`` (its last symbol is END or EDB).
-    - ``data``: the four symbols; of K symbols only the value.
+    - ``abort``: the open frame was given up before this quad. May be set without ``valid``.
+    - ``valid``: the quad is present.
+    - ``first``: the quad begins with STP or SDP.
+    - ``dllp``: the quad belongs to a DLLP.
+    - ``end``: the last symbol is END or EDB.
+    - ``data``: the four symbols; for K symbols only the value.
 
-    A quad that is not first belongs to the frame of the quad before it, and no quad is outside of a frame.
-    ``ticks``: for each two quads: of the first symbol of the frame that begins in them. (A frame is two quads at least: where both are
-    first, the second has cut the first one short, and it is the second's.)
+    A quad without ``first`` belongs to the frame of the quad before. No quad lies outside a frame.
+
+    ``ticks`` has one entry for each two quads: the tick of the first symbol of the frame that begins in these quads. A frame has at
+    least two quads. If both quads are first, the second has cut the first frame short, and the tick belongs to the second.
     """
     quads = quads_per_clock(lanes, symbols)
     return data.StructLayout({"quads": data.ArrayLayout(QUAD, quads), "ticks": data.ArrayLayout(64, (quads + 1) // 2)})
 
 
 class FrameDelimiter(wiring.Component):
-    """Finds STP, SDP, END and EDB (PCIe Base 2.1, 4.2.2.3); latency 4 clocks.
+    """Finds STP, SDP, END and EDB (PCIe Base 2.1, 4.2.2.3); takes a word a clock, latency 4 clocks.
 
-    STP and SDP stand on lane 0, END and EDB on the last lane in use, four symbols or a multiple behind. A start begins a frame
-    whatever was before, so that a frame that is whole is found behind any damage. Any other control symbol in a frame, an
-    invalid code, an end in the wrong place, a DLLP of other than eight symbols: the frame is given up, and its rest passed
-    over up to its end. Symbols of the other running disparity are taken as they are: CRCs decide.
+    STP and SDP stand on lane 0. END and EDB stand on the last lane in use, a multiple of four symbols later. A start symbol always
+    begins a frame, so an intact frame is found after any damage. These faults make the delimiter give up a frame and skip its rest:
+
+    - another control symbol inside the frame,
+    - an invalid code,
+    - an end in the wrong place,
+    - a DLLP of other than eight symbols.
+
+    Symbols of the other running disparity are accepted; the CRCs decide.
 
     Ports
     -----
-    word : descrambled symbols of all lanes, lane 0 first; with the ``tick`` of its first symbol.
-    width : log2 of the lanes in use (0, 1, 2). Changing it inside a frame damages that frame.
-    enable : the lanes are aligned. Low: no frame begins, and an open one is given up. fast : 5 GT/s, a symbol time is 2 ticks; else 4.
-    out : :func:`quads_of`; valid only where there is something.
-    broken : so many frames were given up in the word of this ``out``. headless : so many ends without a frame.
-    stray : data other than idle outside of frames in that word (not after a frame that was given up).
+    word : descrambled symbols of all lanes, lane 0 first.
+    tick : tick of the first symbol of ``word``.
+    width : log2 of the lanes in use (0, 1, 2). A change inside a frame damages that frame.
+    enable : the lanes are aligned. If low, no frame begins, and an open frame is given up.
+    fast : high: 5 GT/s, a symbol time is 2 ticks. Low: 2.5 GT/s, 4 ticks.
+    out : :func:`quads_of`; valid only if the word brings a quad or an abort.
+    broken : number of frames given up in the word of this ``out``.
+    headless : number of ends without a frame in that word.
+    stray : data other than idle outside frames in that word. The rest of a given-up frame does not count.
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -101,7 +127,7 @@ class FrameDelimiter(wiring.Component):
         m = Module()
         times = range(self._symbols)
 
-        # 1: what each symbol time is
+        # 1: classify each symbol time
         tick, valid, enable, width = Signal(64), Signal(), Signal(), Signal(2)
         names = ("start", "sdp", "com", "end", "edb", "head", "tail", "body", "idle")
         flags = [{name: Signal(name=f"{name}{t}") for name in names} for t in times]
@@ -112,11 +138,11 @@ class FrameDelimiter(wiring.Component):
             for t in times:
                 self._classify(m, [self.word.payload[n][t] for n in range(self._lanes)], flags[t], values[t])
 
-        # 2: where in its frame each symbol time is, if it is in one; and so what would become of the frame
+        # 2: place of each symbol time in its frame, if there is a frame, and the effect on the frame
         kinds = self._places(m, flags, width, enable, valid)
         valid2, width2, tick2, values2 = self._later(m, 2, valid, width, tick, values)
 
-        # 3: which of them are in a frame
+        # 3: decide which symbol times are in a frame
         state = Signal(_OPEN)
         at_state = state
         steps = []
@@ -136,7 +162,7 @@ class FrameDelimiter(wiring.Component):
             m.d.sync += state.eq(at_state)
         valid3, width3, tick3, values3 = self._later(m, 3, valid2, width2, tick2, values2)
 
-        # 4: what leaves
+        # 4: outputs
         valid, width, tick, values = valid3, width3, tick3, values3
         begun = Signal(64)
         found = [self._found(m, t, step, width) for t, step in enumerate(steps)]
@@ -163,7 +189,7 @@ class FrameDelimiter(wiring.Component):
                                 Cat(Cat(value[:8], Const(0, 8)) for value in past[-3:]))  # fmt: skip
             for n, slot in enumerate(slots):
                 m.d.sync += self.out.payload.quads[n].eq(slot)
-        # One sum for both quads of two, which is not in a register: it is of registers that are as old as the quads'.
+        # Two quads share one sum. The sum has no register of its own: its operands are registers of the same clock as the quads.
         for n, out in enumerate(self.out.payload.ticks):
             begin = Signal(_BEGIN, name=f"begin_of_two{n}")
             with m.If(valid):
@@ -175,7 +201,7 @@ class FrameDelimiter(wiring.Component):
         return m
 
     def _later(self, m: Module, stage: int, valid, width, tick, values):
-        """The same in the next clock."""
+        """Return the same values one clock later."""
         registers = []
         for name, value in (("valid", valid), ("width", width), ("tick", tick)):
             register = Signal.like(value, name=f"{name}_{stage}")
@@ -186,10 +212,11 @@ class FrameDelimiter(wiring.Component):
         return *registers, later
 
     def _places(self, m: Module, flags: list, width, enable, valid) -> list:
-        """Registers with what each symbol time means; all but ``state`` of :data:`_STEP`.
+        """Return registers with the meaning of each symbol time: all fields of :data:`_STEP` but ``state``.
 
-        The place in a frame hangs on when it began and on nothing that comes behind, so every symbol time finds it by itself. That
-        it is the last of its quad goes with it: found of the place that was chosen, it would be on the longest way here.
+        The place in a frame depends on where the frame began and on no later symbol, so each symbol time finds its place alone.
+        Each place carries its own "last of its quad" bit. Deriving this bit after the place is chosen would lengthen the critical
+        path.
         """
         sub, first, second = Signal(2), Signal(), Signal()  # place in the quad; it is the frame's first one; of a DLLP the second
         step = Signal(3)
@@ -197,7 +224,7 @@ class FrameDelimiter(wiring.Component):
         m.d.comb += step.eq(Const(1, 3) << width)
 
         def on(sub, first, second, count):
-            """So many symbol times further."""
+            """Return the place `count` symbol times further."""
             total = Signal(5)
             m.d.comb += total.eq(sub + (Const(count, 3) << width))
             passed = total[2:]
@@ -235,7 +262,7 @@ class FrameDelimiter(wiring.Component):
                 (kind.dllp, _In.DLLP, tail & t_second & f["end"], f["body"] & ~(t_second & quad_ends)),
             ):
                 ok = enable & (body | ends)
-                # An end that cannot be here ends the ruins as well; so does what cannot be in a frame at all.
+                # A misplaced end also ends the ruins; so does a symbol that no frame can contain.
                 m.d.sync += [
                     of.ok.eq(ok), of.ends.eq(enable & ends),
                     of.then.eq(Mux(ok, Mux(ends, _In.NOTHING, name), Mux(over, _In.NOTHING, _In.RUINS))),
@@ -280,7 +307,7 @@ class FrameDelimiter(wiring.Component):
                     ]  # fmt: skip
 
     def _slots(self, m: Module, width, found: list, past: list, deferred):
-        """The quads of a word, where they would begin, and whether an abort is left for the next word."""
+        """Return the quads of a word, the places where they begin, and whether an abort is deferred to the next word."""
         slots, begins = [], []
         for k in range(quads_per_clock(self._lanes, self._symbols)):
             slot = Signal(QUAD, name=f"slot{k}")
@@ -314,6 +341,6 @@ class FrameDelimiter(wiring.Component):
 
 
 def found_at(t: int) -> dict:
-    """What the last stage says of symbol time `t`."""
+    """Return the signals that the last stage sets for symbol time `t`."""
     return {n: Signal(End if n == "end" else 1, name=f"{n}_at{t}") for n in
             ("quad", "first", "dllp", "end", "broken", "headless", "stray")}  # fmt: skip

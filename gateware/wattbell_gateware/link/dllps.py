@@ -1,4 +1,4 @@
-"""DLLPs out of the quads of frames."""
+"""Extraction of DLLPs from the quads of frames."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ _RAW = data.StructLayout({"valid": 1, "symbols": 48, "tick": 64})
 
 
 class DllpReceiver(wiring.Component):
-    """A DLLP is two quads: SDP and three bytes; the fourth, the CRC of all four, END (PCIe Base 2.1, 3.5.1).
+    """Checks DLLPs and passes on one a clock.
 
-    One a clock comes out. Where four quads come a clock two DLLPs may end in one; up to eight such clocks in a row (of
-    nothing but DLLPs) are kept back.
+    A DLLP is two quads (PCIe Base 2.1, 3.5.1): first SDP and three bytes, then the fourth byte, the CRC of all four bytes, and END.
+    With four quads a clock, two DLLPs may end in one clock. A queue holds up to eight such clocks in a row, which contain nothing
+    but DLLPs.
 
     Ports
     -----
     quads : :func:`.delimit.quads_of`.
-    out : :data:`.layouts.DLLP`. bad : one with a wrong CRC. lost : so many found no room.
+    out : :data:`.layouts.DLLP`.
+    bad : strobe: a DLLP had a wrong CRC.
+    lost : number of DLLPs without room in this clock.
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -40,7 +43,7 @@ class DllpReceiver(wiring.Component):
         m = Module()
         n_quads = self._quads
         quads, valid = self.quads.payload.quads, self.quads.valid
-        # A DLLP is two quads, so of two quads at most one ends one.
+        # A DLLP has two quads, so at most one of two adjacent quads ends a DLLP.
         half = min(2, n_quads)
         found = [Signal(_RAW, name=f"found{n}") for n in range(n_quads // half)]
         kept, kept_tick, open_ = Signal(24), Signal(64), Signal()
@@ -58,7 +61,7 @@ class DllpReceiver(wiring.Component):
             ends.append((mine & at_open & ~q.abort & ~q.first, Cat(at_kept, q.data[:24]), at_tick))
             at_kept, at_tick, at_open = n_kept, n_tick, n_open
         for n, raw in enumerate(found):
-            # What comes with it is there all the time: only `valid` has to wait for what the quad is.
+            # Symbols and tick are always driven: only `valid` has to wait for the kind of the quad.
             pair = ends[half * n :][:half]
             _, symbols, tick = pair[-1]
             m.d.comb += [raw.valid.eq(valid & Cat(end for end, _, _ in pair).any()), raw.symbols.eq(symbols), raw.tick.eq(tick)]
@@ -85,7 +88,7 @@ class DllpReceiver(wiring.Component):
                 m.d.comb += [one.eq(Mux(second | ~pair[0].valid, pair[1], pair[0])), queue.r_en.eq(~both | second)]
                 m.d.sync += second.eq(both & ~second)
 
-        # The CRC of the four bytes, then the two that came with them
+        # Compute the CRC of the four bytes, then compare it with the two received bytes.
         m.submodules.crc = crc = CrcStep(DLLP_CRC, 4)
         state, checked, received, checking, whole = Signal(16), Signal(DLLP), Signal(16), Signal(), Signal(_RAW)
         m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(whole.symbols[:32])]

@@ -1,4 +1,4 @@
-"""Events of a link layer, in one stream."""
+"""Queue that merges the events of a link layer into one stream."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["LINK_EVENT", "EventQueue", "of_interest"]
 
 
 LINK_EVENT = data.StructLayout({"tick": 64, "kind": LinkEvent, "argument": 32})
-"""``tick``: of the frame's first symbol where there is a frame, else when it was noticed."""
+"""``tick``: tick of the frame's first symbol for an event of a frame, otherwise the tick at which the event was noticed."""
 
 _POWER = range(0x20, 0x25)
 
 
 def of_interest(m: Module, body, kind, argument) -> object:
-    """Whether the DLLP `body` (type in bits 7:0) is an event; assigns its `kind` and `argument`. UpdateFC is none."""
+    """Return whether the DLLP `body` (type in bits 7:0) is an event; assigns its `kind` and `argument`. UpdateFC is no event."""
     wanted = Signal(name="of_interest")
     sequence = Cat(body[24:32], body[16:20])
     m.d.comb += argument.eq(sequence)
@@ -35,14 +35,15 @@ def of_interest(m: Module, body, kind, argument) -> object:
 
 
 class EventQueue(wiring.Component):
-    """Puts events of `sources` sources into one queue; each source may have one a clock, and up to `each` wait. Of ticks the low
-    `tick_bits` come out.
+    """Merges the events of `sources` sources into one stream.
+
+    Each source may give one event a clock; up to `each` events of a source wait. Only the low `tick_bits` of a tick come out.
 
     Ports
     -----
     i0, .. : events of each source; always ready.
-    out : all of them, the first source first.
-    lost : how many found no room in this clock.
+    out : all events; the lowest-numbered waiting source goes first.
+    lost : number of events without room in this clock.
     """
 
     def __init__(self, sources: int, *, each: int = 16, tick_bits: int = 64):

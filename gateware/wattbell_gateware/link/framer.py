@@ -1,4 +1,4 @@
-"""Framing at 2.5 and 5 GT/s: descrambled words of a link -> TLPs with a verdict, DLLPs."""
+"""Framing at 2.5 and 5 GT/s: takes descrambled words of a link, gives TLPs with a verdict and DLLPs."""
 
 from __future__ import annotations
 
@@ -19,29 +19,37 @@ __all__ = ["FAULTS", "Framer"]
 _DEPTH = 32
 
 FAULTS = data.StructLayout({"broken": 3, "headless": 3, "short": 1, "bad_dllp": 1, "lost_dllps": 2, "overrun": 1, "stray": 1})
-"""What went wrong in this clock, in numbers of frames.
+"""Faults of this clock, as numbers of frames.
 
-- ``broken``: given up, whether or not anything of it had come out (a TLP of which something had comes out with BAD_FRAME).
-- ``headless``: an END or EDB without a frame. ``short``: an end before the shortest TLP could end.
-- ``bad_dllp``: a wrong CRC. ``lost_dllps``: no room, see :class:`.dllps.DllpReceiver`.
-- ``overrun``: a word of quads found no room; see :class:`Framer`.
-- ``stray``: data other than idle outside of frames in this word.
+- ``broken``: frames given up. If a part of the TLP had already come out, it ends with BAD_FRAME.
+- ``headless``: END or EDB without a frame.
+- ``short``: a frame ended before the shortest TLP could end.
+- ``bad_dllp``: a DLLP with a wrong CRC.
+- ``lost_dllps``: DLLPs without room, see :class:`.dllps.DllpReceiver`.
+- ``overrun``: a word of quads found no room, see :class:`Framer`.
+- ``stray``: data other than idle outside frames in this word.
 """
 
 
 class Framer(wiring.Component):
-    """See :mod:`.delimit`, :mod:`.pack`, :mod:`.check`, :mod:`.dllps`.
+    """Frames TLPs and DLLPs: joins :mod:`.delimit`, :mod:`.pack`, :mod:`.check` and :mod:`.dllps`.
 
-    An intact frame comes out intact whatever was before it on the link; nothing outside of frames comes out.
+    An intact frame comes out intact after any damage on the link. Nothing outside frames comes out.
 
-    Where a word has 16 symbols, TLPs of 4n + 1 double words one right after the other take a clock in eight (n = 1) more than
-    there is; 32 words are kept back, so that at least 200 such TLPs may follow each other without a pause. More is an
-    ``overrun``: the words that find no room are as if damaged.
+    With 16 symbols a word, back-to-back TLPs of 4n + 1 double words need one clock in eight (n = 1) more than there is. A queue of
+    32 words holds the excess, enough for at least 200 such TLPs without a pause. Beyond that comes an ``overrun``: words without
+    room count as damaged.
 
     Ports
     -----
-    word, tick, width, enable : see :class:`.delimit.FrameDelimiter`. ``fast``: 5 GT/s, a symbol time is 2 ticks; else 4.
-    tlps : :func:`.layouts.framed_beat`, 32 bits a quad of a word. dllps : :data:`.layouts.DLLP`. faults : :data:`FAULTS`.
+    word : see :class:`.delimit.FrameDelimiter`.
+    tick : see :class:`.delimit.FrameDelimiter`.
+    width : see :class:`.delimit.FrameDelimiter`.
+    enable : see :class:`.delimit.FrameDelimiter`.
+    fast : high: 5 GT/s, a symbol time is 2 ticks. Low: 4 ticks.
+    tlps : :func:`.layouts.framed_beat`, 32 bits for each quad of a word.
+    dllps : :data:`.layouts.DLLP`.
+    faults : :data:`FAULTS`.
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -70,7 +78,7 @@ class Framer(wiring.Component):
             self.faults.broken.eq(delimiter.broken), self.faults.headless.eq(delimiter.headless), self.faults.stray.eq(delimiter.stray),
             self.faults.short.eq(packer.short), self.faults.bad_dllp.eq(dllp.bad), self.faults.lost_dllps.eq(dllp.lost),
         ]  # fmt: skip
-        if self._quads < 4:  # the packer is always ready
+        if self._quads < 4:  # the packer is always ready with fewer than four quads
             m.d.comb += [quads.valid.eq(found.valid), quads.payload.eq(found.payload)]
         else:
             self._queue(m, found, quads)

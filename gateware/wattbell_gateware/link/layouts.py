@@ -1,7 +1,7 @@
-"""What framing delivers, at any speed: the one interface between the framers and everything after them.
+"""Output of framing at any speed: the only interface between the framers and the parts after them.
 
-The framers of 8b/10b (STP symbols) and of 128b/130b (STP tokens) both have these outputs, so that sequence filter, store and
-events are one.
+The framers of 8b/10b (STP symbols) and of 128b/130b (STP tokens) have the same outputs. Sequence filter, store and events therefore
+serve both.
 """
 
 from __future__ import annotations
@@ -13,33 +13,34 @@ __all__ = ["DLLP", "Verdict", "framed_beat"]
 
 
 class Verdict(enum.Enum, shape=2):
-    """What a frame turned out to be, known at its last beat."""
+    """Verdict on a frame, known at its last beat."""
 
     GOOD = 0
-    """Its LCRC is right and its end is that of a TLP."""
+    """The LCRC is right, and the frame ends as a TLP does."""
     NULLIFIED = 1
-    """Ended as nullified (EDB) with its LCRC complemented: given up by the sender; the number will come again."""
+    """The frame ends with EDB and its LCRC is complemented: the sender gave the TLP up and will use its number again."""
     BAD_LCRC = 2
-    """Framed like a TLP, but the LCRC is neither right nor complemented (or complemented without EDB, or right with it)."""
+    """The frame is a TLP's, but the LCRC is neither right nor complemented, or complemented without EDB, or right with EDB."""
     BAD_FRAME = 3
-    """Broken off: a symbol or token that cannot be there, an invalid code, a length no TLP has, or the lanes lost alignment."""
+    """The frame was broken off by a misplaced symbol or token, an invalid code, an impossible length, or lost lane alignment."""
 
 
 def framed_beat(width: int) -> data.StructLayout:
-    """One clock of the TLPs that framing found, `width` bits wide (32, 64 or 128). Other widths raise :class:`ValueError`.
+    """Layout of one clock of framed TLPs, `width` bits wide (32, 64 or 128). Other widths raise :class:`ValueError`.
 
-    The stream is always ready. A frame is one beat with ``first``, any number between, one with ``last`` (one beat may be both);
-    clocks without ``valid`` may be anywhere. Every ``first`` is followed by a ``last`` before the next ``first``: a framer
-    ends what it began, with :attr:`Verdict.BAD_FRAME` if need be. There is nothing outside of frames.
+    The stream is always ready. A frame has one beat with ``first``, any number of beats between, and one beat with ``last``; one
+    beat may be both. Clocks without ``valid`` may come anywhere. A framer ends every frame before it begins the next, with
+    :attr:`Verdict.BAD_FRAME` if need be. Nothing comes outside frames.
 
     - ``data``: the TLP without sequence number and LCRC; byte 0 of the TLP is bits 7:0 of the first beat.
-    - ``dws``: valid 32-bit words of this beat. width/32 on all but the last; on the last 1 .. width/32 if the verdict is
-      GOOD, otherwise anything from 0.
-    - ``first``, ``last``.
-    - ``verdict``: with ``last`` (a :class:`Verdict`); nothing of a frame may have an effect before it.
-    - ``sequence``: number of the TLP; stands on every beat.
-    - ``tick``: tick of the STP's first symbol, derived from the tick that came with its word into the framer and from its place
-      in the word, so that no delay of the framer is in it. Stands on every beat.
+    - ``dws``: valid 32-bit words of this beat: width/32 on all beats but the last. The last beat has 1 .. width/32 if the verdict
+      is GOOD, otherwise any number from 0.
+    - ``first``: first beat of the frame.
+    - ``last``: last beat of the frame.
+    - ``verdict``: a :class:`Verdict`, valid with ``last``. No part of a frame may have an effect before it.
+    - ``sequence``: sequence number of the TLP, on every beat.
+    - ``tick``: tick of the STP's first symbol, on every beat. The framer derives it from the tick of the word and the place in the
+      word, so the framer's delay does not enter.
     """
     if width not in (32, 64, 128):
         raise ValueError(f"a beat of frames is 32, 64 or 128 bits wide, not {width!r}")
@@ -50,5 +51,7 @@ def framed_beat(width: int) -> data.StructLayout:
 
 
 DLLP = data.StructLayout({"body": 32, "tick": 64})
-"""A DLLP whose CRC was right: its four bytes, the first (the type) in bits 7:0; tick of its SDP. One a clock, always ready; a
-framer that can meet two in one clock keeps one back."""
+"""A DLLP with a right CRC: ``body`` is its four bytes, the first (the type) in bits 7:0; ``tick`` is the tick of its SDP.
+
+One DLLP a clock, always ready. A framer that can meet two DLLPs in one clock holds one back.
+"""

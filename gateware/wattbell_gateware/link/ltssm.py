@@ -1,4 +1,4 @@
-"""What state a link is in, from what one direction of it sends."""
+"""State of a link, derived from the traffic of one direction."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from .training import TRAINING_SET
 __all__ = ["LANES_IN_USE", "SILENCE_TICKS", "LinkTracker", "State"]
 
 SILENCE_TICKS = 2_000_000
-"""Without a lane in lock for so long (2 ms), and without having announced it, the link is down."""
+"""Ticks (2 ms) without a locked lane after which an unannounced silence counts as link down."""
 _SILENCE_BITS = 22
 _SETTLE = 16
-"""Clocks from the first lane's TS2 to the last one's: skew and differences of the aligners, with room."""
+"""Clocks from the first lane's TS2 to the last lane's: skew and differences of the aligners, with margin."""
 _BEHIND = 256
-"""Clocks that an intact packet, and idle, may come later than an ordered set that was sent after them: packets are looked at behind
-deskew, queues, framing and store. For so long their ticks tell what was first."""
+"""Clocks that an intact packet, or idle, may come later than an ordered set that was sent after it.
+
+Packets pass deskew, queues, framing and store before they are seen. For this many clocks the ticks decide the order.
+"""
 _LOW = 20
-"""Bits of the ticks that are compared: 524 us to either side, more than the longest packet takes."""
+"""Compared bits of the ticks: 524 us to either side, more than the longest packet takes."""
 _DLLPS = 28
-"""Clocks that a DLLP comes later than the EIOS sent after it."""
+"""Clocks that a DLLP comes later than an EIOS sent after it."""
 _HEARD = 256
-"""Clocks that ``heard`` stands."""
+"""Clocks that ``heard`` stays high."""
 _PM_ENTER_L1, _PM_ENTER_L23, _PM_REQUEST_L1, _PM_ACK = 0x20, 0x21, 0x23, 0x24
 _DISABLE_SCRAMBLING, _GOES_DOWN = 1 << 3, 0b11
 
 
 class State(Enum, shape=4):
-    """States of the LTSSM (PCIe Base 2.1, 4.2.5) as far as a listener can tell them apart."""
+    """States of the LTSSM (PCIe Base 2.1, 4.2.5) that a listener can tell apart."""
 
     UNKNOWN = 0
     DETECT = 1
@@ -44,37 +46,60 @@ class State(Enum, shape=4):
 
 
 LANES_IN_USE = data.StructLayout({"active": 4, "reverse": 1, "bypass": 1, "width": 2})
-"""``active``: wires in use. ``reverse``: lane 0 is the last wire. ``bypass``: scrambling is disabled. ``width``: log2 of their number."""
+"""Use of the wires.
+
+- ``active``: a bit for each wire in use.
+- ``reverse``: lane 0 is the last wire.
+- ``bypass``: scrambling is disabled.
+- ``width``: log2 of the number of lanes.
+"""
 
 
 class LinkTracker(wiring.Component):
-    """LTSSM-lite: follows training sequences, EIOS, FTS, packets and power management DLLPs of one direction.
+    """Follows a reduced LTSSM from training sequences, EIOS, FTS, packets and power management DLLPs of one direction.
 
-    - Training sequences with neither number: POLLING; with a link number: CONFIG; with both: CONFIG if they follow on from there,
-      RECOVERY from anywhere else.
-    - Logical idle or an intact packet that began after the last ordered set of these: L0.
-    - EIOS in L0: L1 if the direction has asked for it or granted it (PM DLLPs) since its last TLP, DETECT if it was for L2/L3,
-      else L0S. In RECOVERY it is a change of speed (``leaving``). L1 sub-states need CLKREQ#, which is not looked at here.
-    - A hot reset or disable in RECOVERY, ``down``, or 2 ms without lock in a state that does not allow for it: DETECT.
+    - Training sequences with neither number: POLLING, except that CONFIG stays.
+    - Training sequences with a link number only: CONFIG.
+    - Training sequences with both numbers: CONFIG after DETECT, POLLING or CONFIG; RECOVERY after any other state.
+    - Logical idle or an intact packet that began after the last of these ordered sets: L0.
+    - EIOS in L0: L1 if the direction asked for L1 or granted it (PM DLLPs) since its last TLP; DETECT if it asked for L2/L3; else
+      L0S.
+    - EIOS in RECOVERY: a change of speed (``leaving``).
+    - Hot reset or disable in RECOVERY, ``down``, or 2 ms without lock in a state that does not allow for it: DETECT.
 
-    From the lane numbers of TS2s: which wires are in use, and whether they are reversed; from TS2s in CONFIG: whether scrambling
-    is disabled. Two equal training sequences in a row count. Lane 0 must be on the first or the last wire. A tap that
-    attaches later has to be told (``set``); until then all wires are in use, not reversed, scrambled.
+    L1 sub-states need CLKREQ#, which the tracker does not see.
+
+    The lane numbers of TS2s show which wires are in use, and whether they are reversed. TS2s in CONFIG show whether scrambling is
+    disabled. Only two equal training sequences in a row count. Lane 0 must be on the first or the last wire. A tap that attaches
+    later gets these facts from the host (``set``). Until then the tracker takes all wires as in use, not reversed and scrambled.
 
     Ports
     -----
-    found, values, eios : of each wire, see :class:`.training.OrderedSetReader` and :class:`.block_training.BlockSetReader`.
-    sets_tick : of what was ``found``, and of ``eios``. locked : of each wire.
-    idle, idle_tick : aligned, and nothing but logical idle for some symbols; tick of the last ones. tlp, tlp_tick : one with a
-    right LCRC came; when it began.
-    dllps : :data:`.layouts.DLLP`. down : PERST# is asserted.
-    set, set_to : the host's word.
-    lanes : :data:`LANES_IN_USE`. state : :class:`State`. changed : it is new, ``since`` then. lanes_changed : one of ``lanes`` is new.
-    speed : a training sequence that asks for a change of speed; once for each stay in RECOVERY. rates : of the last training sequence
-    (bit 1: 2.5 GT/s, 2: 5, 3: 8); bit 7: since the link went to RECOVERY one has asked for a change of speed.
-    leaving : an EIOS has come in RECOVERY, and no training sequence since: the speed is being changed.
-    heard : something that noise does not make up, a training sequence or an intact packet, came in the last 256 clocks.
-    forget : sequence numbers start anew.
+    found : strobe of each wire, see :class:`.training.OrderedSetReader` and :class:`.block_training.BlockSetReader`.
+    values : training sequence of each wire.
+    eios : EIOS strobe of each wire.
+    sets_tick : tick of the ordered sets in ``found`` and ``eios``.
+    locked : each wire has lock.
+    idle : the lanes are aligned and carried only logical idle for some symbols.
+    idle_tick : tick of the last of these symbols.
+    tlp : strobe: a TLP with a right LCRC came.
+    tlp_tick : tick at which this TLP began.
+    dllps : :data:`.layouts.DLLP`.
+    down : PERST# is asserted.
+    now : tick counter.
+    set : strobe: the host sets the lanes.
+    set_to : lanes from the host, :data:`LANES_IN_USE`.
+    lanes : :data:`LANES_IN_USE`.
+    state : :class:`State`.
+    changed : strobe: ``state`` is new.
+    since : with ``changed``: tick of the change.
+    lanes_changed : strobe: ``lanes`` is new.
+    speed : strobe: a training sequence asks for a change of speed. At most one for each stay in RECOVERY.
+    rates : rates of the last training sequence (bit 1: 2.5 GT/s, 2: 5, 3: 8). Bit 7: a change of speed was asked for in this stay
+        in RECOVERY.
+    leaving : an EIOS came in RECOVERY, and no training sequence since: the speed is changing.
+    heard : a training sequence or an intact packet, which noise cannot imitate, came in the last 256 clocks.
+    forget : strobe: sequence numbers start anew.
     """
 
     def __init__(self, lanes: int):
@@ -91,7 +116,7 @@ class LinkTracker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The training sequence of this clock: of the first wire in use that has one. Unused wires may go on polling.
+        # The training sequence of this clock comes from the first wire that has one. Unused wires may go on polling.
         counts = Signal(self._lanes)
         seen = Signal(TRAINING_SET)
         numbered = Signal(self._lanes)
@@ -111,13 +136,13 @@ class LinkTracker(wiring.Component):
         asked_l1, asked_l23, asked = Signal(), Signal(), Signal(_LOW)
         locked_at, silence, silent = Signal(_SILENCE_BITS), Signal(_SILENCE_BITS), Signal()
         kind = self.dllps.payload.body[:8]
-        # What EIOS means is decided when the DLLPs before it have come through; the tick is that of the EIOS.
+        # An EIOS is interpreted once the DLLPs before it have come through. The change still has the tick of the EIOS.
         ending, ending_tick = Signal(range(_DLLPS + 1)), Signal(64)
         with m.If((self.eios & self.lanes.active).any() & (ending == 0)):
             m.d.sync += [ending.eq(_DLLPS), ending_tick.eq(self.sets_tick)]
         with m.Elif(ending != 0):
             m.d.sync += ending.eq(ending - 1)
-        # What comes out of the receiver late says nothing of the state after an ordered set that was sent after it.
+        # A packet that leaves the receiver late says nothing about the state after an ordered set that was sent later.
         last, behind = Signal(_LOW), Signal(range(_BEHIND + 1))
         with m.If(found | self.eios.any()):
             m.d.sync += [last.eq(self.sets_tick[:_LOW]), behind.eq(_BEHIND)]
@@ -127,7 +152,7 @@ class LinkTracker(wiring.Component):
         def later(tick, than):
             return (than - tick[:_LOW])[_LOW - 1]
 
-        # Looked at a clock later; at an ordered set it means nothing.
+        # Evaluated a clock later; ignored in the clock of an ordered set.
         evidence, since = Signal(), Signal(64)
         m.d.sync += evidence.eq(0)
         for strobe, tick in ((self.idle, self.idle_tick), (self.tlp, self.tlp_tick), (self.dllps.valid, self.dllps.payload.tick)):
@@ -139,9 +164,9 @@ class LinkTracker(wiring.Component):
         m.d.sync += long.eq(silence > SILENCE_TICKS)
         with m.If(self.locked.any()):
             m.d.sync += [locked_at.eq(self.now), silent.eq(0)]
-        with m.Elif(long):  # kept: the low bits come round
+        with m.Elif(long):  # held, because the low bits wrap around
             m.d.sync += silent.eq(1)
-        with m.If(self.tlp & later(self.tlp_tick, asked)):  # TLPs are known to be good later than DLLPs are
+        with m.If(self.tlp & later(self.tlp_tick, asked)):  # a TLP's verdict comes later than a DLLP's
             m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
         with m.If(self.dllps.valid):
             with m.If((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1) | (kind == _PM_ACK) | (kind == _PM_ENTER_L23)):
@@ -178,7 +203,7 @@ class LinkTracker(wiring.Component):
         # Not in CONFIG: RECOVERY may lead there and back with the data link layer up.
         m.d.comb += self.forget.eq(self.changed & ((state == State.DETECT) | (state == State.POLLING)))
 
-        # A change of speed is asked for in training sequences; once for each stay in RECOVERY.
+        # Training sequences ask for a change of speed; report it once for each stay in RECOVERY.
         told, rates, recovering = Signal(), Signal(7), state == State.RECOVERY
         m.d.comb += self.rates.eq(Cat(rates, told))
         m.d.sync += self.speed.eq(0)

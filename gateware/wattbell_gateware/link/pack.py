@@ -1,4 +1,4 @@
-"""Quads of frames -> beats that begin with the first byte of a TLP."""
+"""Packing of frames: turns quads into beats that begin with the first byte of a TLP."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from .delimit import End, quads_of, quads_per_clock
 __all__ = ["TlpPacker", "packed_beat"]
 
 _LEAST = 4
-"""Double words of the shortest TLP (a header of three) and its LCRC."""
+"""Double words of the shortest TLP (a header of three) with its LCRC."""
 
 
 def packed_beat(width: int) -> data.StructLayout:
-    """As :func:`.layouts.framed_beat`, before the LCRC is looked at.
+    """Layout like :func:`.layouts.framed_beat`, before the LCRC is checked. Fields that differ:
 
-    ``broken``, ``edb``: with ``last``: given up; ended with EDB. The LCRC as received is after the last double word in ``data``, or,
-    where that fills the beat, in ``lcrc``; what is behind it in ``data`` means nothing. ``number``: the two bytes in
-    front of the TLP as received, ``crc`` the state of the LCRC after them. ``tick``: of the STP's first symbol.
+    - ``broken``: with ``last``: the frame was given up.
+    - ``edb``: with ``last``: the frame ended with EDB.
+    - ``data``: after the last double word comes the received LCRC if it fits; bits after the LCRC are undefined.
+    - ``lcrc``: the received LCRC if the last double word fills the beat.
+    - ``number``: the two bytes before the TLP, as received.
+    - ``crc``: state of the LCRC after ``number``.
+    - ``tick``: tick of the STP's first symbol.
     """
     return data.StructLayout({
         "data": unsigned(width), "dws": range(width // 32 + 1), "first": 1, "last": 1,
@@ -30,20 +34,20 @@ def packed_beat(width: int) -> data.StructLayout:
 
 
 class TlpPacker(wiring.Component):
-    """Takes the TLPs out of the quads; a beat is as wide as the quads of a word.
+    """Packs the TLPs among the quads into beats; a beat is as wide as all quads of a word.
 
-    A quad holds three bytes of one double word and the first of the next; the double words are collected, and leave as a
-    beat as soon as one more is there, which may be the LCRC. Latency 2 clocks from the quad that makes it known: what a word holds is
-    found in the first, and put together in the second.
+    A quad holds three bytes of one double word and the first byte of the next. The packer collects double words. It sends a beat as
+    soon as one more double word, possibly the LCRC, is present. Latency is 2 clocks from the quad that completes a beat: the first
+    clock finds the content of a word, the second assembles the beat.
 
-    A TLP that ends may leave two beats, the second in the next clock; with four quads a word the next TLP may need that clock
-    too, and the input has to wait. (A TLP of 4n + 1 double words takes n + 7/4 words and n + 1 beats.)
+    The end of a TLP may give two beats, the second in the next clock. With four quads a word, the next TLP may need that clock too,
+    and the input then waits. (A TLP of 4n + 1 double words takes n + 7/4 words and n + 1 beats.)
 
     Ports
     -----
     quads : :func:`.delimit.quads_of`.
     beats : :func:`packed_beat`.
-    short : a frame ended in this clock that is shorter than any TLP; nothing of it comes out.
+    short : strobe: a frame shorter than any TLP ended. The packer drops it whole.
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -60,7 +64,7 @@ class TlpPacker(wiring.Component):
         found, found_valid, waits = self._find(m)
         level, n_tail, n_total = Signal(count), found.tail, Signal(range(2 * n_quads + 1))
         held, both = Signal(32 * n_quads), Signal(64 * n_quads)
-        begun = Signal()  # a beat of the frame that is open has left
+        begun = Signal()  # a beat of the open frame has left
         number, tick = Signal(16), Signal(64)
         m.submodules.head = behind_number = CrcStep(LCRC, 2)
         m.d.comb += [behind_number.before.eq(LCRC.init), behind_number.data.eq(number)]
@@ -71,7 +75,7 @@ class TlpPacker(wiring.Component):
                 with m.Case(n):
                     m.d.comb += both.eq(Cat(held[: 32 * n], found.words))
 
-        # What leaves in this clock
+        # Outputs of this clock
         rest, resting = Signal(data.StructLayout({"data": 32 * n_quads, "dws": count, "edb": 1})), Signal()
         full, last, given_up, too_short = Signal(), Signal(), Signal(), Signal()
         leaves, take = Signal(), Signal()
@@ -84,7 +88,7 @@ class TlpPacker(wiring.Component):
             take.eq(found_valid & ~waits),
             self.short.eq(take & (found.short | too_short)),
         ]
-        if n_quads > 3:  # fewer leave a clock between two TLPs
+        if n_quads > 3:  # fewer quads leave a clock between two TLPs
             m.d.comb += waits.eq(resting & leaves)
         with m.If(take):
             m.d.sync += begun.eq(found.runs & (begun | full))
@@ -103,7 +107,7 @@ class TlpPacker(wiring.Component):
             m.d.sync += [
                 out.first.eq(0), out.last.eq(1), out.broken.eq(0), out.data.eq(rest.data), out.dws.eq(rest.dws), out.edb.eq(rest.edb),
             ]  # fmt: skip
-        with m.Else():  # whatever it is: `valid` tells
+        with m.Else():  # driven in any case; `valid` qualifies it
             more = last & (n_total > n_quads + 1)
             m.d.sync += [
                 out.data.eq(both), out.dws.eq(Mux(given_up, 0, Mux(full, n_quads, n_total - 1))), out.first.eq(~begun),
@@ -115,10 +119,10 @@ class TlpPacker(wiring.Component):
         return m
 
     def _find(self, m: Module):
-        """What is in a word, a clock later; whether there is one; and what holds it back."""
+        """Return the content of a word one clock later, its valid bit, and the signal that holds it back."""
         n_quads, quads = self._quads, self.quads.payload.quads
         count = range(n_quads + 1)
-        # The frame that was open (`tail` double words of it, up to its end with `whole`), and the last frame that begins here
+        # Fields of the open frame (`tail`: its double words; `whole`: it ends here) and of the last frame that begins here
         shape = data.StructLayout({
             "words": 32 * n_quads, "was_open": 1, "runs": 1, "tail": count, "whole": 1, "edb": 1,
             "heading": 1, "head": count, "place": range(n_quads), "number": 16, "tick": 64, "short": 1,

@@ -1,4 +1,4 @@
-"""A queue that takes up to two elements a clock and gives one."""
+"""Queue that takes up to two elements a clock and gives one."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import ShapeLike
@@ -9,13 +9,19 @@ __all__ = ["PairQueue"]
 
 
 class PairQueue(Component):
-    """`depth` (a power of two) elements of `shape`, in two banks that are written in turn.
+    """Queues `depth` elements of `shape` in two banks that are written in turn.
+
+    `depth` is a power of two from 8 on; others raise :class:`ValueError`. A new element is at ``out`` one clock later at the
+    earliest.
 
     Ports
     -----
-    count : 0, 1 or 2 elements come in this clock: ``first``, then ``second``. Taken in any case: see ``room``.
-    room : four more fit, so that what is in a register before the queue does as well.
-    out : the oldest; valid : there is one. It goes with this clock.
+    count : number of elements that come in this clock (0, 1, 2). The queue always takes them; see ``room``.
+    first : the first new element.
+    second : the second new element.
+    room : four more elements fit. The margin covers elements in a register before the queue.
+    out : the oldest element. It leaves in this clock.
+    valid : ``out`` holds an element.
     """
 
     def __init__(self, shape: ShapeLike, depth: int):

@@ -1,4 +1,4 @@
-"""One direction of a link at 2.5, 5 and 8 GT/s: words of the deserialisers -> TLPs, events, counters."""
+"""One direction of a link at 2.5, 5 and 8 GT/s: from the words of the deserialisers to TLPs, events and counters."""
 
 from __future__ import annotations
 
@@ -22,72 +22,97 @@ _COUNTED = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcr
             "lost_events", "bad_words", "unlocked", "bad_headers", "corrected_tokens", "lost_tokens", "corrected_registers",
             "damaged_skips", "bad_parity", "lanes_differ")  # fmt: skip
 COUNTERS = data.StructLayout(dict.fromkeys(_COUNTED, 32))
-"""Since power-on, modulo 2^32.
+"""Counters since power-on, modulo 2^32.
 
 At any speed:
 
-- ``tlps``: delivered. ``dllps``: with the right CRC. ``duplicates``: TLPs of replays, delivered before.
-- ``lost``: numbers passed over. ``late``: delivered after they counted as lost.
-- ``nullified``, ``bad_lcrc``: ended frames of TLPs. ``bad_frames``: frames given up, or (2.5 and 5 GT/s) shorter than any TLP.
-- ``bad_dllps``. ``dropped``: good, but no room: TLPs, DLLPs, words of the framer's queue, beats of TLPs
-  on their way to the instrument; at 8 GT/s times that the lanes' queues were
-  full, after which the stream is lost up to the next SKP ordered set. ``lost_events``: events without room.
-- ``unlocked``: times that a lane in use lost its symbols or blocks, or found them elsewhere. Electrical idle does that too.
+- ``tlps``: TLPs delivered.
+- ``dllps``: DLLPs with the right CRC.
+- ``duplicates``: TLPs of replays that were delivered before.
+- ``lost``: sequence numbers passed over.
+- ``late``: TLPs delivered after they counted as lost.
+- ``nullified``: nullified TLPs.
+- ``bad_lcrc``: TLPs that ended with a bad LCRC.
+- ``bad_frames``: frames given up, or (2.5 and 5 GT/s) shorter than any TLP.
+- ``bad_dllps``: DLLPs with a wrong CRC.
+- ``dropped``: good items without room: TLPs, DLLPs, words of the framer's queue, and beats of TLPs on their way to the instrument.
+  At 8 GT/s also the times that the queues of the lanes were full; the stream is then lost up to the next SKP ordered set.
+- ``lost_events``: events without room.
+- ``unlocked``: times that a lane in use lost its symbols or blocks, or found them elsewhere. Electrical idle also counts.
 
 At 2.5 and 5 GT/s:
 
-- ``headless``: ends without a frame. ``bad_words``: words of a lane in use and in lock in which a symbol had an error.
+- ``headless``: ends without a frame.
+- ``bad_words``: words with a symbol error, on a lane in use and in lock.
 
-At 8 GT/s (see :data:`.block_receiver.BLOCK_EVENTS`; the last but one four count each lane):
+At 8 GT/s, see :data:`.block_receiver.BLOCK_EVENTS`. Counts of blocks and of SKP ordered sets add up the lanes.
 
-- ``bad_headers``: blocks of a lane with a wrong sync header. ``corrected_tokens``: tokens in which one wrong bit was put right.
-  ``lost_tokens``: times that no token stood where one must, which is what ``headless`` is at the other speeds.
-- SKP ordered sets: ``corrected_registers``: with another scrambler register than the one in use. ``damaged_skips``: with a wrong
-  register or end. ``bad_parity``: with another parity than that of the data blocks before.
-- ``lanes_differ``: blocks that lanes disagreed on.
+- ``bad_headers``: blocks with a wrong sync header.
+- ``corrected_tokens``: tokens with one wrong bit, which was corrected.
+- ``lost_tokens``: times that a token was missing where one must be. It corresponds to ``headless`` at the other speeds.
+- ``corrected_registers``: SKP ordered sets with another scrambler register than the descrambler's.
+- ``damaged_skips``: SKP ordered sets with a wrong register or end.
+- ``bad_parity``: SKP ordered sets with another parity than the data blocks before.
+- ``lanes_differ``: blocks that the lanes disagree on.
 """
 _SETTLE = 64
-"""Clocks that nothing is taken in at a change of the rate: what was in the old receiver leaves it, before there can be something
-in the new one."""
+"""Clocks without input at a change of the rate. The old receiver empties before the new receiver can have output."""
 _LOCK_EVERY = 256
-"""Clocks between two LOCK events, so that a receiver without a signal does not fill the queue with them."""
+"""Clocks between two LOCK events. A receiver without a signal would otherwise fill the queue with them."""
 
 
 class Receiver(wiring.Component):
-    """A tap on one direction. Everything in it runs on one clock, in which a word of each lane may come.
+    """Taps one direction of a link. All of it runs on one clock, in which one word of each lane may come.
 
-    A TLP's tick is that of the first bit of its STP on lane 0: the tick of the clock in which the word with that bit came, plus the
-    bit's place in the word. The constant delay of everything here is taken off, as are lane 0's deskew delay, what a word waited
-    in queues, and the place of the symbol or block boundary in the word, which change from one training to the next. Bits of a word
-    are taken to come at equal distances from that tick on. At every speed the tick is rounded down: it is early by 0 to 0.8 ns
-    at 2.5 and 5 GT/s (a bit is 0.4 and 0.2 ns) and by 0 to 0.875 ns at 8 GT/s (0.125 ns), whatever the bit, skew and wires. Where words
-    come with gaps between them the tick is that of the word as it came.
+    A TLP's tick belongs to the first bit of its STP on lane 0: the tick of the clock in which the word with that bit came, plus the
+    place of the bit in the word. The receiver subtracts its own constant delay. It also subtracts three delays that change from one
+    training to the next: lane 0's deskew delay, waiting times in queues, and the place of the symbol or block boundary in the word.
+    The bits of a word are assumed to come at equal distances from that tick on. The tick is rounded down at every speed, whatever
+    the bit, skew and wires. It is early by 0 to 0.8 ns at 2.5 and 5 GT/s (a bit takes 0.4 and 0.2 ns), and by 0 to 0.875 ns at 8
+    GT/s (0.125 ns). If words come with gaps between them, the tick is the word's own.
 
-    When ``rate`` changes, a frame that is open is ended as BAD_FRAME, and for 64 clocks nothing is taken in. Sequence
-    numbers, lanes in use and polarity stay.
+    A change of ``rate`` ends an open frame as BAD_FRAME and stops the input for 64 clocks. Sequence numbers, lanes in use and
+    polarity stay.
 
     Parameters
     ----------
-    lanes : wires, 1, 2 or 4. symbols : symbols of a lane in a word of 8b/10b, 2 or 4. ticks_per_clock : what ``now`` grows by each clock.
-    blocks : 8 GT/s too. It has words of four symbols, so `symbols` must be 4 then; 8b/10b words may come in any clocks (at 250 MHz, in
-    every second one at 5 GT/s, in every fourth at 2.5).
-    tick_bits : of ticks that come out: for who needs no more, synthesis leaves the rest away.
-    bytes_kept : of TLPs that wait for their LCRC, see :class:`.store.TlpStore`.
+    lanes : wires: 1, 2 or 4.
+    symbols : symbols of a lane in a word of 8b/10b: 2 or 4. Must be 4 with `blocks`, otherwise :class:`ValueError`.
+    ticks_per_clock : increment of ``now`` a clock.
+    blocks : receive 8 GT/s too, in words of four symbols. 8b/10b words may then come in any clocks (at 250 MHz, in every second
+        clock at 5 GT/s, in every fourth at 2.5).
+    tick_bits : bits of the ticks that come out. Synthesis removes the other bits.
+    bytes_kept : bytes of TLPs that wait for their LCRC, see :class:`.store.TlpStore`.
 
     Ports
     -----
-    raw : words of 10 * `symbols` bits of every wire, first bit received in bit 0; ``raw_valid``.
-    raw8 : with `blocks`: 32 bits of every wire at 8 GT/s, first bit received in bit 0; ``raw8_valid``.
-    now : tick counter. rate : 0, 1, 2: 2.5, 5, 8 GT/s (8 only with `blocks`). down : PERST# is asserted.
-    polarity_set, polarity : of every wire, see :class:`~wattbell_gateware.pcs.PolarityDetector` (8 GT/s needs no telling). lanes_set,
-        lanes_to : see :class:`.ltssm.LinkTracker`. Both only for a tap that attaches to a link that is up.
-    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, at least 64 bits, a quad of symbols each 32; ``error`` never set.
-    pending, pending_tick : of the TLPs that have begun and not left, none began before ``pending_tick`` (too early is possible);
-        none is there without ``pending``, but for those that began in the last 60 clocks. Not ``pending_known``: ``pending_tick`` is 0.
-    lost_behind : so that it is counted: a beat of these found no room on its way to the instrument.
-    events : :data:`.events.LINK_EVENT`. counters : :data:`COUNTERS`. state, lanes : see :class:`.ltssm.LinkTracker`.
-    rates, leaving, heard : see :class:`.ltssm.LinkTracker`, for who sets ``rate``.
-    aligned : lanes are side by side. locked, inverted : of every wire, at the rate in use.
+    raw : words of 10 * `symbols` bits of every wire, first received bit in bit 0.
+    raw_valid : ``raw`` is valid in this clock.
+    raw8 : with `blocks`: 32 bits of every wire at 8 GT/s, first received bit in bit 0.
+    raw8_valid : with `blocks`: ``raw8`` is valid in this clock.
+    now : tick counter.
+    rate : 0: 2.5 GT/s; 1: 5 GT/s; 2: 8 GT/s (only with `blocks`).
+    down : PERST# is asserted.
+    polarity_set : strobe: set the polarity, for a tap that attaches to a link that is up. 8 GT/s does not need it.
+    polarity : polarity of every wire, see :class:`~wattbell_gateware.pcs.PolarityDetector`.
+    lanes_set : strobe: set the lanes, for a tap that attaches to a link that is up.
+    lanes_to : lanes to set, see :class:`.ltssm.LinkTracker`.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, at least 64 bits, 32 bits for each quad of symbols of a word. ``error`` is
+        never set.
+    pending : TLPs have begun and not left. TLPs that began in the last 60 clocks may be missing.
+    pending_tick : no pending TLP began before this tick. It may be too early.
+    pending_known : low: ``pending_tick`` is 0.
+    lost_behind : strobe: a beat of ``tlps`` found no room on its way to the instrument. The receiver counts it.
+    events : :data:`.events.LINK_EVENT`.
+    counters : :data:`COUNTERS`.
+    state : see :class:`.ltssm.LinkTracker`.
+    lanes : see :class:`.ltssm.LinkTracker`.
+    rates : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
+    leaving : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
+    heard : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
+    aligned : the lanes are deskewed.
+    locked : every wire has lock at the current rate.
+    inverted : every wire has inverted polarity at the current rate.
     """
 
     def __init__(
@@ -126,7 +151,7 @@ class Receiver(wiring.Component):
             self.lanes.eq(use), self.state.eq(tracker.state), self.rates.eq(tracker.rates),
             self.leaving.eq(tracker.leaving), self.heard.eq(tracker.heard),
         ]  # fmt: skip
-        # The tracker looks at everything a clock later: it is far from what it looks at.
+        # The tracker sees everything a clock later, because it is far from its sources.
         m.d.sync += [
             tracker.locked.eq(self.locked), tracker.now.eq(self.now), tracker.down.eq(self.down),
             tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
@@ -148,7 +173,7 @@ class Receiver(wiring.Component):
             with m.If(at_8):
                 m.d.sync += [getattr(tracker, name).eq(getattr(blocks, name)) for name in shared]
                 m.d.comb += [*(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]  # fmt: skip
-            # What the one receiver still has after a change of the rate is gone before the other has something.
+            # After a change of the rate, one receiver empties before the other has output.
             for into, name in ((frames, "frames"), (dllps, "dllps")):
                 source = getattr(blocks, name)
                 with m.If(source.valid):
@@ -160,7 +185,7 @@ class Receiver(wiring.Component):
         connect(m, store.tlps, flipped(self.tlps))
         fate = store.fates
         good = fate.valid & (fate.payload.fate != Fate.BAD_LCRC) & (fate.payload.fate != Fate.BAD_FRAME)
-        # A TLP behind what says so is looked at some clocks later still.
+        # A TLP after such an event is judged some clocks later still.
         m.d.sync += [store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps))]
         m.d.sync += [
             tracker.dllps.payload.eq(dllps.payload), tracker.dllps.valid.eq(dllps.valid),
@@ -171,7 +196,7 @@ class Receiver(wiring.Component):
         return m
 
     def _rate(self, m: Module):
-        """The rate that what is coming out was received at, and that something is taken in."""
+        """Return the rate at which the current output was received, and whether input is taken."""
         wanted, rate, wait = Signal(2), Signal(2), Signal(range(_SETTLE))
         with m.If(self.rate != wanted):
             m.d.sync += [wanted.eq(self.rate), wait.eq(_SETTLE - 1)]
@@ -180,21 +205,24 @@ class Receiver(wiring.Component):
             with m.If(wait == 1):
                 m.d.sync += rate.eq(wanted)
         enable = Signal()
-        m.d.sync += enable.eq((self.rate == wanted) & (wait == 0))  # goes everywhere
+        m.d.sync += enable.eq((self.rate == wanted) & (wait == 0))  # high fan-out
         return rate, enable
 
     @staticmethod
     def _begins(dllps):
-        """InitFC1 of VC 0, which is sent before the first TLP only: sequence numbers start at 0 after it (PCIe Base 2.1, 3.2.1, 3.3)."""
+        """Return whether the DLLP is InitFC1 of VC 0, which is sent only before the first TLP.
+
+        Sequence numbers start at 0 after it (PCIe Base 2.1, 3.2.1, 3.3).
+        """
         kind = dllps.payload.body[:8]
         return dllps.valid & kind.matches("01000000", "01010000", "01100000")
 
     def _events(self, m: Module, tracker, dllps, fate, rate, enable):
-        """Everything that is told; how many found no room."""
+        """Queue all events; return how many found no room."""
         m.submodules.queue = queue = EventQueue(5, tick_bits=self._tick_bits)
         connect(m, queue.out, flipped(self.events))
         sources = [queue.i0.signature.flip().create(path=(f"event{n}",)) for n in range(5)]
-        for n, source in enumerate(sources):  # what is known late in a clock is not queued in the same
+        for n, source in enumerate(sources):  # signals that settle late in a clock are queued in the next
             m.d.sync += [getattr(queue, f"i{n}").valid.eq(source.valid), getattr(queue, f"i{n}").payload.eq(source.payload)]
         m.d.comb += [sources[n].payload.tick.eq(self.now) for n in (0, 3)]
 
@@ -259,7 +287,7 @@ class Receiver(wiring.Component):
         what, faults, active = fate.payload.fate, Signal(FAULTS), self.lanes.active
         m.d.sync += faults.eq(self.symbols.faults)
         is_ = {of: fate.valid & (what == of) for of in Fate}
-        # Of wires far apart, so once more a clock later.
+        # The wires are far apart, so another register follows.
         locked, bad, before = (Signal(self._lanes, name=name) for name in ("locked_before", "bad", "before"))
         m.d.sync += [locked.eq(self.symbols.locked), bad.eq(self.symbols.bad), before.eq(locked & active)]
         adds = {
@@ -272,7 +300,7 @@ class Receiver(wiring.Component):
         }  # fmt: skip
         if self.blocks is not None:
             met = self.blocks.events
-            # At 2.5 and 5 GT/s a frame counts when it is given up, whether or not anything of it comes out.
+            # At 2.5 and 5 GT/s a frame counts when it is given up, whether or not a part of it comes out.
             adds["bad_frames"] += is_[Fate.BAD_FRAME] & (rate == 2)
             adds["bad_dllps"] += met.bad_dllp
             adds["dropped"] += met.overflow + met.lost_dllps
@@ -288,5 +316,5 @@ class Receiver(wiring.Component):
 
 
 def _number(bits):
-    """How many are set."""
+    """Return how many of `bits` are set."""
     return sum(bits[n] for n in range(len(bits)))

@@ -1,4 +1,4 @@
-"""Sequence numbers: every TLP is passed on once."""
+"""Filter of sequence numbers, which passes every TLP on once."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -7,22 +7,28 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["ORDER", "WINDOW", "SequenceFilter", "SequenceOrder", "SequenceWindow", "judged"]
 
 WINDOW = 64
-"""So many numbers after the expected one are remembered one by one; a power of two."""
+"""Sequence numbers before the expected one that are remembered individually; a power of two."""
 _COLUMN_BITS = 3
 _ROW = 1 << _COLUMN_BITS
 
 ORDER = data.StructLayout({"known": 1, "zero": 1, "expected": 12})
-"""``known``: there is an expected number. ``zero``: where it is not known, the first number should be 0."""
+"""Expected number. ``known``: ``expected`` is valid. ``zero``: if not known, the first number should be 0."""
 
 _VERDICT = {"deliver": Out(1), "duplicate": Out(1), "late": Out(1), "lost": Out(11)}
 
 
 def judged(window: int = WINDOW) -> data.StructLayout:
-    """What :class:`SequenceOrder` tells :class:`SequenceWindow` of a number.
+    """Layout of the judgement on a number, from :class:`SequenceOrder` to :class:`SequenceWindow`.
 
-    ``strobe``: there is one. ``slot``: its place in ``had``, and a bit of ``row`` and ``column``. ``anew``: there was no expected one.
-    ``replayed``: it is before the expected one, and ``near``: in the window. ``lost``: so many were passed over: those of ``passed``
-    (:func:`_between`), ``every`` place, or ``none``.
+    - ``strobe``: there is a number.
+    - ``slot``: place of the number in ``had``. ``row`` and ``column`` give the same place, one bit set in each.
+    - ``anew``: no number was expected.
+    - ``replayed``: the number is before the expected one.
+    - ``near``: the number is also in the window.
+    - ``lost``: how many numbers were passed over.
+    - ``passed``: places of these numbers (:func:`_between`).
+    - ``every``: they fill every place.
+    - ``none``: no number was passed over.
     """
     low = (window - 1).bit_length()
     return data.StructLayout({
@@ -32,13 +38,29 @@ def judged(window: int = WINDOW) -> data.StructLayout:
 
 
 def _rows(window: int) -> data.StructLayout:
-    """A range of places, round the end or not: ``whole`` rows, and of the rows where it begins and ends so many ``columns``."""
+    """Layout of a range of places, which may wrap around.
+
+    ``whole``: a bit for each full row. ``first``, ``last``: the row in which the range begins or ends, and a bit for each of its
+    ``columns`` in the range.
+    """
     rows, partial = window // _ROW, data.StructLayout({"row": window // _ROW, "columns": _ROW})
     return data.StructLayout({"whole": rows, "first": partial, "last": partial})
 
 
 class SequenceOrder(wiring.Component):
-    """The first half of :class:`SequenceFilter`, combinational: what a number is to the expected one, and which is expected next."""
+    """First half of :class:`SequenceFilter`, combinational: compares a number with the expected one, and gives the next expected
+    one.
+
+    Ports
+    -----
+    before : :data:`ORDER` before this number.
+    strobe : there is a number.
+    number : the sequence number.
+    forget : see :class:`SequenceFilter`.
+    begin : see :class:`SequenceFilter`.
+    after : :data:`ORDER` after this number.
+    judged : :func:`judged`.
+    """
 
     def __init__(self, window: int = WINDOW):
         self._window = window
@@ -52,10 +74,10 @@ class SequenceOrder(wiring.Component):
         ahead, behind = Signal(12), Signal(12)
         anew, zero, early, since = Signal(), Signal(), Signal(), Signal(low)
         m.d.comb += [
-            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n numbers behind is n - 1 here
+            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n - 1 for n numbers behind
             anew.eq(~before.known | self.forget | self.begin),
             since.eq(Mux(anew, 0, before.expected[:low])), zero.eq(self.begin | (before.zero & ~self.forget)),
-            early.eq(zero & (self.number < window)),  # so many have been missed, hardly more
+            early.eq(zero & (self.number < window)),  # the tap can have missed this many, hardly more
             out.strobe.eq(self.strobe), out.slot.eq(self.number[:low]),
             out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]),
             out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
@@ -77,9 +99,18 @@ class SequenceOrder(wiring.Component):
 
 
 class SequenceWindow(wiring.Component):
-    """The second half of :class:`SequenceFilter`, combinational: the verdict, and which of the last numbers are not missing.
+    """Second half of :class:`SequenceFilter`, combinational: gives the verdict, and marks which of the last numbers are not
+    missing.
 
-    ``had`` stays where it is and a range of it is cleared, by rows of eight: a shift of all of it by any number takes three times as much.
+    ``had`` stays in place, and a range of it is cleared by rows of eight. Shifting all of it by any number would take three times
+    the logic.
+
+    Ports
+    -----
+    before : ``had`` before this number, one bit for each number in the window.
+    judged : :func:`judged`.
+    after : ``had`` after this number.
+    deliver, duplicate, late, lost : see :class:`SequenceFilter`.
     """
 
     def __init__(self, window: int = WINDOW):
@@ -104,11 +135,13 @@ class SequenceWindow(wiring.Component):
 
 
 def _between(m: Module, since, until, window: int):
-    """:func:`_rows` of the places from `since` up to before `until`, round the end if that is not after it; combinational."""
+    """Return :func:`_rows` of the places from `since` to before `until`; combinational. The range wraps if `until` is not after
+    `since`.
+    """
     first, last, found = since[_COLUMN_BITS:], until[_COLUMN_BITS:], Signal(_rows(window))
     inside, round_ = Signal(), Signal()
     m.d.comb += [
-        round_.eq(since >= until), inside.eq((first == last) & ~round_),  # all of it in one row
+        round_.eq(since >= until), inside.eq((first == last) & ~round_),  # the range lies in one row
         found.first.row.eq(1 << first), found.last.row.eq(1 << last),
         found.last.columns.eq(Cat((n < until[:_COLUMN_BITS]) & ~inside for n in range(_ROW))),
         found.first.columns.eq(Cat((n >= since[:_COLUMN_BITS]) & ((n < until[:_COLUMN_BITS]) | ~inside) for n in range(_ROW))),
@@ -120,33 +153,37 @@ def _between(m: Module, since, until, window: int):
 
 
 def _places(rows):
-    """:func:`_rows` as a bit for each place."""
+    """Return :func:`_rows` as one bit for each place."""
     first, last = rows.first, rows.last
     return Cat(whole | (at_first & first.columns[k]) | (at_last & last.columns[k])
                for whole, at_first, at_last in zip(rows.whole, first.row, last.row) for k in range(_ROW))  # fmt: skip
 
 
 class SequenceFilter(wiring.Component):
-    """Judges the sequence number of a TLP that came whole; one a clock, the verdict comes a clock later.
+    """Judges the sequence number of an intact TLP; takes one a clock, gives the verdict a clock later.
 
-    Numbers count modulo 4096, and at most 2048 TLPs are under way (PCIe Base 2.1, 3.5.2.2), so that a number up to 2048 after the
-    expected one is of a replay, and any other is ahead. Numbers passed over count as lost: they were damaged on the way. The
-    receiver of the link had them whole (then they stay lost), or not: then it has them sent again, with all after them. So a
-    lost number that comes again is passed on then, late, if it is one of the last :data:`WINDOW` before the expected one; what
-    was passed on before it is not passed on again. A nullified TLP must not be shown: its number comes again.
+    Numbers count modulo 4096, and at most 2048 TLPs are under way (PCIe Base 2.1, 3.5.2.2). A number up to 2048 behind the expected
+    one therefore belongs to a replay; any other number is ahead. Numbers passed over count as lost: they were damaged on the way.
 
-    Beside the expected number it keeps a bit for each of the last `window` (a power of two) before it, the one that is n modulo `window`
-    at place n: it is not missing.
+    The receiver of the link may have had a lost TLP intact; the TLP then stays lost. Otherwise the receiver asks for it again, with
+    all TLPs after it. The filter then passes the lost TLP on, late, if its number is one of the last :data:`WINDOW` before the
+    expected one. It does not pass on other TLPs twice. A nullified TLP must not be shown to the filter: its number comes again.
+
+    Besides the expected number, the filter keeps a bit for each of the last `window` numbers (a power of two). Number n has the bit
+    at place n modulo `window`; the bit is set if the number is not missing.
 
     Ports
     -----
-    strobe, number : a TLP whose LCRC is right ended with END.
-    forget : the link went down, or the tap lost the stream: the next TLP is taken as it comes. Goes before `strobe`.
-    begin : the next number should be 0: the same, but the next TLP is only taken as it comes if it is far from there (64 or
-        more; what told the tap may have been damage). Goes before `strobe`, and `forget`.
-    deliver : a clock after ``strobe``: pass it on. duplicate : it was passed on before.
-    late : with ``deliver``: it counted as lost before.
-    lost : with ``deliver``: TLPs missing before it, 0 .. 2047. Before the first TLP, and behind ``forget``, nothing counts as lost.
+    strobe : a TLP with a right LCRC ended with END.
+    number : sequence number of this TLP.
+    forget : the link went down, or the tap lost the stream: accept the next TLP with any number. Applies before ``strobe``.
+    begin : the next number should be 0. As ``forget``, except that a next number below 64 counts the TLPs before it as lost. A
+        larger number is accepted as it comes, as damage may have caused ``begin``. Applies before ``strobe`` and ``forget``.
+    deliver : a clock after ``strobe``: pass the TLP on.
+    duplicate : a clock after ``strobe``: the TLP was passed on before.
+    late : with ``deliver``: the TLP counted as lost before.
+    lost : with ``deliver``: number of TLPs missing before this one, 0 .. 2047. Nothing counts as lost before the first TLP or after
+        ``forget``.
     """
 
     def __init__(self, window: int = WINDOW):

@@ -1,4 +1,4 @@
-"""Store and forward of TLPs: beats with a verdict -> the TLPs that the tracker takes."""
+"""Store and forward of TLPs: takes beats with a verdict, gives the TLPs that the tracker takes."""
 
 from __future__ import annotations
 
@@ -16,38 +16,51 @@ __all__ = ["FATE", "Fate", "TlpStore"]
 
 
 class Fate(enum.Enum, shape=3):
-    """What became of a frame."""
+    """Fate of a frame."""
 
     DELIVERED = 0
     LATE = 1
-    """Delivered; it counted as lost before."""
+    """The TLP was delivered; it counted as lost before."""
     DUPLICATE = 2
-    """Of a replay: was delivered before."""
+    """The TLP belongs to a replay and was delivered before."""
     NULLIFIED = 3
     BAD_LCRC = 4
     BAD_FRAME = 5
     NO_ROOM = 6
-    """Good, but the store or its list of TLPs was full, or it is longer than the store. It counts as lost, and is not asked for again."""
+    """The TLP was good, but the store or its list of TLPs was full, or the TLP is longer than the store.
+
+    It counts as lost and is not asked for again.
+    """
 
 
 FATE = data.StructLayout({"fate": Fate, "sequence": 12, "lost": 11, "tick": 64})
-"""``lost``: so many TLPs are missing before this one (with DELIVERED or NO_ROOM)."""
+"""``lost``: number of TLPs missing before this one (with DELIVERED or NO_ROOM)."""
 
 
 class TlpStore(wiring.Component):
-    """Store and forward: a TLP leaves only after its verdict and its sequence number were good, once (:class:`SequenceFilter`).
+    """Stores TLPs and forwards each once, after its verdict and its sequence number were good (:class:`SequenceFilter`).
 
-    `bytes_kept`: of all TLPs here, header and all, so also of the longest; `tlps`: so many. Beats of 32 bits become beats of 64.
-    Latency from the last beat in to the first out: 6 clocks; then a beat a clock. Of ticks the low `tick_bits` come out.
+    Beats of 32 bits become beats of 64. Latency from the last beat in to the first beat out is 6 clocks; then a beat leaves each
+    clock.
+
+    Parameters
+    ----------
+    width : bits of a beat of ``frames``.
+    bytes_kept : room for all TLPs in the store, headers included. The longest TLP has to fit.
+    tlps : number of TLPs in the store.
+    tick_bits : low bits of the ticks that come out.
 
     Ports
     -----
-    frames : :func:`.layouts.framed_beat` of `width` bits. forget, begin : see :class:`SequenceFilter`.
-    tlps : :func:`wattbell_gateware.layouts.tlp_beat`, ``error`` always 0; ``lost`` also before a TLP after one without room, and
-        with one that comes late, after TLPs sent after it.
-    fates : one a frame (:data:`FATE`), two clocks after its last beat.
-    pending, pending_tick : a TLP that began at ``pending_tick`` has begun to come in, or waits here; the oldest of them.
-        Not ``pending_known``: it is on its way through the list of TLPs, and ``pending_tick`` is 0.
+    frames : :func:`.layouts.framed_beat` of `width` bits.
+    forget : see :class:`SequenceFilter`.
+    begin : see :class:`SequenceFilter`.
+    tlps : :func:`wattbell_gateware.layouts.tlp_beat`; ``error`` is always 0. ``lost`` is also set before a TLP that follows a TLP
+        without room, and with a late TLP, which comes after TLPs sent after it.
+    fates : one :data:`FATE` for each frame, two clocks after its last beat.
+    pending : a TLP is coming in or waits here.
+    pending_tick : tick at which the oldest such TLP began.
+    pending_known : low: the oldest TLP is on its way through the list of TLPs, and ``pending_tick`` is 0.
     """
 
     def __init__(self, width: int, *, bytes_kept: int = 8192, tlps: int = 64, tick_bits: int = 64):
@@ -71,12 +84,13 @@ class TlpStore(wiring.Component):
         write, read = ring.write_port(), ring.read_port()
 
         coming, comes = self._widened(m)
-        beat, valid = Signal(coming.shape()), Signal()  # a clock later, when the filter has judged it
+        beat, valid = Signal(coming.shape()), Signal()  # a clock later, after the filter's verdict
         m.d.sync += [beat.eq(coming), valid.eq(comes)]
         committed, freed = (Signal(bits + 1, name=n) for n in ("committed", "freed"))
         full, full_now = Signal(), Signal()
         after, base = Signal(bits + 1), Signal(bits + 1)
-        # A beat goes to `committed`, or where the TLP goes on. That there may be no place is known a clock before, so two are kept free.
+        # A first beat goes to `committed`, a later one after its predecessor. `narrow` is known a clock early, so two places stay
+        # free.
         going_on, at, narrow, narrow_first, listed = Signal(bits + 1), Signal(bits + 1), Signal(), Signal(), Signal()
         good = valid & beat.last & (beat.verdict == Verdict.GOOD)
         m.d.comb += [
@@ -93,7 +107,7 @@ class TlpStore(wiring.Component):
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
         least = self._depth - 2
-        # What decides takes all of a clock: it says only that the TLP is `listed`, and `committed` follows in the next.
+        # The decision takes a whole clock: it only sets `listed`, and `committed` follows in the next clock.
         m.d.comb += base.eq(Mux(listed, after, committed))
         m.d.sync += [after.eq(at + 1), committed.eq(base)]
         m.d.sync += [narrow_first.eq((base - freed)[: bits + 1] >= least),
@@ -113,13 +127,13 @@ class TlpStore(wiring.Component):
                     m.d.sync += fate.fate.eq(Mux(order.deliver, Mux(no_room, Fate.NO_ROOM.value, kept), Fate.DUPLICATE.value))
                 with m.If(order.deliver & ~no_room):
                     m.d.sync += listed.eq(1)
-                # Missing are those whose numbers were passed over, and those before it that found no room.
+                # Missing TLPs had their numbers passed over, or found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
         m.d.sync += ticks.w_data.eq(Cat(beat.tick[: self._tick_bits], gap | (order.lost != 0) | order.late))
         m.d.comb += ticks.w_en.eq(listed)
 
-        # Out: beats of whole TLPs are read as soon as they are there, and shown two clocks later, when the tick is there as well.
+        # Output: beats of whole TLPs are read as soon as they are present, and shown two clocks later together with the tick.
         whole, reading, shown, shows = Signal(bits + 1), Signal(), Signal(entry), Signal()
         begins = Signal(init=1)
         out = self.tlps.payload
@@ -148,7 +162,7 @@ class TlpStore(wiring.Component):
         return m
 
     def _widened(self, m: Module):
-        """Beats of at least 64 bits, and that there is one."""
+        """Return beats of at least 64 bits, and their valid bit."""
         frames = self.frames
         if self._width_in >= 64:
             return frames.payload, frames.valid

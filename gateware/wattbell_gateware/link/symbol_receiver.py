@@ -1,4 +1,4 @@
-"""One direction of a link at 2.5 and 5 GT/s, from the deserialisers' words to checked TLPs."""
+"""One direction of a link at 2.5 and 5 GT/s: from the words of the deserialisers to checked TLPs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,36 @@ __all__ = ["LATENCY", "SymbolReceiver"]
 LATENCY = pcs_lane.LATENCY + pcs_deskew.LATENCY
 """Clocks from a word of the deserialisers to the word of the framer that ends with the same symbol (if no lane is earlier)."""
 _SETS = pcs_lane.LATENCY + 6
-"""Clocks from a word to the training sequence found in it."""
+"""Clocks from a word to the training sequence found in this word."""
 _IDLE_TIMES = 8
 
 
 class SymbolReceiver(wiring.Component):
-    """What :class:`.block_receiver.BlockReceiver` is for 8 GT/s.
+    """Receives one direction of a link at 2.5 and 5 GT/s, as :class:`.block_receiver.BlockReceiver` does at 8 GT/s.
 
     Ports
     -----
-    raw : words of 10 * `symbols` bits of every wire, first bit received in bit 0; valid : of all. now : tick counter.
-    fast : 5 GT/s, else 2.5 GT/s. lanes : :data:`.ltssm.LANES_IN_USE`.
-    enable : low: what was going on is broken off, and what was known of the stream (but for the polarity) is forgotten.
-    polarity_set, polarity : of every wire, see :class:`~wattbell_gateware.pcs.PolarityDetector`.
-    frames : :func:`.layouts.framed_beat`, 32 bits a quad of symbols. dllps : :data:`.layouts.DLLP`. faults : :data:`.framer.FAULTS`.
-    found, values, eios : of each wire, see :class:`.training.OrderedSetReader`; sets_tick : of those of this clock.
-    idle, idle_tick : eight symbol times of nothing but logical idle on all lanes in use; tick of the word that ends with the last.
-    bad : of each wire in use and in lock, a word had a symbol with an error.
-    locked, inverted : of each wire. aligned : lanes are side by side.
+    raw : words of 10 * `symbols` bits of every wire, first received bit in bit 0.
+    valid : the words of all wires are valid in this clock.
+    now : tick counter; it grows by `ticks_per_clock` each clock.
+    fast : high: 5 GT/s. Low: 2.5 GT/s.
+    lanes : :data:`.ltssm.LANES_IN_USE`.
+    enable : low aborts open frames and forgets all state of the stream except the polarity.
+    polarity_set : see :class:`~wattbell_gateware.pcs.PolarityDetector`.
+    polarity : polarity of every wire.
+    frames : :func:`.layouts.framed_beat`, 32 bits for each quad of symbols.
+    dllps : :data:`.layouts.DLLP`.
+    faults : :data:`.framer.FAULTS`.
+    found : strobe of each wire, see :class:`.training.OrderedSetReader`.
+    values : training sequence of each wire.
+    eios : EIOS strobe of each wire.
+    sets_tick : tick of the ordered sets that are reported in this clock.
+    idle : all lanes in use carried only logical idle for eight symbol times.
+    idle_tick : tick of the word that ends with the last of these symbol times.
+    bad : each wire in use and in lock: a word had a symbol error.
+    locked : each wire has symbol lock.
+    inverted : each wire has inverted polarity.
+    aligned : the lanes are deskewed.
     """
 
     def __init__(self, lanes: int, symbols: int, *, ticks_per_clock: int):
@@ -59,11 +71,11 @@ class SymbolReceiver(wiring.Component):
         m.submodules.framer = framer = self._framer
         offsets = self._wires(m, deskew)
         tick, fast = Signal(64), Signal()
-        m.d.sync += fast.eq(self.fast)  # nearer to where it is used
+        m.d.sync += fast.eq(self.fast)  # a register near its users
         m.d.comb += [
             tick.eq(self.now - self._late(m, deskew, offsets)),
             deskew.active.eq(self.lanes.active), deskew.reverse.eq(self.lanes.reverse), self.aligned.eq(deskew.aligned),
-            # Disabled, words that begin nothing and end what is open.
+            # If disabled, give words that begin no frame and end an open one.
             framer.word.payload.eq(deskew.out.payload), framer.word.valid.eq(deskew.out.valid | ~self.enable),
             framer.enable.eq(deskew.aligned & self.enable),
             framer.width.eq(self.lanes.width), framer.fast.eq(fast), framer.tick.eq(tick), self.faults.eq(framer.faults),
@@ -75,7 +87,7 @@ class SymbolReceiver(wiring.Component):
         return m
 
     def _wires(self, m: Module, deskew):
-        """Every wire up to the deskew."""
+        """Build every wire up to the deskew."""
         lanes = []
         for n in range(self._lanes):
             m.submodules[f"lane{n}"] = lane = LaneReceiver(self._symbols)
@@ -94,12 +106,12 @@ class SymbolReceiver(wiring.Component):
         return [lane.offset for lane in lanes]
 
     def _late(self, m: Module, deskew, offsets):
-        """Ticks from the first bit of an aligned word's lane 0 to the clock in which the framer has the word."""
+        """Return the ticks from the first bit of an aligned word's lane 0 to the clock in which the framer has the word."""
         last = self._lanes - 1
         offset, delay, late = Signal(4), Signal(3), Signal(16)
         m.d.sync += offset.eq(Mux(self.lanes.reverse, offsets[last], offsets[0]))
         m.d.sync += delay.eq(Mux(self.lanes.reverse, deskew.delay[last], deskew.delay[0]))
-        # The aligned word began 9 - offset bits before the raw word it ended with; a bit is 2/5 or 1/5 of a tick.
+        # The aligned word began 9 - offset bits before the raw word that ends it; a bit is 2/5 or 1/5 of a tick.
         bits = Signal(3)
         with m.Switch(Cat(offset, self.fast)):
             for fast in (0, 1):

@@ -1,4 +1,4 @@
-"""TLPs and DLLPs of an 8 GT/s link, checked."""
+"""Framing at 8 GT/s: packs and checks TLPs and DLLPs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,24 @@ _DLLP_QUEUE = 16
 class TokenFramer(wiring.Component):
     """Packs the double words of each TLP into beats, and checks LCRCs and the CRCs of DLLPs.
 
-    A word may need two beats, and the next one too: a queue of 32 beats takes them. (Over time a TLP has fewer beats than words, but for
-    those of 4 n + 1 double words at x4.) When it is full words wait, in the queues before this. DLLPs, of which a word may hold two and
-    of which one a clock leaves, have a queue of 16; for those that find it full no TLP waits: they are lost, and told.
+    A word may need two beats, and the next word too; a queue takes 32 beats. (Over time a TLP has fewer beats than words, except
+    TLPs of 4 n + 1 double words at x4.) If the queue is full, words wait in the queues before this component.
+
+    A word may hold two DLLPs, and one DLLP leaves a clock; a queue takes 16 DLLPs. TLPs do not wait for DLLPs: a DLLP that finds
+    this queue full is lost and counted in ``lost_dllps``.
 
     Ports
     -----
-    words : :func:`parsed_word`. cut : ends the TLP that is open as broken; no words are taken meanwhile. open : there is one.
-    tick : now; ticks of packets are derived from it and the time that came with the word.
-    pending, pending_tick : a TLP that began at ``pending_tick`` is in here; the oldest.
-    frames : :func:`framed_beat`. dllps : :data:`DLLP`. bad_dllp : strobe, the CRC was wrong. lost_dllps : so many found
-    no room.
+    words : :func:`parsed_word`.
+    cut : end the open TLP as broken; take no words meanwhile.
+    open : a TLP is open.
+    tick : tick of this clock. The framer derives the ticks of packets from it and from the time of the word.
+    pending : a TLP is in here.
+    pending_tick : tick at which the oldest TLP in here began.
+    frames : :func:`framed_beat`.
+    dllps : :data:`DLLP`.
+    bad_dllp : strobe: a DLLP had a wrong CRC.
+    lost_dllps : number of DLLPs without room in this clock.
     """
 
     def __init__(self, lanes: int):
@@ -52,7 +59,7 @@ class TokenFramer(wiring.Component):
         return m
 
     def _extended(self, time):
-        """The tick whose low bits are `time`, at most 2^TIME_BITS - 1 ago."""
+        """Return the full tick from its low bits `time`, which lie at most 2^TIME_BITS - 1 ticks back."""
         return self.tick - (self.tick[:TIME_BITS] - time)[:TIME_BITS]
 
     def _pack(self, m, take, room):
@@ -62,7 +69,7 @@ class TokenFramer(wiring.Component):
             "data": data.ArrayLayout(32, lanes), "dws": range(lanes + 1), "first": 1, "last": 1, "edb": 1, "broken": 1, "lcrc": 32,
             "sequence": 12, "tick": 64,
         })  # fmt: skip
-        # What is waiting of the open TLP: at least one double word if one was seen, so that there is one for the last beat.
+        # Waiting double words of the open TLP. If one was seen, at least one waits, so that the last beat is not empty.
         waiting, count = Signal(data.ArrayLayout(32, lanes)), Signal(range(lanes + 1))
         sequence, tick, begun = Signal(12), Signal(64), Signal()
         m.submodules.queue = queue = PairQueue(beat, _QUEUE)
@@ -121,7 +128,7 @@ class TokenFramer(wiring.Component):
             with m.Else():
                 m.d.sync += [count.eq(total), *(waiting[n].eq(both[n]) for n in range(lanes))]
 
-        # From the oldest: what leaves, what is being checked, what waits, what is about to, what is open.
+        # Stages from the oldest: leaving, being checked, waiting, about to wait.
         stages = [(self.frames.valid, self.frames.payload.tick), (out_valid, out.tick), (queue.valid, queue.out.tick),
                   (beats != 0, now.tick)]  # fmt: skip
         m.d.comb += [self.pending.eq(Cat(self.open, *(there for there, _ in stages)).any()), self.pending_tick.eq(tick)]
@@ -129,8 +136,8 @@ class TokenFramer(wiring.Component):
             with m.If(there):
                 m.d.comb += self.pending_tick.eq(since)
 
-        # The double words of a beat go to the end of the CRC's word: zeros before them leave a state of zero as it is. The state
-        # before meets the first of them, so one set of parities does for every number of them.
+        # The double words of a beat go to the end of the CRC's word, because leading zeros leave a state of zero unchanged. The
+        # previous state is XORed into the first double word. One set of parities therefore serves every number of double words.
         m.submodules.lcrc = step = CrcStep(LCRC, 4 * lanes)
         m.submodules.lcrc_start = start = CrcStep(LCRC, 2)
         state, before = Signal(32), Signal(32)

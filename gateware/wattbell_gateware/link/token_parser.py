@@ -1,4 +1,4 @@
-"""Finds the packets in the data stream of an 8 GT/s link."""
+"""Parser that finds the packets in the data stream of an 8 GT/s link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Mode", "TokenParser", "parsed_word"]
 
 
 class Mode(enum.Enum, shape=3):
-    """What the next double word of the stream is."""
+    """Meaning of the next double word of the stream."""
 
     TOKEN = 0
     TLP = 1
@@ -23,25 +23,31 @@ class Mode(enum.Enum, shape=3):
     DLLP = 3
     """The second half of a DLLP."""
     HUNT = 4
-    """Unknown: looking for an STP."""
+    """Unknown: the parser looks for an STP."""
     CANDIDATE = 5
-    """Behind what looked like an STP: it was one if this begins a TLP of its length."""
+    """The double word after a possible STP. The STP was real if this begins a TLP of its length."""
     STOPPED = 6
-    """Nothing, before the data stream begins again."""
+    """Nothing until the data stream begins again."""
 
 
 _PLACE = data.StructLayout({"sequence": 12, "time": TIME_BITS})
 
 
 def parsed_word(lanes: int) -> data.StructLayout:
-    """A clock's worth of packets, ``data`` cut into double words at the boundaries of tokens.
+    """Layout of the packets of one clock, cut into double words at token boundaries.
 
-    - ``body``: of each double word: it belongs to a TLP. Those of ``old_body`` to the one that was open before this word.
+    - ``data``: the double words.
+    - ``body``: of each double word: it belongs to a TLP.
+    - ``old_body``: of each double word: it belongs to the TLP that was open before this word.
     - ``lcrc``: LCRC of the TLP that ends.
-    - ``ends``: the open TLP ends: its verdict is due. ``edb``: with EDB. ``broken``: broken off.
-    - ``begins``: a TLP is open from here on; ``sequence``, ``time`` are those of the TLP open after this word, or last.
-    - ``dllp``: of each double word: it ends a DLLP; ``half``: two bytes of the one that goes on, or went on, with the first double
-      word, ``dllp_time`` of each.
+    - ``ends``: the open TLP ends: its verdict is due.
+    - ``edb``: it ends with EDB.
+    - ``broken``: it is broken off.
+    - ``begins``: a TLP is open from here on.
+    - ``sequence``, ``time``: number and time of the TLP that is open after this word, or was open last.
+    - ``dllp``: of each double word: it ends a DLLP.
+    - ``half``: first two bytes of the DLLP that the first double word ends.
+    - ``dllp_time``: of each double word: time of the DLLP that it ends.
     """
     return data.StructLayout({
         "data": data.ArrayLayout(32, lanes), "body": lanes, "old_body": lanes, "lcrc": 32, "ends": 1, "edb": 1, "broken": 1, "begins": 1,
@@ -50,14 +56,20 @@ def parsed_word(lanes: int) -> data.StructLayout:
 
 
 class TokenParser(wiring.Component):
-    """``words``: :func:`stream_word`. ``out``: :func:`parsed_word`, one for each word, a clock after it (x1, x2: after the next).
+    """Finds TLPs and DLLPs in the words of the data stream; takes a word a clock. Latency: 1 clock at x4; at x1 and x2 a clock
+    after the following word.
 
-    ``corrected``: strobe, a token had one wrong bit, which was put right. ``lost``: strobe, no token stood where one must.
-    ``regained``: strobe, found one again.
+    If a token is missing, the specification's receiver stops and has the link retrained. This parser instead looks for an STP with
+    every bit right, followed by a header with the length of the STP, and goes on there. Other data matches once in 2^19 double
+    words. The parser goes on in any case after the next SKP ordered set.
 
-    Where no token is, the specification's receiver stops and has the link retrained. This one looks for an STP with every bit
-    right, before a header whose length is that of the token (once in 2^19 double words of anything else), and goes on with it; and in any
-    case after the next SKP ordered set.
+    Ports
+    -----
+    words : :func:`stream_word`.
+    out : :func:`parsed_word`, one for each word.
+    corrected : strobe: a token had one wrong bit, which was corrected.
+    lost : strobe: a token was missing where one must be.
+    regained : strobe: the parser found a token again.
     """
 
     def __init__(self, lanes: int):
@@ -70,7 +82,8 @@ class TokenParser(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lanes = self._lanes
-        # Tokens begin on lane 0: at x4 at any double word, at x2 and x1 at any second and any symbol. There the word after is needed.
+        # Tokens begin on lane 0: at x4 at any double word, at x2 at any second symbol, at x1 at any symbol. x2 and x1 need the next
+        # word.
         ahead = lanes < 4
         step = Signal()
         now = Signal(stream_word(lanes))
@@ -86,7 +99,7 @@ class TokenParser(wiring.Component):
             symbols = Cat(now.data, Signal(32, name="none"))
 
         mode, left, offset = Signal(Mode, init=Mode.STOPPED), Signal(11), Signal(2)
-        length, place = Signal(11), Signal(_PLACE)  # of the TLP, or of the candidate
+        length, place = Signal(11), Signal(_PLACE)  # of the TLP or candidate
         half, half_time = Signal(16), Signal(TIME_BITS)
         lcrc = Signal(32)
         result = Signal(parsed_word(lanes))
@@ -119,16 +132,16 @@ class TokenParser(wiring.Component):
         return m
 
     def _double_word(self, m, n, now, symbols, result, strobes, state, left, offset, length, place, half, half_time, lcrc, old):
-        """Takes the stream on by double word `n` of the word; the same things after it."""
+        """Advance the state by double word `n` of the word; return the same values after it."""
         lanes = self._lanes
         corrected, lost, regained = strobes
         after = Signal(Mode, name=f"state{n}")
         remaining, at, new_length = Signal(11, name=f"left{n}"), Signal(2, name=f"at{n}"), Signal(11, name=f"length{n}")
         new_place, new_half = Signal(_PLACE, name=f"place{n}"), Signal(16, name=f"half{n}")
         new_time, new_lcrc, still_old = Signal(TIME_BITS, name=f"time{n}"), Signal(32, name=f"lcrc{n}"), Signal(name=f"old{n}")
-        starts = range(0, 4, lanes)  # where in the double word a token may begin
+        starts = range(0, 4, lanes)  # places in the double word where a token may begin
 
-        # where this one begins: behind symbols of idle (before a token), at an STP (looking for one), or where the last one did
+        # Place where this double word begins: after idle symbols, at an STP (in HUNT), or at the place of the last one.
         exact = Signal(4, name=f"exact{n}")
         decoders = {}
         for first in starts:
@@ -145,7 +158,7 @@ class TokenParser(wiring.Component):
             with m.If(awaiting & ~is_edb):
                 m.d.comb += none.eq(1)
                 for first in reversed(starts):
-                    # A group of all lanes with two bits or more is not idle.
+                    # A group of all lanes with two or more bits set is not idle.
                     group = symbols[32 * n + 8 * first :][: 8 * lanes]
                     with m.If((first >= offset) & ((group & (group - 1)[: len(group)]) != 0)):
                         m.d.comb += [begins.eq(first), none.eq(0)]
@@ -158,7 +171,7 @@ class TokenParser(wiring.Component):
         m.d.comb += word.eq(symbols[32 * n :].bit_select(begins << 3, 32))
 
         def at_first(first):
-            """Time of the symbol time that this group begins."""
+            """Return the time of the symbol time that this group begins."""
             return now.time + (4 * n + first) // lanes
 
         time = Signal(TIME_BITS, name=f"now{n}")
@@ -231,7 +244,7 @@ class TokenParser(wiring.Component):
                         ]  # fmt: skip
                     with m.Else():
                         hunt()
-                with m.Default():  # STOPPED: the block went on behind EDS, or a data block came for an ordered set
+                with m.Default():  # STOPPED: the block went on after EDS, or a data block came in place of an ordered set
                     m.d.comb += lost.eq(1)
                     hunt()
         with m.If(wrong):
@@ -239,7 +252,7 @@ class TokenParser(wiring.Component):
         return after, remaining, at, new_length, new_place, new_half, new_time, new_lcrc, still_old
 
     def _at(self, decoders, offset):
-        """Outputs of the decoder at `offset`."""
+        """Return the outputs of the decoder at `offset`."""
 
         class Chosen:
             def __getattr__(self, name):
@@ -252,7 +265,7 @@ class TokenParser(wiring.Component):
         return Chosen()
 
     def _tlp_length(self, header):
-        """Double words of the TLP that begins with `header`, with token and LCRC; 0 if it begins with a prefix."""
+        """Return the double words of the TLP that begins with `header`, token and LCRC included; 0 if it begins with a prefix."""
         fmt, digest = header[5:8], header[23]
         payload = Cat(header[24:32], header[16:18])
         count = Mux(fmt[1], Mux(payload == 0, 1024, payload), 0)

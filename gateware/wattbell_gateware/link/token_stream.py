@@ -1,4 +1,4 @@
-"""The data stream of an 8 GT/s link: blocks in, symbols in order out."""
+"""Data stream of an 8 GT/s link: takes blocks, gives symbols in order."""
 
 from __future__ import annotations
 
@@ -12,23 +12,32 @@ __all__ = ["DataStream", "stream_word"]
 
 
 def stream_word(lanes: int) -> data.StructLayout:
-    """A clock of the data stream.
+    """Layout of one clock of the data stream.
 
     - ``data``: `lanes` * 4 symbols in the order of the stream, the first in bits 7:0; zero if not ``filled``.
-    - ``filled``: it has data. ``restart``: with it: a token begins at its first symbol, whatever was before. ``last``: with it: of its
-      block. ``end``: without it: the data stream is over.
-    - ``time``: of its first symbol.
+    - ``filled``: the word has data.
+    - ``restart``: with ``filled``: a token begins at its first symbol, whatever came before.
+    - ``last``: with ``filled``: last word of its block.
+    - ``end``: without ``filled``: the data stream is over.
+    - ``time``: time of its first symbol.
     """
     return data.StructLayout({"data": 32 * lanes, "filled": 1, "restart": 1, "last": 1, "end": 1, "time": TIME_BITS})
 
 
 class DataStream(wiring.Component):
-    """A data stream begins with the data block after an SDS or an SKP ordered set. It ends with any ordered set but SKP, with data of
-    a lane whose register is not known, and when the lanes are not ``aligned``. (After an SKP ordered set in the middle of training come
-    training sequences, so data after one is always of a data stream; that is where a tap that attaches later gets in.)
+    """Extracts the data stream from the blocks of a link; takes a word a clock, latency 1 clock.
 
-    ``words``: :func:`block_link_word`. ``width``: lanes in use, 0, 1, 2 for 1, 2, 4. ``out``: :func:`stream_word`, of fewer lanes the
-    first symbols; every ordered set gives a word without data.
+    A data stream begins with the data block after an SDS or an SKP ordered set. It ends with any ordered set but SKP, with data of
+    a lane that has no known register, and when the lanes are not ``aligned``. (In training, an SKP ordered set is followed by
+    training sequences. Data after an SKP ordered set therefore always belongs to a data stream; a tap that attaches later begins
+    there.)
+
+    Ports
+    -----
+    words : :func:`block_link_word`.
+    aligned : the lanes are deskewed.
+    width : log2 of the lanes in use (0, 1, 2).
+    out : :func:`stream_word`; with fewer lanes only the first symbols are used. Every ordered set gives a word without data.
     """
 
     def __init__(self, lanes: int):

@@ -1,4 +1,4 @@
-"""Framing tokens of 8 GT/s: what four symbols of the data stream are, if a token begins there."""
+"""Decoder of the framing tokens of 8 GT/s: the meaning of four symbols, if a token begins with them."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,12 +10,15 @@ __all__ = ["EDB", "EDS", "LONGEST", "SHORTEST", "TokenDecoder"]
 
 EDS, EDB, _SDP = 0x0090801F, 0xC0C0C0C0, 0xACF0
 SHORTEST, LONGEST = 5, 1151
-"""Double words of a TLP with token and LCRC: a header of three at least; greater lengths are reserved (PCIe Base 3.0, 4.2.2.3.3)."""
+"""Double words of the shortest and the longest TLP, with token and LCRC.
+
+The shortest has a header of three double words. Greater lengths are reserved (PCIe Base 3.0, 4.2.2.3.3).
+"""
 _LENGTH = 11
 
 
 def _power(n: int) -> int:
-    """x**n modulo x^4 + x + 1."""
+    """Return x**n modulo x^4 + x + 1."""
     value = 1
     for _ in range(n):
         value <<= 1
@@ -25,23 +28,33 @@ def _power(n: int) -> int:
 
 
 _LENGTH_CODE = [_power(14 - n) for n in range(_LENGTH)]
-"""Which bits of the frame CRC each bit of the length turns over."""
+"""Bits of the frame CRC that each bit of the length inverts."""
 _CODE = _LENGTH_CODE + [1 << n for n in range(4)]
-"""The same for the bits of the frame CRC. These 15 are all different, so that with the parity one wrong bit is found and put right."""
+"""The same for the length and for the bits of the frame CRC itself.
+
+All 15 values differ, so together with the parity one wrong bit can be located and corrected.
+"""
 
 
 class TokenDecoder(wiring.Component):
-    """Combinational. ``word``: four symbols, the first in bits 7:0.
+    """Decodes a token and corrects one wrong bit; combinational.
 
-    One wrong bit is put right: length, frame CRC and parity of an STP are a code of distance 4; the others are far from each other. The
-    specification's receiver stops at any of these errors and has the link retrained, which a tap cannot ask for. Two wrong bits
-    are no token. What a wrong guess would frame has its LCRC or CRC against it.
+    Length, frame CRC and parity of an STP form a code of distance 4; the other tokens differ from each other in many bits. Two
+    wrong bits give no token. The specification's receiver stops at any of these errors and has the link retrained, which a tap
+    cannot ask for. If a guess is wrong, the LCRC or CRC of the resulting packet fails.
 
     Ports
     -----
-    stp : an STP of a possible length; exact : with every bit right. length : in double words, token and LCRC included; sequence.
-    sdp, edb, eds, idle : as if that could be here. edb, eds and idle (four symbols of zero) may have one wrong bit, sdp as well.
-    wrong : with one of these, a bit of it was wrong.
+    word : four symbols, the first in bits 7:0.
+    stp : an STP with a possible length.
+    exact : with ``stp``: every bit is right.
+    length : length in double words, token and LCRC included.
+    sequence : sequence number of the STP.
+    sdp : an SDP, with at most one wrong bit, if one could be here.
+    edb : an EDB, with at most one wrong bit, if one could be here.
+    eds : an EDS, with at most one wrong bit, if one could be here.
+    idle : four symbols of zero, with at most one wrong bit.
+    wrong : with one of these: one bit was wrong.
     """
 
     word: In(32)

@@ -1,4 +1,4 @@
-"""Ordered sets of one lane that tell what the link does, at 2.5 and 5 GT/s: training sequences, EIOS."""
+"""Training sequences and EIOS of one lane at 2.5 and 5 GT/s."""
 
 from __future__ import annotations
 
@@ -18,25 +18,30 @@ TRAINING_SET = data.StructLayout({
 })  # fmt: skip
 """A TS1 or TS2 (PCIe Base 2.1, tables 4-2 and 4-3; PCIe Base 3.0, 4.2.4.1).
 
-``link``, ``lane``: numbers, of no meaning with ``link_pad``, ``lane_pad``. ``rates``: bit 1: 2.5 GT/s, 2: 5, 3: 8; bit 7: speed change.
-``control``: bit 0 hot reset, 1 disable link, 2 loopback, 3 disable scrambling. ``n_fts``: FTS ordered sets it wants.
+- ``link``: link number; meaningless with ``link_pad``.
+- ``lane``: lane number; meaningless with ``lane_pad``.
+- ``n_fts``: number of FTS ordered sets that the sender asks for.
+- ``rates``: bit 1: 2.5 GT/s, 2: 5, 3: 8; bit 7: speed change.
+- ``control``: bit 0: hot reset, 1: disable link, 2: loopback, 3: disable scrambling.
+- ``ts2``: a TS2, otherwise a TS1.
 """
 
 
 _KIND = data.StructLayout(dict.fromkeys(("com", "idle", "number", "byte", "ts1", "ts2", "k"), 1) | {"data": 8})
-"""``number``: part of a training sequence; ``byte``: and no PAD."""
+"""Kinds that a symbol could be. ``number``: part of a training sequence. ``byte``: the same, but no PAD."""
 
 
 class OrderedSetReader(wiring.Component):
-    """Reads descrambled symbols of one lane; a word a clock, strobes 5 clocks after it.
+    """Reads the ordered sets of one lane from descrambled symbols; takes a word a clock, strobes 5 clocks later.
 
-    Symbol 6 of a training sequence is not looked at: it may hold equalisation presets. Polarity must be right.
+    Symbol 6 of a training sequence is ignored: it may hold equalisation presets. The polarity must be right.
 
     Ports
     -----
     symbols : from :class:`~wattbell_gateware.pcs.LaneReceiver`.
-    found, value : the second of two equal training sequences one after the other ended, :data:`TRAINING_SET`.
-    eios : COM IDL IDL.
+    found : strobe: the second of two equal training sequences in a row ended.
+    value : the training sequence, :data:`TRAINING_SET`.
+    eios : strobe: COM IDL IDL came.
     """
 
     def __init__(self, symbols: int):
@@ -50,7 +55,7 @@ class OrderedSetReader(wiring.Component):
         m = Module()
         times = range(self._symbols)
 
-        # 1: what each symbol could be, wherever it stands
+        # 1: kinds that each symbol could be, at any place
         valid = Signal()
         kinds = [Signal(_KIND, name=f"kind{n}") for n in times]
         m.d.sync += valid.eq(self.symbols.valid)
@@ -65,8 +70,7 @@ class OrderedSetReader(wiring.Component):
                     kind.data.eq(symbol.data), kind.k.eq(symbol.k),
                 ]  # fmt: skip
 
-        # 2: EIOS is three symbols in a row. The place of a symbol in a training sequence hangs on where the last COM was, and on nothing
-        # that came in between.
+        # 2: EIOS is three symbols in a row. The place of a symbol in a training sequence depends only on the place of the last COM.
         last, last_but_one = Signal(_KIND), Signal(_KIND)
         row = [last_but_one, last, *kinds]
         eios = [a.com & b.idle & c.idle for a, b, c in zip(row, row[1:], row[2:], strict=False)]
@@ -80,7 +84,7 @@ class OrderedSetReader(wiring.Component):
                 with m.If(kinds[k].com):
                     m.d.comb += at.eq(n - k)
         m.d.sync += [placed.eq(valid), Cat(placed_kinds).eq(Cat(kinds)), Cat(placed_ats).eq(Cat(ats))]
-        met = Signal(3)  # an EIOS: told when a training sequence that ended here would be
+        met = Signal(3)  # an EIOS, delayed as a training sequence that ends here is
         m.d.sync += [met.eq(Cat(valid & Cat(eios).any(), met)), self.eios.eq(met[-1])]
         with m.If(valid):
             m.d.sync += [last.eq(row[-1]), last_but_one.eq(row[-2])]
@@ -91,7 +95,7 @@ class OrderedSetReader(wiring.Component):
             with m.Else():
                 m.d.sync += place.eq(_PLACES)
 
-        # 3: whether each symbol is what belongs at its place, and what it tells
+        # 3: check each symbol against its place, and take its value
         coming, whole = Signal(TRAINING_SET), Signal(TRAINING_SET)
         ts2_behind, fitted = Signal(), Signal()
         m.d.comb += ts2_behind.eq(coming.ts2)
@@ -112,7 +116,7 @@ class OrderedSetReader(wiring.Component):
             ]
             m.d.sync += [begins[n].eq(kind.com), fit[n].eq(fits & (at != _PLACES - 1)), ends[n].eq(fits & (at == _PLACES - 1))]
             with m.If(placed):
-                # What is caught where no set is alive is caught again when one is.
+                # A field captured outside a live set is captured again inside the next one.
                 with m.Switch(at):
                     for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (3, ("n_fts",)), (4, ("rates",)),
                                           (5, ("control",))):  # fmt: skip
@@ -123,11 +127,11 @@ class OrderedSetReader(wiring.Component):
         m.d.sync += fitted.eq(placed)
         with m.If(placed):
             m.d.sync += coming.ts2.eq(ts2_behind)
-            # By the eighth symbol all is known, and the next set has not begun.
+            # All fields are known at the eighth symbol, and the next set has not begun.
             with m.If((placed_ats[0] >= 8) & (placed_ats[0] < 12)):
                 m.d.sync += whole.eq(coming)
 
-        # 4: whether all since COM did
+        # 4: check whether all symbols since COM fitted
         alive, before, had, over = Signal(), Signal(TRAINING_SET), Signal(), Signal()
         lives, ended, fails = alive, [], []
         for n in times:

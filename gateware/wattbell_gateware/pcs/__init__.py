@@ -1,4 +1,4 @@
-"""Physical coding sublayer, 2.5 and 5 GT/s: words of a deserialiser -> descrambled symbols of a lane -> deskewed lanes."""
+"""Physical coding sublayer at 2.5 and 5 GT/s: from words of a deserialiser to descrambled symbols of a lane and deskewed lanes."""
 
 from .align import SymbolAligner
 from .decode import Decoder8b10b

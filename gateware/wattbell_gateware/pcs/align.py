@@ -1,4 +1,4 @@
-"""Symbol alignment: finds where symbols begin in the words of a deserialiser."""
+"""Symbol alignment: finds the symbol boundary in the words of a deserialiser."""
 
 from __future__ import annotations
 
@@ -11,31 +11,38 @@ from .symbols import symbol_word
 __all__ = ["LATENCY", "SymbolAligner"]
 
 LATENCY = 5
-"""Clocks from a raw word to the aligned word that ends with bits of it."""
+"""Clocks from a raw word to the aligned word that ends with bits of this raw word."""
 _COM_CHANGES = 0b111000010
-"""Where neighbouring bits of K28.5 (0011111010) differ, `a` and `b` in bit 0. Both its forms, and so both polarities, have them."""
+"""Differences between neighbouring bits of K28.5 (0011111010), `a` and `b` in bit 0. Both forms, and so both polarities, share them."""
 _CONFIRM, _CONTRADICT = 2, 3
 _BAD_WORDS = 15
 
 
 class SymbolAligner(wiring.Component):
-    """Raw words in, words cut at symbol boundaries out; one word a clock.
+    """Cuts raw words at symbol boundaries; one word a clock.
 
-    A COM can start at any bit. While not ``locked`` the first COM seen decides the boundary, from that COM on; a second one
-    there, with none elsewhere between them, locks. While locked, three COMs at one place elsewhere with none in place (bit
-    errors forge one now and then, hardly three at one place before the next SKP set) or 15 more words with errors than without
-    (``bad``, which is what a slip shows first) unlock. So the boundary moves only where the stream did.
+    A COM can start at any bit. While not ``locked``, the first COM sets the boundary, from that COM on. A second COM at this
+    boundary locks, if no COM elsewhere came between them. Two events unlock:
 
-    Latency 5 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked: bit 0 of an aligned word was
-    ``raw.payload[offset + 1]`` of the word before, or, for an offset of 9, bit 0 of the same word.
+    - Three COMs at one other place, with none at the boundary. Bit errors forge a COM now and then, but hardly three at one place
+      before the next SKP set.
+    - 15 more words with errors than without (``bad``). A slip shows first in this count.
+
+    The boundary therefore moves only if the stream moved.
+
+    Latency is 5 clocks (:data:`LATENCY`) plus ``offset`` bits, constant while locked. Bit 0 of an aligned word was
+    ``raw.payload[offset + 1]`` of the word before. For an offset of 9 it was bit 0 of the same word.
 
     Ports
     -----
-    raw : words of 10 * `symbols` bits, first bit received in bit 0.
+    raw : words of 10 * `symbols` bits, first received bit in bit 0.
     invert : the polarity of the lane is inverted; complements the raw words.
-    bad_valid, bad : of a word that came back from the decoder: it had an error. forget : what comes from here on is another stream.
-    out : the same width, symbol after symbol.
-    offset : 0 .. 9, a clock before the ``out`` it belongs to; locked.
+    bad_valid : the decoder returned a word.
+    bad : with ``bad_valid``: this word had an error.
+    forget : another stream begins here.
+    out : words of the same width, symbol after symbol.
+    offset : 0 .. 9, one clock before the ``out`` with this offset.
+    locked : the boundary is locked.
     """
 
     def __init__(self, symbols: int):
@@ -51,14 +58,14 @@ class SymbolAligner(wiring.Component):
         m = Module()
         bits = self._bits
 
-        # 1: nine bits of the word before, and this one: every COM that ends in this word is whole in it.
+        # 1: nine bits of the word before, and this word: the window holds every COM that ends in this word.
         window = Signal(bits + 9)
         searching = Signal()
         m.d.sync += searching.eq(self.raw.valid)
         with m.If(self.raw.valid):
             m.d.sync += window.eq(Cat(window[bits:], self.raw.payload ^ self.invert.replicate(bits)))
 
-        # 2: which of the ten boundaries have a COM; 3: the first of them
+        # 2: boundaries (of ten) that have a COM; 3: the first such boundary
         found, found_now, first, any_found = Signal(10), Signal(10), Signal(4), Signal()
         seen, cut = Signal.like(window), Signal.like(window)
         choosing, deciding = Signal(), Signal()

@@ -13,23 +13,26 @@ LATENCY = 4
 _BITS = 32
 _SKP, _SKP_END = 0xAA, 0xE1
 _EIEOS_RUN = 120
-"""Bits of an EIEOS from its second symbol to its last: each differs from the one eight before. Bit 7 does not (bits -1 and 7 are 0)."""
+"""Bits of an EIEOS from its second symbol to its last: each differs from the bit eight before. Bit 7 does not (bits -1 and 7 are 0)."""
 _SKP_WORDS = 5
-"""An SKP ordered set has at most this many words of SKP symbols (as it comes from repeaters), and one more that ends it."""
+"""Words of SKP symbols in the longest SKP ordered set, as repeaters may make it. One more word ends the set."""
 _BAD, _UNLOCK = 4, 16
 
 
 class Marks(wiring.Component):
-    """Looks for what tells the boundary at any bit: EIEOS, and the end of an SKP ordered set.
+    """Finds the marks of a block boundary at any bit: EIEOS, and the end of an SKP ordered set.
+
+    In an SKP ordered set each bit but its first differs from the bit before, 32 n - 1 in a row, until E1 begins. Scrambled data
+    imitates this and continues with E1 once in 2^41 bits. Scrambled data never contains a whole EIEOS.
 
     Ports
     -----
-    raw : words, first bit received in bit 0. out : the word two before.
-    eieos : an EIEOS ended in ``out``; sos : of an SKP ordered set, E1 begins in ``out``.
-    left : bits of ``out`` from there on, 0 .. 32. inverted : the polarity shown.
-
-    In an SKP ordered set each bit but its first differs from the one before, 32 n - 1 in a row, until E1 begins. Scrambled data
-    does that and continues with E1 once in 2^41 bits; a whole EIEOS it does not contain.
+    raw : words, first received bit in bit 0.
+    out : the word two before.
+    eieos : an EIEOS ended in ``out``.
+    sos : E1 of an SKP ordered set begins in ``out``.
+    left : bits of ``out`` from the mark on, 0 .. 32.
+    inverted : polarity that the mark shows.
     """
 
     raw: In(stream.Signature(_BITS, always_ready=True))
@@ -47,7 +50,7 @@ class Marks(wiring.Component):
         m.d.comb += [eighth.eq(bits[8:40] ^ bits[:32]), neighbour.eq(bits[8:40] ^ bits[7:39])]
 
         def trailing(value, name):
-            """How many ones `value` ends with."""
+            """Return how many ones `value` ends with."""
             count = Signal(range(_BITS + 1), name=name)
             for n in range(_BITS + 1):
                 with m.If(value[_BITS - n :].all() if n else Const(1)):
@@ -94,20 +97,26 @@ class Marks(wiring.Component):
 
 
 class BlockAligner(wiring.Component):
-    """Raw words in, :data:`BLOCK_WORD` out (not descrambled), at most one a clock.
+    """Cuts raw words into :data:`BLOCK_WORD` (not descrambled); at most one a clock.
 
-    EIEOS locks, and moves the boundary wherever it is. The end of an SKP ordered set locks when not locked, or in doubt (a wrong
-    sync header not long ago). Wrong sync headers count 4, right ones take 1 away; at 16 lock is lost. So lock outlives bit errors,
-    and is lost within about ten blocks of a stream that moved. The marks tell the polarity as well.
+    An EIEOS locks, and moves the boundary to its own place. The end of an SKP ordered set locks if there is no lock, or if the lock
+    is in doubt (a recent wrong sync header). A wrong sync header adds 4 to a count, a right one subtracts 1; at 16 the lock is
+    lost. The lock therefore outlives bit errors, and is lost within about ten blocks after the stream moved. The marks also show
+    the polarity.
 
-    A block with a wrong sync header is what its content looks like, else data.
+    A block with a wrong sync header gets its kind from its content if the content looks like an ordered set, else it counts as
+    data.
 
     Ports
     -----
-    raw : words of 32 bits, first bit received in bit 0. time : low bits of the tick at which its first bit came.
-    out : words of blocks; the word that ends with the last bit of a raw word comes 4 clocks after it (:data:`LATENCY`).
-    locked, inverted. bad_header, moved : strobes; moved: lock was lost, or the boundary moved. forget : what comes from here on is
-        another stream (no ``moved`` for it).
+    raw : words of 32 bits, first received bit in bit 0.
+    time : low bits of the tick at which the first bit of ``raw`` came.
+    forget : another stream begins here; gives no ``moved``.
+    out : words of blocks. The word that ends with the last bit of a raw word comes 4 clocks after the raw word (:data:`LATENCY`).
+    locked : the block boundary is locked.
+    inverted : the polarity of the lane is inverted.
+    bad_header : strobe: a block has a wrong sync header.
+    moved : strobe: the lock was lost, or the boundary moved.
     """
 
     def __init__(self):
@@ -125,7 +134,7 @@ class BlockAligner(wiring.Component):
         with m.If(self.raw.valid):
             m.d.sync += [later.eq(earlier) for earlier, later in zip(times, times[1:])]
 
-        # bits not yet used up: `pending` of them, at the upper end of `kept` and the word
+        # unused bits: `pending` bits at the upper end of `kept` and the word
         kept, pending = Signal(_BITS + 2), Signal(range(_BITS + 2))
         index, skipping = Signal(3), Signal()  # word of the block; it is an SKP ordered set
         errors = Signal(range(_UNLOCK + 1))
@@ -143,7 +152,7 @@ class BlockAligner(wiring.Component):
             emit.eq(marks.out.valid & self.locked & enough),
         ]
 
-        # what it is: bit 0 of the header is sent first, 1 0 before an ordered set
+        # kind of the block: bit 0 of the header is sent first; 1 0 precedes an ordered set
         ordered, bad = Signal(), Signal()
         first = word[:8]
         kind = Signal(BlockKind)

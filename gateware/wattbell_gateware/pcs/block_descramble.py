@@ -12,12 +12,15 @@ LATENCY = 1
 _BITS = 23
 _POLYNOMIAL = 1 << 23 | 1 << 21 | 1 << 16 | 1 << 8 | 1 << 5 | 1 << 2 | 1
 SEEDS = (0x1DBFBC, 0x0607BB, 0x1EC760, 0x18C0DB)
-"""Of lanes 0 to 3 (PCIe Base 3.0, 4.2.2.4)."""
+"""Seeds of lanes 0 to 3 (PCIe Base 3.0, 4.2.2.4)."""
 _WORD = 32
 _SKP_END = 0xE1
 _SAME = 3
-"""A register value in an SKP ordered set that differs from ours in so many bits or fewer is ours with bit errors. One of a register
-that is out of step differs in about eleven, and in three or fewer once in 4000 times (the next ordered set then tells)."""
+"""Most bits by which a register value in an SKP ordered set may differ from the descrambler's and still count as bit errors.
+
+A register that is out of step differs in about eleven bits, and in three or fewer once in 4000 times. The next ordered set then
+shows the difference.
+"""
 
 
 def _times_x(value: int, power: int) -> int:
@@ -32,11 +35,22 @@ _AFTER = [_times_x(1 << n, _WORD) for n in range(_BITS)]
 
 
 class BlockDescrambleStep(wiring.Component):
-    """The combinational step of a word: ``after`` and ``out`` from ``before`` and the word.
+    """Descrambles one word; combinational.
 
-    Data is combined with the key, and TS1 and TS2 but for their first symbol. (Their last two may be sent plain for DC balance; these
-    come out wrong then.) Every other ordered set is sent plain. The register takes 32 shifts for every word but those of SKP ordered
-    sets, and starts from ``seed`` after an EIEOS. (PCIe Base 3.0, 4.2.2.4.)
+    Data is combined with the key. TS1 and TS2 are too, except their first symbol. (Their last two symbols may be sent plain for DC
+    balance; these come out wrong.) Every other ordered set is sent plain. The register takes 32 shifts for every word, except words
+    of SKP ordered sets. It starts from ``seed`` after an EIEOS. (PCIe Base 3.0, 4.2.2.4.)
+
+    Ports
+    -----
+    before : register before the word.
+    seed : seed of the lane.
+    data : the word.
+    kind : kind of its block.
+    first : first word of the block.
+    last : last word of the block.
+    after : register after the word.
+    out : the descrambled word.
     """
 
     before: In(_BITS)
@@ -72,16 +86,21 @@ class BlockDescrambleStep(wiring.Component):
 
 
 class BlockDescrambler(wiring.Component):
-    """Words of one lane in, descrambled out; latency 1 clock. An SKP ordered set comes out as one word, its last.
+    """Descrambles the words of one lane; latency 1 clock. An SKP ordered set comes out as one word, its last.
 
-    The register is known from the first EIEOS or SKP ordered set on; data before that comes out as ``OTHER``. An SKP ordered set that
-    carries a different value is believed if it differs in more than three bits.
+    The register is known from the first EIEOS or SKP ordered set on; earlier data comes out as ``OTHER``. If the register value in
+    an SKP ordered set differs in more than three bits, the descrambler takes it over.
 
     Ports
     -----
-    words, out : :data:`BLOCK_WORD`. lane : number of the lane, for its seed. forget : the lane lost its blocks.
-    known : the register is. corrected : strobe, the register was out of step and was set from an SKP ordered set. damaged : strobe,
-    an SKP ordered set had a wrong value or end. parity : strobe, the parity of the data blocks before it was wrong.
+    words : :data:`BLOCK_WORD`.
+    lane : number of the lane, which selects the seed.
+    forget : the lane lost its blocks.
+    out : :data:`BLOCK_WORD`, descrambled.
+    known : the register is known.
+    corrected : strobe: the register was out of step and was set from an SKP ordered set.
+    damaged : strobe: an SKP ordered set had a wrong value or end.
+    parity : strobe: the parity of the data blocks before an SKP ordered set was wrong.
     """
 
     def __init__(self):
@@ -104,7 +123,7 @@ class BlockDescrambler(wiring.Component):
             step.first.eq(word.first), step.last.eq(word.last), known.eq(self.known | reseed),
         ]  # fmt: skip
 
-        # what an SKP ordered set says
+        # evaluation of an SKP ordered set
         ends = self.words.valid & word.last & (word.kind == BlockKind.SOS)
         value = Cat(word.data[24:], word.data[16:24], word.data[8:15])
         differing = Signal(range(_BITS + 1))
@@ -114,7 +133,8 @@ class BlockDescrambler(wiring.Component):
             whole.eq(near(word.data[:8], _SKP_END)),
             adopt.eq(ends & whole & (~self.known | (differing > _SAME))),
         ]
-        # Its highest bit is the parity of the data blocks since the last one, or SDS; after an ordered set the complement of the value's.
+        # Its highest bit is the parity of the data blocks since the last SKP ordered set or SDS; after an ordered set it is the
+        # complement of the value's.
         parity, counted, after_data = Signal(), Signal(), Signal()
         m.d.sync += [
             self.corrected.eq(adopt & self.known), self.damaged.eq(ends & self.known & (~whole | (differing != 0))),

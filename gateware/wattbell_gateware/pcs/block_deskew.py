@@ -12,28 +12,34 @@ from .blocks import BLOCK_WORD, BlockKind, block_link_word
 __all__ = ["MAX_SKEW_BITS", "BlockDeskew"]
 
 MAX_SKEW_BITS = 48
-"""Between the first and the last lane: 6 ns at 8 GT/s (PCIe Base 3.0, L_RX-SKEW). What the tests hold it to."""
+"""Skew in bits between the first and the last lane: 6 ns at 8 GT/s (PCIe Base 3.0, L_RX-SKEW). The tests hold the deskew to it."""
 _WAIT = 4
-"""Clocks that the marks of the lanes may be apart: 48 bits are less than two words, and blocks begin anywhere in their words."""
+"""Clocks between the marks of the lanes, at most: 48 bits are less than two words, and blocks begin anywhere in their words."""
 _DEPTH = 32
 _MARKS = (BlockKind.SOS, BlockKind.SDS, BlockKind.EIEOS)
 
 
 class BlockDeskew(wiring.Component):
-    """Words of each lane in, words of all lanes out.
+    """Joins the words of each lane to words of all lanes without skew; one word a clock.
 
-    Each lane has a queue. When SKP ordered sets, SDS or EIEOS stand at the heads of all queues within four clocks, the link is
-    ``aligned``, and from then on one word of each lane goes out at a time. It stays so until a lane's blocks end elsewhere than
-    those of the others, a lane loses its blocks, or a queue is full (``overflow``). The time of a word is taken before the queue, so no
-    delay of it counts.
+    Each lane has a queue. The link becomes ``aligned`` when SKP ordered sets, SDS or EIEOS come to the heads of all queues within
+    four clocks. From then on one word of each lane leaves at a time. The link stays aligned until the blocks of one lane end
+    elsewhere than the other lanes' blocks, a lane loses its blocks, or a queue is full (``overflow``). The time of a word is taken
+    before the queue, so the queue's delay does not enter.
 
-    The kind of a block is that of the first lane with a valid sync header.
+    The first lane with a valid sync header decides the kind of a block.
 
     Ports
     -----
-    words : :data:`BLOCK_WORD` of each wire; valid : of each. moved : of each, its words do not continue those before.
-    reverse : lane 0 of the link is the last wire. active : lanes of the link (not wires) in use; the others come out as well.
-    out : :func:`block_link_word`. aligned : level. differs, overflow : strobes; differs: lanes disagreed on the kind of a block.
+    words : :data:`BLOCK_WORD` of each wire.
+    valid : the word of each wire is valid.
+    moved : the words of each wire do not continue those before.
+    reverse : lane 0 of the link is the last wire.
+    active : lanes of the link (not wires) in use. Other lanes come out too.
+    out : :func:`block_link_word`.
+    aligned : level: the lanes are deskewed.
+    differs : strobe: the lanes disagree on the kind of a block.
+    overflow : strobe: a queue was full.
     """
 
     def __init__(self, lanes: int):

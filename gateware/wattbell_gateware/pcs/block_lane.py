@@ -1,4 +1,4 @@
-"""One lane at 8 GT/s, from the deserialiser's words to descrambled blocks."""
+"""One lane at 8 GT/s: from the words of the deserialiser to descrambled blocks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,23 @@ LATENCY = block_align.LATENCY + block_descramble.LATENCY
 
 
 class BlockLane(wiring.Component):
-    """:class:`BlockAligner` and :class:`BlockDescrambler`; latency 5 clocks (:data:`LATENCY`).
+    """Joins :class:`BlockAligner` and :class:`BlockDescrambler`; latency 5 clocks (:data:`LATENCY`).
 
-    ``lane`` is the number the lane has in the link (it decides the seed). ``forget``: what comes from here on is another stream.
-    Strobes as in the two parts; ``bad_header`` and ``moved`` come a clock before the others.
+    Ports
+    -----
+    raw : words of 32 bits, first received bit in bit 0.
+    time : low bits of the tick at which the first bit of ``raw`` came.
+    lane : number of the lane in the link, which selects the seed.
+    forget : another stream begins here.
+    out : :data:`BLOCK_WORD`, descrambled.
+    locked : see :class:`BlockAligner`.
+    known : see :class:`BlockDescrambler`.
+    inverted : see :class:`BlockAligner`.
+    bad_header : see :class:`BlockAligner`; comes one clock before the strobes of the descrambler.
+    moved : see :class:`BlockAligner`; comes one clock before the strobes of the descrambler.
+    corrected : see :class:`BlockDescrambler`.
+    damaged : see :class:`BlockDescrambler`.
+    parity : see :class:`BlockDescrambler`.
     """
 
     def __init__(self):

@@ -1,8 +1,8 @@
-"""8b/10b, decoding direction only.
+"""Decoder of 8b/10b.
 
-The tables are made here from the structure of the code, seen from the receiver's side (A. X. Widmer, P. A. Franaszek, IBM
-J. Res. Develop. 27, 1983): most six-bit blocks carry x in their first five bits as it is, and the others are few. The
-tests compare them with the transmitter's tables, which are written from the encoder's side, for all 1024 codes.
+The tables are derived here from the structure of the code, seen from the receiver's side (A. X. Widmer, P. A. Franaszek, IBM J.
+Res. Develop. 27, 1983). Most six-bit blocks carry x unchanged in their first five bits; the others are few. The tests compare the
+tables with the transmitter's tables for all 1024 codes. The transmitter's tables are written from the encoder's side.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ LATENCY = 2
 _K28 = 28
 _CODE = data.StructLayout({
     "data": 8, "k": 1, "error": 1,
-    "needs_minus": 1, "needs_plus": 1,  # the running disparity before it must be this
-    "to_minus": 1, "to_plus": 1,        # the running disparity after it is this, whatever it was
+    "needs_minus": 1, "needs_plus": 1,  # required running disparity before the code
+    "to_minus": 1, "to_plus": 1,        # running disparity after the code, whatever it was
 })  # fmt: skip
 _MARKS = {"known": 1, "plus": 1, "minus": 1, "needs_minus": 1, "needs_plus": 1}
 _SIX = data.StructLayout({
     "value": 5, "k28": 1, **_MARKS,
-    "k28_minus": 1,  # the form of K28 at positive disparity
-    "must_plus": 1, "must_minus": 1,  # after it .7 is the alternate form, where disparity is positive, negative
-    "kx7": 1,  # it may be
+    "k28_minus": 1,  # form of K28 at positive disparity
+    "must_plus": 1, "must_minus": 1,  # the next .7 must be alternate at positive, negative disparity
+    "kx7": 1,  # the next .7 may be alternate
 })  # fmt: skip
 _FOUR = data.StructLayout({"value": 3, **_MARKS})
 
 
 def _six(code: int) -> tuple[int, bool] | None:
-    """(x, may be K28) of a six-bit block, `a` in bit 0; None if the code has no such block."""
+    """Return (x, may be K28) of a six-bit block, `a` in bit 0; None if the code has no such block."""
     ones = code.bit_count()
     low, e, i = code & 15, code >> 4 & 1, code >> 5
     if ones == 3:
@@ -53,7 +53,7 @@ def _six(code: int) -> tuple[int, bool] | None:
 
 
 def _behind(code: int) -> dict[str, int]:
-    """What a six-bit block says of the four-bit block after it: :data:`_SIX` from ``k28_minus`` on."""
+    """Return the facts that a six-bit block fixes for the four-bit block after it: :data:`_SIX` from ``k28_minus`` on."""
     found = _six(code)
     x, k28 = found or (0, False)
     return {
@@ -63,7 +63,7 @@ def _behind(code: int) -> dict[str, int]:
 
 
 def _four(code: int) -> int | None:
-    """y of a four-bit block, `f` in bit 0, 7 for both forms of D.x.7; None for 0000 and 1111."""
+    """Return y of a four-bit block, `f` in bit 0; 7 for both forms of D.x.7; None for 0000 and 1111."""
     ones = code.bit_count()
     if ones in (0, 4):
         return None
@@ -73,7 +73,10 @@ def _four(code: int) -> int | None:
 
 
 def _disparity(code: int, bits: int) -> int:
-    """Running disparity after a block: the sign of its balance; 111000 and 1100 leave -1, 000111 and 0011 +1; 0 as before."""
+    """Return the running disparity after a block: +1, -1, or 0 for unchanged.
+
+    An unbalanced block gives the sign of its balance. 111000 and 1100 leave -1; 000111 and 0011 leave +1.
+    """
     ones, half = code.bit_count(), bits // 2
     if ones != half:
         return 1 if ones > half else -1
@@ -81,8 +84,10 @@ def _disparity(code: int, bits: int) -> int:
 
 
 def _block(code: int, bits: int, known: bool) -> dict[str, int]:
-    """What any block says of the running disparity: what it needs before (an unbalanced block turns it round, 111000, 1100
-    and their complements leave it) and what it leaves behind."""
+    """Return the running disparity that a block requires before it and leaves after it.
+
+    An unbalanced block inverts the disparity. 111000, 1100 and their complements keep it.
+    """
     after = _disparity(code, bits)
     before = after if code.bit_count() == bits // 2 else -after
     return {
@@ -92,10 +97,10 @@ def _block(code: int, bits: int, known: bool) -> dict[str, int]:
 
 
 class Decoder8b10b(wiring.Component):
-    """Aligned codes in, symbols out; one word a clock, latency 2 clocks (:data:`LATENCY`).
+    """Decodes aligned codes to symbols; one word a clock, latency 2 clocks (:data:`LATENCY`).
 
-    ``error``: the code is in neither column of the table. ``disparity``: it is in the other column only. The running
-    disparity follows what is received (IEEE 802.3 36.2.4.4), so that one bit error is told at most twice: where it is, or
+    ``error`` marks a code in neither column of the table. ``disparity`` marks a code in the other column only. The running
+    disparity follows the received codes (IEEE 802.3 36.2.4.4). One bit error is therefore reported at most twice: at its place, or
     at the next unbalanced symbol.
 
     Ports
@@ -140,7 +145,7 @@ class Decoder8b10b(wiring.Component):
         return m
 
     def _decoded(self, m: Module, code, n: int):
-        """What the ten bits say by themselves."""
+        """Return the decoding of ten bits, without regard to the running disparity."""
         out = Signal(_CODE, name=f"decoded{n}")
         six, four = code[:6], code[6:]
         first, second = Signal(_SIX, name=f"six{n}"), Signal(_FOUR, name=f"four{n}")
@@ -155,7 +160,7 @@ class Decoder8b10b(wiring.Component):
             for value in range(16):
                 with m.Case(value):
                     m.d.comb += second.eq(_FOUR.const(_block(value, 4, _four(value) is not None) | {"value": _four(value) or 0}))
-        # K28 complements its balanced y's with the block before, so that after 110000 every y is read as after 001111.
+        # K28 complements its balanced y's with the block before, so every y after 110000 is inverted and read as after 001111.
         flipped, y_flipped = Signal(4, name=f"flipped{n}"), Signal(3, name=f"y_flipped{n}")
         m.d.comb += [flipped.eq(~four), y.eq(Mux(first.k28_minus, y_flipped, second.value))]
         with m.Switch(flipped):

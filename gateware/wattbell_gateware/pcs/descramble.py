@@ -18,19 +18,24 @@ _TRAINING = 15
 """Symbols after the COM of a training sequence."""
 
 PLACE = data.StructLayout({"training": range(_TRAINING), "after_com": 1})
-"""Between two symbols: how many symbols of a training sequence are still to come; the last one was COM."""
+"""Place between two symbols. ``training``: symbols of a training sequence still to come. ``after_com``: the last symbol was COM."""
 STATE = data.StructLayout({"lfsr": _BITS, "place": PLACE})
-"""With the register."""
+"""State of the descrambler: the register and the place."""
 
 
 def classed_word(symbols: int) -> data.StructLayout:
-    """A word, and what each symbol of it is: ``com``, ``skp``, or one that after COM begins a training sequence (``starts``)."""
+    """Layout of a word with the class of each symbol.
+
+    ``com`` and ``skp`` mark these symbols. ``starts`` marks a symbol that begins a training sequence if it follows COM.
+    """
     return data.StructLayout({"symbols": symbol_word(symbols), "com": symbols, "skp": symbols, "starts": symbols})
 
 
 def marked_word(symbols: int) -> data.StructLayout:
-    """A word with ``plain`` set. Before each symbol, and after the last, the register is that of FFFFh (``seeded``) or of the word's
-    beginning, and so many (``count``) symbols further."""
+    """Layout of a word with ``plain`` set, and the register before each symbol and after the last.
+
+    The register is ``count`` symbols past a starting point: FFFFh (``seeded``) or the register at the beginning of the word.
+    """
     count = range(symbols + 1)
     return data.StructLayout({
         "symbols": symbol_word(symbols), "seeded": symbols, "count": data.ArrayLayout(count, symbols),
@@ -39,7 +44,7 @@ def marked_word(symbols: int) -> data.StructLayout:
 
 
 def _times_x(value: int, power: int) -> int:
-    """`value` * x**`power` modulo the polynomial: the register after so many shifts."""
+    """Return `value` * x**`power` modulo the polynomial: the register after `power` shifts."""
     for _ in range(power):
         value <<= 1
         if value >> _BITS:
@@ -48,7 +53,7 @@ def _times_x(value: int, power: int) -> int:
 
 
 def _advanced(lfsr, symbols: int):
-    """The register after `symbols` symbols, as parities of its bits."""
+    """Return the register after `symbols` symbols, as parities of its bits."""
     if symbols == 0:
         return lfsr
     columns = [_times_x(1 << n, 8 * symbols) for n in range(_BITS)]
@@ -56,12 +61,18 @@ def _advanced(lfsr, symbols: int):
 
 
 def _key(lfsr):
-    """The next eight bits that leave the register: none of its taps is among the upper eight, so they leave unchanged."""
+    """Return the next eight bits that leave the register. None of its taps is among the upper eight, so these leave unchanged."""
     return Cat(lfsr[15 - n] for n in range(8))
 
 
 class ClassStep(wiring.Component):
-    """The part of a :class:`DescrambleStep` that knows nothing but a symbol."""
+    """First part of a :class:`DescrambleStep`: classifies each symbol by itself; combinational.
+
+    Ports
+    -----
+    symbols : :func:`symbol_word`.
+    out : :func:`classed_word`.
+    """
 
     def __init__(self, symbols: int):
         self._symbols = symbols
@@ -81,7 +92,15 @@ class ClassStep(wiring.Component):
 
 
 class MarkStep(wiring.Component):
-    """The part of a :class:`DescrambleStep` that does not know the register: ``after`` and ``out`` from ``before`` and a word."""
+    """Second part of a :class:`DescrambleStep`: marks plain symbols and counts shifts, without the register; combinational.
+
+    Ports
+    -----
+    before : :data:`PLACE` before the word.
+    word : :func:`classed_word`.
+    after : :data:`PLACE` after the word.
+    out : :func:`marked_word`.
+    """
 
     def __init__(self, symbols: int):
         self._symbols = symbols
@@ -90,7 +109,7 @@ class MarkStep(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         seeded, count, after_com = Const(0, 1), Const(0, range(self._symbols + 1)), self.before.after_com
-        # Training: since the last COM of the word, since the last start of a training sequence in it, or since before it
+        # Training began before the word (until `ended`), or at its last start of a training sequence (`begun`, until a COM).
         ended, begun, left = Const(0, 1), Const(0, 1), Const(0, range(_TRAINING))
         for n in range(self._symbols):
             symbol, out = self.word.symbols[n], self.out.symbols[n]
@@ -120,10 +139,18 @@ class MarkStep(wiring.Component):
 
 
 class KeyStep(wiring.Component):
-    """The other part: the register, and what it does to marked symbols.
+    """Third part of a :class:`DescrambleStep`: advances the register and descrambles marked symbols; combinational.
 
-    The register after a word is one of n + 1 advances of the register before it or a constant, and which one does not
-    depend on the register: the feedback is one level of parities and one choice.
+    The register after a word is a constant advanced, or one of n + 1 advances of the register before. The choice does not depend on
+    the register, so the feedback is one level of parities and one choice.
+
+    Ports
+    -----
+    before : register before the word.
+    marked : :func:`marked_word`.
+    bypass : scrambling is disabled.
+    after : register after the word.
+    out : :func:`symbol_word`, descrambled.
     """
 
     def __init__(self, symbols: int):
@@ -162,14 +189,23 @@ class KeyStep(wiring.Component):
 
 
 class DescrambleStep(wiring.Component):
-    """The combinational step of a word: ``after`` and ``out`` from ``before`` and ``symbols``.
+    """Descrambles one word; combinational.
 
-    COM sets the register to FFFFh, SKP holds it, any other symbol takes it on by eight shifts. Data symbols are combined
-    with the key, but for the 15 symbols after the COM of a training sequence (which is one if a data symbol or PAD follows)
-    or of an EIEOS (EIE follows): these get ``plain``. (PCIe Base 2.1, 4.2.3.) A symbol with an error counts as any other.
+    COM sets the register to FFFFh, SKP holds it, and any other symbol advances it by eight shifts. Data symbols are combined with
+    the key, except the 15 symbols after the COM of a training sequence or of an EIEOS; these get ``plain``. A COM begins a training
+    sequence if a data symbol or PAD follows, and an EIEOS if EIE follows (PCIe Base 2.1, 4.2.3). A symbol with an error counts as
+    any other.
 
-    :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`, one after the other; :class:`Descrambler` has registers between them,
-    which this component does not have, so that it can be compared with the serial register.
+    The step joins :class:`ClassStep`, :class:`MarkStep` and :class:`KeyStep`. :class:`Descrambler` has registers between these
+    parts. This component has none, so tests can compare it with the serial register.
+
+    Ports
+    -----
+    before : :data:`STATE` before the word.
+    symbols : :func:`symbol_word`.
+    bypass : scrambling is disabled.
+    after : :data:`STATE` after the word.
+    out : :func:`symbol_word`, descrambled.
     """
 
     def __init__(self, symbols: int):
@@ -193,10 +229,15 @@ def _steps(symbols: int) -> tuple[ClassStep, MarkStep, KeyStep]:
 
 
 class Descrambler(wiring.Component):
-    """Symbols of one lane in, descrambled out; one word a clock, latency 3 clocks. What comes before the first COM is garbage.
+    """Descrambles the symbols of one lane as :class:`DescrambleStep` does; one word a clock, latency 3 clocks.
 
-    ``bypass``: the link was trained with scrambling disabled. ``out`` has ``plain`` set in training sequences. What is done is
-    what :class:`DescrambleStep` says.
+    Output before the first COM is garbage. ``out`` has ``plain`` set in training sequences.
+
+    Ports
+    -----
+    symbols : :func:`symbol_word`.
+    bypass : the link was trained with scrambling disabled.
+    out : :func:`symbol_word`, descrambled.
     """
 
     def __init__(self, symbols: int):

@@ -11,7 +11,7 @@ from .symbols import K, symbol_word
 __all__ = ["LATENCY", "MAX_SKEW", "Deskew", "link_word"]
 
 LATENCY = 5
-"""Clocks from a word to the word that ends with the same symbol, for the lane that comes last."""
+"""Clocks from a word to the word that ends with the same symbol, for the latest lane."""
 MAX_SKEW = 5
 """Symbol times between the first and the last lane (PCIe Base 2.1, table 4-5: 20 ns at 2.5 GT/s, 8 ns at 5 GT/s at a receiver)."""
 _OLD = 31
@@ -19,28 +19,34 @@ _CONFIRM = 2
 
 
 def link_word(lanes: int, symbols: int) -> data.ArrayLayout:
-    """`symbols` symbols of each of `lanes` lanes (1, 2 or 4), lane 0 first. Other numbers raise :class:`ValueError`."""
+    """Layout of `symbols` symbols of each of `lanes` lanes, lane 0 first. `lanes` is 1, 2 or 4; other numbers raise
+    :class:`ValueError`.
+    """
     if lanes not in (1, 2, 4):
         raise ValueError(f"a link has 1, 2 or 4 lanes, not {lanes!r}")
     return data.ArrayLayout(symbol_word(symbols), lanes)
 
 
 class Deskew(wiring.Component):
-    """Words of all lanes in, the same with the skew taken out; one word a clock.
+    """Removes the skew between the lanes; one word a clock.
 
-    All lanes send COM at the same time. What follows tells which COM: the symbol after it in SKP sets, training sequences and
-    EIEOS counts, not FTS, whose COMs come every four symbols. When every active lane had such a mark and the first and the
-    last are at most :data:`MAX_SKEW` symbol times apart, the differences are the skew. Not ``aligned``, it is taken at once (the
-    set that showed it comes out aligned, but for words of it that had left); aligned, a different one must be seen twice, which
-    a bit error does not do.
+    All lanes send COM at the same time. The symbol after COM tells sets apart: COMs of SKP sets, training sequences and EIEOS are
+    marks. COMs of FTS are not: they come every four symbols. The skew is known when every active lane had a mark, and the first and
+    the last mark are at most :data:`MAX_SKEW` symbol times apart. If not ``aligned``, the skew is applied at once, and the set that
+    showed it comes out aligned, except its words that had left. If aligned, a different skew must be seen twice, which a bit error
+    does not cause.
 
-    Every lane is late by ``delay`` symbols, and 5 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
+    Every lane is delayed by ``delay`` symbols and 5 clocks (:data:`LATENCY`). SKP sets stay in: they are never inside a packet.
 
     Ports
     -----
-    lanes : :func:`link_word`. locked : of each lane, as wired; an active one that is not locked ends ``aligned``.
-    active : lanes in use, as wired. reverse : the lanes come out in reverse order.
-    out : :func:`link_word`. aligned. delay : of each lane, as wired, 0 .. 5 symbols.
+    lanes : :func:`link_word`.
+    locked : lock of each lane, as wired. An active lane without lock ends ``aligned``.
+    active : lanes in use, as wired.
+    reverse : the lanes come out in reverse order.
+    out : :func:`link_word`.
+    aligned : the lanes are deskewed.
+    delay : delay of each lane, as wired, 0 .. 5 symbols.
     """
 
     def __init__(self, lanes: int, symbols: int):
@@ -57,7 +63,7 @@ class Deskew(wiring.Component):
         one = bits // n_symbols
         valid = self.lanes.valid
 
-        # 1: what each symbol can be of a mark
+        # 1: part of a mark that each symbol can be
         had_words, seen_words, seen_coms, seen_kinds = Signal(), [], [], []
         m.d.sync += had_words.eq(valid)
         for n in range(self._lanes):
@@ -72,7 +78,7 @@ class Deskew(wiring.Component):
                     m.d.sync += [coms[at].eq(control & (symbol.data == K.COM)),
                                  kinds[at].eq((control & (symbol.data == K.SKP)) | symbol.plain)]  # fmt: skip
 
-        # 2: how many symbol times ago each lane had its mark, at the end of the word
+        # 2: age of each lane's mark at the end of the word, in symbol times
         ages = [Signal(range(_OLD + 1), name=f"age{n}", init=_OLD) for n in range(self._lanes)]
         words = [Signal(bits, name=f"word{n}") for n in range(self._lanes)]
         marked, had = Signal(self._lanes), Signal()
@@ -87,7 +93,7 @@ class Deskew(wiring.Component):
                     with m.If(mark):
                         m.d.sync += age.eq(n_symbols - 1 - at)
 
-        # 3: the skew; 4: whether it is one
+        # 3: the skew; 4: check that it is possible
         youngest = Signal(range(_OLD + 1))
         delays = [Signal(range(_OLD + 1), name=f"late{n}") for n in range(self._lanes)]
         complete, same, settled = Signal(), Signal(), Signal()
@@ -114,7 +120,7 @@ class Deskew(wiring.Component):
             with m.Else():
                 m.d.sync += [self.delay[n].eq(late) for n, late in enumerate(found)]
 
-        # 4, 5: after the words of this clock as many symbols as the greatest delay takes; out of them, one word
+        # 4, 5: keep this clock's words and as many earlier symbols as the greatest delay takes; select one word
         room = n_symbols + MAX_SKEW
         ready = Signal()
         m.d.sync += [ready.eq(behind_had), self.out.valid.eq(ready)]

@@ -1,4 +1,4 @@
-"""One lane, from the deserialiser's words to descrambled symbols."""
+"""One lane at 2.5 and 5 GT/s: from the words of the deserialiser to descrambled symbols."""
 
 from __future__ import annotations
 
@@ -19,15 +19,22 @@ LATENCY = align.LATENCY + decode.LATENCY + descramble.LATENCY
 
 
 class LaneReceiver(wiring.Component):
-    """Alignment, line code, descrambling, polarity. One word a clock, latency 10 clocks (:data:`LATENCY`) plus ``offset`` bits.
+    """Aligns, decodes and descrambles one lane, and detects its polarity.
+
+    Takes one word a clock, latency 10 clocks (:data:`LATENCY`) plus ``offset`` bits.
 
     Ports
     -----
-    raw : words of 10 * `symbols` bits, first bit received in bit 0.
+    raw : words of 10 * `symbols` bits, first received bit in bit 0.
+    bypass : scrambling is disabled.
+    polarity_set : see :class:`PolarityDetector`.
+    polarity : see :class:`PolarityDetector`.
+    forget : see :class:`SymbolAligner`.
     out : :func:`symbol_word`.
-    bypass : scrambling is disabled. ``polarity_set``, ``polarity``: see :class:`PolarityDetector`.
-    locked, offset, forget : see :class:`SymbolAligner`.
-    bad : a word had a symbol with an error (two clocks before ``out``). ``inverted``: polarity in use.
+    locked : see :class:`SymbolAligner`.
+    offset : see :class:`SymbolAligner`.
+    bad : a word had a symbol with an error, two clocks before ``out``.
+    inverted : the current polarity.
     """
 
     def __init__(self, symbols: int):

@@ -1,4 +1,4 @@
-"""Polarity detection: whether the two wires of a lane are swapped."""
+"""Polarity detection: finds whether the two wires of a lane are swapped."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ _SWAPPED = (0xB5, 0xBA)
 
 
 class PolarityDetector(wiring.Component):
-    """Watches training sequences; ``invert`` changes when a word of one consists of complemented identifiers only.
+    """Watches training sequences, and inverts the polarity if a word consists only of complemented identifiers.
 
-    All of K28.y and the framing symbols are their own complements but for disparity, and scrambled data becomes other data:
-    only training tells. A tap that attaches later must be told the polarity: ``set`` takes on ``value``.
+    K28.y and the framing symbols are their own complements apart from disparity, and complemented scrambled data is other data.
+    Only training therefore shows the polarity. A tap that attaches later gets the polarity from the host (``set``, ``value``).
 
     Ports
     -----
     symbols : from the descrambler (with ``plain``).
-    set, value : the host's word.
-    invert : for the aligner. ``changed``: high for one clock when it was found to be wrong.
+    set : strobe: the host sets the polarity.
+    value : polarity from the host.
+    invert : polarity for the aligner.
+    changed : strobe: the polarity was found wrong and changed.
     """
 
     def __init__(self, symbols: int):

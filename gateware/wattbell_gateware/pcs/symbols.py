@@ -1,4 +1,4 @@
-"""What a symbol is, after the line code."""
+"""Layouts of symbols after the line code."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ class K(enum.IntEnum):
 SYMBOL = data.StructLayout({"data": 8, "k": 1, "error": 1, "disparity": 1, "plain": 1})
 """A symbol of one lane.
 
-- ``data``, ``k``: the byte, and that it is a control symbol.
-- ``error``: no such code; ``data`` and ``k`` mean nothing.
+- ``data``: the byte.
+- ``k``: control symbol.
+- ``error``: the code does not exist; ``data`` and ``k`` are meaningless.
 - ``disparity``: a code of the other running disparity: a bit error here or in an earlier symbol.
-- ``plain``: part of a training sequence or of an EIEOS, after its COM. Set by the descrambler, before it 0.
+- ``plain``: part of a training sequence or of an EIEOS, after its COM. Set by the descrambler; 0 before it.
 """
 
 
 def symbol_word(symbols: int) -> data.ArrayLayout:
-    """`symbols` (2 or 4) symbols of one lane, the first received at index 0. Other numbers raise :class:`ValueError`."""
+    """Layout of `symbols` (2 or 4) symbols of one lane, the first received at index 0. Other numbers raise :class:`ValueError`."""
     if symbols not in (2, 4):
         raise ValueError(f"a word holds 2 or 4 symbols, not {symbols!r}")
     return data.ArrayLayout(SYMBOL, symbols)

@@ -1,4 +1,4 @@
-"""The self-test's pattern: known traffic and current, fed in ahead of everything that is tested with them."""
+"""Pattern of the self-test: known traffic and current, fed in ahead of every part under test."""
 
 from .player import PatternPlayer
 

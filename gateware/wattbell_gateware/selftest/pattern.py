@@ -1,7 +1,7 @@
-"""The TLPs of the pattern, and how they lie in beats.
+"""TLPs of the self-test's pattern, and their beats.
 
-A host finds a drive, enables it, creates a completion and a submission queue of 256 entries, and then reads block n with command n.
-What depends on n is left 0 here and listed in :data:`PATCHES`: bits of n, or of n + 1, that belong into a beat.
+A host finds a drive, enables it, and creates a completion and a submission queue of 256 entries. Then it reads block n with command
+n. Bits that depend on n are 0 in the TLPs. The ``patches`` of a TLP list them: bits of n, or of n + 1, that belong into a beat.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["BAR0", "COMMAND", "CQ", "DATA", "SETUP", "SQ", "Beat", "Patch", "bea
 
 BAR0, ADMIN_SQ, ADMIN_CQ = 0xFEB0_0000, 0x0010_0000, 0x0011_0000
 SQ, CQ, DATA = 0x0020_0000, 0x0030_0000, 0x0040_0000
-"""In the host's memory: queues and data of the commands. Each is a multiple of the bits of n in it."""
+"""Places of queues and data in the host's memory. Each address is a multiple of the range that its bits of n cover."""
 _MESSAGE = 0xFEE0_1000
 _HOST, _DRIVE = 0x0000, 0x0100
 """Requester IDs: the root complex, and device 0 below it on bus 1."""
@@ -24,7 +24,7 @@ _MWR, _MRD, _CFGWR, _CPLD = 0x40, 0x00, 0x44, 0x4A
 
 @dataclass(frozen=True)
 class Patch:
-    """Bits ``low`` .. ``low + width`` of a beat are bits from ``of`` on of n, with ``ahead`` of n + 1."""
+    """Puts bits ``of`` .. ``of + width`` of n, with ``ahead`` of n + 1, into bits ``low`` .. ``low + width`` of a beat."""
 
     low: int
     width: int
@@ -34,7 +34,9 @@ class Patch:
 
 @dataclass(frozen=True)
 class Tlp:
-    """Bytes in the order of the wire; ``up``: from the drive; patches count bits from the first byte's lowest."""
+    """A TLP: its bytes in the order of the wire. ``up``: the drive sends it. ``patches`` count bits from the lowest bit of the
+    first byte.
+    """
 
     up: bool
     raw: bytes
@@ -43,7 +45,7 @@ class Tlp:
 
 @dataclass(frozen=True)
 class Beat:
-    """A clock of 128 bits, ``times`` times."""
+    """A clock of 128 bits, repeated ``times`` times."""
 
     up: bool
     first: bool
@@ -62,7 +64,7 @@ def _request(kind: int, payload: bytes, address: int, *, up: bool, length: int =
 
 
 def _completion(payload: bytes, patches: tuple[Patch, ...] = ()) -> Tlp:
-    """Of the drive's read with tag 0."""
+    """Return the completion of the drive's read with tag 0."""
     return Tlp(False, pack(">BxHHHHBB", _CPLD, len(payload) // 4, _HOST, len(payload), _DRIVE, 0, 0) + payload, patches)
 
 
@@ -100,7 +102,7 @@ SETUP: tuple[Tlp, ...] = (
     _completion(_sqe(0x05, 0, CQ, _LAST << 16 | 1, 1 << 16 | 3) + _sqe(0x01, 1, SQ, _LAST << 16 | 1, 1 << 16 | 1)),
     _cqe(ADMIN_CQ, 0, 0, 1), _cqe(ADMIN_CQ + 16, 1, 0, 2), _message(0), _doorbell(1, 2),
 )  # fmt: skip
-"""Enumeration, controller enable, queue creation."""
+"""TLPs of enumeration, controller enable and queue creation."""
 COMMAND: tuple[Tlp, ...] = (
     _doorbell(2),
     _request(_MRD, b"", SQ, up=True, length=16, patches=(Patch(94, 2), Patch(80, 6, of=2))),
@@ -110,11 +112,11 @@ COMMAND: tuple[Tlp, ...] = (
     _message(1),
     _doorbell(3),
 )  # fmt: skip
-"""Command n, the SQ tail doorbell first."""
+"""TLPs of command n, the SQ tail doorbell first."""
 
 
 def beats(tlps: tuple[Tlp, ...]) -> list[Beat]:
-    """All of them, whole beats of zeros in the middle of a TLP put together."""
+    """Return the beats of all TLPs; whole beats of zeros in the middle of a TLP are merged."""
     found: list[Beat] = []
     for tlp in tlps:
         for at in range(0, len(tlp.raw), 16):

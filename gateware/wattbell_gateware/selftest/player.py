@@ -1,4 +1,4 @@
-"""Plays the pattern: TLPs, PERST# and ADC codes, and what the firmware must know of it."""
+"""Player of the self-test's pattern: plays TLPs, PERST# and ADC codes, and reports their ticks to the firmware."""
 
 from __future__ import annotations
 
@@ -15,27 +15,42 @@ from .pattern import COMMAND, SETUP, beats
 __all__ = ["COMMAND_TICKS", "GAP_TICKS", "HIGH_CODE", "HIGH_TICKS", "LOW_CODE", "RESET_TICKS", "SETTLE_TICKS", "V_CODE", "PatternPlayer"]
 
 RESET_TICKS, SETTLE_TICKS = 1 << 10, 1 << 16
-"""PERST# is low for so long; then the tracker has so long to clear its tables."""
+"""Ticks that PERST# is low, and ticks that the tracker then has to clear its tables."""
 GAP_TICKS = 1 << 9
-"""From the beginning of a TLP to that of the next."""
+"""Ticks from the beginning of a TLP to the beginning of the next."""
 COMMAND_TICKS, HIGH_TICKS = 8000, 4000
 V_CODE = round(3.3 / 5 * (1 << 18))
 LOW_CODE, HIGH_CODE = (round(amperes / 4.096 * (1 << 17)) for amperes in (0.1, 2.0))
-"""Codes of 3.3 V, 0.1 A and 2 A on the coarse path. The fine path's are at the end of its scale all the time, so they do not count."""
+"""Codes of 0.1 A and 2 A on the coarse path; ``V_CODE`` is 3.3 V. The fine path's codes stay at the end of its scale, so they do
+not count.
+"""
 F_CODE = (1 << 17) - 1
 _WIDTH = 128
 
 
 class PatternPlayer(wiring.Component):
-    """A TLP each :data:`GAP_TICKS`, a beat a clock; a command each :data:`COMMAND_TICKS`. Its tick is ``now`` of its first beat. Needs 128
-    bits and a clock of at most 16 ticks. The codes change in the clock behind the instant of a conversion. Logic alone, no memory.
+    """Plays the pattern: a TLP each :data:`GAP_TICKS`, a beat a clock; a command each :data:`COMMAND_TICKS`.
+
+    The tick of a TLP is ``now`` of its first beat. The player needs a width of 128 bits and a clock of at most 16 ticks. The codes
+    change in the clock after the instant of a conversion. The player consists of logic, without memory.
 
     Ports
     -----
-    now : ticks. addr, wdata, we, rdata : registers TEST_CONTROL .. TEST_DOORBELL_TICK, as :class:`..controller.bank.Bank`.
-    on : the pattern comes in the place of TLPs, PERST# and codes, also while none is played.
-    down, up : beats. perst_n : level. v, i, f : codes. start : a conversion's instant is in this clock.
-    busy : it is played. quiet : nothing changes with the next clock.
+    now : the tick counter.
+    addr : register TEST_CONTROL .. TEST_DOORBELL_TICK, see :class:`..controller.bank.Bank`.
+    wdata : see :class:`..controller.bank.Bank`.
+    we : see :class:`..controller.bank.Bank`.
+    rdata : see :class:`..controller.bank.Bank`.
+    on : the pattern replaces TLPs, PERST# and codes, even while nothing is played.
+    down : beats from the host.
+    up : beats from the drive.
+    perst_n : level of PERST#.
+    start : the instant of a conversion is in this clock.
+    v : code of the voltage.
+    i : code of the current, coarse path.
+    f : code of the current, fine path.
+    busy : the pattern is playing.
+    quiet : nothing changes with the next clock.
     """
 
     def __init__(self):
@@ -69,7 +84,7 @@ class PatternPlayer(wiring.Component):
             Cat(bank.test_step_tick_lo, bank.test_step_tick_hi).eq(step),
         ]
 
-        # A TLP whose first beat waits for its time; its tick stays the same over its beats.
+        # The first beat of a TLP waits for its time; the tick stays the same over all beats.
         tick, shown = Signal(64), Signal()
         last_row = at == len(rows) - 1
         arrived = Signal()
@@ -103,7 +118,7 @@ class PatternPlayer(wiring.Component):
                         with m.If(last_row):
                             m.d.sync += [at.eq(len(setup)), n.eq(n + 1), due.eq(next_command), arrived.eq(0)]
                             m.next = "REST"
-            with m.State("REST"):  # up to the next command, and after the last: its record is made meanwhile
+            with m.State("REST"):  # until the next command, and after the last one, while its record is made
                 with m.If(arrived):
                     m.next = "PLAY"
                     with m.If(n >= bank.test_control[:8]):
@@ -125,7 +140,7 @@ class PatternPlayer(wiring.Component):
         return m
 
     def _row(self, m: Module, rows, at: Signal, n: Signal) -> dict[str, Signal]:
-        """What is at ``at``, patched."""
+        """Return row ``at`` of the pattern, patched with ``n``."""
         row = {"data": Signal(_WIDTH), "dws": Signal(3), "first": Signal(), "last": Signal(), "up": Signal(), "times": Signal(6)}
         after = Signal(8)
         m.d.comb += after.eq(n + 1)

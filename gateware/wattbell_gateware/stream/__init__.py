@@ -1,1 +1,1 @@
-"""The block stream: block buffers, their fillers, and the one writer after them (``wattbell_spec.wire``)."""
+"""Block stream: block buffers, the builders that fill them, and the one writer after them (``wattbell_spec.wire``)."""

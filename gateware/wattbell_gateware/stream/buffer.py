@@ -1,4 +1,4 @@
-"""The ping-pong buffer of a block's payload: one bank is filled while the other waits or is sent."""
+"""Ping-pong buffer of a block's payload: one bank is filled while the other waits or is sent."""
 
 from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import wiring
@@ -12,11 +12,14 @@ PAYLOAD_WORDS = MAX_PAYLOAD // 4
 
 
 def fill_port() -> wiring.Signature:
-    """What a filler drives. Flow as seen from the filler.
+    """Signature between a builder and its block buffer, as seen from the builder.
 
-    ``free``: there is a bank to fill. While it is high, ``write`` puts ``data`` at word ``address``, and ``close`` hands
-    the bank on with its length in ``words`` (1..512), ``first_tick`` and ``dropped``. ``free`` may be low from the next
-    clock. ``words`` is 9 bit: 512 is written as 0, an empty block cannot be closed.
+    - ``free``: a bank can be filled. It may be low from the clock after ``close`` on.
+    - ``write``: while ``free``: put ``data`` at word ``address``.
+    - ``address``, ``data``: see ``write``.
+    - ``close``: while ``free``: hand the bank on.
+    - ``words``: with ``close``: length in words, 1 .. 512. It has 9 bits: 512 is written as 0. An empty block cannot be closed.
+    - ``first_tick``, ``dropped``: with ``close``: fields of the block's header.
     """
     return wiring.Signature(
         {
@@ -33,10 +36,13 @@ def fill_port() -> wiring.Signature:
 
 
 def read_port() -> wiring.Signature:
-    """What the block writer reads. Flow as seen from the buffer.
+    """Signature between a block buffer and the block writer, as seen from the buffer.
 
-    ``ready``: a closed bank stands behind ``words``, ``first_tick``, ``dropped``; ``data`` is the word at ``address`` of
-    the clock before. ``release`` gives the bank back.
+    - ``ready``: a closed bank is available.
+    - ``words``, ``first_tick``, ``dropped``: fields of that bank.
+    - ``address``: word to read.
+    - ``data``: the word at ``address``, one clock later.
+    - ``release``: give the bank back.
     """
     return wiring.Signature(
         {
@@ -52,7 +58,13 @@ def read_port() -> wiring.Signature:
 
 
 class BlockBuffer(wiring.Component):
-    """Ping-pong buffer between a filler and the block writer; banks leave in the order in which they were closed."""
+    """Buffers blocks between a builder and the block writer; banks leave in the order in which they were closed.
+
+    Ports
+    -----
+    fill : :func:`fill_port`, from the builder.
+    read : :func:`read_port`, to the block writer.
+    """
 
     fill: In(fill_port())
     read: Out(read_port())

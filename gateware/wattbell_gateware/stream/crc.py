@@ -1,4 +1,4 @@
-"""CRC-32 of a block, a word a clock."""
+"""CRC-32 of a block, one word a clock."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -17,14 +17,19 @@ def _shift(state: int, bits: int) -> int:
 
 
 class Crc32Word(wiring.Component):
-    """One 32-bit little-endian word of CRC-32/ISO-HDLC (zlib's): ``after`` from ``before`` and ``word``, combinational.
+    """Advances CRC-32/ISO-HDLC (zlib's) by one 32-bit little-endian word; combinational.
 
-    ``after`` means something only while ``enable`` is high (a simulator does not compute it otherwise).
+    The state starts at :data:`CRC32_INIT`; the CRC is the complement of the last state. A step is linear in ``before ^ word``. Bit
+    i of the result is the parity of the input bits that reach it in 32 bit-serial steps. (:mod:`amaranth.lib.crc` computes the same
+    as chains of two-input XORs, which cost a simulator some thousand operations a clock. The parity of a masked word costs three
+    operations. tests/gateware/formal proves this form.)
 
-    The state starts at :data:`CRC32_INIT`; the CRC is the complement of the last state. A step is linear in
-    ``before ^ word``: bit i of the result is the parity of those input bits that reach it in 32 bit-serial steps.
-    (:mod:`amaranth.lib.crc` computes the same as chains of two-input XORs, which cost a simulator some thousand
-    operations a clock; the parity of a masked word costs it three. tests/gateware/formal proves this form.)
+    Ports
+    -----
+    enable : compute ``after``. While low, ``after`` is meaningless, and a simulator does not compute it.
+    before : state before the word.
+    word : the word.
+    after : state after the word.
     """
 
     enable: In(1)

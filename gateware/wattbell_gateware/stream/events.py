@@ -1,4 +1,4 @@
-"""Events: sideband edges, loss reports, and their way into one queue."""
+"""Events of the stream: sideband edges and loss reports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..layouts import EVENT
 __all__ = ["LOSS_PERIOD_TICKS", "LossReporter", "SidebandWatcher", "event"]
 
 LOSS_PERIOD_TICKS = 1_000_000
-"""Shortest time between two rounds of LOSS events (1 ms), so that a lasting loss does not flood the stream."""
+"""Shortest time between two rounds of LOSS events (1 ms). A lasting loss therefore does not flood the stream."""
 
 
 def event(target, *, tick, type, arg8=0, arg16=0, arg32=0) -> list:
-    """Assignments that put an event into ``target`` (a view of the EVENT layout)."""
+    """Return the assignments that put an event into ``target`` (a view of the EVENT layout)."""
     return [
         target.tick.eq(tick),
         target.type.eq(int(type) if not hasattr(type, "shape") else type),
@@ -30,20 +30,25 @@ def event(target, *, tick, type, arg8=0, arg16=0, arg32=0) -> list:
 
 
 class SidebandWatcher(wiring.Component):
-    """Events for the edges of PERST#, CLKREQ# and the link state.
+    """Makes events of the edges of PERST#, CLKREQ# and the link state.
 
-    The tick of an event is ``now`` of the first clock in which the input has its new value; a synchroniser before this
-    is the board's and adds its constant delay. Several changes in one clock become several events of one tick. At
-    ``begin`` (start of a capture) the present levels are reported once, so that a capture is complete in itself. While
-    ``enable`` is low, levels are followed silently.
+    The tick of an event is ``now`` of the first clock in which the input has its new value. A synchroniser before this component
+    belongs to the board and adds its constant delay. Several changes in one clock become several events with one tick. At ``begin``
+    the present levels are reported once, so a capture is complete in itself. While ``enable`` is low, the watcher follows the
+    levels silently.
 
     Ports
     -----
     now : the tick counter.
-    enable, begin : see above.
-    perst_n, clkreq_n, link_state : what is watched, in this clock.
-    o_valid, o_ready, o_event : the events.
-    lost : events that found no room in this clock (0..3).
+    enable : events are wanted.
+    begin : strobe: start of a capture.
+    perst_n : level of PERST# in this clock.
+    clkreq_n : level of CLKREQ# in this clock.
+    link_state : state of the link in this clock.
+    o_valid : an event is available.
+    o_ready : the event is taken.
+    o_event : the event, :data:`..layouts.EVENT`.
+    lost : number of events without room in this clock (0..3).
     quiet : nothing changes and nothing waits.
     """
 
@@ -104,17 +109,20 @@ class SidebandWatcher(wiring.Component):
 
 
 class LossReporter(wiring.Component):
-    """Adds up what was lost, by source, and makes LOSS events of it: the first at once, then at most one a source and ms.
+    """Adds up losses by source and reports them as LOSS events: the first at once, then at most one a source and ms.
 
     Ports
     -----
-    add0, .. : how many were lost in this clock, in the order of `sources`.
-    now : the tick counter; an event's tick is that of its telling.
+    add0, .. : number of losses in this clock, in the order of `sources`.
+    now : the tick counter. An event has the tick at which it is reported.
     enable : losses count (a capture runs).
-    flush : report now what is left.
-    o_valid, o_ready, o_event : the events.
-    clean : nothing is left to report.
-    quiet, deadline : see docs/architecture.md.
+    flush : report the remaining losses now.
+    o_valid : an event is available.
+    o_ready : the event is taken.
+    o_event : the event, :data:`..layouts.EVENT`.
+    clean : no losses remain to be reported.
+    quiet : see docs/architecture.md.
+    deadline : see docs/architecture.md.
     """
 
     def __init__(self, sources: Sequence[LossSource]):

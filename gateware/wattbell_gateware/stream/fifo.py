@@ -1,4 +1,4 @@
-"""A FIFO that never stalls its writer: what does not fit is counted, and the count travels with the next entry."""
+"""FIFO that never stalls its writer: it counts the entries that do not fit, and the count travels with the next entry."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ __all__ = ["CountingFifo"]
 
 
 class CountingFifo(wiring.Component):
-    """FIFO of `shape` whose input is always taken; entries that find it full are dropped and counted.
+    """Queues entries of `shape` and always takes its input; an entry that finds the queue full is dropped and counted.
 
     Ports
     -----
-    i_valid, i_data : an entry, in this clock.
+    i_valid : an entry comes in this clock.
+    i_data : the entry.
     also : entries lost upstream in this clock (0..7); they count as lost here.
-    o_valid, o_ready, o_data : the oldest entry.
-    o_dropped : entries lost between the one before and this one; saturates at 2**32 - 1.
-    room : an entry would be taken.
-    lost : one is dropped here in this clock.
-    empty : nothing is in it.
+    o_valid : an entry is available.
+    o_ready : the entry is taken.
+    o_data : the oldest entry.
+    o_dropped : entries lost between the previous entry and this one; saturates at 2**32 - 1.
+    room : an entry would fit.
+    lost : an entry is dropped here in this clock.
+    empty : the queue is empty.
     """
 
     def __init__(self, shape, depth: int):

@@ -1,4 +1,4 @@
-"""What a tap of lanes tells about the link itself: events of the stream, and LINK blocks."""
+"""Reports of a lane tap on the link itself: events of the stream, and LINK blocks."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ SEEN_AS = {
     State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
     State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
 }  # fmt: skip
-"""What the wire format has for a state of a direction."""
+"""Wire format's state for each state of a direction."""
 COUNTERS_AT = sum(field.bits for field in LINK[: [field.name for field in LINK].index(LINK_COUNTERS[0])]) // 32
-"""Which word of a LINK record is the first counter; the others follow."""
+"""Index of the first counter's word in a LINK record; the other counters follow."""
 LINK_SIDE = data.StructLayout({"state": State, "lanes": LANES_IN_USE, "rate": 2, "pending": 1, "pending_tick": 64})
-"""What is known of a direction, all of one instant. ``rate``: 0 not known, 1, 2, 3 for 2.5, 5, 8 GT/s. ``pending``: see
-:class:`~wattbell_gateware.link.store.TlpStore`."""
+"""State of a direction at one instant.
+
+- ``rate``: 0: unknown; 1, 2, 3: 2.5, 5, 8 GT/s.
+- ``pending``, ``pending_tick``: see :class:`~wattbell_gateware.link.store.TlpStore`.
+"""
 LINK_SET = data.StructLayout({"polarity": 4, "lanes": LANES_IN_USE, "new_polarity": 1, "new_lanes": 1})
-"""What the host says of a link that was up before the tap. A change of ``new_polarity``, ``new_lanes`` says: take it."""
+"""Settings from the host for a link that was up before the tap. A change of ``new_polarity`` or ``new_lanes`` applies the setting."""
 
 
 def link_port() -> wiring.Signature:
-    """A direction of the link, as the instrument sees it; all in its clock. See :data:`LINK_SIDE`, :data:`LINK_SET`.
+    """Signature of a direction of the link, as the instrument sees it; all in the instrument's clock.
 
-    ``count`` is that of LINK_COUNTERS which ``counter`` named in the clock before: 21 counters side by side would be 672 wires.
+    - ``events``: :data:`..link.events.LINK_EVENT`.
+    - ``side``: :data:`LINK_SIDE`.
+    - ``set``: :data:`LINK_SET`.
+    - ``counter``: number of a counter in LINK_COUNTERS. 21 counters side by side would be 672 wires.
+    - ``count``: value of the counter that ``counter`` named in the clock before.
     """
     return wiring.Signature({
         "events": In(stream.Signature(LINK_EVENT)), "side": In(LINK_SIDE), "set": Out(LINK_SET),
@@ -43,17 +50,21 @@ def link_port() -> wiring.Signature:
 
 
 class LinkReporter(wiring.Component):
-    """Link events of both directions -> events of the stream, and the times of Acks.
+    """Turns link events of both directions into events of the stream, and times the Acks.
 
-    Takes an event of each direction a clock, but those that go out only when they are taken, the host's direction first.
+    Takes one event of each direction a clock. An event for the stream is taken when it leaves; the host's direction goes first.
 
     Ports
     -----
-    down, up : events of the directions.
-    wanted : a bit for each kind (`wattbell_spec.link_events`).
-    enable : a capture runs; without, nothing goes out.
-    o_valid, o_ready, o_event : the events of the stream.
-    acks_down, acks_up : times of the Acks of that direction's TLPs.
+    down : link events of the host's direction.
+    up : link events of the drive's direction.
+    wanted : a bit for each kind of event (`wattbell_spec.link_events`).
+    enable : a capture runs. While low, no event leaves.
+    o_valid : an event is available.
+    o_ready : the event is taken.
+    o_event : the event, :data:`..layouts.EVENT`.
+    acks_down : times of the Acks of the host's TLPs.
+    acks_up : times of the Acks of the drive's TLPs.
     """
 
     def __init__(self):
@@ -131,19 +142,24 @@ class LinkReporter(wiring.Component):
 
 
 class LinkSource(wiring.Component):
-    """LINK blocks: both directions' records.
+    """Makes LINK blocks with the records of both directions.
 
-    The times of Acks are those of the request; the other fields are read while the block goes out, each counter whole.
+    The times of Acks are latched at the request. The other fields are read while the block leaves; each counter is consistent in
+    itself.
 
     Ports
     -----
     now : the tick counter.
     request : make a block.
-    down, up : :data:`LINK_SIDE` of each direction.
-    acks_down, acks_up : of a :class:`LinkReporter`.
-    counter, count_down, count_up : as in :func:`link_port`.
-    read : to the block writer, as that of :class:`.status.StatusSource`.
-    quiet : nothing is requested.
+    down : :data:`LINK_SIDE` of the host's direction.
+    up : :data:`LINK_SIDE` of the drive's direction.
+    acks_down : see :class:`LinkReporter`.
+    acks_up : see :class:`LinkReporter`.
+    counter : see :func:`link_port`.
+    count_down : see :func:`link_port`.
+    count_up : see :func:`link_port`.
+    read : to the block writer, as in :class:`.status.StatusSource`.
+    quiet : no block is requested.
     """
 
     def __init__(self):
@@ -157,7 +173,7 @@ class LinkSource(wiring.Component):
         m = Module()
         layout = from_fields(LINK)
         words = []
-        counts = range(COUNTERS_AT, COUNTERS_AT + len(LINK_COUNTERS))  # of a record's words
+        counts = range(COUNTERS_AT, COUNTERS_AT + len(LINK_COUNTERS))  # words of a record
         tick, dropped, waiting = Signal(64), Signal(32), Signal()
         latch = self.request & ~waiting
         for number, (side, acks) in enumerate(((self.down, self.acks_down), (self.up, self.acks_up))):
@@ -201,7 +217,7 @@ class LinkSource(wiring.Component):
 
 
 def link_set(m: Module, register, written, target) -> None:
-    """The register LINK_SET_* as :data:`LINK_SET`: a write makes what it has bits for new."""
+    """Decode a LINK_SET_* register to :data:`LINK_SET`. A write applies the settings with a set bit."""
     lanes = Signal(LANES_IN_USE)
     m.d.comb += [
         lanes.active.eq(register[4:8]), lanes.reverse.eq(register[8]), lanes.bypass.eq(register[9]), lanes.width.eq(register[10:12]),

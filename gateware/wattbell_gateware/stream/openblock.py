@@ -1,4 +1,4 @@
-"""The block that a builder has open: where its next word goes, and when it must be closed."""
+"""Open block of a builder: the place of its next word, and the time at which it must be closed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["OpenBlock", "block_ports"]
 
 
 def block_ports() -> dict:
-    """Ports that all builders have.
+    """Return the ports that all builders have.
 
     - ``now``: the tick counter.
-    - ``flush``: close the block as soon as nothing waits.
+    - ``flush``: close the block as soon as no entry waits.
     - ``fill``: to a :class:`.buffer.BlockBuffer`.
-    - ``idle``: no block is open, nothing waits.
+    - ``idle``: no block is open, and no entry waits.
     - ``quiet``, ``deadline``: see docs/architecture.md.
     """
     return {
@@ -27,21 +27,28 @@ def block_ports() -> dict:
 
 
 class OpenBlock:
-    """Signals and states of the open block, in the module of its builder. Its first tick is that of the first entry.
+    """Signals and states of the open block, in the module of its builder. The block's first tick is its first entry's.
 
-    It is closed 10 ms after its first entry, on ``flush``, when :meth:`opening` is told that the next entry does not fit, and when the
-    builder goes to the state CLOSE. `slow`: the offset is a register, so an entry takes two clocks more and the 10 ms are noticed a clock
-    later; idle clocks cannot be left out.
+    The block is closed in four cases: 10 ms after its first entry, on ``flush``, if :meth:`opening` finds that the next entry does
+    not fit, and if the builder goes to the state CLOSE.
 
     Attributes
     ----------
-    address : word at which the builder writes next. step : counts the words of an entry from 0; both are the builder's to move.
-    offset : from the block's first tick to that of the entry. near : it is a signed number of 32 bits.
-    dropped : what the header says.
+    address : word that the builder writes next. The builder moves it.
+    step : word of an entry, from 0. The builder moves it.
+    offset : ticks from the block's first tick to the entry's tick.
+    near : ``offset`` fits a signed number of 32 bits.
+    dropped : field of the block's header.
 
     Parameters
     ----------
-    builder : has :func:`block_ports`. valid : an entry waits. tick : its. steps : words of an entry. address_bits : of ``address``.
+    builder : has :func:`block_ports`.
+    valid : an entry waits.
+    tick : tick of the entry.
+    steps : words of an entry.
+    slow : register ``offset``. An entry then takes two clocks more, the 10 ms are noticed a clock later, and a simulator cannot
+        leave out idle clocks.
+    address_bits : bits of ``address``.
     """
 
     def __init__(self, m: Module, builder, *, valid: Value, tick: Value, steps: int, slow: bool, address_bits: int = 9):
@@ -68,8 +75,11 @@ class OpenBlock:
         ]  # fmt: skip
 
     def opening(self, m: Module, then: str, *, begin: list, ends: Value) -> None:
-        """The states up to `then`, the first that writes. `begin`: what a new block assigns besides. `ends`: the entry goes into the next
-        block; looked at a clock after the entry came (`slow`: two)."""
+        """Add the states up to `then`, the first state that writes.
+
+        `begin`: further assignments for a new block. `ends`: the entry goes into the next block. It is sampled a clock after the
+        entry came (with `slow`: two).
+        """
         with m.State("IDLE"):
             m.d.comb += self._idle.eq(1)
             m.d.sync += self.step.eq(0)
@@ -83,7 +93,7 @@ class OpenBlock:
                     self.address.eq(0), *begin,
                 ]  # fmt: skip
                 m.next = "FIRST" if self._slow else then
-        if self._slow:  # the offset is there in the next clock, and what it means in the one after
+        if self._slow:  # the offset is valid in the next clock, and `ends` in the clock after
             with m.State("FIRST"):
                 m.next = then
             with m.State("LOOK"):
@@ -94,7 +104,7 @@ class OpenBlock:
                 m.next = "CLOSE"
 
     def closing(self, m: Module) -> None:
-        """The state CLOSE."""
+        """Add the state CLOSE."""
         with m.State("CLOSE"):
             m.d.comb += self._builder.fill.close.eq(1)
             m.d.sync += self._open.eq(0)

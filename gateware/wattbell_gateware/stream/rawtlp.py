@@ -1,4 +1,4 @@
-"""TLP blocks: raw TLPs, as the tracker hands them out word by word."""
+"""Builder of TLP blocks: takes raw TLPs from the tracker word by word."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ CUT_SHORT = 1
 class RawBuilder(wiring.Component):
     """Writes raw TLPs into blocks, a word a clock (see :class:`.openblock.OpenBlock`).
 
-    A block also ends before a TLP that does not fit, or whose tick is further than a signed 32-bit offset from the first. A TLP that would
-    not fit an empty block is cut to its first 2040 bytes and marked.
+    A block also ends before a TLP that does not fit, and before a TLP with a tick beyond a signed 32-bit offset from the first. A
+    TLP that would not fit an empty block is cut to its first 2040 bytes and marked.
 
     Ports
     -----
-    raw : as the tracker's: the length of a TLP stands on its first word, so nothing is buffered here.
-    lost : the tracker's running count of raw TLPs lost; what it grew by since the last block is ``dropped`` of the next one.
+    raw : raw TLPs from the tracker. The first word carries the length of the TLP, so nothing is buffered here.
+    lost : the tracker's running count of lost raw TLPs. Its increase since the last block is ``dropped`` of the next block.
     now, flush, fill, idle, quiet, deadline : see :func:`.openblock.block_ports`.
     """
 
@@ -38,7 +38,7 @@ class RawBuilder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         raw = self.raw.p
-        # A bit more than an address has: it is compared with the end.
+        # One bit more than an address, for the comparison with the end.
         block = OpenBlock(m, self, valid=self.raw.valid, tick=raw.tick, steps=HEADER_WORDS, slow=self._slow, address_bits=10)
         address, step = block.address, block.step
         reported = Signal(32)

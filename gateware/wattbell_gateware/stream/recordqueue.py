@@ -1,4 +1,4 @@
-"""A queue of records that keeps them in narrow words: :class:`.fifo.CountingFifo` for parts with few block RAMs."""
+"""Queue of records in narrow words, which replaces :class:`.fifo.CountingFifo` in parts with few block RAMs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,36 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["BEATS", "RecordQueue"]
 
 BEATS = 4
-"""Clocks in which a record is written, of a quarter each."""
+"""Clocks that writing a record takes, a quarter of the record in each."""
 _WORDS = 4
-"""Of 32 bits that are written in a clock."""
+"""Words of 32 bits written in a clock."""
 
 
 class RecordQueue(wiring.Component):
-    """Up to `depth` (a power of 2) records of `words` words with their ticks, written in four clocks, read word by word.
+    """Queues up to `depth` (a power of 2) records of `words` words with their ticks; written in four clocks, read word by word.
 
-    What finds no room, or comes while another is written, is dropped and counted. A record can be read six clocks after its ``i_valid`` at
-    the earliest, the next one three after the last word of the one before: ``o_valid`` is low in between, so a builder must not be told
-    to flush before the queue is ``empty``.
+    A record without room, or during the write of another record, is dropped and counted. A record can be read six clocks after its
+    ``i_valid`` at the earliest. The next record follows at least three clocks after the last word of the one before. ``o_valid`` is
+    low in between, so a builder must not be flushed before the queue is ``empty``. Raises :class:`ValueError` for other depths and
+    too many words.
 
     Ports
     -----
-    i_valid, i_tick, i_done, i_record : a record; it has to stay for the three clocks after ``i_valid``.
-    also, lost, room, empty : see :class:`.fifo.CountingFifo`.
-    o_valid, o_ready, o_tick, o_done, o_dropped : of the oldest record.
-    o_index, o_word : a word of it, named in the clock before. Word 0 is not kept: the builder puts its offset there.
+    i_valid : a record comes. The record has to stay for three more clocks.
+    i_tick : tick of the record.
+    i_done : low 32 bits of the tick that completed it.
+    i_record : words of the record.
+    also : see :class:`.fifo.CountingFifo`.
+    lost : see :class:`.fifo.CountingFifo`.
+    room : see :class:`.fifo.CountingFifo`.
+    empty : see :class:`.fifo.CountingFifo`.
+    o_valid : a record is available.
+    o_ready : the record is taken.
+    o_tick : tick of the oldest record.
+    o_done : ``i_done`` of the oldest record.
+    o_dropped : records lost before the oldest record.
+    o_index : index of a word of the oldest record. Word 0 is not kept: the builder puts its offset there.
+    o_word : the word that ``o_index`` named in the clock before.
     """
 
     def __init__(self, words: int, depth: int):
@@ -46,7 +58,7 @@ class RecordQueue(wiring.Component):
         m.submodules.memory = memory = Memory(shape=32 * _WORDS, depth=BEATS * self._depth, init=[])
         write, read = memory.write_port(), memory.read_port()
         beat, tail, head = Signal(range(BEATS)), Signal(range(self._depth)), Signal(range(self._depth))
-        taken, whole = Signal(range(self._depth + 1)), Signal(range(self._depth + 1))  # whole: written to their last word
+        taken, whole = Signal(range(self._depth + 1)), Signal(range(self._depth + 1))  # whole: written completely
         dropped, counted = Signal(32), Signal(33)
 
         begins, ends, leaves = Signal(), Signal(), Signal()

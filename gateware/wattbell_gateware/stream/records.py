@@ -1,4 +1,4 @@
-"""Blocks of fixed-size records: COMMANDS and EVENTS."""
+"""Builder of blocks of fixed-size records: COMMANDS and EVENTS."""
 
 from __future__ import annotations
 
@@ -13,24 +13,29 @@ __all__ = ["RecordBuilder"]
 
 
 class RecordBuilder(wiring.Component):
-    """Writes records into blocks, one word a clock and two clocks between records (see :class:`.openblock.OpenBlock`).
+    """Writes records into blocks, one word a clock, with two clocks between records (see :class:`.openblock.OpenBlock`).
 
-    A block also ends when it is full, before a record in front of which records were dropped (so that a gap lies between two blocks), and,
-    if `relative`, before a record whose tick is further than a signed 32-bit offset from the first.
+    A block also ends when it is full, and before a record in front of which records were dropped; a gap therefore lies between two
+    blocks. If `relative`, a block also ends before a record with a tick beyond a signed 32-bit offset from the first.
 
     Ports
     -----
-    valid, ready : a record waits, is taken.
-    tick : of the record.
-    record : ``32 * record_words`` bits; if `relative`, ``tick`` - first tick takes the place of its first word.
-    word, index : with `words`, in place of ``record``: the word that ``index`` named in the clock before
+    valid : a record waits.
+    ready : the record is taken.
+    tick : tick of the record.
+    record : ``32 * record_words`` bits. If `relative`, ``tick`` - first tick replaces its first word.
+    word : with `words`, in place of ``record``: the word that ``index`` named in the clock before
         (:class:`.recordqueue.RecordQueue`).
+    index : with `words`: index of the wanted word.
     dropped : records lost in front of this one.
     now, flush, fill, idle, quiet, deadline : see :func:`.openblock.block_ports`.
 
     Parameters
     ----------
-    record_words : of 32 bits. slow : see :class:`.openblock.OpenBlock`. words : see above; `relative` only.
+    record_words : words of 32 bits in a record.
+    relative : the first word of a record is its offset from the block's first tick.
+    slow : see :class:`.openblock.OpenBlock`.
+    words : records come word by word; only with `relative`, otherwise :class:`ValueError`.
     """
 
     def __init__(self, record_words: int, *, relative: bool, slow: bool = False, words: bool = False):
@@ -53,7 +58,8 @@ class RecordBuilder(wiring.Component):
         count = Signal(range(capacity + 1))
         parts = Signal()
         word = Signal(32)
-        # Whether the next record ends the block is decided a clock before it matters: it comes from a memory, and 64 bits take their time.
+        # Whether the next record ends the block is decided a clock early: the record comes from a memory, and comparing 64 bits
+        # takes time.
         m.d.sync += parts.eq((self.dropped != 0) | (~block.near if self._relative else 0))
 
         if self._by_word:

@@ -1,4 +1,4 @@
-"""The time at which what the tracker made goes on."""
+"""Delay of the tracker's output to a fixed time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ __all__ = ["Release"]
 
 
 class Release(wiring.Component):
-    """Holds the head of a queue until `delay` ticks after the tick that completed it. So what the stream holds depends on ticks alone,
-    however long the tracker takes, as long as that is not longer.
+    """Holds the head of a queue until `delay` ticks after the tick that completed the entry.
 
-    Combinational; at most one entry a clock, as the queue gives them. `early`, ticks of a clock, for a slow part where none is left out:
-    that an entry may go is worked out in the clock before, so one that comes late, or behind another, goes a clock later.
+    The content of the stream therefore depends on ticks alone, as long as the tracker takes no longer than `delay`. Combinational;
+    at most one entry a clock, as the queue gives them.
+
+    `early` is the ticks of a clock, for a slow part in which no idle clock is left out. The decision to release is then made one
+    clock early. An entry that comes late, or follows another, leaves one clock later.
 
     Ports
     -----
     now : the tick counter.
-    waits : the queue shows an entry. done : low 32 bits of its tick (nothing waits for 2 s before it is the first). taken : it goes, if it
-        may.
-    ripe : it may. deadline : when it may, if nothing else moves.
+    waits : the queue shows an entry.
+    done : low 32 bits of the tick that completed the entry. No entry waits for 2 s before it is the first.
+    taken : the entry leaves if it may.
+    ripe : the entry may leave.
+    deadline : tick at which the entry may leave if nothing else moves.
     """
 
     def __init__(self, delay: int, *, early: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Start and stop of a capture, in the order that leaves nothing behind."""
+"""Start and stop of a capture, in an order that loses nothing."""
 
 from __future__ import annotations
 
@@ -17,32 +17,39 @@ __all__ = ["RunControl"]
 class RunControl(wiring.Component):
     """Sequences a capture.
 
-    Start: a RUN event and a STATUS block. While running: a STATUS block whenever the counter reaches a multiple of
-    STATUS_PERIOD_TICKS. Stop: sources are shut (``capturing`` falls), what they made is released and runs dry, losses are reported, the
-    RUN event with the tick of the stop is queued, every block is closed and sent, then the final STATUS block.
+    - Start: a RUN event and a STATUS block.
+    - While running: a STATUS block whenever the counter reaches a multiple of STATUS_PERIOD_TICKS.
+    - Stop: the sources are shut (``capturing`` falls). Their entries are released and run dry, and losses are reported. The RUN
+      event with the tick of the stop is queued. Every block is closed and sent, then the final STATUS block.
 
     Ports
     -----
     now : the tick counter.
-    run : what is asked for (level).
-    status_wanted : a STATUS block besides is asked for (strobe).
+    run : level: a capture is wanted.
+    status_wanted : strobe: an additional STATUS block is wanted.
     capturing : records, events and raw TLPs are taken.
     rail_run : conversions are made.
     begin : strobe at the start.
-    sources_idle : everything that fills queues of events is done (rail, records, raw).
-    losses_clean, flush_losses : of the loss reporter.
+    sources_idle : every source of events is done (rail, records, raw).
+    losses_clean : see :class:`.events.LossReporter`.
+    flush_losses : see :class:`.events.LossReporter`.
     events_empty : no event waits before the event builder.
     flush : close all open blocks.
     stream_idle : no block is open, closed or on its way.
     status : strobe: make a STATUS block.
-    active, stopping : running or stopping; stopping.
-    o_valid, o_ready, o_event : RUN events.
-    quiet, deadline : see docs/architecture.md.
+    active : a capture is running or stopping.
+    stopping : a capture is stopping.
+    o_valid : a RUN event is available.
+    o_ready : the event is taken.
+    o_event : the event, :data:`..layouts.EVENT`.
+    quiet : see docs/architecture.md.
+    deadline : see docs/architecture.md.
 
     Parameters
     ----------
-    release : ticks after which all that was made up to a stop is released.
-    ahead : ticks of a clock: that a STATUS block is due is known a clock ahead. Idle clocks cannot be left out then. 0: it is not.
+    release : ticks after which all entries up to a stop are released.
+    ahead : ticks of a clock, to decide a clock ahead that a STATUS block is due. Idle clocks cannot be left out then. 0: decide in
+        the same clock.
     """
 
     def __init__(self, *, release: int = 0, ahead: int = 0):
@@ -78,7 +85,7 @@ class RunControl(wiring.Component):
         assert 1 << shift == STATUS_PERIOD_TICKS
         next_status = Signal(64)
         stop_tick = Signal(64)
-        move = Signal()  # something happens in this clock
+        move = Signal()  # a transition happens in this clock
         due = Signal()
 
         draining, released = Signal(), Signal()
@@ -144,7 +151,7 @@ class RunControl(wiring.Component):
                     m.d.comb += [move.eq(1), self.status.eq(1)]
                     m.next = "SENDING"
             with m.State("SENDING"):
-                # One clock for the request to show as a closed block.
+                # The request takes one clock to show as a closed block.
                 m.d.comb += move.eq(1)
                 m.next = "SENT"
             with m.State("SENT"):

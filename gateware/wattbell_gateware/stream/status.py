@@ -1,4 +1,4 @@
-"""STATUS blocks."""
+"""Source of STATUS blocks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ __all__ = ["STATUS", "StatusSource"]
 STATUS = from_fields(STATUS_FIELDS)
 STATUS_WORDS = STATUS_SIZE // 4
 LATE = ("lost_commands", "lost_pages")
-"""What the tracker counts so much later than it happened."""
+"""Fields that the tracker counts up to `delay` ticks after the loss happened."""
 
 
 class StatusSource(wiring.Component):
-    """Latches the state of the rig at ``request`` and offers it as a block; all its numbers are of one instant.
+    """Latches the state of the rig at ``request`` and offers it as a block; all its numbers belong to one instant.
 
-    Those of the tracker are known `delay` ticks later at the latest, when they take their places and the block is complete. A request that
-    finds the last block still waiting is counted in ``dropped`` of the next one.
+    The tracker's numbers are known at most `delay` ticks later. They are then put in place, and the block is complete. A request
+    that finds the last block still waiting is counted in ``dropped`` of the next block.
 
     Ports
     -----
-    now : the tick counter; that of the request is ``first_tick`` of the block.
-    request : make a block. accepted : in this clock, one will be made.
-    status : what it says. snapshot : what the tracker says of that tick.
+    now : the tick counter. Its value at the request is ``first_tick`` of the block.
+    request : make a block.
+    accepted : a block will be made for the request in this clock.
+    status : fields of the block, :data:`STATUS`.
+    snapshot : the tracker's fields at that tick.
     read : to the block writer.
     idle : no block waits for its snapshot.
-    quiet, deadline : see docs/architecture.md.
+    quiet : see docs/architecture.md.
+    deadline : see docs/architecture.md.
     """
 
     def __init__(self, delay: int):

@@ -1,4 +1,4 @@
-"""The one writer of the stream: picks a closed block, gives it a header, a sequence number and a CRC."""
+"""Writer of the stream: picks a closed block, and adds header, sequence number and CRC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .crc import CRC32_INIT, Crc32Word
 __all__ = ["OUT_WORD", "BlockWriter"]
 
 OUT_WORD = data.StructLayout({"data": 32, "last": 1})
-"""A word of the stream; ``last`` on the CRC."""
+"""A word of the stream; ``last`` is set on the CRC."""
 HEADER_WORDS = HEADER_SIZE // 4
 
 
@@ -29,10 +29,11 @@ class BlockWriter(wiring.Component):
     Ports
     -----
     source0, source1, .. : read ports (:func:`.buffer.read_port`) in the order of `kinds`.
-    run : identifier of the run, which stands while blocks are sent.
-    out : the stream.
+    run : identifier of the run; constant while blocks are sent.
+    out : the stream, :data:`OUT_WORD`.
     sequence : number of the next block.
-    idle, quiet : nothing is closed, on its way, or waiting in ``out``.
+    idle : no block is closed, on its way, or waiting in ``out``.
+    quiet : the same as ``idle``.
     """
 
     def __init__(self, kinds: Sequence[Kind]):
@@ -79,10 +80,10 @@ class BlockWriter(wiring.Component):
         m.submodules.crc = crc = Crc32Word()
         state = Signal(32)
         word = Signal(32)
-        position = Signal(10)  # of the word that `word` is, in header or payload
+        position = Signal(10)  # of `word`, in header or payload
         address = Signal(10)  # of the payload word wanted in the next clock
         advance = Signal()
-        # The CRC takes a word when it is in `out`: reading it, choosing it and the CRC's step would be a long way for a clock.
+        # The CRC takes a word when it is in `out`: reading, choosing and a CRC step in one clock would be too slow.
         uncovered = Signal()
         m.d.sync += uncovered.eq(0)
         with m.If(uncovered):

@@ -1,4 +1,4 @@
-"""TLP headers: two streams of beats -> whole, valid TLPs in the order of their ticks."""
+"""TLP headers: turns two streams of beats into intact, valid TLPs in the order of their ticks."""
 
 from .headers import HEADER, Kind, payload_start, total_dws
 from .merge import MERGED, TlpMerge

@@ -1,4 +1,4 @@
-"""Fields of TLP headers (PCI Express Base Specification, 2.2), and what the parser makes of them."""
+"""Fields of TLP headers (PCI Express Base Specification, 2.2) and their form after the parser."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from amaranth.lib import data, enum
 
 
 class Kind(enum.Enum, shape=3):
-    """What the tracker can use of a direction; every other TLP is counted and forgotten."""
+    """Kinds of TLP that the tracker can use. Every other TLP is counted and dropped."""
 
-    NONE = 0  # no TLP: only carries the flags `lost` and `bad`
+    NONE = 0  # no TLP; carries only the flags `lost` and `bad`
     MRD = 1
     MWR = 2
     CFGWR = 3  # configuration write, type 0
@@ -23,7 +23,7 @@ HEADER = data.StructLayout(
         "lost": unsigned(1),  # one or more TLPs of this direction were lost before this one
         "bad": unsigned(1),  # a TLP was refused here (kind is NONE)
         "tick": unsigned(64),
-        "address": unsigned(64),  # of the first byte's double word; CFGWR: register offset; completions: lower address
+        "address": unsigned(64),  # address of the first byte's double word; CFGWR: register offset; completions: lower address
         "length": unsigned(11),  # double words, 1 .. 1024
         "tag": unsigned(10),
         "requester": unsigned(16),
@@ -31,26 +31,26 @@ HEADER = data.StructLayout(
         "four": unsigned(1),  # the header has four double words, not three
         "data": unsigned(1),  # there is payload
         "digest": unsigned(1),  # there is a digest after it
-        "kept": unsigned(1),  # the TLP stands in the payload buffer
+        "kept": unsigned(1),  # the TLP is in the payload buffer
         "base": unsigned(14),  # double-word index of the TLP's first byte in the payload buffer
-        "end": unsigned(14),  # double-word index after the TLP: where the buffer may be freed to
+        "end": unsigned(14),  # double-word index after the TLP: the buffer may be freed up to here
     }
 )
 """A TLP after the parser."""
 
 
 def payload_start(header) -> Value:
-    """Double-word index of the first payload byte of a TLP (:data:`HEADER`) in the payload buffer."""
+    """Return the double-word index of a TLP's first payload byte (:data:`HEADER`) in the payload buffer."""
     return (header.base + 3 + header.four)[:14]
 
 
 def total_dws(header) -> Value:
-    """Double words of the whole TLP."""
+    """Return the double words of the whole TLP."""
     return ((header.four + 3) + (header.length & header.data.replicate(11)) + header.digest)[:11]
 
 
 def swap_bytes(word: Value) -> Value:
-    """A header double word as a number: header fields are big-endian on the wire."""
+    """Return a header double word as a number: header fields are big-endian on the wire."""
     return Cat(word[24:32], word[16:24], word[8:16], word[0:8])
 
 

@@ -1,8 +1,8 @@
-"""Two directions, one order: the headers of both, by tick.
+"""Merger of the headers of both directions into one stream, ordered by tick.
 
-A header may go on when the other direction cannot bring an older one any more: the other has a header that is not
-older, or `holdoff_ticks` have passed and the other is not inside a TLP that began earlier. The two directions of a tap
-do not see their symbols with the same delay; the hold-off is the bound of that difference.
+A header may go on when the other direction cannot bring an older header any more. Either the other direction has a header that is
+not older. Or `holdoff_ticks` have passed, and the other direction is not inside a TLP that began earlier. A tap sees the symbols of
+its two directions with different delays; the hold-off bounds this difference.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from .headers import HEADER
 
 MERGED = data.StructLayout({"header": HEADER, "up": 1})
 LONGEST_CLOCKS = 1024
-"""A TLP that began earlier is waited for at most this many clocks: a link may die inside a TLP."""
+"""Clocks that the merge waits at most for a TLP that began earlier: a link may die inside a TLP."""
 
 
 class TlpMerge(wiring.Component):
-    """At equal ticks down goes first. Combinational; a header a clock.
+    """Merges headers by tick; at equal ticks down goes first. Combinational, a header a clock.
 
     Ports
     -----
-    down, up : headers of each direction.
-    comes_down, comes_up : a header of that direction is on its way, of whatever tick.
-    pending_down, pending_tick_down, pending_up, pending_tick_up : a TLP of that direction, begun at that tick, is.
+    down : headers of the direction down.
+    up : headers of the direction up.
+    comes_down : a header of this direction, with any tick, is on its way.
+    comes_up : a header of this direction, with any tick, is on its way.
+    pending_down : a TLP of this direction has begun and is on its way.
+    pending_up : a TLP of this direction has begun and is on its way.
+    pending_tick_down : tick at which that TLP began.
+    pending_tick_up : tick at which that TLP began.
     now : the tick counter.
-    out : headers of both.
-    waiting, deadline : a header is held back until then.
+    out : headers of both directions, :data:`MERGED`.
+    waiting : a header is held back until ``deadline``.
+    deadline : tick at which the held header goes on.
     """
 
     def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:
@@ -58,7 +64,7 @@ class TlpMerge(wiring.Component):
         down_first = Signal()
         tick = Signal(64)
         alone, aged, very_aged, blocked = Signal(), Signal(), Signal(), Signal()
-        # Both ages of both headers, and only then which of them is meant: three sums in a row are too slow.
+        # Both ages of both headers are computed before one header is chosen: three sums in a row are too slow.
         old, very_old = self.now - self.holdoff, self.now - self.longest
         m.d.comb += [
             down_first.eq(down.valid & (~up.valid | reached(up.payload.tick, down.payload.tick))),

@@ -1,15 +1,15 @@
-"""One direction's TLP header parser: beats in, whole and valid TLPs out.
+"""Parser of one direction's TLP headers: takes beats, gives intact, valid TLPs.
 
-Store and forward: a TLP appears at ``headers`` only after its last beat came without error and its length agreed, so
-nothing a refused TLP says can become visible. The stream in is always ready; when the header FIFO or the payload
-buffer is full the whole TLP is dropped, counted in ``lost``, and the next header carries the flag ``lost``. So does the header
-of a TLP before which the link layer missed some.
+The parser stores and forwards. A TLP appears at ``headers`` only after its last beat came without error and its length agreed, so a
+refused TLP has no effect. The input stream is always ready. If the header FIFO or the payload buffer is full, the whole TLP is
+dropped and counted in ``lost``, and the next header has the flag ``lost``. A header also has this flag if the link layer missed
+TLPs before it.
 
-Payload stays where it arrived, in a ring of beats; a header holds its place. Payload that nobody will read is not
-stored: that of memory writes longer than `KEEP` double words (unless ``keep_long``) and of TLPs that are of no use.
-For those, ``skip`` is high between their beats, and of their length only the last beat's part is checked.
+Payload stays in a ring of beats, in the place where it arrived; a header holds its place. The parser does not store payload without
+a reader: payload of unused TLPs, and of memory writes longer than `KEEP` double words (unless ``keep_long``). Between the beats of
+these TLPs ``skip`` is high, and only the last beat's part of their length is checked.
 
-Latency from a TLP's last beat to its header: 3 clocks. Throughput: every beat of the input.
+Latency from a TLP's last beat to its header is 3 clocks. The parser takes a beat in every clock.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ..layouts import tlp_beat
 from .headers import HEADER, FirstWord, Kind, swap_bytes
 
 KEEP = 16
-"""Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts."""
+"""Longest memory write that keeps its payload, in double words: doorbells, CQEs, interrupts."""
 LONG = 20
-"""TLPs of up to this many double words are never skipped."""
+"""Longest TLP that is never skipped, in double words."""
 TICK_BITS = 28
-"""Of a tick, in the header FIFO."""
+"""Bits of a tick in the header FIFO."""
 INDEXES = ("base", "end")
 AS_THEY_ARE = tuple(name for name in HEADER.members if name not in ("tick", *INDEXES))
 
 
 def iter_bits(value: Value) -> Callable[[int], Value]:
-    """Takes `value` apart: every call gives so many bits more, from bit 0 on."""
+    """Return a function that splits `value`: each call returns the next given number of bits, from bit 0 on."""
     taken = 0
 
     def take(bits: int) -> Value:
@@ -48,19 +48,33 @@ def iter_bits(value: Value) -> Callable[[int], Value]:
 
 
 class TlpParser(wiring.Component):
-    """See above.
-
-    Ports
-    -----
-    read_index, read_data : a double word of the payload ring, one clock later. read_beat : the beat it is in.
-    free, free_to : gives the ring's space back up to a header's ``end``.
-    pending, pending_tick : a TLP that began at that tick is on its way to ``headers``.
-    counted, malformed : how many TLPs in this clock (two where one began inside another and ended at once).
-    lost, tick : the TLP of that tick was lost, or some before it were.
+    """Parses the TLP headers of one direction, as the module's docstring says.
 
     Parameters
     ----------
-    upstream : the direction is drive to host. beats, headers : depths of payload ring and header FIFO.
+    width : bits of a beat, 64 or 128.
+    upstream : the direction is drive to host.
+    beats : depth of the payload ring.
+    headers : depth of the header FIFO.
+
+    Ports
+    -----
+    beats : :func:`..layouts.tlp_beat`.
+    keep_long : keep the payload of long memory writes of the drive.
+    headers : :data:`.headers.HEADER`.
+    read_index : index of a double word of the payload ring.
+    read_data : this double word, one clock later.
+    read_beat : the beat with this double word, one clock later.
+    free : strobe: free the ring up to ``free_to``.
+    free_to : ``end`` of a header.
+    pending : a TLP is on its way to ``headers``.
+    pending_tick : tick at which that TLP began; 0 if it is complete.
+    busy : a TLP is being evaluated, or a header is on its way through the FIFO.
+    skip : the payload of the current TLP is not stored.
+    counted : number of TLPs in this clock (two if a TLP began inside another TLP and ended at once).
+    malformed : number of malformed TLPs in this clock.
+    lost : this TLP, or TLPs before it, were lost.
+    tick : tick of the TLP at ``lost``.
     """
 
     def __init__(self, width: int, *, upstream: bool, beats: int = 2048, headers: int = 512) -> None:
@@ -90,7 +104,7 @@ class TlpParser(wiring.Component):
         )
 
     def _stores(self, word: FirstWord, keep_long: Value) -> Value:
-        """Whether the payload of the TLP that begins with `word` will be wanted."""
+        """Return whether the payload of the TLP that begins with `word` will be read."""
         short = word.total <= LONG
         if self.upstream:
             return ((word.kind == Kind.MWR) & ((word.length <= KEEP) | keep_long)) | ((word.kind == Kind.CPLD) & short)
@@ -108,23 +122,26 @@ class TlpParser(wiring.Component):
         index_bits = ring_bits + 1
 
         def pack(of) -> Value:
-            """What the FIFO keeps of a header, as every 36 bits are block RAMs: neither what is 0 in every index of a beat nor the upper
-            bits of the tick."""
+            """Return the bits of a header that the FIFO keeps.
+
+            Every 36 bits are a block RAM. Bits that are 0 in every index of a beat are left out, and so are the upper bits of the
+            tick.
+            """
             indexes = (of[name][lane_bits : lane_bits + index_bits] for name in INDEXES)
             return Cat(of.tick[:TICK_BITS], *indexes, *(of[name] for name in AS_THEY_ARE))
 
         header_out = Signal(HEADER)
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=pack(header_out).shape().width, depth=self.depth_headers)
 
-        # --- the TLP that is coming in ------------------------------------------------------------------------
+        # --- the incoming TLP -----------------------------------------------------------------------------------
         inside = Signal()
-        count = Signal(10)  # beats of it so far
+        count = Signal(10)  # its beats so far
         header = Signal(128)
         storing = Signal()
         ragged = Signal()  # a beat that is not the last was not full, or a new TLP began inside this one
         no_room = Signal()
         tick = Signal(64)
-        missing = Signal()  # TLPs are, before it
+        missing = Signal()  # TLPs before it are missing
 
         word = FirstWord(m, "first")
         m.d.comb += word.word.eq(Mux(beat.first, beat.data[:32], header[:32]))
@@ -143,7 +160,7 @@ class TlpParser(wiring.Component):
             storing_now.eq(Mux(beat.first, self._stores(word, self.keep_long), storing & inside)),
         ]
 
-        # --- payload ring: [freed, committed) belongs to TLPs in the FIFO, after it grows the one coming in ----
+        # --- payload ring: [freed, committed) belongs to TLPs in the FIFO; the incoming TLP grows after it ------
         committed = Signal(ring_bits + 1)
         freed = Signal(ring_bits + 1)
         at = Signal(ring_bits + 1)
@@ -166,7 +183,7 @@ class TlpParser(wiring.Component):
         with m.If(self.free):
             m.d.sync += freed.eq(self.free_to[lane_bits : lane_bits + ring_bits + 1])
 
-        # --- the last beat: whole? ------------------------------------------------------------------------------
+        # --- the last beat: check that the TLP is intact --------------------------------------------------------
         dws = Signal(13)
         length_ok, bad = Signal(), Signal()
         full = beat.dws == lanes
@@ -182,13 +199,13 @@ class TlpParser(wiring.Component):
             bad.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside) | ~word.fmt_known | word.poisoned | ~length_ok),
         ]
 
-        # --- one stage later (the registers still hold the TLP that ended): make a header of it -------------------
+        # --- one stage later (the registers still hold the TLP that ended): make its header -----------------------
         done, broken = Signal(), Signal()  # `broken`: a TLP began before the one before it had ended
         done_bad = Signal()
         done_base = Signal(ring_bits + 1)
         m.d.sync += [done.eq(valid & beat.last), broken.eq(valid & beat.first & inside)]
-        # Ticks of a direction do not decrease, and what is in the FIFO is never 2**(TICK_BITS - 1) ticks (0.13 s) older than
-        # what came last: that one has the upper bits, or one more.
+        # Ticks of a direction do not decrease, and no entry of the FIFO is 2**(TICK_BITS - 1) ticks (0.13 s) older than the latest
+        # TLP. An entry's upper bits are therefore the latest TLP's, or one less.
         upper_before = Signal(64 - TICK_BITS)
         stored = iter_bits(fifo.r_data)
         lower = stored(TICK_BITS)
@@ -259,7 +276,7 @@ class TlpParser(wiring.Component):
         wanted = (Kind.MRD, Kind.MWR, Kind.CPLD) if self.upstream else tuple(k for k in Kind if k is not Kind.NONE)
         m.d.comb += useful.eq(sum(decoded.kind == k for k in wanted) != 0)
 
-        # --- into the FIFO, with the flags of what is missing -----------------------------------------------------
+        # --- into the FIFO, with the flags of losses --------------------------------------------------------------
         refused, good = Signal(), Signal()
         dropped, missed = Signal(), Signal()
         lost_flag = Signal()

@@ -17,16 +17,18 @@ from tests.gateware.phy.transmitter.fast import words
 
 BOARD = os.environ["BOARD"]
 MOST_OFF_NS = {"ecp5": 6, "kintex7": 4}[BOARD]
-"""Limit of docs/accuracy.md for a tick's error against the rail. It is less than a word, so a miscounted delay shows."""
+"""Limit in ns of a tick's error against the rail (docs/accuracy.md). It is less than a word, so a miscounted delay shows."""
 CLOCKS, CORE, CORE_NS, LATE = {
     "ecp5": (("words_clk", "other_clk"), "fast_clk", 8, 1),
     "kintex7": (("link_clk",) * 4, "clk", 4, 2),
 }[BOARD]
-"""Clock of the lanes; the clock from which the instrument's is derived; cycles from a word's first bit to the one that takes it."""
+"""Clock of the lanes; the clock from which the instrument's is derived; cycles from a word's first bit to the cycle that takes the
+word.
+"""
 RATES = {"2.5": (0, 20, 8), "5": (1, 20, 4), "8": (2, 32, 4)}
 """Number of lanes, bits per word of a lane, its clock in ns."""
 LONGER_PS = (-2, 22)
-"""Against 4 ns: 500 ppm faster than the instrument, 5470 slower. The simulator has no finer steps."""
+"""Deviation of the links' clock from 4 ns: 500 ppm faster than the instrument, 5470 slower. The simulator has no finer steps."""
 
 
 class Bench:
@@ -65,8 +67,10 @@ class Bench:
                 tlp = None
 
     async def play(self, sender: Sender, *, longer_ps: int, phase: float):
-        """The whole direction, with the lanes' clocks longer than the instrument's and lane 1's `phase` of a cycle later. Returns the times
-        of first bits in ticks, with fractions: of each TLP, and of each Ack."""
+        """Play the whole direction, with the lanes' clocks longer than the instrument's and lane 1's `phase` of a cycle later.
+
+        Returns the times of first bits in ticks, with fractions: of each TLP, and of each Ack.
+        """
         tlps, acks = [], []
         for stretch, (speed, _, wires) in zip(sender.stretches, sender.wires(), strict=True):
             number, bits, clock_ns = RATES[speed]
@@ -85,7 +89,7 @@ class Bench:
         return tlps, acks
 
     async def _stretch(self, lanes: list[list[int]], clock_ps: int, phase: float) -> float:
-        """Plays words; returns the time of the first bit of lane 0's first word in ps."""
+        """Play words; return the time of the first bit of lane 0's first word in ps."""
         names, clocks = list(dict.fromkeys(CLOCKS)), []
         for name in names:
             clock = Clock(getattr(self.dut, name), clock_ps, unit="ps")

@@ -1,5 +1,7 @@
-"""One direction of each board from its deserialisers' words on, on the board's clocks. The simulation knows only clock edges, so it does
-not show metastability."""
+"""One direction of each board from its deserialisers' words on, on the board's clocks.
+
+The simulation knows only clock edges, so it does not show metastability.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,18 @@ _BEAT = ("data", "dws", "first", "last", "error", "tick", "lost")
 
 
 class _DirectionTop(wiring.Component):
-    """Common ports. ``word0`` ..: words of a lane, in its clock; up, rate, down (in ``sync``). now: the instrument's tick counter. core:
-    clock of ``sync``. valid, dws, ..: beats of TLPs; told, kind, told_tick, argument: link events; dropped: see Direction's ``lost``."""
+    """Common ports.
+
+    Ports
+    -----
+    word0, .. : words of a lane, in its clock.
+    up, rate, down : in ``sync``, see Direction.
+    now : the instrument's tick counter.
+    core : clock of ``sync``.
+    valid, dws, .. : beats of TLPs.
+    told, kind, told_tick, argument : link events.
+    dropped : see Direction's ``lost``.
+    """
 
     def __init__(self, lanes: int, bits: int, *, core_ticks: int):
         self._lanes, self._core_ticks = lanes, core_ticks

@@ -47,7 +47,7 @@ def test_a_tool_that_fails_is_quoted(tmp_path):
 
 
 STUCK = "Info:     iter=535 wires=1206942 overused=0 overuse=0 tmgfail={} archfail=NA\n"
-"""Of a run that was asked for 65.6 MHz and tried some 42 connections for 300 passes."""
+"""Log line of a run that was asked for 65.6 MHz and tried some 42 connections for 300 passes."""
 
 
 def test_a_router_that_will_not_come_to_its_end_is_ended(tmp_path):
@@ -60,7 +60,7 @@ def test_a_router_that_will_not_come_to_its_end_is_ended(tmp_path):
 
 
 def test_less_is_asked_for_where_the_router_does_not_come_to_its_end(tmp_path, monkeypatch, capsys):
-    """A stand-in for nextpnr that reaches 1.03 times the clocks, and tries for ever when asked for more."""
+    """A stand-in for nextpnr reaches 1.03 times the clocks, and tries for ever when asked for more."""
     (tmp_path / "held.json").write_text(json.dumps(NETLIST))
     (tmp_path / "tap.lpf").write_text('FREQUENCY NET "clocks.clock_sync" 125000000.0 HZ;\n')
     program = tmp_path / "nextpnr"
@@ -81,7 +81,7 @@ open(option["--report"], "w").write({json.dumps(nextpnr_report(129.0))!r})
     asked = [bitstream.aim(tmp_path, times) for times in (1.05, 1.03)]
     placed = bitstream.place(tmp_path, 3, str(program), asked)
     assert placed.clocks["sync"].achieved == 129.0 and "seed 3: nextpnr was ended" in capsys.readouterr().err
-    program.unlink()  # what was placed is not placed again
+    program.unlink()  # a finished placement is not repeated
     assert bitstream.place(tmp_path, 3, str(program), asked) == placed
     (tmp_path / "tap-3.report.json").unlink()
     program.write_text(
@@ -205,7 +205,7 @@ def test_the_best_places_of_several_first_placements_are_kept(tmp_path, monkeypa
 
 
 def test_a_search_begins_with_the_places_that_are_known(tmp_path, monkeypatch):
-    """For a netlist that has lost one block RAM and gained another; without a file all are free."""
+    """The netlist has lost one block RAM and gained another; without a file all block RAMs are free."""
     kept, begun = tmp_path / "soft.json", []
 
     def look(_out, _program, netlist, placer, _seed):
@@ -271,7 +271,7 @@ def test_names_lose_their_brackets_and_slices_keep_them(name, plain):
     (False, "sync", 1), (True, "sync", 0), (False, "other", 0), (False, "comb", 0),
 ])  # fmt: skip
 def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(transparent, read_in, settled):
-    """Uses Amaranth's real output, so that this fails if Amaranth changes how it writes memories."""
+    """The test uses Amaranth's real output, so it fails if Amaranth changes how it writes memories."""
     from amaranth import ClockDomain, Elaboratable, Module
     from amaranth.back import rtlil
     from amaranth.lib.memory import Memory

@@ -12,7 +12,7 @@ def cell(kind: str, bel: str | None, **connections: list) -> dict:
 
 
 def length(cells: dict, bels: dict[str, str]) -> int:
-    """Total length of all wires at block RAMs, except clocks."""
+    """Return the total length of all wires at block RAMs, except clocks."""
     pins: dict[int, list[str]] = {}
     for name, each in cells.items():
         for port, bits in each["connections"].items():
@@ -28,7 +28,7 @@ def length(cells: dict, bels: dict[str, str]) -> int:
 
 
 def scattered(seed: int, rams: int = 12) -> dict:
-    """Block RAMs anywhere in three rows of eight; each is read by a cluster of logic, all share an address and a clock."""
+    """Return block RAMs anywhere in three rows of eight. A cluster of logic reads each; all share an address and a clock."""
     r = Random(seed)
     sites = r.sample([f"X{4 * k}/Y{row}/EBR{k % 2}" for k in range(8) for row in (10, 34, 58)], rams)
     cells, bit = {}, 10

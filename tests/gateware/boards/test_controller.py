@@ -1,4 +1,4 @@
-"""The controller's SPI, driven as a microcontroller's peripheral drives it (mode 0)."""
+"""The controller's SPI, driven as by a microcontroller's peripheral (mode 0)."""
 
 from amaranth.sim import Simulator
 from wattbell_gateware.boards.spi import CONSOLE_IN, CONSOLE_OUT, LINK, SpiBridge
@@ -8,7 +8,7 @@ HALF = 4
 
 
 async def frame(ctx, dut, sent: bytes) -> bytes:
-    """Sends one frame; returns what came back meanwhile."""
+    """Send one frame; return the bytes that come back meanwhile."""
     ctx.set(dut.cs, 1)
     await ctx.tick().repeat(HALF)
     came = 0

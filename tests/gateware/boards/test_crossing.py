@@ -44,7 +44,7 @@ def test_words_come_through_whole_at_every_phase(phase_ps):
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("slow, ppm", [(0, 300), (0, -5300), (1, 300), (1, -5300)])
 def test_the_links_counter_follows_within_8_ns(slow, ppm, half):
-    """``half``: for an instrument at half the frequency, with the finer counter. ``now`` is still that of 8 ns."""
+    """``half``: for an instrument at half the frequency, with the finer counter. ``now`` still has steps of 8 ns."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     start = (1 << 40) + (1 << LOW_BITS) - 40_000
@@ -246,7 +246,7 @@ def test_beats_that_find_no_room_are_counted_and_the_next_tlp_says_so(slower):
     came = [data for data, *_ in got]
     missing = [n << 8 | beat for n, length in enumerate(sent) for beat in range(length) if n << 8 | beat not in came]
     assert came == sorted(set(came)) and sum(dropped) == len(missing) > 20
-    # A TLP is marked if a beat has been lost since the previous one began.
+    # A TLP is marked if a beat has been lost since the previous TLP began.
     begun = -1
     for data, first, last, lost in got:
         assert first == (data & 255 == 0) and last == ((data & 255) == sent[data >> 8] - 1)

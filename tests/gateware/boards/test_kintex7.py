@@ -1,4 +1,4 @@
-"""The Vivado project of the 8 GT/s tap, as far as it can be checked without Vivado, and whatever only that board has."""
+"""The Vivado project of the 8 GT/s tap, as far as it can be checked without Vivado, and the parts that only that board has."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ for command in ("read_verilog -lib -specify +/xilinx/cells_sim.v", "read_verilog
 
 
 class Ports(Instrument):
-    """The instrument's ports with nothing behind them; the instrument has its own tests."""
+    """The instrument's ports without an instrument, which has its own tests."""
 
     def elaborate(self, _platform):
         m = Module()
@@ -177,7 +177,7 @@ def test_words_are_paired_below_8_gts():
 
 @pytest.mark.parametrize(("rate", "words", "late"), [(1, 2, LATE_TICKS), (2, 1, LATE_BLOCKS_TICKS)])
 def test_how_late_a_word_is(rate, words, late):
-    """For a transceiver without a delay, which delivers a word in the cycle after its last bit; a cycle and a word take 4 ticks."""
+    """The transceiver here has no delay and delivers a word in the cycle after its last bit; a cycle and a word take 4 ticks."""
     dut, there = WordGear(), Module()
     there.domains.link = ClockDomain("link")
     there.submodules.dut = dut

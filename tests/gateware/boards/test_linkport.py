@@ -13,7 +13,7 @@ START = (5 << 24) - 3000  # the low bits of the tick wrap soon
 
 @pytest.fixture(params=[8.0, 16.0])
 def bench(request):
-    """(port, simulator, counter of the instrument); the instrument's clock is as fast as the link's, or half as fast."""
+    """Return (port, simulator, counter of the instrument); the instrument's clock is as fast as the link's, or half as fast."""
     m = Module()
     m.domains += [ClockDomain("sync"), ClockDomain("link", reset_less=True)]
     m.submodules.dut = dut = LinkPort(2)

@@ -10,7 +10,7 @@ ASKS = 0x80
 
 
 def played(script, rates=(0, 1, 2)):
-    """Runs `script` with a search for four lanes."""
+    """Run `script` with a search for four lanes."""
     dut = SpeedSearch(4, clock_hz=CLOCK_HZ, rates=rates)
     simulator = Simulator(dut)
     simulator.add_clock(1e-7)
@@ -27,7 +27,7 @@ async def settle(ctx, clocks=6):
 
 
 async def asked(ctx, dut, first, second):
-    """Both directions ask for a change, advertise these rates, and go."""
+    """Let both directions ask for a change, advertise these rates, and go."""
     ctx.set(dut.rates[0], ASKS | first)
     ctx.set(dut.rates[1], ASKS | second)
     await settle(ctx)

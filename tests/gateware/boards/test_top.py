@@ -1,5 +1,7 @@
-"""The whole board: it elaborates without a warning, every port has a pin and every clock a frequency, and the soft core is in it. The
-build without the soft core has the surroundings of the larger target, which test_kintex7.py elaborates."""
+"""The whole board elaborates without a warning, every port has a pin, every clock has a frequency, and the soft core is present.
+
+The build without the soft core has the surroundings of the larger target, which test_kintex7.py elaborates.
+"""
 
 import re
 import warnings
@@ -16,7 +18,7 @@ FIRMWARE = [0x0000_0297, 0xC0DE_0001, 0xC0DE_0002]
 
 
 class Ports(Instrument):
-    """The instrument's ports with nothing behind them; the instrument has its own tests and takes a minute to elaborate."""
+    """The instrument's ports without an instrument, which has its own tests and takes a minute to elaborate."""
 
     def elaborate(self, _platform):
         m = Module()
@@ -32,7 +34,7 @@ def files():
 
 
 def ports(rtlil: str) -> dict[str, int]:
-    """Ports of the top module and their widths (wires with an ``input``, ``output`` or ``inout`` number)."""
+    """Return the ports of the top module and their widths (wires with an ``input``, ``output`` or ``inout`` number)."""
     top = rtlil[rtlil.index("module \\tap\n") :]
     top = top[: top.index("\nend\n")]
     found = re.findall(r"wire (?:width (\d+) )?(?:input|output|inout) \d+ +(?:signed +)?\\(\S+)", top)

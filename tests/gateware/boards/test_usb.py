@@ -50,7 +50,7 @@ def test_words_leave_low_byte_first_and_the_last_packet_is_flushed_once():
 
 
 def walk(blob: bytes) -> list[bytes]:
-    """The descriptors of a configuration, by their lengths (USB 2.0, 9.5)."""
+    """Return the descriptors of a configuration, by their lengths (USB 2.0, 9.5)."""
     found = []
     while blob:
         assert 2 <= blob[0] <= len(blob)

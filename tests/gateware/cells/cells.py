@@ -1,4 +1,4 @@
-"""Block RAMs of the ECP5 side by side at the same pins, in every width and mode; and their model in Python, from the published facts."""
+"""Block RAMs of the ECP5 side by side at the same pins, in every width and mode, and their model in Python from the published facts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Kind:
     asynchronous: bool = False
     codes: tuple[int, int] = (0, 0)
     seed: int = 0
-    """Of what is in it at first; 0: nothing."""
+    """Seed of the initial content; 0: empty."""
 
     def words(self) -> list[int]:
-        """1024 words of 18 bits."""
+        """Return the initial content: 1024 words of 18 bits."""
         rng = random.Random(self.seed)
         return [rng.getrandbits(18) if self.seed else 0 for _ in range(1024)]
 
@@ -48,14 +48,14 @@ KINDS = [
     Kind((9, 9), asynchronous=True, seed=10), Kind((18, 18), registers=(True, True), asynchronous=True, seed=11),
     Kind((9, 1), codes=(0b101, 0b110), seed=12),
 ]  # fmt: skip
-"""Of 36 bits at one port, the other only reads (pseudo dual port)."""
+"""Kinds under test. If one port has 36 bits, the other only reads (pseudo dual port)."""
 
 PORT = {"clk": 1, "ce": 1, "oce": 1, "we": 1, "rst": 1, "cs": 3, "ad": 14, "di": 18}
 PINS = {"clk": "CLK", "ce": "CE", "oce": "OCE", "we": "WE", "rst": "RST", "cs": "CS", "ad": "AD", "di": "DI"}
 
 
 class Bench(Component):
-    """All kinds at the same pins, each with its own outputs; a multiplier beside them."""
+    """All kinds at the same pins, each with its own outputs, and a multiplier beside them."""
 
     def __init__(self) -> None:
         pins = {f"{name}_{port}": In(width) for port in "ab" for name, width in PORT.items()}
@@ -69,7 +69,7 @@ class Bench(Component):
             for port in "ab":
                 for name, width in PORT.items():
                     value = getattr(self, f"{name}_{port}")
-                    # Where a port has 36 bits, the other's data pins are its too, and only one of them writes.
+                    # A port with 36 bits also uses the other port's data pins, and only one of the two writes.
                     if name == "we" and port == "b" and 36 in kind.widths:
                         value = 0
                     if width == 1:
@@ -90,7 +90,7 @@ class Bench(Component):
 
 @dataclass
 class Pins:
-    """What a port sees at an edge."""
+    """Levels of a port's pins at an edge."""
 
     ce: int
     oce: int
@@ -103,7 +103,7 @@ class Pins:
 
 @dataclass
 class Model:
-    """A block RAM bit by bit: a list of cells, and for each port which of them a word is."""
+    """A block RAM bit by bit: a list of cells, and for each port the cells of each word."""
 
     kind: Kind
     cells: list[int] = field(init=False)
@@ -114,7 +114,7 @@ class Model:
         self.cells = [word >> bit & 1 for word in self.kind.words() for bit in range(18)]
 
     def places(self, i: int, ad: int) -> list[int]:
-        """Cells of the word at an address, lowest bit first. A word of less than nine bits is in eight of nine cells."""
+        """Return the cells of the word at an address, lowest bit first. A word of less than nine bits is in eight of nine cells."""
         width = self.kind.widths[i]
         if width >= 9:
             word = ad // (16384 // WORDS[width])
@@ -123,18 +123,18 @@ class Model:
         return [(first + bit) // 8 * 9 + (first + bit) % 8 for bit in range(width)]
 
     def written(self, i: int, pins: list[Pins]) -> dict[int, int]:
-        """What a port writes: cell -> bit."""
+        """Return the bits that a port writes: cell -> bit."""
         port, width = pins[i], self.kind.widths[i]
         blocked = port.rst and not self.kind.asynchronous
         if not (port.we and port.ce and port.cs == self.kind.codes[i]) or blocked:
             return {}
         value = pins[0].di | pins[1].di << 18 if width == 36 else port.di
         places = self.places(i, port.ad)
-        # Byte enables are on the low address pins, which a wide port does not need.
+        # Byte enables use the low address pins, which a wide port does not need.
         return {cell: value >> bit & 1 for bit, cell in enumerate(places) if width < 18 or port.ad >> bit // 9 & 1}
 
     def edge(self, pins: list[Pins]) -> None:
-        """Both clocks rise. A bit that is not promised becomes the wrong one."""
+        """Apply a rising edge of both clocks. A bit without a promised value becomes the wrong one."""
         writes = [self.written(i, pins) for i in (0, 1)]
         for i, port in enumerate(pins):
             out = 0 if port.rst else self.read[i] if port.oce else self.out[i]
@@ -152,11 +152,11 @@ class Model:
             self.cells[cell] = bit
 
     def reset(self, i: int) -> None:
-        """RST of a port rises, between edges."""
+        """Apply a rising RST of a port, between edges."""
         if self.kind.asynchronous:
             self.read[i] = self.out[i] = 0
 
     def shown(self) -> tuple[int, int]:
-        """What the data pins show. Of a port narrower than they are, only its bits."""
+        """Return the levels of the data pins; for a port narrower than the pins, only its bits."""
         a, b = (self.out[i] if self.kind.registers[i] else self.read[i] for i in (0, 1))
         return (b & 0x3FFFF, b >> 18) if self.kind.widths[1] == 36 else (a, b)

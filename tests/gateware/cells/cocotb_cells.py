@@ -9,7 +9,7 @@ from tests.gateware.cells.cells import KINDS, PORT, Model, Pins
 
 EDGES = 4000
 FEW = 24
-"""Addresses drawn from, so that the ports meet."""
+"""Number of addresses to draw from: few, so that the ports meet."""
 
 
 def _check(dut, models, what: str) -> None:
@@ -36,14 +36,14 @@ async def every_kind(dut):
     for edge in range(EDGES):
         pins = []
         for _ in "ab":
-            # As the codes of some kinds are not 0: their ports must be chosen often, too.
+            # The codes of some kinds are not 0: their ports must be chosen often, too.
             code = rng.choice((0, 0, 0, 0b101, 0b110, rng.randrange(8)))
             ad = rng.choice(few) if rng.random() < 0.8 else rng.getrandbits(14)
             ce, oce, we, rst = (rng.random() < often for often in (0.9, 0.8, 0.5, 0.04))
             pins.append(Pins(ce, oce, we, rst, code, ad ^ rng.getrandbits(4), rng.getrandbits(18)))
         if rng.random() < 0.3:
             pins[1].ad = pins[0].ad ^ rng.choice((0, 0, 1, 2, 4, 8))
-        if edge % 3 == 0:  # else ports would hardly ever be chosen both, and so never meet
+        if edge % 3 == 0:  # otherwise both ports would hardly ever be chosen, and never meet
             pins[0].cs, pins[1].cs = rng.choice(((0, 0), (0, 0), (0b101, 0b110)))
         for port, at in zip("ab", pins, strict=True):
             for name in PORT.keys() - {"clk"}:
@@ -69,7 +69,7 @@ async def every_kind(dut):
 
 @cocotb.test()
 async def one_clock_at_a_time(dut):
-    """A port whose clock rests does nothing, and takes nothing from the other."""
+    """A port with a resting clock does nothing, and takes nothing from the other."""
     for name in PORT:
         for port in "ab":
             getattr(dut, f"{name}_{port}").value = 0

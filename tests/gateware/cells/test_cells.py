@@ -1,4 +1,4 @@
-"""Models of cells of which Yosys has none (sim/rig/cells), for the gate-level run of tests/slow/test_gates.py."""
+"""Models of cells that Yosys has no model for (sim/rig/cells), for the gate-level run of tests/slow/test_gates.py."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The board around the controller: time, the open-drain lines with an EEPROM on them, and the register bus."""
+"""Board around the controller: time, the open-drain lines with an EEPROM, and the register bus."""
 
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly
@@ -9,8 +9,10 @@ CLOCK_TICKS = 16
 
 
 class Eeprom:
-    """A serial EEPROM with two address bytes at device 50h (24LC64 data sheet, DS21189). It is told the levels of the lines at every
-    change, and pulls SDA while `low`. Writes take effect at once."""
+    """A serial EEPROM with two address bytes at device 50h (24LC64 data sheet, DS21189).
+
+    It gets the levels of the lines at every change, and pulls SDA while `low`. Writes take effect at once.
+    """
 
     def __init__(self, content=b"", there=True):
         self.bytes = bytearray(content) + bytearray(b"\xff" * (8192 - len(content)))
@@ -55,7 +57,7 @@ class Eeprom:
             self.low = not self.bytes[self.address] >> (7 - self.count) & 1
 
     def _takes(self):
-        """Takes a complete byte; returns whether it is acknowledged."""
+        """Take a complete byte; return whether it is acknowledged."""
         if self.role == "device":
             if self.bits >> 1 != 0x50 or not self.there:
                 self.role = "idle"
@@ -88,7 +90,7 @@ class Bench:
             getattr(dut, name).value = value
 
     async def begin(self):
-        """Clock and reset."""
+        """Start the clock and apply the reset."""
         Clock(self.dut.clk, CLOCK_TICKS, unit="ns").start()
         self.dut.rst.value = 1
         await self.clock(2)
@@ -96,7 +98,7 @@ class Bench:
         await self.clock(2)
 
     async def clock(self, count=1, jump=0):
-        """`jump`: additional ticks of the first cycle."""
+        """Clock. `jump`: additional ticks of the first cycle."""
         for _ in range(count):
             await FallingEdge(self.dut.clk)
             self.now += CLOCK_TICKS + jump
@@ -130,7 +132,7 @@ class Bench:
         return await self.read(f"{name}_LO") | await self.read(f"{name}_HI") << 32
 
     async def i2c(self, byte=0, **conditions):
-        """Executes one command; returns I2C_STATE afterwards."""
+        """Execute one command; return I2C_STATE afterwards."""
         bits = {"start": 1 << 8, "stop": 1 << 9, "read": 1 << 10, "nack": 1 << 11}
         await self.write("I2C_COMMAND", byte | sum(bits[name] for name, on in conditions.items() if on))
         while (state := await self.read("I2C_STATE")) & 1:

@@ -23,7 +23,7 @@ SAY = """
 
 
 async def clocks_pass(count):
-    """Without a look at each of them, which takes longer than to simulate it."""
+    """Let clock cycles pass without a look at each, which takes longer than to simulate it."""
     await Timer(count * CLOCK_NS, unit="ns")
 
 
@@ -38,7 +38,7 @@ class Board:
         dut.rst.value, dut.poke.value, dut.console_in__valid.value, dut.console_out__ready.value = 1, 0, 0, 1
         dut.scl_i.value = dut.sda_i.value = 1
         Clock(dut.clk, CLOCK_NS, unit="ns").start()
-        await FallingEdge(dut.clk)  # else the first word may miss its edge: a previous test may have ended just after one
+        await FallingEdge(dut.clk)  # otherwise the first word may miss its edge: a previous test may have ended just after an edge
         dut.poke.value = 1
         for address in range(9216):
             dut.poke_address.value, dut.poke_word.value = address, words[address] if address < len(words) else 0
@@ -60,13 +60,13 @@ class Board:
         while True:
             await First(ValueChange(dut.scl_low), ValueChange(dut.sda_low))
             await FallingEdge(dut.clk)
-            for _ in range(2):  # SDA also changes with what the slave drives
+            for _ in range(2):  # SDA also changes when the slave drives it
                 scl, sda = dut.scl_low.value != 1, not (dut.sda_low.value == 1 or self.eeprom.low)
                 self.eeprom.levels(int(scl), int(sda))
             dut.scl_i.value, dut.sda_i.value = int(scl), int(not (dut.sda_low.value == 1 or self.eeprom.low))
 
     async def bytes_said(self, count, clocks):
-        """Waits for that many bytes; fails if they do not arrive within this many cycles."""
+        """Wait for this many bytes; fail if they do not arrive within this many cycles."""
         for _ in range(clocks // 100):
             if len(self.said) >= count:
                 break
@@ -104,7 +104,7 @@ class Board:
         raise AssertionError(f"{signal} is not {value}")
 
     async def asleep(self, clocks):
-        """Out of this many cycles, how many the core slept."""
+        """Return how many of this many cycles the core slept."""
         before = int(self.dut.slept.value)
         await clocks_pass(clocks)
         return int(self.dut.slept.value) - before
@@ -149,8 +149,10 @@ async def the_watchdog_restarts_the_core_only(dut):
 
 @cocotb.test()
 async def accesses_to_nowhere(dut):
-    """Each start tries the next access: a load or store restarts the core as the watchdog does, a fetch is an exception (mcause 2); then
-    what is allowed: unused registers, parts of a word in RAM, constants."""
+    """Each start tries the next access. A load or store restarts the core as the watchdog does; a fetch is an exception (mcause 2).
+
+    The allowed accesses follow: unused registers, parts of a word in RAM, constants.
+    """
     load, store, byte, fetch, allowed = range(5)
     faults = [(0x20000000, load), (0x20000000, store), (9216 * 4, load), (0x10000000 + 8192, store), (0x10000000 + 8192, load), (0, store),
               (BASE + 0x400, load), (BASE - 4, store), (AT["CRASH_PC"], byte), (0xFFFFFFFC, load)]  # fmt: skip
@@ -248,7 +250,9 @@ async def asked_for_restart(dut):
 
 
 def identity_record():
-    """As laid out by firmware/src/store.c: head with magic, version, count, sequence and CRC; model and serial number."""
+    """Return the record in the layout of firmware/src/store.c: head with magic, version, count, sequence and CRC; model and serial
+    number.
+    """
     content = b"bench".ljust(20, b"\0") + b"SN-0042".ljust(20, b"\0")
     sequence = struct.pack("<I", 1)
     return struct.pack("<BBHII", 0x57, 1, len(content), 1, zlib.crc32(sequence + content)) + content
@@ -256,7 +260,7 @@ def identity_record():
 
 @cocotb.test()
 async def firmware(dut):
-    """SCPI with the real firmware, which reads its name from the EEPROM and sleeps when idle."""
+    """The real firmware answers SCPI, reads its name from the EEPROM and sleeps when idle."""
     words = [int(word, 16) for word in Path(os.environ["FIRMWARE"]).read_text().split()]
     board = Board(dut, Eeprom(identity_record()))
     await board.start(words)

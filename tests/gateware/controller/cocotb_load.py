@@ -1,4 +1,4 @@
-"""The test load: every edge in the cycle of its marker, at random intervals, and off whenever it must be."""
+"""The test load: every edge comes in the cycle of its marker, at random intervals, and the load is off whenever it must be."""
 
 import random
 
@@ -15,7 +15,7 @@ NEVER = (1 << 64) - 1
 
 
 class Bench:
-    """Clocks it as the rig does: now and then, cycles in which nothing happens before `deadline` are skipped."""
+    """Clocks the load as the rig does: now and then, cycles without events before `deadline` are skipped."""
 
     def __init__(self, dut, rng):
         self.dut, self.rng, self.now = dut, rng, 10_000
@@ -26,7 +26,7 @@ class Bench:
         self.before = 0
 
     async def clock(self, jump=0, busy=False):
-        """`busy`: the core is accessing its registers."""
+        """Clock. `busy`: the core is accessing its registers."""
         dut = self.dut
         self.now += TICKS + jump
         await FallingEdge(dut.clk)
@@ -35,7 +35,7 @@ class Bench:
         await self.seen()
 
     async def seen(self):
-        """Outputs in the cycle of `now`."""
+        """Note the outputs in the cycle of `now`: marks, and edges of the load."""
         await cocotb.triggers.ReadOnly()
         if self.dut.marked.value == 1:
             self.marks.append((self.now, int(self.dut.mark.value)))
@@ -55,13 +55,13 @@ class Bench:
         await self.seen()
 
     async def pulses(self, edges, busy=False):
-        """Runs until this many more edges were marked."""
+        """Run until this many more edges were marked."""
         wanted, still, last = len(self.marks) + edges, 0, None
         while len(self.marks) < wanted:
             deadline = int(self.dut.deadline.value)
             still, last = (still + 1 if deadline == last else 0), deadline
             assert deadline != NEVER or still < 20, "nothing is to come"
-            far = still >= 16 and deadline - self.now > 40 * TICKS  # like the rig: what is in flight is seen first
+            far = still >= 16 and deadline - self.now > 40 * TICKS  # like the rig: outputs in flight are seen first
             await self.clock((deadline - self.now) // TICKS * TICKS - 20 * TICKS if far else 0, busy)
         await self.clock()
         await self.clock()
@@ -82,7 +82,7 @@ async def begin(dut, seed=1):
 
 @cocotb.test()
 async def edges_are_where_their_marks_are(dut):
-    """As many pulses as requested, with the core accessing its registers or not; on and off in turn, off at the end."""
+    """There are as many pulses as requested, with and without register accesses of the core; on and off alternate, off at the end."""
     bench = await begin(dut)
     assert int(dut.deadline.value) == NEVER and dut.load.value == 0
     for control, busy in ((1, False), (2, True)):
@@ -107,7 +107,7 @@ async def edges_are_where_their_marks_are(dut):
 
 @cocotb.test()
 async def edges_come_at_every_phase(dut):
-    """Among conversions of a microsecond: the largest phase without an edge is what chance leaves, a few times 1 us / 600."""
+    """Among conversions of a microsecond the largest phase without an edge is due to chance: a few times 1 us / 600."""
     bench = await begin(dut)
     await FallingEdge(dut.clk)
     dut.control.value = 1

@@ -1,4 +1,4 @@
-"""The trigger through its registers: what fires it, the tick it keeps, what it does, and when."""
+"""The trigger through its registers: its events, the kept tick, its actions and their times."""
 
 import random
 
@@ -18,11 +18,11 @@ CONTROL, MARKER = by_name("CONTROL").address, by_name("MARKER").address
 
 
 class Watched(Bench):
-    """Records what the trigger writes to the instrument, and when."""
+    """Records the trigger's writes to the instrument, and their times."""
 
     async def clock(self, count=1, jump=0):
         for _ in range(count):
-            if self.ready and self.dut.write__valid.value == 1:  # what is present now is taken at the next rising edge
+            if self.ready and self.dut.write__valid.value == 1:  # the present write is taken at the next rising edge
                 word = int(self.dut.write__payload.value)
                 self.written.append((self.now, word & 0xFF, word >> 8))
             await super().clock(1, jump)
@@ -47,12 +47,12 @@ class Watched(Bench):
         return state
 
     async def fired(self):
-        """The tick, if it has fired."""
+        """Return the tick, if the trigger has fired."""
         await self.clock(6)
         return await self.wide("TRIGGER_TICK") if await self.state() == FIRED else None
 
     async def convert(self, v=0, i=0):
-        """A conversion of a microsecond ago; returns its tick."""
+        """Deliver a conversion of a microsecond ago; return its tick."""
         await self.clock(40)
         dut, tick = self.dut, self.now - 1000
         dut.rail_tick.value, dut.rail_v.value, dut.rail_i.value, dut.rail_valid.value = tick, v & 0xFFFFFF, i & 0xFFFFFF, 1
@@ -61,7 +61,7 @@ class Watched(Bench):
         return tick
 
     async def complete(self, **members):
-        """A command whose CQE was half a microsecond ago; returns its tick."""
+        """Deliver a command with its CQE half a microsecond ago; return its tick."""
         tick = self.now - 500
         value = 0
         for name, field in COMPLETION:
@@ -108,7 +108,7 @@ async def at_once_by_force_and_not_at_all(dut):
 
 @cocotb.test()
 async def levels(dut):
-    """Each source, both slopes, at the level and at the edge of the hysteresis; anything before arming does not count."""
+    """Each source and both slopes are tested at the level and at the edge of the hysteresis; events before arming do not count."""
     bench = await begin(dut)
     scale = {VOLTAGE: lambda x: {"v": x, "i": -x}, CURRENT: lambda x: {"v": -x, "i": x},
              POWER: lambda x: {"v": 1 << 16, "i": x}}  # fmt: skip
@@ -195,7 +195,7 @@ async def pins_and_link_states(dut):
 
 @cocotb.test()
 async def commands(dut):
-    """Random conditions and commands, mostly at the boundaries, against the statements in registers.md."""
+    """Random conditions and commands, mostly at the boundaries, agree with the statements in registers.md."""
     bench = await begin(dut)
     draw = random.Random(11)
     lba_opcodes = (1, 2, 4, 5, 8, 12)
@@ -242,7 +242,9 @@ async def power_states(dut):
 
 @cocotb.test()
 async def actions(dut):
-    """In order, once the delay is over, however busy the bus; a start of the meter; none after disarming."""
+    """Actions come in order, once the delay is over, however busy the bus. They include a start of the meter. None comes after
+    disarming.
+    """
     bench = await begin(dut)
     for delay in (0, 200, 1000, (1 << 32) - 1):
         for action, words in ((0, []), (MARK, [(MARKER, 0xFFFFFFFF)]), (RUN, [(CONTROL, 1)]), (STOP, [(CONTROL, 0)]),

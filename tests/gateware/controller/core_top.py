@@ -16,11 +16,11 @@ from wattbell_spec.registers import ID, VERSION
 __all__ = ["CLOCK_TICKS", "CoreTop", "assemble", "wrapper"]
 
 CLOCK_TICKS = 64
-"""Four times a board's: I2C, which dominates the time, then takes a quarter of the cycles to simulate."""
+"""Ticks of a clock, four times a board's: I2C, which dominates the time, then takes a quarter of the cycles to simulate."""
 
 
 class CoreTop(wiring.Component):
-    """The rail is good when the switch is closed; the rig drives the sidebands; the lines go to the test.
+    """A small board: the rail is good when the switch is closed, the rig drives the sidebands, and the test gets the lines.
 
     `halved`: option of the controller; its ``half`` is every second cycle.
     """
@@ -62,8 +62,10 @@ class CoreTop(wiring.Component):
 
 
 def wrapper(top: CoreTop, name: str) -> str:
-    """Verilog over ``top`` as module ``name``, including the core's. The test writes the read-only memory, so that one model runs all
-    programs, and counts the cycles in which the core sleeps."""
+    """Return Verilog around ``top`` as module ``name``, including the core's.
+
+    The test writes the read-only memory, so one model runs all programs. It also counts the cycles in which the core sleeps.
+    """
     ports = [("input", "clk", 1), ("input", "rst", 1)]
     for path, member, _ in top.signature.flatten(top):
         ports.append(("input" if member.flow is In else "output", "__".join(map(str, path)), Shape.cast(member.shape).width))
@@ -93,7 +95,7 @@ endmodule
 
 
 def assemble(text: str) -> list[int]:
-    """Words of an assembly program for address 0."""
+    """Return the words of an assembly program for address 0."""
     with tempfile.TemporaryDirectory() as folder:
         source, elf, binary = (Path(folder, f"program.{end}") for end in ("S", "elf", "bin"))
         source.write_text(text)

@@ -1,4 +1,4 @@
-"""The test load with everything its writes pass through: the core's bus and the instrument's register file."""
+"""The test load with everything that its writes pass: the core's bus and the instrument's register file."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -12,8 +12,12 @@ __all__ = ["LoadTop"]
 
 
 class LoadTop(wiring.Component):
-    """``marked``: the instrument sees a write to MARKER in this cycle, whose tick the event gets; ``mark`` is its value. While ``reading``
-    is high the core reads one register after the other."""
+    """Ports
+    -----
+    marked : the instrument sees a write to MARKER in this cycle; the event gets this cycle's tick.
+    mark : value of that write.
+    reading : while high, the core reads one register after the other.
+    """
 
     now: In(64)
     data: In(32)

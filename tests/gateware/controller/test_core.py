@@ -1,4 +1,4 @@
-"""The soft core: small programs on its buses, and the built firmware. Of the instrument only the register file is present."""
+"""The soft core: small programs on its buses, and the built firmware. Only the register file of the instrument is present."""
 
 import os
 import subprocess

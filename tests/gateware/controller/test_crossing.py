@@ -1,4 +1,4 @@
-"""Register accesses from one clock domain to another: each once, in order, for any clocks, interleaved with other writes."""
+"""Register accesses from one clock domain to another: each arrives once, in order, for any clocks, interleaved with other writes."""
 
 import random
 
@@ -22,7 +22,9 @@ class Top(Elaboratable):
 
 
 def play(half_ns, phase_ns, seed, accesses=60):
-    """Accesses the registers saw from the core and from elsewhere, the accesses requested by both, and cycles of ``half`` per access."""
+    """Return the accesses that the registers saw from the core and from elsewhere, the requested accesses, and cycles of ``half``
+    per access.
+    """
     top, r = Top(), random.Random(seed)
     dut = top.dut
     wanted = [(r.random() < 0.5, r.randrange(256), r.getrandbits(32)) for _ in range(accesses)]
@@ -104,4 +106,4 @@ def test_every_access_once(half_ns, phase_ns):
 
 def test_how_long_an_access_takes():
     *_, taken = play(32, 16, seed=1)
-    assert set(taken) == {4}  # and three that it takes without the crossing: seven, as controller.md says
+    assert set(taken) == {4}  # plus three without the crossing: seven, as in controller.md

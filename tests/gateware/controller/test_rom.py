@@ -10,7 +10,7 @@ from wattbell_gateware.controller.rom import Rom
 @pytest.mark.parametrize("sliced", [False, True])
 @pytest.mark.parametrize(("words", "filled"), [(64, 64), (72, 70), (1, 1)])
 def test_every_word_is_where_it_belongs(words, filled, sliced):
-    """At both ports at once; what is behind the image is 0."""
+    """Both ports are read at once; words after the image are 0."""
     draw = random.Random(words)
     image = [draw.getrandbits(32) for _ in range(filled)]
     there = image + [0] * (words - filled)

@@ -64,10 +64,10 @@ def prove(top, ports, folder: Path, *, depth: int) -> None:
 
 @functools.cache
 def prepared(tool: str) -> str:
-    """What a YoWASP tool says when it is run for nothing, which it is once a process and never twice at a time.
+    """Return the output of a YoWASP tool that runs without work. It runs once in a process, and never twice at a time.
 
-    On a machine where it has never run, it compiles itself first, and says so where yosys-smtbmc waits for an answer. And it
-    writes what it compiled over what another process has compiled meanwhile and runs from: that one ends by SIGBUS.
+    On a machine where the tool has never run, it compiles itself first, and prints that where yosys-smtbmc waits for an answer. It
+    also overwrites the compiled form that another process has made meanwhile and runs from, and SIGBUS ends that process.
     """
     with (Path(tempfile.gettempdir()) / "wattbell-yowasp.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -76,18 +76,18 @@ def prepared(tool: str) -> str:
 
 
 def gates(top, ports, folder: Path) -> set[str]:
-    """Kinds of gates that `top` comes down to."""
+    """Return the kinds of gates that `top` reduces to."""
     (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
     _run([sys.executable, "-c", _GATES], folder)
     return set(re.findall(r"^ *cell (\S+)", (folder / "gates.il").read_text(), re.MULTILINE))
 
 
 def affine_in(top, ports, inputs, folder: Path) -> int:
-    """Checks on the cells of `top` that, with all other inputs fixed, every output is an affine function (over GF(2)) of `inputs`.
+    """Check on the cells of `top` that every output is an affine function (over GF(2)) of `inputs`, with all other inputs fixed.
 
-    `inputs` are names of ports. What depends on them may only be XORed, negated, ANDed with what does not depend on them,
-    or chosen between by what does not. Returns the number of such cells; raises :class:`Refuted` at any other.
-    Two such tops are equal if they are for `inputs` zero and with a single bit set.
+    `inputs` are names of ports. Signals that depend on them may only be XORed, negated, ANDed with independent signals, or selected
+    by independent signals. Returns the number of such cells; raises :class:`Refuted` at any other. Two such tops are equal if they
+    are equal for `inputs` zero and for each single bit set.
     """
     (folder / "design.il").write_text(rtlil.convert(top, name="top", ports=ports, emit_src=False))
     _run([sys.executable, "-c", _CELLS], folder)

@@ -1,4 +1,4 @@
-"""8 GT/s, for every input: the descrambler equals the serial register; nothing outside of frames is passed on."""
+"""8 GT/s, for every input: the descrambler equals the serial register, and nothing outside of frames is passed on."""
 
 import os
 
@@ -19,10 +19,10 @@ LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 
 
 class BlockDescramblerIsSerial(Elaboratable):
-    """From any register, for any word of any kind of block, anywhere in it: the same symbols and the same register.
+    """From any register, for any word at any place of any kind of block: the same symbols and the same register.
 
-    The serial form is the figure of PCIe Base 3.0, 4.2.2.4, one shift per bit. With `claim`, asserted for registers of at most one set bit;
-    without, both forms are outputs.
+    The serial form is the figure of PCIe Base 3.0, 4.2.2.4, one shift per bit. With `claim`, equality is asserted for registers of
+    at most one set bit; without it, both forms are outputs.
     """
 
     def __init__(self, claim=True, wrong=False):
@@ -75,10 +75,10 @@ def test_parallel_block_descrambler_is_the_serial_register(tmp_path):
 
 
 class ParserKeepsFrames(Elaboratable):
-    """Whatever the stream says: a frame begins where none is open, ends where one is, and double words are passed on only inside one; one
-    that ends intact had as many as its token said, minus two.
+    """For any stream: a frame begins where none is open and ends where one is open.
 
-    Two words reach every state (a token of any length may be in the first); those after them show the steps from there.
+    Double words are passed on only inside a frame. A frame that ends intact had as many as its token said, minus two. Two words
+    reach every state (the first may have a token of any length); the words after them show the steps from there.
     """
 
     def __init__(self, lanes, wrong=False):
@@ -118,7 +118,7 @@ def test_nothing_outside_of_frames(lanes, tmp_path):
 
 
 class FramerKeepsFrames(Elaboratable):
-    """For words as above: every beat belongs to a frame, which begins once and ends once; all beats but the last are full."""
+    """For such words: every beat belongs to a frame, which begins once and ends once; all beats but the last are full."""
 
     def __init__(self, lanes, wrong=False):
         self.lanes, self.wrong = lanes, wrong
@@ -135,7 +135,7 @@ class FramerKeepsFrames(Elaboratable):
         new = word.body & ~word.old_body
         with m.If(taken):
             m.d.sync += is_open.eq(word.begins | (is_open & ~word.ends))
-            # What the parser guarantees (above): the body of the old frame comes first, that of the new one last.
+            # The parser guarantees (above) that the body of the old frame comes first, and the body of the new one last.
             m.d.comb += Assume((~word.begins | ~is_open | word.ends) & (~word.ends | is_open) & ((word.old_body == 0) | is_open))
             m.d.comb += Assume(((word.old_body & ~word.body) == 0) & ((new == 0) | word.begins))
             m.d.comb += Assume((word.old_body & (word.old_body + 1)[:lanes]) == 0)

@@ -1,5 +1,6 @@
-"""The way of data: what is taken ahead of its time changes nothing before it is sure, and each TLP counts once; for every input of some
-length."""
+"""The way of data, for every input of some length: TLPs taken ahead of time change nothing before they are sure, and each TLP
+counts once.
+"""
 
 import os
 
@@ -20,8 +21,11 @@ TAG = data.StructLayout({"valid": 1, "kind": TagKind, "slot": 2, "generation": 1
 
 
 class HeadersComeAgain(Elaboratable):
-    """Numbered headers: they are taken in order; after a step back the one after the last that was done with comes, none is lost and none
-    waits for nothing; which is of a later sweep is told by what it is compared with a clock before."""
+    """Numbered headers are taken in order.
+
+    After a step back comes the header after the last finished one. None is lost, and none waits without reason. A header of a later
+    sweep is recognised by a comparison one clock before.
+    """
 
     depth = 16
 
@@ -59,8 +63,11 @@ class HeadersComeAgain(Elaboratable):
 
 
 class EachCountsOnce(Elaboratable):
-    """For every sequence of TLPs, whatever the tables say: each is done with once, in order, though some come again; the count of a tag,
-    and whether a slot has its first tick, are those of one TLP after the other, with any value where a table's output is not defined."""
+    """For every sequence of TLPs and any content of the tables: each TLP is finished once, in order, though some come again.
+
+    The count of a tag, and whether a slot has its first tick, equal those of one TLP after the other. Undefined outputs of a table
+    may have any value.
+    """
 
     depth = 12
 
@@ -73,7 +80,7 @@ class EachCountsOnce(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.way = way = DataWay(TAG, slot_bits=2, queue_bits=2, entry_slot_bits=2, ways=1)
-        taken, expected = Signal(BITS), Signal(BITS)  # numbers of the next one to be taken, and of that which counts next
+        taken, expected = Signal(BITS), Signal(BITS)  # numbers of the next header to be taken, and of the next to count
         takes = Signal()
         m.d.comb += takes.eq(self.take & ~way.odd)
         ended, odd_number = way.done | way.odd, Signal(BITS)

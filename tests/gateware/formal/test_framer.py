@@ -1,7 +1,7 @@
-"""Framing, for any symbols: whole frames come out whatever came before, and nothing else does.
+"""Framing, for any symbols: whole frames come out after any input, and nothing else does.
 
-The reference here goes symbol time by symbol time and knows only what a whole frame is. It restarts at every STP or SDP: so
-after any damage the framer has recovered with the first symbol of the next frame.
+The reference goes symbol time by symbol time and knows only the definition of a whole frame. It restarts at every STP or SDP. After
+any damage, the framer has therefore recovered with the first symbol of the next frame.
 """
 
 import os
@@ -156,7 +156,7 @@ def test_whole_frames_and_nothing_else(size, tmp_path):
 
 
 def test_a_tlp_fits_into_so_many_clocks(tmp_path):
-    """So the claim above is not vacuous."""
+    """The test shows that the claim above is not vacuous."""
     top = Framing(2, 2, wrong="no TLP ever comes out")
     with pytest.raises(smt.Refuted, match="Assert failed|FAILED"):
         smt.prove(top, top.ports, tmp_path, depth=SIZES[2, 2])

@@ -1,4 +1,4 @@
-"""Losses are reported: every event offered comes out or is counted, and every counted loss appears in a LOSS event."""
+"""Losses are reported: every offered event comes out or is counted, and every counted loss appears in a LOSS event."""
 
 import os
 
@@ -18,7 +18,7 @@ BITS = 7
 
 
 class EveryEventIsTold(Elaboratable):
-    """For a queue of two sources: when nothing has come in or out for three cycles, everything that came in has come out or was counted."""
+    """For a queue of two sources: after three cycles without input or output, every input has come out or was counted."""
 
     def __init__(self, wrong=False):
         self.valid, self.ready = Signal(2), Signal()

@@ -17,12 +17,14 @@ from tests.gateware.formal import smt
 
 POLYNOMIALS = {"lcrc": (LCRC, 32, 0x04C11DB7), "dllp": (DLLP_CRC, 16, 0x100B)}
 WIDTHS = {"lcrc": (2, 4, 8, 12, 16) if os.environ.get("WATTBELL_FORMAL") == "all" else (2, 4), "dllp": (2, 4)}
-"""Bytes per step: those proven by `make formal`, and those in every test run."""
+"""Bytes per step: the widths proven by `make formal`, and the widths in every test run."""
 
 
 def serial_crc(m, before, data, bits, polynomial):
-    """The shift register as drawn in the specification, x^15 or x^31 at the end; its bits reversed, as the gateware keeps them. The state
-    before each bit of `data`, and the last one."""
+    """Return the state before each bit of `data`, and the last one, of the specification's shift register.
+
+    x^15 or x^31 is at the end; the bits are reversed, as the gateware keeps them.
+    """
     state, states = before[::-1], [before]
     for k, bit in enumerate(data):
         following = Signal(bits, name=f"serial_{k}")
@@ -34,7 +36,7 @@ def serial_crc(m, before, data, bits, polynomial):
 
 
 class Crcs(Elaboratable):
-    """Every width of one CRC, parallel and serial; with an assertion that they agree, or with both as outputs."""
+    """Every width of one CRC, parallel and serial, either with an assertion that they agree, or with both as outputs."""
 
     def __init__(self, kind, claim=True, wrong=False):
         self.kind, self.claim, self.wrong = kind, claim, wrong
@@ -72,7 +74,7 @@ def test_parallel_crc_is_the_bit_serial_crc(kind, tmp_path):
 
 
 class SerialDescrambler:
-    """One symbol after the other, one shift after the other (PCIe Base 2.1, 4.2.3)."""
+    """Descrambles one symbol after the other, one shift after the other (PCIe Base 2.1, 4.2.3)."""
 
     def __init__(self, m, before):
         self.m, self.register, self.training, self.after_com = m, before.lfsr, before.place.training, before.place.after_com
@@ -81,7 +83,7 @@ class SerialDescrambler:
         m = self.m
         register, key = self.register, []
         for k in range(8):
-            # D15 leaves, and is added to what enters D0, D3, D4 and D5
+            # D15 leaves, and is added to the inputs of D0, D3, D4 and D5
             out = register[15]
             following = Signal(16, name=f"register_{n}_{k}")
             m.d.comb += following.eq(Cat(out, register[:2], *(register[tap] ^ out for tap in (2, 3, 4)), register[5:15]))
@@ -112,7 +114,7 @@ class SerialDescrambler:
 class DescramblerIsSerial(Elaboratable):
     """From any state, for any symbols: the same data and the same state, wherever COM and SKP are.
 
-    With `claim`, asserted for registers of at most one set bit; without, both forms are outputs.
+    With `claim`, equality is asserted for registers of at most one set bit; without it, both forms are outputs.
     """
 
     def __init__(self, symbols, claim=True, wrong=False):
@@ -157,8 +159,8 @@ class DescramblerIsSerial(Elaboratable):
 
 @pytest.mark.parametrize("symbols", [2, 4])
 def test_parallel_descrambler_is_the_serial_register(symbols, tmp_path):
-    # For any symbols, both forms are affine in the register: so it is enough that they agree where at most one bit of it is set. (The
-    # direct proof takes the solver minutes for words of 4.)
+    # For any symbols, both forms are affine in the register. It is therefore enough that they agree for registers with at most one
+    # bit set. (The direct proof takes the solver minutes for words of 4.)
     top = DescramblerIsSerial(symbols, claim=False)
     assert smt.affine_in(top, top.ports, ("lfsr",), tmp_path) > 50
     top = DescramblerIsSerial(symbols)

@@ -12,7 +12,7 @@ DEPTH = 10
 
 
 def bit_serial(m, before, word):
-    """CRC-32 by its definition: a shift register, least significant bit first, 32 steps."""
+    """Return CRC-32 by its definition: a shift register, least significant bit first, 32 steps."""
     state = before
     for k in range(32):
         following = Signal(32, name=f"state{k}")

@@ -1,4 +1,4 @@
-"""Whatever enters a queue of the tap comes out once, in order and whole, or is reported missing; for every input of some length."""
+"""For every input of some length, each entry of a tap's queue comes out once, in order and whole, or is reported missing."""
 
 import os
 
@@ -19,8 +19,9 @@ BITS = 5
 
 
 class RecordsAreNumbered(Elaboratable):
-    """For a queue of two records, each numbered among all that were offered: the output plus the counts have no gap, and each word belongs
-    to its record."""
+    """A queue of two records, each numbered among all offered ones: output and counts have no gap, and each word belongs to its
+    record.
+    """
 
     depth = 17
 
@@ -56,9 +57,12 @@ class RecordsAreNumbered(Elaboratable):
 
 
 class TlpsComeOutAsTheirFatesSay(Elaboratable):
-    """For a store of eight beats and three TLPs: the k-th reported as delivered is the k-th that comes out, with its beats, tick and
-    `lost`, for any k; every frame has one fate, and anything no longer there has come out. Numbers of TLPs advance, skip one, or stay, as
-    in a replay."""
+    """A store of eight beats and three TLPs: for any k, the k-th TLP reported as delivered is the k-th to come out, with its beats,
+    tick and `lost`.
+
+    Every frame has one fate, and everything no longer in the store has come out. Numbers of TLPs advance, skip one, or stay, as in
+    a replay.
+    """
 
     depth = 14
 
@@ -78,7 +82,7 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
             coming.last.eq(self.last), coming.verdict.eq(self.verdict), coming.tick.eq(frame),
             coming.sequence.eq(sequence + self.skip - self.again),
         ]  # fmt: skip
-        kept = Signal(2)  # every beat carries what identifies its number
+        kept = Signal(2)  # every beat carries an identification of its number
         m.d.sync += kept.eq(Cat(self.skip, self.again))
         m.d.comb += Assume((going == 0) | (kept == Cat(self.skip, self.again)))
         ends = Signal()
@@ -125,8 +129,10 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
 
 
 class BeatsBetweenClocks(Elaboratable):
-    """For a crossing of four beats whose clocks have edges in any order: beats come once, in order, or are counted; and a TLP says that
-    some are missing before it exactly if they are."""
+    """A crossing of four beats between clocks with edges in any order: beats come once, in order, or are counted.
+
+    A TLP reports missing TLPs before it exactly if there are any.
+    """
 
     depth = 19
 
@@ -137,7 +143,7 @@ class BeatsBetweenClocks(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        # One clock, of which each side sees the edges it is allowed: any two clocks, except for metastability between them.
+        # One clock; each side sees the edges it is allowed. This covers any two clocks, except for metastability between them.
         m.domains.link = ClockDomain(reset_less=True)
         m.d.comb += ClockSignal("link").eq(ClockSignal("sync"))
         crossing = direction.BeatCrossing(64)
@@ -158,7 +164,7 @@ class BeatsBetweenClocks(Elaboratable):
             m.d.sync += [came.eq(came + 1), expected.eq(out.data[:BITS] + 1), missing.eq(Mux(out.first, 0, gap))]
             with m.If(out.first):
                 m.d.comb += Assert(out.lost == (0 if self._wrong else gap))
-        # When neither side has had anything for so long that everything has come through.
+        # Both sides have been without data for so long that everything has come through.
         still = Signal(range(7))
         with m.If((self.link & self.valid) | ~(self.link & self.sync)):
             m.d.sync += still.eq(0)
@@ -185,7 +191,7 @@ def test_nothing_is_lost_untold(claim, tmp_path):
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_wrong_claim_is_refuted(claim, tmp_path):
-    """So the cases with losses are reachable."""
+    """The test shows that the cases with losses are reachable."""
     top = claim(wrong=True)
     with pytest.raises(smt.Refuted, match="Assert failed|FAILED"):
         smt.prove(top, top.ports, tmp_path, depth=top.depth)

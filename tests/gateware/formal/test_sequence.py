@@ -1,7 +1,7 @@
-"""The sequence filter passes every TLP on at most once, in order except for those it had counted as lost, across any wrap of the numbers.
+"""The sequence filter passes every TLP on at most once, in order except for late ones, across any wrap of the numbers.
 
-Shown by induction: one step, from every state consistent with the past (``Assume``) to such a state (``Assert``), and the first
-step from none.
+The proof is by induction: one step from every state consistent with the past (``Assume``) to such a state (``Assert``), and the
+first step from none.
 """
 
 import pytest
@@ -17,11 +17,11 @@ STATE = data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": WINDOW}
 
 
 class EveryTlpOnce(Elaboratable):
-    """TLPs have 20-bit serial numbers, of which the filter sees twelve bits. Any within the window of 4096 around the next one may come:
-    again after a replay, or early after losses.
+    """TLPs have 20-bit serial numbers, of which the filter sees twelve bits. Any number within the window of 4096 around the next
+    may come: again after a replay, or early after losses.
 
     One arbitrary serial number is ``watched``; ``passed``: it was passed on. ``begun``: the first number since power-on or
-    `forget`, or the missed ones before it; ``following``: one more than the newest.
+    `forget`, or the missed ones before it. ``following``: one more than the newest.
     """
 
     def __init__(self, wrong=None):
@@ -42,7 +42,7 @@ class EveryTlpOnce(Elaboratable):
         ]
 
     def _agrees(self, m, name, state, passed, begun, following):
-        """The state is that of a filter that has seen the numbers from `begun` to before `following`."""
+        """Require that the state belongs to a filter that has seen the numbers from `begun` to before `following`."""
         behind = Signal(signed(22), name=f"{name}_behind")
         in_window = Signal(name=f"{name}_in_window")
         agrees = Signal(name=f"{name}_agrees")
@@ -90,17 +90,17 @@ class EveryTlpOnce(Elaboratable):
             again = Signal()
             m.d.comb += again.eq(serial == self.watched)
             m.d.comb += Assert(~(again & (self.passed | (serial < self.begun))) | ~dut.deliver | (away >= 0))  # never twice
-            if self.wrong != "lost":  # and what was lost is not lost for good, if it comes again soon
+            if self.wrong != "lost":  # and a lost TLP is not lost for good, if it comes again soon
                 m.d.comb += Assert(~(again & ~self.passed & (serial >= self.begun) & (away >= -WINDOW)) | dut.deliver)
             else:
                 m.d.comb += Assert(~(again & ~self.passed & (serial >= self.begun)) | dut.deliver)
         with m.Elif(self.strobe):
-            # Numbers from 0 on were missed if it was told that they begin there, and they are few.
+            # Numbers from 0 on were missed if `begin` announced them, and they are few.
             m.d.comb += [Assert(dut.deliver & ~dut.duplicate & ~dut.late), Assert(dut.lost == missed)]
         with m.Else():
             m.d.comb += Assert(~dut.deliver & ~dut.duplicate & ~dut.late & (dut.lost == 0))
 
-        # What holds afterwards
+        # Claims afterwards
         passed, begun, following = Signal(), Signal(20), Signal(20)
         first = self.strobe & fresh
         m.d.comb += [

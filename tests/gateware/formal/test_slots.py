@@ -1,4 +1,4 @@
-"""The store of commands leaks nothing, and what is released waits for its tick and no longer; for every input of some length."""
+"""The store of commands leaks nothing, and a released entry waits for its tick and no longer; for every input of some length."""
 
 import os
 
@@ -17,15 +17,18 @@ DEEPER = 4 if os.environ.get("WATTBELL_FORMAL") == "all" else 0
 
 
 class NoReport:
-    """What ``Slots`` takes from ``Report``: nothing is lost here."""
+    """Replaces ``Report`` for ``Slots``: nothing is lost here."""
 
     def __init__(self):
         self.epoch = Signal(16)
 
 
 class SlotsAreFreeOrTaken(Elaboratable):
-    """Of four slots, taken and given back in any order: the next one is never one that is taken, what is not taken comes again, the count
-    in flight is theirs, and no two commands of one slot have the same generation."""
+    """Four slots are taken and given back in any order.
+
+    The next slot is never a taken one. Free slots come again. The count in flight is right. No two commands of one slot have the
+    same generation.
+    """
 
     depth = 15
     count = 4
@@ -41,7 +44,7 @@ class SlotsAreFreeOrTaken(Elaboratable):
         in_flight, filling, taken = Signal(16), Signal(range(self.count + 1)), Signal(self.count)
         slots.connect(m, in_flight=in_flight, tick=Signal(64))
         generations = Array(Signal(16, name=f"generation{n}", init=0xFFFF) for n in range(self.count))
-        rests = Signal(range(4))  # cycles in which nothing happened
+        rests = Signal(range(4))  # cycles without an event
         m.d.sync += rests.eq(Mux(rests == 3, 3, rests + 1))
         with m.If(filling < self.count):
             slots.release(m, filling[: slots.bits])
@@ -64,8 +67,10 @@ class SlotsAreFreeOrTaken(Elaboratable):
 
 
 class WhatIsLinkedIsFound(Elaboratable):
-    """Four commands, three of which have one hash, are put into their chains, looked for and taken out in any order: a search finds a
-    command if it is there, in its slot, and nothing else."""
+    """Four commands, three with one hash, are put into their chains, looked for and taken out in any order.
+
+    A search finds a command if it is there, in its slot, and nothing else.
+    """
 
     depth = 27
     names = ((0, 1), (0, 1 << 10), (1, 17), (1, 1))  # queue and CID; the first three hash alike
@@ -81,7 +86,7 @@ class WhatIsLinkedIsFound(Elaboratable):
         slots.connect(m, in_flight=Signal(16), tick=Signal(64))
         search = Search(m, slots=slots, queue_bits=1)
         there, which, out = Signal(4), Signal(2), Signal()
-        m.d.comb += Assume(~ResetSignal())  # which would leave the chains: the engine clears them
+        m.d.comb += Assume(~ResetSignal())  # a reset would leave the chains; the engine clears them
         qids, cids = (Array(column) for column in zip(*self.names, strict=True))
         with m.FSM():
             with m.State("CHOOSE"):
@@ -118,8 +123,10 @@ class WhatIsLinkedIsFound(Elaboratable):
 
 
 class NothingGoesBeforeItsTick(Elaboratable):
-    """Whatever stands at the head of the queue, and however the tick counter goes on (not by more than 2**30 a clock): it may go from its
-    tick and the delay on, at once then, until it is taken; and the deadline is that tick."""
+    """Any entry is at the head of the queue, and the tick counter goes on in any way (by at most 2**30 a clock).
+
+    The entry may leave from its tick plus the delay on, at once then, until it is taken; the deadline is this tick.
+    """
 
     depth = 8
     delay = 40
@@ -138,7 +145,7 @@ class NothingGoesBeforeItsTick(Elaboratable):
         m.d.comb += now.eq(Mux(first, self.old, start))
         m.d.sync += [start.eq(now + self.step), first.eq(0)]
         done = Signal(64)
-        # The head is of a tick that was, less than a second ago; it stays until it is taken.
+        # The head has a past tick, less than a second ago; it stays until it is taken.
         m.d.comb += [
             done.eq(Mux(stays, head, now - self.done[:30])), Assume(~stays | self.waits), Assume(now >= 1 << 30), Assume(now < 1 << 62),
             Assume(now - done < 1 << 31),
@@ -154,8 +161,10 @@ class NothingGoesBeforeItsTick(Elaboratable):
 
 
 class NothingGoesBeforeItsTickEarly(NothingGoesBeforeItsTick):
-    """The same, worked out a clock before where every clock is of as many ticks: what stood there in the clock before goes at its tick, and
-    what has come or moved up a clock later."""
+    """The same with the decision one clock early, for clocks of equal ticks.
+
+    An entry that was at the head one clock before leaves at its tick; an entry that has come or moved up leaves one clock later.
+    """
 
     early = 16
 

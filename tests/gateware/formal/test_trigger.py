@@ -1,10 +1,12 @@
-"""The trigger fires at most once per arming, with the first event since then and its tick; its actions are then done once, in order and not
-early, or dropped because it was armed or disarmed again.
+"""The trigger fires at most once per arming, with the first event since then and its tick.
 
-Bounded, from power-on, with every input free: any register, any command, any edge, conversion and completion in any cycle. Assumed is
-what docs/registers.md and the surrounding blocks guarantee: settings change only while nothing is armed or pending, hysteresis is not
-negative, nothing is forced in the write that disarms; conversions and completions come at least three cycles apart (really at least
-10), and a conversion stays for two cycles. Time advances by a cycle, or by more at once, as in a simulation.
+Its actions are then done once, in order and not early, or dropped because it was armed or disarmed again.
+
+The proof is bounded, from power-on, with every input free: any register, command, edge, conversion and completion in any cycle. The
+assumptions are the guarantees of docs/registers.md and of the surrounding blocks. Settings change only while nothing is armed or
+pending. Hysteresis is not negative. Nothing is forced in the write that disarms. Conversions and completions come at least three
+cycles apart (really at least 10), and a conversion stays for two cycles. Time advances by a cycle, or by more at once, as in a
+simulation.
 """
 
 import os
@@ -28,8 +30,10 @@ INPUTS = ("data", "trigger_command_written", "perst_n", "clkreq_n", "link_state"
 
 
 class Claim(Elaboratable):
-    """The trigger with free inputs, which are this component's ports, and the assumptions about them. ``sources``: only these. ``settled``:
-    the settings stay as they are in the first cycle."""
+    """The trigger with free inputs, which are this component's ports, and the assumptions about them.
+
+    ``sources``: the only allowed sources. ``settled``: the settings stay as in the first cycle.
+    """
 
     depth, settled = DEPTH, False
 
@@ -66,7 +70,7 @@ class Claim(Elaboratable):
             m.d.sync += kept.eq(register)
             m.d.comb += register.eq(Mux(self.armed | self.acting | (set_once if self.settled else 0), kept, getattr(self, name)))
         m.d.comb += [Assume(~self.trigger_hysteresis[31]), Assume(Cat(self.trigger_control[:4] == s for s in self.sources).any())]
-        # One event of a kind in three cycles, and a conversion that stays.
+        # At most one event of a kind in three cycles, and a conversion that stays.
         for came in (self.sampled, self.completed):
             before = Signal(2)
             m.d.sync += before.eq(Cat(came, before))
@@ -84,7 +88,7 @@ class Claim(Elaboratable):
 
 
 class FiresOncePerArming(Claim):
-    """And never when disarmed. ``licensed``: armed, and has not fired since."""
+    """The trigger fires once per arming, and never when disarmed. ``licensed``: armed, and has not fired since."""
 
     def claim(self, m, now):
         licensed, asked, tick = Signal(), Signal(), Signal(64)
@@ -106,8 +110,11 @@ class FiresOncePerArming(Claim):
 
 
 class ActsOnce(Claim):
-    """In order: capture, marker, stop; the meter once. Nothing early, nothing without having fired, nothing after an arming or disarming,
-    and nothing left when idle. ``left``: actions still to be done."""
+    """Actions come in order: capture, marker, stop; the meter once.
+
+    Nothing comes early, without firing, or after an arming or disarming, and nothing is left when idle. ``left``: actions still to
+    be done.
+    """
 
     def claim(self, m, now):
         dut = self.dut
@@ -148,7 +155,7 @@ class ActsOnce(Claim):
 
 
 class ActsInTime(Claim):
-    """With an instrument that accepts each write at once, it is done five cycles after it has fired and its time has come."""
+    """With an instrument that accepts each write at once, the trigger is done five cycles after it has fired and its time has come."""
 
     def claim(self, m, now):
         since = Signal(4)
@@ -160,8 +167,10 @@ class ActsInTime(Claim):
 
 
 class ItsTick(Claim):
-    """It fires if there was an event since the arming, and with the first one's tick, or that of the command that makes it. Events are as
-    defined by registers.md, evaluated in the cycle in which they come; this many cycles later it has fired."""
+    """The trigger fires if there was an event since the arming, with the first event's tick, or the forcing command's.
+
+    Events are defined as in registers.md, evaluated in the cycle in which they come. The trigger has fired this many cycles later.
+    """
 
     latency = 3
 
@@ -234,7 +243,7 @@ class OfALevel(ItsTick):
 
 
 class TheComplements(Elaboratable):
-    """What registers.md says of both directions, and what OfALevel assumes."""
+    """The statement of registers.md about both directions, which OfALevel assumes."""
 
     def __init__(self, wrong=False):
         self.value, self.level, self.hysteresis, self.wrong = Signal(signed(32)), Signal(signed(32)), Signal(31), wrong

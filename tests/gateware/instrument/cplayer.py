@@ -26,15 +26,17 @@ BUILD = HERE.parents[2] / "build"
 SLOW = {"instrument_slow": Options(width=128, ticks_per_clock=4, adc="serial", slow=True)}
 """Like the ECP5's, except for its sizes."""
 PACE = {"instrument_slow": ("16",)}
-"""Ticks per beat on the link, where it is not a cycle's."""
+"""Ticks per beat on the link, if not a cycle's."""
 LATE = {"instrument_late": generate.VARIANTS["instrument_x4_word"]}
-"""The same whose tracker rests now and then."""
+"""The same with a tracker that rests now and then."""
 VARIANTS = generate.VARIANTS | SLOW | LATE
 
 
 class RestingMerge(wiring.Component):
-    """A merge that hands out nothing for up to 63 clocks after every sixteenth header or so, and for up to 2047 after one in 256: longer
-    than anything takes that is not a burst, shorter than ``RELEASE_CLOCKS``."""
+    """A merge that pauses for up to 63 clocks after about every sixteenth header, and for up to 2047 clocks after one in 256.
+
+    This is longer than any part takes outside a burst, and shorter than ``RELEASE_CLOCKS``.
+    """
 
     def __init__(self, *args, **options) -> None:
         self._inner = TlpMerge(*args, **options)
@@ -76,7 +78,7 @@ class Run:
 
 
 def build(variant: str) -> Path:
-    """The executable for one of :data:`VARIANTS`."""
+    """Return the executable for one of :data:`VARIANTS`."""
     options = VARIANTS[variant]
     width, ticks, serial = options.width, options.ticks_per_clock, options.adc == "serial"
     rtl = BUILD / "rtl"
@@ -143,7 +145,7 @@ def build(variant: str) -> Path:
 
 
 def play(player: Path, script: Path, out: Path, *modes: str) -> Run:
-    """Run a script; `modes` are those of player.cpp."""
+    """Run a script in the modes `modes` of player.cpp."""
     done = subprocess.run([str(player), str(script), str(out), *modes], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     clocks, bus_clocks, *_ = done.stdout.split()

@@ -2,9 +2,8 @@
 
     python -m tests.gateware.instrument.scripted WIDTH TICKS SEED SCRIPT EXPECTED [PACE]
 
-The link carries WIDTH bits in PACE ticks (default: TICKS).
-
-EXPECTED gets, as JSON, the command records and tracker events that the traffic model expects, and the ticks of the plan.
+The link carries WIDTH bits in PACE ticks (default: TICKS). EXPECTED gets, as JSON, the command records and tracker events that the
+traffic model expects, and the ticks of the plan.
 """
 
 from __future__ import annotations

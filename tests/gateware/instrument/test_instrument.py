@@ -1,5 +1,7 @@
-"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated; and the
-build for slow parts, with serial ADCs, every cycle."""
+"""The whole instrument, played for 20 ms: every cycle, with idle cycles skipped, and with the tracker's clock gated.
+
+The build for slow parts, with serial ADCs, is played with every cycle.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
 
 
 def records(block: blockparser.Block) -> list[dict[str, int]]:
-    """Command records as expected by the traffic model."""
+    """Return command records in the form of the traffic model."""
     out = []
     for values in FIELDS.iter_unpack(block.payload):
         record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(NAMES, values, strict=True)}
@@ -72,7 +74,7 @@ def records(block: blockparser.Block) -> list[dict[str, int]]:
 
 
 def scripted(folder: Path, variant: str, *pace: str) -> tuple[Path, Path]:
-    """A script for the player, and what is expected of it; `pace`: ticks per beat on the link."""
+    """Return a script for the player, and the expected results; `pace`: ticks per beat on the link."""
     script, expected = folder / "script", folder / "expected.json"
     options = cplayer.VARIANTS[variant]
     sizes = (str(options.width), str(options.ticks_per_clock))
@@ -83,7 +85,7 @@ def scripted(folder: Path, variant: str, *pace: str) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module", params=["instrument_x4_word", pytest.param("instrument_slow", marks=pytest.mark.long)])
 def played(request, tmp_path_factory):
-    """(variant, expectations, {mode: Run})."""
+    """Return (variant, expectations, {mode: Run})."""
     variant = request.param
     folder = tmp_path_factory.mktemp(variant)
     script, expected = scripted(folder, variant, *cplayer.PACE.get(variant, ()))
@@ -96,7 +98,7 @@ def played(request, tmp_path_factory):
 
 
 def last_run(runs):
-    """The one that skips the most."""
+    """Return the run that skips the most."""
     return blockparser.blocks(list(runs.values())[-1].stream)
 
 
@@ -115,8 +117,10 @@ def test_skipping_changes_no_byte(played):
 
 @pytest.mark.long
 def test_a_tracker_that_is_late_changes_no_byte(tmp_path):
-    """The stream is a function of ticks: with another latency for almost every TLP, the same words in the same cycles. At a quarter of the
-    link's rate: at the full one, the queues before a tracker that rests so often overflow."""
+    """The stream is a function of ticks: with another latency for almost every TLP, the same words come in the same cycles.
+
+    The link runs at a quarter of its rate. At the full rate, the queues before a tracker that rests so often would overflow.
+    """
     script, _ = scripted(tmp_path, "instrument_x4_word", "16")
     every = cplayer.play(cplayer.build("instrument_x4_word"), script, tmp_path / "stream")
     late = cplayer.play(cplayer.build("instrument_late"), script, tmp_path / "late")

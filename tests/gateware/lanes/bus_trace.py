@@ -16,7 +16,7 @@ PS = 1000
 
 
 class Timed(NamedTuple):
-    """A TLP; `ns`: when it should begin, from the first one on. `direction`: 0 from the host, 1 from the drive."""
+    """A TLP. `ns`: time at which it should begin, from the first TLP on. `direction`: 0 from the host, 1 from the drive."""
 
     ns: int
     direction: int
@@ -24,27 +24,32 @@ class Timed(NamedTuple):
 
 
 def _whole(raw: bytes) -> bytes:
-    """A payload omitted from the trace is played as zeros."""
+    """Return a TLP with zeros for a payload that the trace omits."""
     words = ((raw[2] & 3) << 8 | raw[3] or 1024) if raw[0] & 0x40 else 0
     return raw + bytes(4 * (3 + (raw[0] >> 5 & 1) + words) - len(raw))
 
 
 _RAW_NS = 2500
-"""Pause left after Identify data. That goes out raw, at 1 byte per ns at most, and 4 KiB can be queued: so its TLPs are also set twice as
-far apart. A drive asked for one Identify structure after the other at full speed makes raw TLPs be lost, which is reported."""
+"""Pause left after Identify data, in ns.
+
+This data goes out raw, at most 1 byte per ns, and 4 KiB can be queued. Its TLPs are therefore also set twice as far apart. If a
+drive gets one Identify after the other at full speed, raw TLPs are lost, which is reported.
+"""
 _IDENTIFY = 0x06
 
 
 def tlps(path: Path, *, longest_gap_ns: int = 200, limit: int | None = None, thin: int = 1) -> list[Timed]:
-    """In order of time, with pauses cut to `longest_gap_ns`. `limit`: maximum number, from the first one on. `thin`: keep only one in this
-    many data TLPs (256 bytes and more)."""
+    """Return TLPs in order of time, with pauses cut to `longest_gap_ns`.
+
+    `limit`: greatest number, from the first TLP on. `thin`: keep only one in this many data TLPs (256 bytes and more).
+    """
     items = [i for i in tap.items(path) if i.kind == "tlp"]
     items.sort(key=lambda i: i.time_ps)
     out, at, before, data = [], 0, None, 0
     identify = False
     for item in items:
         raw, ns = _whole(item.data) if item.left_out else item.data, item.time_ps // PS
-        # To recognise them: an SQE is a completion of 64 bytes, a CQE a write of 16 bytes.
+        # Recognition: an SQE is a completion of 64 bytes, a CQE a write of 16 bytes.
         if raw[0] == 0x4A and len(raw) == 76:
             identify = raw[12] == _IDENTIFY
         longest = _RAW_NS if identify and raw[0] & 0xDF == 0x40 and raw[3] == 4 and thin == 1 else longest_gap_ns
@@ -59,7 +64,7 @@ def tlps(path: Path, *, longest_gap_ns: int = 200, limit: int | None = None, thi
 
 
 def linux(name: str, folder: Path) -> Path:
-    """The bus trace of a real Linux NVMe driver's run, from the log that QEMU wrote of it (tests/sim/guest/data)."""
+    """Return the bus trace of a real Linux NVMe driver's run, from QEMU's log (tests/sim/guest/data)."""
     programs = Path(os.environ.get("WATTBELL_SIM_BIN", ROOT / "sim/target/release"))
     log, trace = folder / f"{name}.log", folder / f"{name}.wbt"
     log.write_bytes(gzip.decompress((ROOT / f"tests/sim/guest/data/{name}.log.gz").read_bytes()))

@@ -44,12 +44,12 @@ class Sent:
     accepted: tuple[list[Copy], list[Copy]] = field(default_factory=lambda: ([], []))
 
     def clean(self, direction: int) -> list[tuple[int, bytes]]:
-        """The TLPs as seen by a tap without lanes. Ticks are there once :meth:`Sender.wires` was called."""
+        """Return the TLPs as seen by a tap without lanes. Ticks are available after a call of :meth:`Sender.wires`."""
         return [(copy.tick, copy.raw) for copy in self.accepted[direction]]
 
 
 def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Faults = Faults()) -> Sent:  # noqa: B008
-    """TLPs in the order of the trace, both directions together: none begins before the previous one, however slow the link."""
+    """Send TLPs in the order of the trace, both directions together: none begins before the previous one, however slow the link."""
     r = random.Random(seed)
     sent = Sent(tuple(
         Sender(speed, lanes, seed=r.getrandbits(32), tick=START, errors=faults.errors, heard=faults.heard,
@@ -86,7 +86,7 @@ def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Fa
 
 @dataclass
 class Played:
-    """Records and events that came out with and without the lanes, and the receivers' results."""
+    """Records and events with and without the lanes, and the receivers' results."""
 
     sent: Sent
 
@@ -96,8 +96,10 @@ class Played:
 
 
 def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 120_000) -> Played:
-    """Through the lanes, judged by :func:`judge.judge`, and bypassing them. The capture ends half of `after_ns` before the player: a stop
-    takes 33 us, and what is left to be sent."""
+    """Play through the lanes, judged by :func:`judge.judge`, and bypassing them.
+
+    The capture ends half of `after_ns` before the player: a stop takes 33 us, and the rest has to be sent.
+    """
     ends = []
     for name, sender in zip(("down", "up"), sent.senders):
         ends.append(lp.write_lanes(folder / f"{name}.lanes", sender.wires(), reverse=sender.wiring.reverse))
@@ -113,7 +115,7 @@ def play(player: Path, sent: Sent, folder: Path, *, after_ns: int = 120_000) -> 
 
 
 def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
-    """Command records in stream order, with the tick of the CQE in place of its offset. `whole`: none was dropped."""
+    """Return command records in stream order, with the tick of the CQE in place of its offset. `whole`: none was dropped."""
     out = []
     for block in blockparser.blocks(stream):
         if block.kind == blockparser.COMMANDS:
@@ -126,5 +128,5 @@ def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
 
 
 def command_bytes(stream: bytes) -> bytes:
-    """Ticks and payloads of all COMMANDS blocks."""
+    """Return ticks and payloads of all COMMANDS blocks."""
     return b"".join(struct.pack("<Q", b.first_tick) + b.payload for b in blockparser.blocks(stream) if b.kind == blockparser.COMMANDS)

@@ -17,10 +17,18 @@ OF_CQE = ("qid", "cid", "status")
 
 @dataclass
 class CommandTally:
-    """`records`: received; `equal`: every non-time field as on the undamaged link, and no flag that is absent there; `flagged`: with other
-    flags, and fields wrong or missing; `aborted`: flagged as given up, their CQE was lost; `unnoticed`: a field differs and no flag says
-    so; `missing`: on the undamaged link but not received; `doubtful`: flagged, and matching no command of the undamaged link, or one of
-    another queue; `phantom`: the same without such a flag. `strange`: the records of the last two."""
+    """Comparison of the damaged link's records with the undamaged link's.
+
+    - `records`: received.
+    - `equal`: every non-time field as on the undamaged link, and no flag that is absent there.
+    - `flagged`: with other flags, and fields wrong or missing.
+    - `aborted`: flagged as given up, because their CQE was lost.
+    - `unnoticed`: a field differs and no flag says so.
+    - `missing`: on the undamaged link but not received.
+    - `doubtful`: flagged, and matching no command of the undamaged link, or one of another queue.
+    - `phantom`: the same without such a flag.
+    - `strange`: the records of the last two.
+    """
 
     whole: int = 0
     records: int = 0
@@ -40,7 +48,10 @@ class CommandTally:
 
 
 def compare(got: Sequence[dict[str, int]], whole: Sequence[dict[str, int]], taken: dict[int, int], up: Sender) -> CommandTally:
-    """`taken`: tick of the copy of a TLP of the drive as seen by the undamaged link's tap -> its number; a CQE is identified by its TLP."""
+    """Compare records. `taken`: tick of the copy of a drive's TLP as seen by the undamaged link's tap -> its number.
+
+    A CQE is identified by its TLP.
+    """
     came = {copy.tick: copy.serial for copy in up.copies}
     expected: dict[tuple[int, int, int], dict[str, int]] = {}
     for record in whole:

@@ -1,4 +1,4 @@
-"""What a tap must deliver of the output of :class:`sender.Sender`."""
+"""Judgement of a tap's output against the output of :class:`sender.Sender`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from tests.gateware.lanes.lane_player import Delivered, Told
 from tests.gateware.lanes.sender import Sender
 
 REMEMBERED = 64
-"""How far behind the newest TLP a lost one is still accepted when replayed (docs/phy.md)."""
+"""Distance behind the newest TLP up to which a lost TLP is still accepted when replayed (docs/phy.md)."""
 
 
 @dataclass
 class Tally:
-    """One direction, in TLPs. `copies`: sent over the link, replays included; `lost`: none of their copies delivered; `late`: delivered
-    from a replay; `excused`: intact copies not delivered because of an error before them."""
+    """One direction, in TLPs.
+
+    - `copies`: sent over the link, replays included.
+    - `lost`: none of their copies delivered.
+    - `late`: delivered from a replay.
+    - `excused`: intact copies not delivered because of an error before them.
+    """
 
     sent: int = 0
     copies: int = 0
@@ -35,8 +40,11 @@ class Tally:
 
 
 def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], counters: dict[str, int]) -> Tally:
-    """Every TLP delivered was sent, is intact, unique and at its tick; every intact copy was delivered or reported as a duplicate, unless
-    an error just before it explains why not; what is missing is counted. Without bit errors every DLLP came too, at its tick."""
+    """Check that every delivered TLP was sent, is intact, unique and at its tick.
+
+    Every intact copy was delivered or reported as a duplicate, unless an error just before it explains its absence. Missing TLPs
+    are counted. Without bit errors every DLLP came too, at its tick.
+    """
     events = list(events)
     copies = sender.copies
     of_tick = {copy.tick: copy for copy in copies}
@@ -67,7 +75,9 @@ def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], cou
 
 
 def _dllps_came(sender: Sender, events: Iterable[Told]) -> None:
-    """PCIe Base 2.1, table 3-1 and figure 3-7: type in the first byte; the 12 bits of the sequence number at the end of an Ack or Nak."""
+    """Check DLLPs by PCIe Base 2.1, table 3-1 and figure 3-7: type in the first byte; the 12 bits of the sequence number at the end
+    of an Ack or Nak.
+    """
     kinds = {0x00: "ACK", 0x10: "NAK"}
     sent = [(tick, kinds[body[0]], body[2] % 16 * 256 + body[3]) for tick, body in sender.dllps if body[0] in kinds]
     assert [(told.tick, told.kind, told.argument) for told in events if told.kind in kinds.values()] == sent

@@ -81,8 +81,10 @@ class Script:
     lines: list[tuple[int, str]] = field(default_factory=list)
 
     def without_link_events(self) -> Script:
-        """None of them goes into the stream, which could not take all of them from a link full of replays: the receivers' own queue has
-        them all, and so has :class:`Run`."""
+        """Return the script without link events in the stream, which cannot take all of them from a link full of replays.
+
+        The receivers' own queue has them all, and so has :class:`Run`.
+        """
         self.lines.append((50, f"reg 50 {by_name('LINK_EVENTS').address} 0"))
         return self
 
@@ -115,7 +117,7 @@ def _call(*command: str | Path) -> None:
 
 
 def _verilog(make: type, name: str) -> str:
-    """Verilog of the component, generated once per state of the sources."""
+    """Return Verilog of the component, generated once per state of the sources."""
     digest = _digest(sources_digest().encode(), (HERE / "lanes_top.py").read_bytes())
     kept = BUILD / f"lanes-{name}.v", BUILD / f"lanes-{name}.made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -128,7 +130,7 @@ def _verilog(make: type, name: str) -> str:
 
 
 def _model(make: type, name: str) -> Path:
-    """Folder with V`name`.h and a library of the model, built once per content."""
+    """Return the folder with V`name`.h and a library of the model, built once per content."""
     text = _verilog(make, name)
     folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((_VERILATE, _OPTIMISE)).encode())}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +148,7 @@ def _model(make: type, name: str) -> Path:
 
 
 def build() -> Path:
-    """Builds the executable."""
+    """Build the executable."""
     source = HERE / "lane_player.cpp"
     models = [_model(ReceiverTop, "receiver"), _model(InstrumentTop, "instrument")]
     target = BUILD / f"lane_player-{_digest(source.read_bytes(), *(m.name.encode() for m in models))}"
@@ -160,10 +162,10 @@ def build() -> Path:
 
 
 def write_lanes(path: Path, stretches: Sequence[tuple[str, int, list[np.ndarray]]], *, reverse: bool = False) -> int:
-    """Writes lane words: (speed, tick of the first bit, bits of every wire); returns the tick after the last word.
+    """Write lane words: (speed, tick of the first bit, bits of every wire); return the tick after the last word.
 
-    Further wires carry noise, as open receivers do; wires that end early stay silent. `reverse`: the first wire given is the last of
-    the four.
+    Further wires carry noise, as open receivers do; wires that end early stay silent. `reverse`: the first wire given is the last
+    of the four.
     """
     noise, end = np.random.default_rng(1), 0
     with path.open("wb") as file:
@@ -184,12 +186,12 @@ def write_lanes(path: Path, stretches: Sequence[tuple[str, int, list[np.ndarray]
 
 
 def write_tlps(path: Path, tlps: Iterable[tuple[int, bytes]]) -> None:
-    """Writes TLPs with their ticks, in order."""
+    """Write TLPs with their ticks, in order."""
     path.write_bytes(b"".join(struct.pack("<QI", tick, len(raw)) + raw for tick, raw in tlps))
 
 
 def play(player: Path, mode: str, down: Path, up: Path, script: Script, out: Path) -> Run:
-    """Plays both directions, `mode` is lanes or tlps; `out` is the prefix of the output files."""
+    """Play both directions. `mode` is lanes or tlps; `out` is the prefix of the output files."""
     text = out.with_suffix(".script")
     text.write_text(script.text())
     done = subprocess.run([player, mode, down, up, text, out], capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ SIDE = data.StructLayout({"counters": data.StructLayout(dict.fromkeys(LINK_COUNT
 
 
 def clocked(clk: Signal) -> Module:
-    """A module on `clk`, without reset, which would be an input to the next state of every register, see :func:`held`."""
+    """Return a module on `clk`, without reset. A reset would be an input to the next state of every register, see :func:`held`."""
     m = Module()
     m.domains.sync = domain = ClockDomain(reset_less=True, local=True)
     m.d.comb += domain.clk.eq(clk)
@@ -26,7 +26,7 @@ def clocked(clk: Signal) -> Module:
 
 
 def held(m: Module, port: Signal) -> Signal:
-    """The port, registered. (Verilator evaluates logic behind a plain input at both edges, behind a register only once.)"""
+    """Return the port, registered. (Verilator evaluates logic behind a plain input at both edges, behind a register only once.)"""
     register = Signal.like(port, name=f"held_{port.name}")
     m.d.sync += register.eq(port)
     return register
@@ -35,10 +35,16 @@ def held(m: Module, port: Signal) -> Signal:
 class ReceiverTop(wiring.Component):
     """A receiver of all speeds, x4. Inputs driven before an edge are seen in the cycle after it, except ``event_ready``.
 
-    raw, raw_valid : words of 40 bits of each wire at 2.5 and 5 GT/s. raw8, raw8_valid : words of 32 bits at 8 GT/s.
-    now : tick of the cycle in which these inputs are seen. rate : 0, 1, 2.
-    tlp : :func:`tlp_beat`, with its ``tlp_last``, ``tlp_tick``, ``tlp_dws``. event : LINK_EVENT, and its members.
-    side : SIDE. counters.
+    Ports
+    -----
+    raw, raw_valid : words of 40 bits of each wire at 2.5 and 5 GT/s.
+    raw8, raw8_valid : words of 32 bits at 8 GT/s.
+    now : tick of the cycle in which these inputs are seen.
+    rate : 0, 1, 2 for 2.5, 5, 8 GT/s.
+    tlp : :func:`tlp_beat`, with its ``tlp_last``, ``tlp_tick``, ``tlp_dws``.
+    event : LINK_EVENT, and its members.
+    side : SIDE.
+    counters : see Receiver.
     """
 
     def __init__(self):

@@ -37,10 +37,10 @@ class Host:
         """Commands of the set-up."""
 
     def commands(self, rate: float, count: int, *, data_bytes: int = 0, payload: int = 256) -> list[Timed]:
-        """`count` commands, `rate` per second, evenly spaced: Flush, or Read of `data_bytes` in TLPs of `payload` bytes.
+        """Return `count` commands, `rate` per second, evenly spaced: Flush, or Read of `data_bytes` in TLPs of `payload` bytes.
 
-        Each command has its own doorbell, fetch of the SQE, completion with it, data, CQE, interrupt and CQ head doorbell, each some time
-        after the previous one. A busy direction sends later. Read k has starting LBA k.
+        Each command has its own doorbell, fetch of the SQE, completion with it, data, CQE, interrupt and CQ head doorbell, each
+        some time after the previous one. A busy direction sends later. Read k has starting LBA k.
         """
         clock, link = self._link.clockwork, self._link
         clock.now, link.sent, link._busy_until = self.setup[-1].ns + 5000, [], [0, 0]
@@ -93,8 +93,14 @@ _LOSS = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """`records`: of the commands at the steady rate; `marked`: those with any flag; `dropped`: records lost for lack of room; `losses`:
-    LOSS events, {source: number}; `stream_bytes`: all of them."""
+    """Result of a load.
+
+    - `records`: records of the commands at the steady rate.
+    - `marked`: records with any flag.
+    - `dropped`: records lost for lack of room.
+    - `losses`: LOSS events, {source: number}.
+    - `stream_bytes`: bytes of the whole stream.
+    """
 
     commands_per_s: float
     commands: int
@@ -113,9 +119,10 @@ def play(
     player: Path, rate: float, milliseconds: float, folder: Path, *, data_bytes: int = 0, usb: bool = True, speed: str | None = "8",
     lanes: int = 4, drain_ns: int = 1_200_000,
 ) -> Outcome:  # fmt: skip
-    """A drive that is set up, then `rate` commands per second for `milliseconds`; `usb`: the stream is limited to :data:`USB_BYTES_PER_S`.
+    """Play a drive that is set up, then `rate` commands per second for `milliseconds`.
 
-    `speed` None: TLPs bypass the lanes. `drain_ns`: time from the last word of the lanes to the end; the capture continues for half of it.
+    `usb`: the stream is limited to :data:`USB_BYTES_PER_S`. `speed` None: TLPs bypass the lanes. `drain_ns`: time from the last
+    word of the lanes to the end; the capture continues for half of it.
     """
     host = Host()
     count = round(rate * milliseconds / 1000)

@@ -1,4 +1,4 @@
-"""Rounds of many TLPs in both directions of a damaged link, and figures on what a tap made of them."""
+"""Rounds of many TLPs in both directions of a damaged link, and figures of a tap's results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRESS_ROUND = 8000
 
 
 def stress(player: Path, speed: str, lanes: int, tlps: int, seed: int, folder: Path) -> list[judge.Tally]:
-    """Random TLPs, replays of any length at any time, nullified and corrupted ones, retraining; no NVMe commands."""
+    """Send random TLPs, replays of any length at any time, nullified and corrupted ones, and retraining, without NVMe commands."""
     r = random.Random(seed)
     ends, senders = [], []
     for name in ("down", "up"):
@@ -53,7 +53,7 @@ def stress(player: Path, speed: str, lanes: int, tlps: int, seed: int, folder: P
 def nvme(
     player: Path, trace: Sequence[Timed], speed: str, lanes: int, seed: int, folder: Path, *, heard: float
 ) -> tuple[list[judge.Tally], commands.CommandTally]:
-    """A run of a real driver on a link with bit errors."""
+    """Play a real driver's run on a link with bit errors."""
     faults = chain.Faults(errors=ERRORS, heard=heard, replays=0.02, spoilt=0.02, retrain_every=2000, wired=True)
     sent = chain.send(trace, speed, lanes, seed=seed, faults=faults)
     played = chain.play(player, sent, folder)
@@ -63,7 +63,7 @@ def nvme(
 
 
 def run(player: Path, trace: Sequence[Timed], speed: str, lanes: int, tlps: int, folder: Path, result: Path, *, seed: int = 1) -> None:
-    """Until `tlps` were sent; one round in three is of `trace`. The figures go to `result` as they grow."""
+    """Run until `tlps` were sent; one round in three is of `trace`. The figures go to `result` as they grow."""
     r = random.Random(f"{speed} {lanes} {seed}")
     total = {"stress": judge.Tally(), "heard by the link too": judge.Tally(), "some lost to the tap only": judge.Tally()}
     of_commands = {name: commands.CommandTally() for name in list(total)[1:]}

@@ -56,7 +56,7 @@ class Errors:
             self._drawn += _STRETCH
 
     def any(self, first: int, behind: int) -> bool:
-        """Whether any lane has a bit error in [first, behind)."""
+        """Return whether any lane has a bit error in [first, behind)."""
         self.up_to(behind)
         at = bisect.bisect_left(self._all, first)
         return at < len(self._all) and self._all[at] < behind
@@ -76,7 +76,7 @@ class Wiring:
 
     @staticmethod
     def some(r: random.Random, lanes: int, speed: str) -> Wiring:
-        """Skew up to the receiver's limit, words beginning at any bit."""
+        """Return random wiring: skew up to the receiver's limit, words beginning at any bit."""
         most = 48 if speed == "8" else 49
         base = r.randrange(32)
         return Wiring([base + r.randrange(most) for _ in range(lanes)], [r.random() < 0.5 for _ in range(lanes)], r.random() < 0.5)
@@ -84,7 +84,7 @@ class Wiring:
 
 @dataclass
 class Stretch:
-    """What is sent at one speed: `link`, from `tick` on. Errors are those of its wires."""
+    """Traffic at one speed: `link`, from `tick` on. `errors` are made on its wires."""
 
     speed: str
     tick: int
@@ -95,7 +95,7 @@ class Stretch:
     """First bit on lane 0, and body."""
 
     def bit(self) -> int:
-        """Position on lane 0 at which the next item begins."""
+        """Return the position on lane 0 at which the next item begins."""
         if self.speed == "8":
             link = self.link
             return link.bit_of(link.place())
@@ -103,8 +103,9 @@ class Stretch:
 
 
 class Sender:
-    """`heard`: the share of the damaged TLPs that is damaged at the other end too, which requests them again; the rest only the tap
-    misses."""
+    """Sends one direction. `heard`: share of the damaged TLPs that are damaged at the other end too, which requests them again.
+    Only the tap misses the rest.
+    """
 
     def __init__(
         self, speed: str, lanes: int, *, seed: int, tick: int, errors: float = 0.0, heard: float = 1.0, wiring: Wiring | None = None
@@ -131,7 +132,7 @@ class Sender:
         return stretch
 
     def _start(self, tick: int) -> None:
-        """Up to L0. A link at 8 GT/s trains at 2.5 first."""
+        """Train up to L0. A link at 8 GT/s trains at 2.5 first."""
         first = "2.5" if self.speed == "8" else self.speed
         stretch = self._begin(first, tick, spared=10 * 1000)
         link = stretch.link
@@ -163,11 +164,11 @@ class Sender:
         return self.stretch.link
 
     def now_ps(self) -> int:
-        """Start time of the next item."""
+        """Return the start time of the next item."""
         return self.stretch.tick * 1000 + self.stretch.bit() * BIT_PS[self.stretch.speed]
 
     def wait_until(self, ps: int) -> None:
-        """Logical idle, up to the first symbol that does not begin before `ps`."""
+        """Send logical idle, up to the first symbol that does not begin before `ps`."""
         symbol = BIT_PS[self.speed] * (8 if self.speed == "8" else 10)
         missing = -(-(ps - self.now_ps()) // symbol)
         if missing > 0:
@@ -197,7 +198,7 @@ class Sender:
         return copy
 
     def send(self, raw: bytes) -> Copy:
-        """A new TLP, once."""
+        """Send a new TLP, once."""
         if len(self.stretches) > 1 and self.serial == 0:
             self.link.replayer.next = self.stretches[0].link.replayer.next
         copy = self._copied(self.serial, raw, self.link.send(raw))
@@ -206,7 +207,7 @@ class Sender:
         return copy
 
     def replay(self, back: int) -> list[Copy]:
-        """A NAK: the last `back` TLPs again, as far as they are kept."""
+        """Respond to a NAK: send the last `back` TLPs again, as far as they are kept."""
         last = (self.serial - 1 - back) % 4096
         self.link.replayer.acknowledge(last)
         waiting = self.link.replayer.nak(last)
@@ -215,7 +216,7 @@ class Sender:
         return [self._copied(base + n, raw, place) for n, ((_, raw), place) in enumerate(zip(waiting, places))]
 
     def deliver(self, raw: bytes) -> Copy:
-        """A new TLP, repeated until a copy is intact or the other end takes a damaged one for intact; returns the accepted copy."""
+        """Send a new TLP, repeated until a copy is intact or the other end takes a damaged one for intact; return the accepted copy."""
         copy = self.send(raw)
         while copy.damaged and self.r.random() < self.heard:
             self.naks += 1
@@ -238,7 +239,7 @@ class Sender:
         self.nullified += 1
 
     def spoil(self) -> None:
-        """A TLP with the next number and a wrong LCRC: eight wrong bits, which no bit error of the wires can cancel."""
+        """Send a TLP with the next number and a wrong LCRC: eight wrong bits, which no bit error of the wires can cancel."""
         raw, wrong = tr.some_tlp(self.r), 0xFF << self.r.randrange(25)
         if self.speed == "8":
             self.link.packet(tlp_bytes(raw, self.link.replayer.next, wrong_lcrc=wrong))
@@ -249,13 +250,13 @@ class Sender:
     # --- the wires ------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Idle until everything has come through the receiver."""
+        """Send idle until everything has come through the receiver."""
         self.link.idle(400)
         if self.speed == "8":
             self.link.fill()
 
     def wires(self) -> list[tuple[str, int, list[np.ndarray]]]:
-        """In the form for lane_player.write_lanes; marks excused copies, and gives each its tick."""
+        """Return the wires in the form for lane_player.write_lanes; mark excused copies, and give each copy its tick."""
         out = []
         for stretch in self.stretches:
             late, link = list(self.wiring.late), stretch.link
@@ -280,7 +281,7 @@ class Sender:
 
     @property
     def dllps(self) -> list[tuple[int, bytes]]:
-        """Tick and body, in order."""
+        """Return tick and body of each DLLP, in order."""
         return [(self._tick(stretch, first), body) for stretch in self.stretches for first, body in stretch.dllps]
 
     @property

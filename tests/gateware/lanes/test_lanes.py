@@ -16,7 +16,7 @@ def player():
 
 @pytest.fixture(scope="session")
 def linux(tmp_path_factory):
-    """fio on a real Linux NVMe driver."""
+    """Return the trace of fio on a real Linux NVMe driver."""
     return bus_trace.linux("fio-10.0", tmp_path_factory.mktemp("trace"))
 
 
@@ -35,11 +35,12 @@ def test_linux_traffic_gives_the_same_records_as_without_lanes(player, linux, tm
 
 @pytest.mark.parametrize(("speed", "lanes", "heard"), [("8", 4, 1.0), ("5", 2, 0.7)])
 def test_bit_errors_make_no_phantoms(player, linux, tmp_path, speed, lanes, heard):
-    """One bit error in 10 000: no TLP that was not sent, no record without its command, none wrong without a flag."""
+    """One bit error in 10 000 gives no TLP that was not sent, no record without its command, and no wrong record without a flag."""
     tallies, compared = long_run.nvme(player, bus_trace.tlps(linux, limit=800, thin=8), speed, lanes, 7, tmp_path, heard=heard)
     assert sum(t.damaged for t in tallies) > 10 and compared.whole > 50
     assert compared.phantom == compared.unnoticed == 0, compared
-    # What the link itself lost was replayed; what only the tap lost (one TLP in some microseconds) flags the commands in flight.
+    # TLPs that the link itself lost were replayed. TLPs that only the tap lost (one in some microseconds) flag the commands in
+    # flight.
     assert compared.equal > compared.whole * (0.5 if heard == 1 else 0.02), compared
 
 
@@ -51,6 +52,6 @@ def test_random_tlps_make_no_command(player, tmp_path, speed, lanes):
 
 @pytest.mark.parametrize("data_bytes", [0, 4096])
 def test_sustained_load(player, tmp_path, data_bytes):
-    """830 000 commands per second at 8 GT/s x4, with USB taking 42 MB/s (tests/bench/load.py: for longer, and where the first loss is)."""
+    """830 000 commands per second at 8 GT/s x4, with USB taking 42 MB/s (tests/bench/load.py runs longer, and finds the first loss)."""
     outcome = load.play(player, 830_000, 0.2 if not data_bytes else 0.06, tmp_path, data_bytes=data_bytes, drain_ns=240_000)
     assert outcome.lossless and outcome.records > 45, outcome

@@ -14,11 +14,11 @@ COLUMN = {
     for disparity in (-1, 1)
 }  # fmt: skip
 LEAVES = {disparity: next(c for c, (_v, _k, after) in COLUMN[-disparity].items() if after == disparity) for disparity in (-1, 1)}
-"""A code that leaves this running disparity."""
+"""Code that leaves each running disparity."""
 
 
 def followed(code: str, disparity: int) -> int:
-    """Running disparity after any ten bits: IEEE 802.3, 36.2.4.4."""
+    """Return the running disparity after any ten bits: IEEE 802.3, 36.2.4.4."""
     for block, high in ((code[:6], "000111"), (code[6:], "0011")):
         balance = block.count("1") - block.count("0")
         if balance:
@@ -48,8 +48,8 @@ def expected(code: str, disparity: int) -> Received:
 async def every_code(dut, symbols=4):
     Clock(dut.clk, 4, unit="ns").start()
     port = {p: getattr(dut, f"decoder{symbols}__{p}") for p in ("codes__payload", "codes__valid", "out__payload", "out__valid", "bad")}
-    # Every code at either disparity in every position: a code that sets the disparity, then as many codes as lead from one position to the
-    # other; the disparity between them follows the rule.
+    # Every code comes at either disparity in every position. A code sets the disparity first; further codes lead from one position
+    # to the other. The disparity between them follows the rule.
     stream = []
     for place in range(symbols):
         for disparity in (-1, 1):

@@ -1,4 +1,4 @@
-"""Deskew: symbols of a link's lanes with skew come out aligned."""
+"""Deskew: the symbols of a link's lanes come out aligned, whatever their skew."""
 
 import itertools
 import random
@@ -33,7 +33,7 @@ class Bench:
         self.port["reverse"].value = reverse
 
     async def play(self, streams, gaps=None):
-        """Symbols of each wire in; symbols of each lane out."""
+        """Play symbols of each wire; return symbols of each lane."""
         n = self.symbols
         word = BITS * n
         out = [[] for _ in range(self.lanes)]
@@ -60,7 +60,7 @@ class Bench:
 
 
 def columns(link):
-    """Symbols of each lane after a descrambler."""
+    """Return the symbols of each lane after a descrambler."""
     return [[Received(c[n].value, c[n].k, plain=c[n].plain or c[n] in (t.PAD, t.EIE)) for c in link.columns] for n in range(link.lanes)]
 
 
@@ -69,7 +69,7 @@ def late(streams, skew):
 
 
 def aligned_from(out, want, mark):
-    """Checks that all lanes are aligned from symbol time `mark` of `want` on; returns how many symbols were compared."""
+    """Check that all lanes are aligned from symbol time `mark` of `want` on; return how many symbols were compared."""
     head = want[0][mark : mark + 40]
     at = next(n for n in range(len(out[0])) if out[0][n : n + 40] == head)
     length = min(len(out[0]) - at, len(want[0]) - mark)
@@ -92,7 +92,7 @@ def traffic(lanes, seed):
 @cocotb.test()
 @cocotb.parametrize(lanes=[2, 4])
 async def every_skew(dut, lanes):
-    """From the first training sequence or SKP set on, for every skew of up to 5 symbols (of x4 a sample)."""
+    """The lanes are aligned from the first training sequence or SKP set on, for every skew of up to 5 symbols (for x4 a sample)."""
     bench = Bench(dut, lanes)
     skews = [s for s in itertools.product(range(6), repeat=lanes) if min(s) == 0]
     if len(skews) > 40:
@@ -124,7 +124,7 @@ async def skew_too_large(dut):
 
 @cocotb.test()
 async def skew_changes(dut):
-    """A forged mark changes nothing; a new skew is accepted when seen twice; a lane that loses lock ends alignment."""
+    """A forged mark changes nothing. A new skew is accepted when seen twice. A lane that loses lock ends alignment."""
     bench = Bench(dut, 4)
     await bench.start()
     want = columns(traffic(4, 3))
@@ -146,7 +146,7 @@ async def skew_changes(dut):
 
 @cocotb.test()
 async def fewer_lanes(dut):
-    """A link that trained to x2 or x1 on hardware for x4: what the other lanes receive does not matter."""
+    """A link trained to x2 or x1 on hardware for x4: the other lanes' input does not matter."""
     bench = Bench(dut, 4)
     r = random.Random(5)
     for active, width in ((0b0011, 2), (0b0001, 1)):

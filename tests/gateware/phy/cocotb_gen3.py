@@ -1,4 +1,4 @@
-"""The framing of 8 GT/s on raw lane words; for the whole receiver see cocotb_receiver.py."""
+"""The framing of 8 GT/s on raw lane words; cocotb_receiver.py tests the whole receiver."""
 
 import random
 
@@ -9,11 +9,11 @@ from tests.gateware.phy.transmitter.gen3_link import Gen3Link
 
 WIDTHS = [1, 2, 4]
 TICK = 4000
-"""After the first few blocks the twelve bits of time that travel with a word wrap."""
+"""Start tick: after the first few blocks the twelve bits of time that travel with a word wrap."""
 
 
 def check(bench, link, tlps, dllps, *, tick=TICK, late=0):
-    """Everything, once, in order, at the right ticks."""
+    """Check that everything came once, in order, at the right ticks."""
     assert [(f.sequence, f.data) for f in bench.good] == [(seq, tlp) for tlp, seq, _ in tlps]
     assert bench.good == [b.Frame(tlp, seq, b.tick_of(link, place, tick=tick, late=late)) for tlp, seq, place in tlps]
     assert bench.dllps == [(body, b.tick_of(link, place, tick=tick, late=late)) for body, place in dllps]
@@ -22,7 +22,10 @@ def check(bench, link, tlps, dllps, *, tick=TICK, late=0):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def any_offset_and_skew(dut, lanes):
-    """From training on: every TLP and DLLP, wherever words begin, for skews up to 48 bits, reversed, inverted, all lengths of SOS."""
+    """From training on, every TLP and DLLP comes out.
+
+    This holds wherever words begin, for skews up to 48 bits, reversed, inverted, and for all lengths of SOS.
+    """
     bench = b.Bench(dut, lanes)
     await bench.start()
     for seed in range(4):
@@ -50,7 +53,7 @@ async def any_offset_and_skew(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def attach_in_the_middle(dut, lanes):
-    """From any bit of a running stream: everything after the first complete SKP ordered set."""
+    """From any bit of a running stream, everything after the first complete SKP ordered set comes out."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     for seed in range(2):
@@ -74,8 +77,10 @@ async def attach_in_the_middle(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def damaged_packets(dut, lanes):
-    """LCRC, nullified, EDB where none belongs, tokens with one and two bit errors, DLLP CRC: each is recognised, the next frame is
-    intact."""
+    """Each fault is recognised, and the next frame is intact.
+
+    The faults are a wrong LCRC, a nullified TLP, a misplaced EDB, tokens with one and two bit errors, and a wrong DLLP CRC.
+    """
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(5)
@@ -96,7 +101,7 @@ async def damaged_packets(dut, lanes):
         elif kind == "edb":
             link.send(tlp, edb=True)
         elif kind == "token":
-            bit = r.choice([k for k in range(24) if k not in range(16, 20)])  # all but those of the sequence number
+            bit = r.choice([k for k in range(24) if k not in range(16, 20)])  # all bits but the sequence number's
             link.send(tlp, wrong_token=1 << bit)
         else:
             link.dllp(r.randbytes(4), wrong_crc=1 << r.randrange(16))
@@ -115,7 +120,7 @@ async def damaged_packets(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def lost_tokens(dut, lanes):
-    """A token with two bit errors: its TLP is lost, and framing recovers at one of the next, long before the next SOS."""
+    """A token has two bit errors: its TLP is lost, and framing recovers at one of the next tokens, long before the next SOS."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(6)
@@ -137,8 +142,11 @@ async def lost_tokens(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def what_an_skp_ordered_set_tells(dut, lanes):
-    """A bit error in data: parity. Bit errors in the scrambler value an SOS carries: counted, not believed. A block missing on all lanes:
-    the scrambler is out of step until the next SOS, then right."""
+    """An SKP ordered set shows three faults.
+
+    A bit error in data gives wrong parity. Bit errors in the scrambler value of an SOS are counted, and the value is not believed.
+    If all lanes lack a block, the scrambler is out of step until the next SOS, then right.
+    """
     bench = b.Bench(dut, lanes)
     await bench.start()
     link = Gen3Link(lanes, sos_interval=12)
@@ -170,7 +178,7 @@ async def what_an_skp_ordered_set_tells(dut, lanes):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def stream_that_slips(dut, lanes):
-    """Some bits go missing on one lane: lock is lost, and recovered at the next SKP ordered set; then everything is there again."""
+    """Some bits go missing on one lane: lock is lost, and recovered at the next SKP ordered set; then all packets come again."""
     bench = b.Bench(dut, lanes)
     await bench.start()
     link = Gen3Link(lanes, sos_interval=40)
@@ -209,8 +217,9 @@ async def width_changes(dut):
 
 @cocotb.test()
 async def saturated(dut):
-    """x4 without a pause: 64-byte completions, requests, doorbells, DLLPs in pairs: everything arrives; then 4 n + 1 double words for a
-    while."""
+    """x4 without a pause: 64-byte completions, requests, doorbells, DLLPs in pairs all arrive; then 4 n + 1 double words for a
+    while.
+    """
     bench = b.Bench(dut, 4)
     await bench.start()
     r = random.Random(3)
@@ -234,8 +243,9 @@ async def saturated(dut):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS)
 async def hardly_anything_but_dllps(dut, lanes):
-    """At x4 two DLLPs arrive per cycle and one is taken: the rest is lost and counted, one by one, and no TLP between them is lost with
-    it."""
+    """At x4 two DLLPs arrive per cycle and one is taken. The others are lost and counted, one by one, and no TLP between them is
+    lost.
+    """
     bench = b.Bench(dut, lanes)
     await bench.start()
     r = random.Random(4)

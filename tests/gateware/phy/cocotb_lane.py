@@ -1,4 +1,4 @@
-"""One lane: the transmitter's symbols must come out, from the first COM on."""
+"""One lane: the transmitter's symbols come out, from the first COM on."""
 
 import random
 
@@ -20,7 +20,7 @@ class Lane:
         self.locks, self.offsets = [], []
 
     async def play(self, wire, *, gaps=None) -> list[Received]:
-        """Clocks in the words of `wire`; returns the output, and `locks` and `offsets` per word. `gaps`: a random generator."""
+        """Clock in the words of `wire`; return the output, and `locks` and `offsets` per word. `gaps`: a random generator."""
         port, out = self.port, []
         self.locks, self.offsets = [], []
         await FallingEdge(self.dut.clk)
@@ -73,7 +73,9 @@ def bare(symbols) -> list[Received]:
 
 
 def find(out, want) -> int:
-    """Where `want` begins in `out` (its first symbols are searched for; the first has the disparity that noise left)."""
+    """Return the place where `want` begins in `out`. Its first symbols are searched for; the first has the disparity that noise
+    left.
+    """
     head = [(s.data, s.k) for s in want[:12]]
     for at in range(len(out) - len(head)):
         if [(s.data, s.k) for s in out[at : at + len(head)]] == head:
@@ -91,7 +93,9 @@ def traffic(link, r, packets):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def every_bit_position(dut, symbols):
-    """All ten boundaries: everything from the first COM on, SKP sets of any length, all ordered sets, with gaps between words."""
+    """At all ten boundaries everything from the first COM on comes out: SKP sets of any length, all ordered sets, with gaps between
+    words.
+    """
     lane = await start(dut, symbols)
     offsets = set()
     for shift in range(10):
@@ -122,7 +126,7 @@ async def every_bit_position(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def swapped_wires(dut, symbols):
-    """Polarity is found from TS1, and from TS2; and set by the host where there is no training."""
+    """The polarity is found from TS1 and from TS2. Without training the host sets it."""
     lane = await start(dut, symbols)
     for round_ in range(4):
         link = t.Link(1)
@@ -151,7 +155,7 @@ async def swapped_wires(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def boundary_moves_with_the_stream(dut, symbols):
-    """Electrical idle, then the same traffic at another bit offset; then without a pause at a third one."""
+    """After electrical idle the same traffic comes at another bit offset, then without a pause at a third."""
     lane = await start(dut, symbols)
     r = random.Random(7)
     wire, marks = bytearray(), []
@@ -186,7 +190,7 @@ async def boundary_moves_with_the_stream(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def a_boundary_holds_against_two_forged_coms(dut, symbols):
-    """Bit errors that make a COM four bits off the boundary: two in a row are ignored, a third counts as a slip."""
+    """Bit errors make a COM four bits off the boundary: two in a row are ignored, a third counts as a slip."""
     lane = await start(dut, symbols)
     com = bytes(map(int, "0011111010"))
     for forged in (2, 3):
@@ -209,7 +213,9 @@ async def a_boundary_holds_against_two_forged_coms(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def bit_errors_stay_where_they_are(dut, symbols):
-    """1e-4: the boundary stays; a symbol without an error, after an intact SKP set, is right; every damaged one is wrong or flagged."""
+    """At an error rate of 1e-4 the boundary stays. A symbol without an error, after an intact SKP set, is right. Every damaged
+    symbol is wrong or flagged.
+    """
     lane = await start(dut, symbols)
     link = t.Link(1, skp_interval=120)
     link.skp()
@@ -242,7 +248,7 @@ async def bit_errors_stay_where_they_are(dut, symbols):
 @cocotb.test()
 @cocotb.parametrize(symbols=[2, 4])
 async def scrambling_disabled(dut, symbols):
-    """Links may train to send without scrambling: both sides then leave it out."""
+    """Links may train to send without scrambling; both sides then leave scrambling out."""
     lane = await start(dut, symbols)
     code, wire = t.LineCode(), bytearray()
     want = [Received(0xBC, True), *[Received(0x1C, True)] * 3] + [Received(v, False) for v in random.Random(4).randbytes(200)]

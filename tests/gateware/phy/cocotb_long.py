@@ -1,5 +1,7 @@
-"""Rounds of 1000 TLPs on links of every width, rate and wiring, with bit errors, replays, retraining and
-changes of speed, until there were enough."""
+"""Rounds of 1000 TLPs on links of every width, rate and wiring, with bit errors, replays, retraining and changes of speed.
+
+The rounds go on until the required number of TLPs is reached.
+"""
 
 import json
 import os

@@ -20,12 +20,12 @@ def states(heard):
 
 
 def told(it, sent):
-    """Acks and Naks as events."""
+    """Return Acks and Naks as events."""
     return [(it.tick_of(at), "NAK" if body[0] else "ACK", body[2] << 8 | body[3]) for body, at in sent.dllps if body[0] in (0, 0x10)]
 
 
 async def up(it, sent, *, reverse=False):
-    """From the start at 2.5 GT/s; at another rate a link that is up comes out of Recovery there."""
+    """Bring the link up at 2.5 GT/s. At another rate, a link that is up comes out of Recovery there."""
     if sent.rate == 0:
         sent.train()
     else:
@@ -36,7 +36,7 @@ async def up(it, sent, *, reverse=False):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS, rate=RATES)
 async def clean(dut, lanes, rate):
-    """Trains, sends, replays, nullifies, retrains, sleeps: everything once, nothing else, every state."""
+    """The link trains, sends, replays, nullifies, retrains and sleeps: everything comes once, nothing else, in every state."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=lanes, rate=rate)
     wiring = Wiring(skew=(1, 4, 0, 3)[:lanes], shift=(7, 2, 9, 0)[:lanes], invert=(False, True, True, False)[:lanes], reverse=lanes != 2)
@@ -67,7 +67,7 @@ async def clean(dut, lanes, rate):
 @cocotb.test()
 @cocotb.parametrize(lanes=WIDTHS, rate=RATES)
 async def bit_errors(dut, lanes, rate):
-    """One bit error in 10 000: intact TLPs are delivered once, with their ticks; the others are counted."""
+    """With one bit error in 10 000, intact TLPs are delivered once, with their ticks; the others are counted."""
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=10 + lanes, rate=rate)
     await up(it, sent)
@@ -90,7 +90,7 @@ async def bit_errors(dut, lanes, rate):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES)
 async def attaches_later(dut, rate):
-    """Without training, but with polarity and lanes set: everything after the second SKP set is received."""
+    """Without training, but with polarity and lanes set, everything after the second SKP set is received."""
     it = await tap(dut)
     sent = tr.Traffic(LANES, seed=5, rate=rate, skp_interval=120)
     if rate == 2:
@@ -133,7 +133,9 @@ async def pending(dut, rate, lanes):
 
 @cocotb.test()
 async def power_and_speed(dut):
-    """L1 is told from L0s by the DLLPs before it; a speed change is requested in RECOVERY; L2 goes down; unscrambled links."""
+    """The DLLPs before EIOS distinguish L1 from L0s. A speed change is requested in RECOVERY. L2 goes down. Links may be
+    unscrambled.
+    """
     it = await tap(dut)
     sent = tr.Traffic(LANES, seed=6, rate=0)
     sent.train()
@@ -189,8 +191,10 @@ async def power_at_8(dut):
 @cocotb.test(skip=not BLOCKS)
 @cocotb.parametrize(lanes=WIDTHS)
 async def speeds(dut, lanes):
-    """Trains at 2.5 GT/s, changes to 5 and to 8 GT/s and back down, with a TLP truncated each time: numbers continue, every intact TLP
-    comes once."""
+    """The link trains at 2.5 GT/s, changes to 5 and to 8 GT/s and back down, with a TLP truncated each time.
+
+    Sequence numbers continue, and every intact TLP comes once.
+    """
     it = await tap(dut)
     wiring = Wiring(skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4,
                     noise=60)  # fmt: skip
@@ -203,7 +207,7 @@ async def speeds(dut, lanes):
         if following is None:
             sent.end()
         else:
-            sent.replay(2)  # the last of it, which the receiver of the link has had
+            sent.replay(2)  # its last TLPs, which the receiver of the link has had
             sent.leave(0xE)
         played.append(sent)
         heard = await it.play(sent, wiring)
@@ -239,7 +243,7 @@ async def narrower(dut):
 @cocotb.test(skip=not BLOCKS)
 @cocotb.parametrize(rate=RATES, following=RATES)
 async def broken_off(dut, rate, following):
-    """The board changes the rate in the middle of a TLP: that one is a bad frame, those before and after arrive as sent."""
+    """The board changes the rate in the middle of a TLP: this TLP is a bad frame, earlier and later ones arrive as sent."""
     if rate == following:
         return
     it = await tap(dut)
@@ -266,8 +270,11 @@ async def broken_off(dut, rate, following):
 @cocotb.test()
 @cocotb.parametrize(rate=RATES, lanes=[WIDTHS[0], WIDTHS[-1]])
 async def ticks_of_states(dut, rate, lanes):
-    """L0s and L1 from the first symbol of EIOS, Recovery from the end of the second training sequence, L0 from the idle after them on: as
-    docs/accuracy.md says, to within a word of a lane and the lanes' skew."""
+    """States have the ticks of docs/accuracy.md, to within a word of a lane and the lanes' skew.
+
+    L0s and L1 begin with the first symbol of EIOS, Recovery with the end of the second training sequence, L0 with the idle after
+    the training sequences.
+    """
     it = await tap(dut)
     sent = tr.Traffic(lanes, seed=50, rate=rate, skp_interval=0)
     apart = (1, 4, 0, 3)[:lanes]
@@ -276,7 +283,7 @@ async def ticks_of_states(dut, rate, lanes):
     marks = []
 
     def mark():
-        """Where an ordered set begins. At 8 GT/s a data block ends the stream before it."""
+        """Record the place where an ordered set begins. At 8 GT/s a data block ends the stream before it."""
         if rate == 2:
             sent.link.fill()
         marks.append(tr.Place(len(sent.link.blocks) + 1, 0) if rate == 2 else len(sent.link.columns))

@@ -1,5 +1,7 @@
-"""The rate is not given but found: receiver and SpeedSearch listen to a link that changes its speed, through deserialisers that sample it
-at the rate they are set to."""
+"""The rate is found, not given: receiver and SpeedSearch listen to a link that changes its speed.
+
+Deserialisers sample the link at the rate they are set to.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ LANES = 2
 
 
 class Waveform:
-    """The wires' signal from some start on, one link after the other; between, before and after them a constant level."""
+    """The wires' signal from some start on, one link after the other, with a constant level between, before and after them."""
 
     def __init__(self):
         self.parts: list[tuple[int, int, list[np.ndarray]]] = []
@@ -36,7 +38,7 @@ class Waveform:
             copy.tick = int(start + (late[0] + sent.bit(copy.place)) * BIT_NS[sent.rate])
 
     def word(self, now: int, rate: int) -> list[int]:
-        """What a deserialiser at this rate gets from each lane: samples in the middle of its own bits from `now` on."""
+        """Return the word that a deserialiser at this rate gets from each lane: samples in the middle of its own bits from `now` on."""
         part = next((part for part in reversed(self.parts) if part[0] <= now), None)
         if part is None:
             return [0] * LANES
@@ -53,7 +55,7 @@ class Waveform:
 
 
 async def listen(it, waveform: Waveform) -> list[int]:
-    """Runs from now until the waveform ends; returns the rates it was received at."""
+    """Run from now until the waveform ends; return the rates at which it was received."""
     dut, rates = it.dut, [int(it.dut.rate.value)]
     it.now = 0
     while it.now < waveform.end + 400:
@@ -73,7 +75,7 @@ async def listen(it, waveform: Waveform) -> list[int]:
 
 
 def again(sent: tr.Traffic) -> None:
-    """A link that arrives at a rate and trains for longer than the other rates are tried."""
+    """Add a link that arrives at a rate and trains for longer than the search tries other rates."""
     for _ in range(8):
         if sent.rate == 2:
             sent.link.training_sets(first=32, second=0, link=1)
@@ -84,7 +86,7 @@ def again(sent: tr.Traffic) -> None:
 
 @cocotb.test()
 async def as_agreed(dut):
-    """2.5 GT/s, 8, back to 5, 8: the receiver is at the link's next rate before it sends there, and every TLP comes once."""
+    """At 2.5 GT/s, 8, back to 5, 8: the receiver is at the link's next rate before the link sends there, and every TLP comes once."""
     it = await tap(dut)
     waveform, played, sent = Waveform(), [], None
     order = (0, 2, 1, 2)
@@ -104,7 +106,7 @@ async def as_agreed(dut):
 
 @cocotb.test()
 async def the_change_fails(dut):
-    """The target was 8 GT/s, but the link comes back at 2.5; then it changes to 5 without its request having been received."""
+    """The target was 8 GT/s, but the link comes back at 2.5. Then it changes to 5, and its request is not received."""
     it = await tap(dut)
     waveform, played, sent = Waveform(), [], None
     for rate in (0, 0, 1):

@@ -1,5 +1,7 @@
-"""Plays lane bits at 8 GT/s into a receiver and reads the output of its framing. Layouts: wattbell_gateware.link.layouts,
-.block_receiver."""
+"""Plays lane bits at 8 GT/s into a receiver and reads the output of its framing.
+
+Layouts: wattbell_gateware.link.layouts, .block_receiver.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ class Bench:
         self.clear()
 
     async def tell(self, *, reverse=False):
-        """Which wires are in use."""
+        """Set the wires in use."""
         self._reverse = reverse
         active = (1 << self.lanes) - 1 << (WIRES - self.lanes if reverse else 0)
         self.port["lanes_to"].value = active | reverse << 4 | (self.lanes.bit_length() - 1) << 6
@@ -80,7 +82,7 @@ class Bench:
         self.port["lanes_set"].value = 0
 
     async def play(self, wires, *, tick=0, gaps=None):
-        """Words of each wire, the first bit at `tick`, for as long as all of them last; `gaps` (a random generator) skips cycles."""
+        """Play words of each wire, the first bit at `tick`, as long as all wires last; `gaps` (a random generator) skips cycles."""
         streams = [list(t.words(wire, 32)) for wire in wires]
         noise = random.Random(1)
         unused = [[noise.getrandbits(32) for _ in streams[0]] for _ in range(WIRES - self.lanes)]
@@ -131,7 +133,7 @@ class Bench:
             self._open = []
 
     def counters(self) -> dict[str, int]:
-        """The receiver's time, since the reset."""
+        """Return the counters since the reset."""
         value = int(self.dut.counters.value)
         return {name: value >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
 
@@ -144,12 +146,12 @@ class Bench:
 
 
 def tick_of(link, place, *, tick=0, late=0) -> int:
-    """Tick at which the symbol at `place` began to arrive."""
+    """Return the tick at which the symbol at `place` began to arrive."""
     return tick + (late + link.starts()[place.block] + 8 * place.symbol) // 8
 
 
 def random_tlp(r) -> bytes:
-    """A TLP of cocotbext-pcie: reads, writes, completions, of any size up to 64 double words."""
+    """Return a TLP of cocotbext-pcie: reads, writes, completions, of any size up to 64 double words."""
     tlp = Tlp()
     tlp.requester_id, tlp.tag = PcieId(r.randrange(256), 0, 0), r.randrange(256)
     kind = r.choice([TlpType.MEM_READ, TlpType.MEM_READ_64, TlpType.MEM_WRITE, TlpType.MEM_WRITE_64, TlpType.CPL_DATA, TlpType.CPL])
@@ -170,13 +172,13 @@ def random_tlp(r) -> bytes:
 
 
 def end(link):
-    """Idle for longer than a word's latency in the receiver."""
+    """Send idle for longer than a word's latency in the receiver."""
     link.idle(16 * 8)
     link.fill()
 
 
 def traffic(link, r, packets, *, dllps=0.3):
-    """Random TLPs, DLLPs and idle; [(tlp, sequence, place)], [(body, place)]."""
+    """Send random TLPs, DLLPs and idle; return [(tlp, sequence, place)], [(body, place)]."""
     tlps, others = [], []
     for _ in range(packets):
         if r.random() < dllps:

@@ -1,4 +1,4 @@
-"""Parts of the PHY side by side in one model, since building takes most of these tests' time."""
+"""Parts of the PHY side by side in one model, because building takes most of these tests' time."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -9,7 +9,9 @@ from wattbell_gateware.pcs import Decoder8b10b, Deskew, LaneReceiver
 
 
 class PcsTop(wiring.Component):
-    """Ports ``decoder4``, ``lane2``, ``lane4``, ``deskew2``, ``deskew4`` (the number of lanes): those of the components."""
+    """Components side by side. Each has a port named after it: ``decoder4``, ``lane2``, ``lane4``, ``deskew2``, ``deskew4`` (the
+    number of lanes).
+    """
 
     def __init__(self):
         self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4),
@@ -25,8 +27,10 @@ class PcsTop(wiring.Component):
 
 
 class ReceiverTop(wiring.Component):
-    """The receiver of three speeds; from its 8 GT/s part also what is not visible outside: ``frames``, ``dllps``, ``block_events``; and
-    ``search_rate``, the choice of a :class:`SpeedSearch` with little patience, to which it is both directions."""
+    """The receiver of three speeds, with inner signals of its 8 GT/s part: ``frames``, ``dllps``, ``block_events``.
+
+    ``search_rate`` is the choice of a :class:`SpeedSearch` with little patience; the receiver is both of its directions.
+    """
 
     def __init__(self, lanes: int, *, ticks_per_clock: int):
         self._part = Receiver(lanes, 4, ticks_per_clock=ticks_per_clock, blocks=True)
@@ -57,7 +61,7 @@ class ReceiverTop(wiring.Component):
 
 
 class Wrapped(wiring.Component):
-    """A component with only its ports visible: Verilator keeps everything that is visible, which makes its model larger."""
+    """A component with only its ports visible: Verilator keeps everything visible, which makes its model larger."""
 
     def __init__(self, part):
         self._part = part

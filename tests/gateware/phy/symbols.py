@@ -1,4 +1,4 @@
-"""Reads words of symbols from the simulation. The layout is that of wattbell_gateware.pcs.SYMBOL."""
+"""Reads words of symbols from the simulation, in the layout of wattbell_gateware.pcs.SYMBOL."""
 
 from typing import NamedTuple
 

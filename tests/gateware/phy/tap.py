@@ -39,7 +39,7 @@ class Heard:
     events: list[tuple[int, str, int]] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     gaps: int = 0
-    """TLPs that report some missing before them."""
+    """TLPs that report missing TLPs before them."""
 
     def of(self, kind: str) -> list[tuple[int, int]]:
         return [(tick, argument) for tick, name, argument in self.events if name == kind]
@@ -59,7 +59,7 @@ class Wiring:
     cut: int = 0
     """Bits missing at the start: a tap that attaches later."""
     noise: int = 0
-    """Words of noise before: a receiver whose rate is not yet that of the link, or that has no signal."""
+    """Words of noise before: a receiver at another rate than the link, or without a signal."""
     silent: bool = False
     """The unused wires have no signal; else noise."""
 
@@ -94,7 +94,7 @@ class Tap:
         self.heard, self._current = Heard(), b""
 
     async def tell(self, *, lanes: int = LANES, polarity: int = 0, reverse: bool = False) -> None:
-        """Sets what a host knows of a running link."""
+        """Set the host's knowledge of a running link."""
         dut = self.dut
         active = (1 << lanes) - 1 << (LANES - lanes if reverse else 0)
         dut.polarity.value, dut.polarity_set.value = polarity, 1
@@ -104,7 +104,7 @@ class Tap:
         dut.polarity_set.value = dut.lanes_set.value = 0
 
     async def rest(self, clocks: int) -> None:
-        """Sends no words."""
+        """Send no words."""
         self.dut.raw_valid.value = 0
         if BLOCKS:
             self.dut.raw8_valid.value = 0
@@ -112,9 +112,9 @@ class Tap:
             await self.clock()
 
     async def play(self, traffic: tr.Traffic, wiring: Wiring, seed: int = 1, *, end: int | None = None) -> Heard:
-        """At the rate of `traffic`, after everything played before; fills in its copies, and returns the output so far.
+        """Play at the rate of `traffic`, after everything played before; fill in its copies, and return the output so far.
 
-        `end`: maximum number of bits per lane.
+        `end`: greatest number of bits per lane.
         """
         r, dut, lanes = random.Random(seed), self.dut, traffic.lanes
         late = [(8 if traffic.rate == 2 else 10) * wiring.skew[n] + wiring.shift[n] for n in range(lanes)]
@@ -153,7 +153,7 @@ class Tap:
         return self.finish()
 
     def finish(self) -> Heard:
-        """The output so far, with the counters."""
+        """Return the output so far, with the counters."""
         counters = int(self.dut.counters.value)
         self.heard.counters = {name: counters >> 32 * n & 0xFFFFFFFF for n, name in enumerate(COUNTERS)}
         return self.heard
@@ -188,10 +188,11 @@ class Tap:
         return current
 
     def judge(self, *played: tr.Traffic, after: int = 0, missing: int = 0) -> None:
-        """Every TLP that arrived intact (from tick `after` on) was delivered once, with its first intact copy's tick; nothing else.
+        """Check that every TLP that arrived intact (from tick `after` on) was delivered once, with its first intact copy's tick,
+        and nothing else.
 
-        At 8 GT/s up to `missing` of them may be missing: after a token with two bit errors there may be intact ones before framing
-        recovers; and one with a bit error in its token may come, corrected.
+        At 8 GT/s up to `missing` TLPs may be missing: after a token with two bit errors, intact TLPs may come before framing
+        recovers. A TLP with a bit error in its token may come, corrected.
         """
         heard = self.heard
         copies = [(copy, traffic.rate) for traffic in played for copy in traffic.copies]
@@ -225,7 +226,7 @@ class Tap:
 
 
 def _tick(bit: int, began: int, rate: int) -> int:
-    """Tick of a bit of lane 0 whose first word came at `began`, rounded down."""
+    """Return the tick of a bit of lane 0 whose first word came at `began`, rounded down."""
     word, place = divmod(bit, BITS[rate])
     return began + word * TICKS * PERIOD[rate] + place * (2, 1, 1)[rate] // (5, 5, 8)[rate]
 

@@ -14,7 +14,7 @@ from tests.gateware.phy import transmitter as t
 
 
 def states(step, pieces):
-    """State after each of `pieces` (bytes), from the initial state."""
+    """Return the state after each of `pieces` (bytes), from the initial state."""
     out = []
 
     async def bench(ctx):

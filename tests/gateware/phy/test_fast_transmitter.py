@@ -18,7 +18,7 @@ def some_bytes(r: random.Random, least: int = 3) -> bytes:
 
 
 def packets(link, r: random.Random, count: int) -> list:
-    """Everything the data link layer sends, and where each packet begins."""
+    """Return everything that the data link layer sends, and the place where each packet begins."""
     places = []
     for _ in range(count):
         kind = r.randrange(8)
@@ -38,7 +38,7 @@ def packets(link, r: random.Random, count: int) -> list:
 
 
 def slow_story(link: t.Link, seed: int) -> list:
-    """A link at 2.5 or 5 GT/s through everything it may do."""
+    """Take a link at 2.5 or 5 GT/s through everything it may do."""
     r = random.Random(seed)
     link.training(t.TS1, 3)
     link.training(t.TS2, 5, link=1, numbered=True)

@@ -13,7 +13,7 @@ ANY = 0x11
 
 
 def packed(symbol, flaw=None):
-    """As the descrambler hands it on; `flaw`: an invalid code, or another byte."""
+    """Pack a symbol as the descrambler outputs it; `flaw`: an invalid code, or another byte."""
     if flaw == "error":
         return 1 << 9
     return (symbol.value if flaw is None else flaw) | symbol.k << 8 | symbol.plain << 11
@@ -65,7 +65,7 @@ class Bench:
 
 
 def frames(width, r, count):
-    """A link and its packets as (kind, body, number, from, to)."""
+    """Return a link and its packets as (kind, body, number, from, to)."""
     link = t.Link(width, skp_interval=60)
     link.skp()
     packets = []
@@ -88,7 +88,7 @@ SIZES = [(1, 2, 1), (4, 4, 2), (4, 4, 4)]
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_frames(size):
-    """A clean stream comes out whole; of a damaged one, exactly the undamaged packets, whatever precedes them."""
+    """A clean stream comes out whole. A damaged stream gives exactly its undamaged packets, whatever precedes them."""
     r = random.Random(sum(size))
     for damage in (0, 0.01) if size == (4, 4, 4) else (0.006,):
         link, packets = frames(size[2], r, 25)
@@ -115,7 +115,7 @@ def test_frames(size):
 
 
 def test_back_to_back():
-    """TLPs of five double words back to back on x4: they take more beats than words, and none is lost."""
+    """TLPs of five double words come back to back on x4: they take more beats than words, and none is lost."""
     r = random.Random(3)
     link = t.Link(4, skp_interval=0)
     link.skp()
@@ -129,8 +129,7 @@ def test_back_to_back():
 
 
 def test_hardly_anything_but_dllps():
-    """Two DLLPs per cycle on x4, of which one is taken: the rest is lost and counted, one by one, and no TLP between them is lost with
-    it."""
+    """On x4 two DLLPs come per cycle and one is taken. The others are lost and counted, one by one, and no TLP between them is lost."""
     r = random.Random(4)
     link = t.Link(4, skp_interval=0)
     link.skp()

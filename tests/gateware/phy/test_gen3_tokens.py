@@ -13,7 +13,7 @@ NUMBER = {*range(16, 20), *range(24, 32)}
 
 
 def decoded(words):
-    """(stp, exact, length, sequence, sdp, edb, eds, idle, wrong) of each."""
+    """Return (stp, exact, length, sequence, sdp, edb, eds, idle, wrong) of each word."""
     decoder, out = TokenDecoder(), []
 
     async def bench(ctx):

@@ -38,7 +38,7 @@ def test_ordered_sets_are_the_captured_ones():
     assert {header for header, _ in sent} == {"10"}
     symbols = [bytes(s) for _, s in sent]
     assert symbols[:5] == blocks[:5]
-    # The last symbol of the fourth is one of DC balance (08), which is not scrambled.
+    # The last symbol of the fourth serves DC balance (08) and is not scrambled.
     assert symbols[5][:15] == blocks[5][:15] and blocks[5][15] == 0x08
 
 

@@ -9,7 +9,7 @@ from tests.gateware.phy import transmitter as t
 
 
 def test_replays_and_losses():
-    """5000 TLPs from number 4000 on, so across the wrap; random naks; a tap that misses some, and gets some of these later."""
+    """5000 TLPs run from number 4000 on, across the wrap, with random naks. The tap misses some, and gets some of these later."""
     r = random.Random(1)
     replayer = t.Replayer(first=4000)
     arrived = []  # (number, TLP) as they pass the tap intact

@@ -10,7 +10,7 @@ from wattbell_gateware.link.store import Fate, TlpStore
 
 @pytest.mark.parametrize("width", [32, 128])
 def test_only_what_is_good_and_once(width):
-    """Frames with every verdict, replays, losses, one longer than the store; with and without pauses."""
+    """Frames come with every verdict, replays, losses, one longer than the store, with and without pauses."""
     r = random.Random(width)
     store = TlpStore(width, bytes_kept=512)
     frames, number, top = [], 4090, 4090

@@ -1,4 +1,4 @@
-"""What a link sends, what the wires do to it, and what a tap must output. Shares no code with the gateware."""
+"""Traffic of a link, the wires' effect on it, and a tap's required output. Shares no code with the gateware."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gateware.phy.transmitter.gen3_tokens import tlp_bytes
 
 
 def some_tlp(r: random.Random) -> bytes:
-    """A request or completion as cocotbext-pcie packs it: what an NVMe link carries, 3 to 20 double words."""
+    """Return a request or completion of an NVMe link as cocotbext-pcie packs it, 3 to 20 double words."""
     tlp = Tlp()
     kind = r.randrange(5)
     tlp.requester_id, tlp.tag, tlp.first_be, tlp.last_be = PcieId(r.randrange(256), r.randrange(32), 0), r.randrange(256), 0xF, 0xF
@@ -37,7 +37,7 @@ def some_tlp(r: random.Random) -> bytes:
 
 
 def write_of(r: random.Random, dws: int) -> bytes:
-    """A memory write with this many double words of data."""
+    """Return a memory write with this many double words of data."""
     tlp = Tlp()
     tlp.fmt_type, tlp.requester_id, tlp.tag, tlp.first_be, tlp.last_be = TlpType.MEM_WRITE_64, PcieId(1, 0, 0), r.randrange(256), 0xF, 0xF
     tlp.address = 1 << 36 | 4096 * r.randrange(1 << 20)
@@ -55,7 +55,7 @@ class Copy:
     place: int | Place
     """Position of its first symbol: symbol time, or block and symbol of it."""
     tick: int = 0
-    """Tick of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills this in, and what follows."""
+    """Tick of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills in this field and the following ones."""
     damaged: bool = False
     excused: bool = False
     """After an error that desynchronises a lane's scrambler, or while lanes are being realigned."""
@@ -65,7 +65,7 @@ class Traffic:
     """A link that trains and then sends, at one rate (0, 1, 2: 2.5, 5, 8 GT/s), possibly continuing where another one left off.
 
     `skp_interval`: symbol times between SKP ordered sets. `copies`, `dllps` (body and position), `states` that a tap must report,
-    `nullified` and `spoilt` (wrong LCRC) TLPs record what was done; `lanes`, `rate`, `link`.
+    and `nullified` and `spoilt` (wrong LCRC) TLPs record the traffic; also `lanes`, `rate`, `link`.
     """
 
     def __init__(self, lanes: int, seed: int, *, rate: int = 1, skp_interval: int = 300, after: Traffic | None = None):
@@ -87,7 +87,7 @@ class Traffic:
     # --- where things are ---------------------------------------------------------------------------------------------
 
     def bit(self, place: int | Place) -> int:
-        """On lane 0, counted from the first bit sent."""
+        """Return the bit on lane 0, counted from the first bit sent."""
         return self._starts()[place.block] + 8 * place.symbol if self.rate == 2 else 10 * place
 
     def _starts(self) -> list[int]:
@@ -96,7 +96,7 @@ class Traffic:
         return self._known_starts
 
     def spans(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """For each copy, the ranges of bits, on any lane, that contain it."""
+        """Return for each copy the ranges of bits, on any lane, that contain it."""
         if self.rate != 2:
             return [(c, [(10 * c.place, 10 * (c.place + (len(c.raw) + 8) // self.lanes))]) for c in self.copies]
         starts, out = self._starts(), []
@@ -113,7 +113,7 @@ class Traffic:
     # --- the link -----------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        """From the start, as at 2.5 GT/s."""
+        """Train from the start, as at 2.5 GT/s."""
         link = self.link
         link.training(t.TS1, 12)
         link.training(t.TS2, 4)
@@ -127,7 +127,7 @@ class Traffic:
         self.states += ["POLLING", "CONFIG", "L0"]
 
     def retrain(self) -> None:
-        """Recovery, from L0, or where a link arrives at a new rate."""
+        """Go through Recovery, from L0 or from a link's arrival at a new rate."""
         if self.rate == 2:
             self.link.train(first=5, second=8, link=1)
         else:
@@ -139,7 +139,7 @@ class Traffic:
         self.states += ["RECOVERY", "L0"]
 
     def leave(self, rates: int, *, silence: int = 100) -> None:
-        """Recovery with a speed change requested (`rates` as in the training sequences, without bit 7), EIOS, silence."""
+        """Send Recovery with a speed change requested (`rates` as in the training sequences, without bit 7), EIOS, silence."""
         if self.rate == 2:
             self.link.training_sets(first=6, second=8, link=1, rates=0x80 | rates)
         else:
@@ -149,14 +149,14 @@ class Traffic:
         self.states += ["RECOVERY"]
 
     def sleep(self, symbol_times: int = 160) -> None:
-        """L0s: EIOS, silence, FTS."""
+        """Go through L0s: EIOS, silence, FTS."""
         self.link.electrical_idle(symbol_times)
         self.link.fast_training(40)
         self.link.idle(12)
         self.states += ["L0S", "L0"]
 
     def end(self) -> None:
-        """Idle for longer than the latency of the receiver."""
+        """Send idle for longer than the latency of the receiver."""
         self.link.idle(130)
         if self.rate == 2:
             self.link.fill()
@@ -166,7 +166,7 @@ class Traffic:
         self.serial += 1
 
     def spoil(self, raw: bytes) -> None:
-        """With a wrong LCRC."""
+        """Send a TLP with a wrong LCRC."""
         wrong, sequence = 1 << self.r.randrange(32), self.link.replayer.next
         self.link.packet((tlp_bytes if self.rate == 2 else t.tlp_symbols)(raw, sequence, wrong_lcrc=wrong))
         self.spoilt += 1
@@ -175,7 +175,7 @@ class Traffic:
         self.dllps.append((body, self.link.dllp(body)))
 
     def replay(self, back: int) -> None:
-        """A NAK: the last `back` TLPs again."""
+        """Respond to a NAK: send the last `back` TLPs again."""
         last = (self.serial - 1 - back) % 4096
         self.link.replayer.acknowledge(last)
         waiting = self.link.replayer.nak(last)
@@ -187,7 +187,7 @@ class Traffic:
         self.copies.append(Copy(serial, raw, place))
 
     def some(self, tlps: int, *, replays: float = 0.03, faults: float = 0.02) -> None:
-        """`tlps` new TLPs, mixed with DLLPs, pauses, replays, nullified and spoilt ones."""
+        """Send `tlps` new TLPs, mixed with DLLPs, pauses, replays, nullified and spoilt TLPs."""
         r = self.r
         for n in range(tlps):
             self.send(some_tlp(r))
@@ -207,7 +207,7 @@ class Traffic:
 
 
 def ack_of(sequence: int, *, nak: bool = False) -> bytes:
-    """An Ack or Nak DLLP (PCIe Base 2.1, figure 3-7)."""
+    """Return an Ack or Nak DLLP (PCIe Base 2.1, figure 3-7)."""
     return bytes([0x10 if nak else 0, 0, sequence >> 8, sequence & 255])
 
 
@@ -217,10 +217,10 @@ CODES = {t.encode(value, k, disparity)[0]: (value, k) for disparity in (-1, 1)
 
 
 def excuse(traffic: Traffic, wires: list[bytearray], places: list[list[int]], late: list[int]) -> None:
-    """Marks the copies hit by bit errors at `places` (of each logical lane's wire, which begins `late` bits late).
+    """Mark the copies hit by bit errors at `places` (of each logical lane's wire, which begins `late` bits late).
 
     Copies with an error in them are damaged. At 2.5 and 5 GT/s an error that creates or destroys a COM or SKP desynchronises the
-    scrambler until the next COM of that lane: copies in between are excused.
+    scrambler until the next COM of that lane. Copies in between are excused.
     """
     hit = sorted({place - late[lane] for lane, errors in enumerate(places) for place in errors if place >= late[lane]})
     excused = _out_of_step(traffic, wires, places, late) if traffic.rate != 2 else []
@@ -230,7 +230,7 @@ def excuse(traffic: Traffic, wires: list[bytearray], places: list[list[int]], la
 
 
 def _out_of_step(traffic: Traffic, wires, places, late) -> list[int]:
-    """The first bits of the symbol times in which a lane's scrambler is out of step."""
+    """Return the first bits of the symbol times in which a lane's scrambler is out of step."""
     excused = set()
     columns = traffic.link.columns
     for lane, errors in enumerate(places):

@@ -20,7 +20,7 @@ V_GAIN, I_GAIN = 16_000_000, 1_048_576_000
 
 
 def words(tick):
-    """Codes of the conversion at `tick`: noise, now and then an end of the scale."""
+    """Return the codes of the conversion at `tick`: noise, now and then an end of the scale."""
     rng = random.Random(tick)
     v, i = rng.randint(1, 2**18 - 2), rng.randint(-(2**17) + 1, 2**17 - 2)
     if tick % 97 == 0:
@@ -66,7 +66,7 @@ async def prepare(dut, seed=None):
 
 
 def model(ticks, v_offset=0, v_gain=V_GAIN, i_offset=0, i_gain=I_GAIN):
-    """Corrected values, energies and flags of the conversions at `ticks`."""
+    """Return corrected values, energies and flags of the conversions at `ticks`."""
     values, energies, flags, energy = [], [], [], 0
     for tick in ticks:
         v, i = words(tick)

@@ -1,4 +1,4 @@
-"""The whole rail path with either front end, and a block writer, as something small to simulate."""
+"""The whole rail path with either front end, and a block writer: a small design to simulate."""
 
 from amaranth import Module, signed
 from amaranth.lib import stream, wiring
@@ -11,7 +11,7 @@ from wattbell_spec.wire import Kind
 
 
 class RailTop(wiring.Component):
-    """Ports as those of the instrument, with ``config`` and ``changed`` in place of registers."""
+    """The rail path with the instrument's ports; ``config`` and ``changed`` replace registers."""
 
     def __init__(self, adc, ticks_per_clock, fine=False):
         self.adc, self.tpc, self.fine = adc, ticks_per_clock, fine

@@ -14,12 +14,12 @@ def clip(value: int) -> int:
 
 
 def corrected(code: int, offset: int, gain: int) -> int:
-    """The code minus offset/256, times gain/2**24, rounded half up, unclipped."""
+    """Return the code minus offset/256, times gain/2**24, rounded half up, unclipped."""
     return floor((code - Fraction(offset, 256)) * Fraction(gain, 1 << 24) + Fraction(1, 2))
 
 
 def decimated(values: list[int], ratio: int) -> list[Fraction]:
-    """Exact output of three cascaded moving averages of `ratio`, from the first full window, every `ratio`-th."""
+    """Return the exact output of three cascaded moving averages of `ratio`, from the first full window, every `ratio`-th."""
     box = np.ones(ratio, dtype=object)
     taps = np.convolve(np.convolve(box, box), box)
     full = np.convolve(np.array(values, dtype=object), taps, mode="valid") if len(values) >= len(taps) else []

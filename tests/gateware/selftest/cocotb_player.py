@@ -29,7 +29,7 @@ class Player:
             self.clocks += 1
             dut.now.value = self.now
             dut.start.value = self.clocks % CONVERSIONS == 0
-            await ReadOnly()  # what the next rising edge finds
+            await ReadOnly()  # the values at the next rising edge
             if self.clocks % CONVERSIONS == 1 and self.clocks > 1:
                 self.codes.append((self.now - TICKS, int(dut.i.value), int(dut.v.value), int(dut.f.value)))
             if dut.on.value == 1 and dut.perst_n.value == 0:
@@ -77,7 +77,7 @@ class Player:
 
 
 class Host:
-    """A host's memory and a drive's registers as written by the TLPs. Data read by the drive comes with the next completion."""
+    """A host's memory and a drive's registers as the TLPs write them. Data read by the drive comes with the next completion."""
 
     def __init__(self):
         self.config, self.registers, self.memory, self.writes, self.read, self.answers = {}, {}, {}, [], None, []

@@ -1,4 +1,4 @@
-"""LOSS events add up to what was lost, at most one per millisecond and source."""
+"""LOSS events add up to the losses, at most one per millisecond and source."""
 
 import random
 

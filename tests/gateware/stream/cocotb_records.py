@@ -12,9 +12,9 @@ from tests.gateware import blockparser
 WORDS = int(os.environ["WORDS"])
 RELATIVE = WORDS == 11
 BY_WORD = os.environ.get("BY_WORD") == "1"
-"""A record is taken in four cycles, and nothing is told of idle cycles."""
+"""A record queue takes a record in four cycles; idle cycles are not reported."""
 APART = WORDS + (8 if BY_WORD else 2)
-"""Cycles from record to record that are enough."""
+"""Sufficient cycles from record to record."""
 CAPACITY = 2048 // (4 * WORDS)
 
 
@@ -30,7 +30,7 @@ class Bench:
         self.dut.rst.value = 0
 
     async def clock(self, record=None, ready=True, also=0, step=0):
-        """One clock; `record` is (tick, words as bytes)."""
+        """Clock once; `record` is (tick, words as bytes)."""
         dut = self.dut
         dut.i_valid.value, dut.also.value, dut.step.value, dut.out__ready.value = record is not None, also, step, ready
         if record is not None:
@@ -54,7 +54,7 @@ class Bench:
         self.dut.flush.value = 0
 
     def records(self):
-        """[(absolute tick or None, record bytes)] of all blocks, and the blocks."""
+        """Return [(absolute tick or None, record bytes)] of all blocks, and the blocks."""
         out = []
         found = blockparser.blocks(bytes(self.stream))
         for block in found:
@@ -167,13 +167,13 @@ async def what_is_missing_is_counted_where_it_is_missing(dut):
             record = make(rng, serial)
         await bench.clock(record, ready=not blocked, also=also)
     await bench.drain()
-    # One last record carries what was lost after the last one.
+    # One more record carries the losses after the last record.
     serial += 1
     await bench.clock(make(rng, serial))
     await bench.drain()
     records, found = bench.records()
     assert len(records) + len(bench.lost) + also_lost == serial and len(bench.lost) > 100
-    # Ticks number the records: a gap in them must be exactly what the next block says, and only between blocks.
+    # Ticks number the records: a gap in them must match the next block's count, and lie between blocks.
     expected = 1
     at = 0
     for block in found:

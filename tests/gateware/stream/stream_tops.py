@@ -1,4 +1,4 @@
-"""Parts of the stream with just enough around them to output bytes."""
+"""Parts of the stream with just enough logic around them to output bytes."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -35,7 +35,7 @@ class WriterTop(wiring.Component):
 
 
 class RecordsTop(wiring.Component):
-    """A counting FIFO, a record builder and the writer. `by_word`: a record queue in place of the FIFO, which sees a record held."""
+    """A counting FIFO, a record builder and the writer. `by_word`: a record queue replaces the FIFO; it sees a record held."""
 
     def __init__(self, words, depth, *, relative, by_word=False):
         self._words, self._depth, self._relative, self._by_word = words, depth, relative, by_word

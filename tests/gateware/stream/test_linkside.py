@@ -18,7 +18,7 @@ COUNTERS = ("tlps", "dllps", "duplicates", "lost", "late", "nullified", "bad_lcr
             "lost_events", "bad_words", "unlocked", "bad_headers", "corrected_tokens", "lost_tokens", "corrected_registers",
             "damaged_skips", "bad_parity", "lanes_differ")  # fmt: skip
 L0, L1, RECOVERY, DETECT = 1, 3, 6, 7
-"""LinkState."""
+"""Values of LinkState."""
 
 # (kind, argument) -> (type, arg16, arg32)
 CASES = [
@@ -103,7 +103,7 @@ def test_what_is_not_wanted_does_not_go_out_and_holds_nothing_up():
 
 
 def test_acks_are_timed_from_the_tlp_that_they_name():
-    """TLPs over the wrap of the numbers, Acks of some of them, repeated Acks, Acks of what was never seen."""
+    """TLPs run over the wrap of the numbers; Acks come for some of them, again, and for TLPs that were never seen."""
     r = random.Random(5)
     dut = AckTimer()
     tick, number = 10_000, 4000

@@ -1,4 +1,4 @@
-"""The block stream, part by part; blocks are read back by tests/gateware/blockparser.py (zlib is the witness of CRCs)."""
+"""The block stream, part by part. tests/gateware/blockparser.py reads the blocks back, and zlib checks their CRCs."""
 
 import pytest
 from wattbell_gateware.stream.events import LossReporter, SidebandWatcher

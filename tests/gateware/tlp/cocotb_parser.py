@@ -18,7 +18,7 @@ UPSTREAM = bool(int(os.environ["UPSTREAM"]))
 BEATS, HEADERS = int(os.environ["BEATS"]), int(os.environ["HEADERS"])
 LANES = WIDTH // 32
 SHORT = 16
-"""Double words of a memory write whose payload the tracker needs: doorbells, CQEs, interrupts."""
+"""Double words of the longest memory write whose payload the tracker needs: doorbells, CQEs, interrupts."""
 
 Beat = tuple[int, int, int, int, int]  # data, dws, first, last, error
 
@@ -35,7 +35,7 @@ def beats(raw: bytes, error: bool = False) -> list[Beat]:
 
 @dataclass
 class Item:
-    """Beats to play, and what is to come of them: `tlp` if a header is due, `refused` times ``malformed``."""
+    """Beats to play, and their expected result: `tlp` if a header is due, `refused` times ``malformed``."""
 
     beats: list[Beat]
     tlp: Tlp | None = None
@@ -46,7 +46,7 @@ class Item:
 
 
 def make(r: random.Random) -> Tlp:
-    """Any TLP of the kinds the tracker knows, and two it does not."""
+    """Return any TLP of the kinds the tracker knows, and two it does not."""
     tlp = Tlp()
     tlp.requester_id, tlp.completer_id = PcieId(r.randrange(256), r.randrange(32), r.randrange(8)), PcieId(1, 0, 0)
     kind = r.randrange(8)
@@ -81,7 +81,7 @@ def make(r: random.Random) -> Tlp:
 
 
 def kind_of(tlp: Tlp) -> Kind:
-    """The tracker's kind for it; NONE if it ignores it."""
+    """Return the tracker's kind for a TLP; NONE if the tracker ignores it."""
     kinds = {
         TlpType.MEM_READ: Kind.MRD, TlpType.MEM_READ_64: Kind.MRD, TlpType.MEM_WRITE: Kind.MWR,
         TlpType.MEM_WRITE_64: Kind.MWR, TlpType.CPL_DATA: Kind.CPLD, TlpType.CPL: Kind.CPL,
@@ -96,7 +96,7 @@ def whole(tlp: Tlp) -> Item:
 
 
 def damaged(r: random.Random, tlp: Tlp) -> Item:
-    """A TLP that must be refused."""
+    """Return a TLP that must be refused."""
     raw = bytearray(tlp.pack())
     payload = len(raw) // 4 - tlp.get_header_size_dw()
     choice = r.randrange(7)
@@ -159,7 +159,7 @@ class Bench:
             await RisingEdge(self.dut.clk)
 
     async def consume(self) -> None:
-        """Takes headers, reads their payload as the engine does, and gives the ring's room back."""
+        """Take headers, read their payload as the engine does, and give the ring's room back."""
         dut = self.dut
         while True:
             dut.headers__ready.value = willing = self.r.random() < self.take
@@ -184,7 +184,7 @@ class Bench:
             self.got.append((header, payload))
 
     async def play(self, items: list[Item], gap: float) -> list[int]:
-        """Returns the tick of each item's last first beat."""
+        """Play items; return the tick of each item's last first beat."""
         dut, ticks = self.dut, []
         at_dws = WIDTH
         at_first = at_dws + LANES.bit_length()
@@ -238,8 +238,10 @@ def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int
 
 @cocotb.test()
 async def whole_and_damaged(dut):
-    """Every whole TLP comes out as cocotbext-pcie meant it, every damaged one is refused and only counted. What the link layer
-    missed is told by the TLP behind it, of use or not."""
+    """Every whole TLP comes out with the fields of its cocotbext-pcie object. Every damaged one is refused and only counted.
+
+    If the link layer missed TLPs, the next TLP reports it, used or not.
+    """
     r = random.Random(7)
     bench = Bench(dut, r)
     await bench.start()
@@ -273,7 +275,7 @@ async def whole_and_damaged(dut):
 
 @cocotb.test()
 async def more_than_fits(dut):
-    """With nobody taking headers TLPs are lost whole; they are counted, and the next header says so."""
+    """If nobody takes headers, TLPs are lost whole. They are counted, and the next header reports it."""
     r = random.Random(8)
     bench = Bench(dut, r)
     await bench.start()
@@ -299,7 +301,7 @@ async def more_than_fits(dut):
         assert bench.counts["malformed"] == 0 and bench.counts["counted"] == len(tlps)
         for header, payload in real:
             check(header, payload, by_tick[header["tick"]], header["tick"])
-        # Between two headers either nothing is missing, or the later one says that something is.
+        # Between two headers either nothing is missing, or the later header reports a loss.
         order = sorted(ticks)
         told = [h["tick"] for h, _ in bench.got if h["lost"]]
         assert told

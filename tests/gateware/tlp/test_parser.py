@@ -1,4 +1,4 @@
-"""The TLP header parser alone: TLPs packed by cocotbext-pcie, whole and damaged, and what does not fit."""
+"""The TLP header parser alone: TLPs packed by cocotbext-pcie, whole, damaged, and more than fit."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def guest_binary() -> Path:
 
 @pytest.fixture(scope="session")
 def convert(guest_binary: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs qemu2bus on a log; the caller looks at the exit code."""
+    """Run qemu2bus on a log; the caller checks the exit code."""
 
     def run(log: Path, out: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
         command = [guest_binary, "qemu2bus", log, "--out", out, *words]
@@ -37,12 +37,12 @@ def convert(guest_binary: Path) -> Callable[..., subprocess.CompletedProcess[str
 
 
 def log_lines(name: str) -> list[str]:
-    """Lines of a recorded log; its name ends with the version of the QEMU that wrote it."""
+    """Return the lines of a recorded log; its name ends with the version of the QEMU that wrote it."""
     return gzip.decompress((HERE / "data" / f"{name}.log.gz").read_bytes()).decode().splitlines()
 
 
 def as_10_0(lines: list[str]) -> list[str]:
-    """The same lines with QEMU 10.0's prefix: thread, seconds, microseconds."""
+    """Return the same lines with QEMU 10.0's prefix: thread, seconds, microseconds."""
 
     def old(match: re.Match[str]) -> str:
         seconds = int(datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp())

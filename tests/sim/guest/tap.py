@@ -69,7 +69,7 @@ class Command:
 
 
 def header_json(path: Path) -> bytes:
-    """The JSON of a trace file."""
+    """Return the JSON of a trace file."""
     raw = path.read_bytes()[: 1 << 20]
     assert raw[:4] == b"WBBT"
     assert struct.unpack_from("<I", raw, 4)[0] == 1
@@ -77,7 +77,7 @@ def header_json(path: Path) -> bytes:
 
 
 def items(path: Path) -> Iterator[Item]:
-    """The trace's content in file order, bursts expanded in place. Asserts that record times never go back."""
+    """Yield the trace's content in file order, with bursts expanded in place. Assert that record times never go back."""
     raw = path.read_bytes()
     at = 12 + struct.unpack_from("<I", raw, 8)[0]
     last, ended = 0, False
@@ -116,7 +116,7 @@ def items(path: Path) -> Iterator[Item]:
 
 
 def unpack(item: Item) -> Tlp:
-    """The TLP of ``item``; an omitted payload is zeros."""
+    """Return the TLP of ``item``; an omitted payload is zeros."""
     data = item.data
     if item.left_out:
         probe = 12 if not data[0] & 0x20 else 16
@@ -273,7 +273,7 @@ class Tap:
                     self.lone_completions += 1
                     return
                 assert self.sq[sqid][2] == cqid
-                # the drive may have fetched more since it built the entry, or have requested entries not yet returned
+                # the drive may have fetched more entries since it built this one, or have requested entries that have not returned
                 size = self.sq[sqid][1]
                 assert (self.heads[sqid] - head_now + 8) % size <= len(self.flight) + 9
                 command.cqe_ps, command.status = time_ps, status >> 1

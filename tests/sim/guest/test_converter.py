@@ -1,6 +1,6 @@
-"""QEMU's log as a bus trace: what a tap sees on it must match fio's report and the log.
+"""QEMU's log as a bus trace: a tap's view of the trace must match fio's report and the log.
 
-The reference is fio's JSON of the same run and regular expressions over the log; the trace is read by tap.py.
+The reference is fio's JSON of the same run, and regular expressions over the log. tap.py reads the trace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def fio_truth(name: str) -> dict[int, dict[str, Any]]:
 
 
 def by_phase(tap: Tap) -> dict[int, list[Command]]:
-    """I/O commands between the in-band markers."""
+    """Return the I/O commands between the in-band markers."""
     phase, found = 0, {}
     for command in tap.commands:
         if command.sqid == 0 and command.opcode == 0x0A and command.dword(10) & 0xFF == 0xD0:
@@ -38,7 +38,7 @@ def by_phase(tap: Tap) -> dict[int, list[Command]]:
 
 
 def figures(commands: list[Command], lba: int = 512) -> dict[str, tuple[int, int]]:
-    """Commands and bytes by fio's direction."""
+    """Return commands and bytes by fio's direction."""
     out: dict[str, tuple[int, int]] = {}
     for command in commands:
         if command.opcode == DSM:
@@ -70,7 +70,7 @@ def test_commands_and_bytes_of_every_job_equal_fios(fio_tap: Tap) -> None:
 
 @pytest.fixture(scope="module")
 def old_tap(convert: Any, tmp_path_factory: pytest.TempPathFactory) -> Tap:
-    """A log that QEMU 10.0.13 wrote: two CPUs, and a trim by nvme-cli, whose ranges the driver hands over in an SGL."""
+    """Follow a log by QEMU 10.0.13: two CPUs, and a trim by nvme-cli with the ranges in an SGL."""
     folder = tmp_path_factory.mktemp("old")
     done = convert(write_log(folder / "log", log_lines("fio-10.0")), folder / "t.wbt")
     assert done.returncode == 0, done.stderr
@@ -108,7 +108,7 @@ def test_there_is_no_rail_and_the_header_says_so(fio_tap: Tap) -> None:
 
 
 def log_latencies_us(lines: list[str], first: str, last: str) -> list[float]:
-    """Doorbell to completion of each I/O command between two markers, with one command in flight."""
+    """Return doorbell to completion of each I/O command between two markers, with one command in flight."""
     found, doorbell, inside = [], 0.0, False
     for line in lines:
         time_s = datetime.fromisoformat(line[:27]).timestamp()
@@ -126,7 +126,7 @@ def test_latency_at_queue_depth_1_is_the_logs_and_below_fios(fio_tap: Tap, phase
     want = log_latencies_us(log_lines("fio-11.1"), f"cdw11 0x{phase:x}01", f"cdw11 0x{phase:x}02")
     got = [(c.cqe_ps - c.doorbell_ps) / 1e6 for c in by_phase(fio_tap)[phase]]  # type: ignore[operator]
     assert len(got) == len(want) == 40
-    # the log's microsecond, and what the link's serialisation adds
+    # the log's microsecond, and the link's serialisation
     assert all(abs(a - b) <= 1.5 for a, b in zip(got, want, strict=True))
     assert max(got) <= fio_truth("fio-11.1")[phase][direction]["lat_max_ns"] / 1e3
 

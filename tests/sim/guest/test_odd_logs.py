@@ -20,7 +20,7 @@ NAME = "fio-11.1"
 
 
 def opcodes(lines: list[str]) -> Counter[int]:
-    """I/O commands by opcode, counted with a regular expression."""
+    """Count I/O commands by opcode with a regular expression."""
     return Counter(int(m[1], 16) for m in re.finditer(r"pci_nvme_io_cmd .* opc 0x(\w+)", "\n".join(lines)))
 
 
@@ -29,7 +29,7 @@ def seen(tap: Tap) -> Counter[int]:
 
 
 def small() -> list[str]:
-    """The part of the log from Linux's own start to the end of the first jobs."""
+    """Return the part of the log from Linux's own start to the end of the first jobs."""
     lines = log_lines(NAME)
     start = next(i for i, line in enumerate(lines) if "create_sq" in line and "qsize=1023" in line)
     end = next(i for i, line in enumerate(lines) if "cdw11 0x302" in line)
@@ -37,7 +37,7 @@ def small() -> list[str]:
 
 
 def short() -> list[str]:
-    """The log up to the end of the fourth job: SeaBIOS, Linux's start, small reads and writes."""
+    """Return the log up to the end of the fourth job: SeaBIOS, Linux's start, small reads and writes."""
     lines = log_lines(NAME)
     return lines[: next(i for i, line in enumerate(lines) if "cdw11 0x402" in line)]
 
@@ -172,7 +172,7 @@ def test_two_runs_in_one_log(convert: Any, tmp_path: Path) -> None:
 
 
 def bursts(lines: list[str]) -> list[tuple[datetime, list[str]]]:
-    """A log split where QEMU's device turns to something new: what lies between stays together in a shared log too."""
+    """Split a log where QEMU's device begins a new action. The lines in between stay together in a shared log too."""
     found: list[tuple[datetime, list[str]]] = []
     for line in lines:
         if not found or re.search(r"_mmio_|_cmd cid|completion|pci_reset|irq", line):
@@ -182,7 +182,7 @@ def bursts(lines: list[str]) -> list[tuple[datetime, list[str]]]:
 
 
 def test_two_controllers_in_one_log_are_shown_as_one(convert: Any, tmp_path: Path) -> None:
-    """Two recorded logs, interleaved in time: identifiers and queue numbers collide, every command counts."""
+    """Two recorded logs are interleaved in time: identifiers and queue numbers collide, every command counts."""
     first, second = short(), log_lines("nvme-cli-11.1")[:3000]
     start = [bursts(lines)[0][0] for lines in (first, second)]
     shared = [(time - start[0], burst) for time, burst in bursts(first)]
@@ -202,7 +202,7 @@ def test_two_controllers_in_one_log_are_shown_as_one(convert: Any, tmp_path: Pat
 
 
 def test_a_namespace_formatted_to_larger_blocks_keeps_its_bytes(convert: Any, tmp_path: Path) -> None:
-    """A second start of the driver with blocks of 4096 bytes: eight times the size, an eighth of the numbers."""
+    """The driver starts a second time with blocks of 4096 bytes: eight times the size, an eighth of the numbers."""
 
     def eighth(match: re.Match[str]) -> str:
         blocks, base = int(match[2]), 16 if match[4].startswith("0x") else 10
@@ -220,7 +220,7 @@ def test_a_namespace_formatted_to_larger_blocks_keeps_its_bytes(convert: Any, tm
 
 
 def test_a_full_completion_queue_holds_completions_back(convert: Any, tmp_path: Path) -> None:
-    """By hand: a completion queue of two entries accepts one until the host releases it."""
+    """A completion queue of two entries, by hand, accepts one entry until the host releases it."""
     events = [
         "mmio_aqattr wrote MMIO, admin queue attributes=0x1f001f",
         "mmio_asqaddr wrote MMIO, admin submission queue address=0x10000",
@@ -282,7 +282,7 @@ def test_commands_in_flight_at_the_end_of_a_cut_log_are_ended_by_a_reset_and_tol
 
 
 def test_identify_is_answered_no_faster_than_a_tap_can_learn_of_it(convert: Any, tmp_path: Path) -> None:
-    """Without doorbells in the log the added one stands right before the fetch."""
+    """The log has no doorbells, and the added doorbell comes right before the fetch."""
     for name, lines in {"rung": short()[1500:], "silent": [line for line in short() if "doorbell" not in line]}.items():
         assert convert(write_log(tmp_path / name, lines), tmp_path / "t.wbt").returncode == 0
         asked = [c for c in Tap(tmp_path / "t.wbt").commands if (c.sqid, c.opcode) == (0, 6)]
@@ -337,7 +337,7 @@ def test_a_log_that_is_not_there(convert: Any, tmp_path: Path) -> None:
 
 
 def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> None:
-    """The log is read twice, and a pipe would have nothing left for the second time."""
+    """The converter reads the log twice, and a pipe would be empty the second time."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         done = convert(path, tmp_path / "t.wbt")
@@ -348,7 +348,7 @@ def test_a_pipe_or_a_folder_is_one_clear_error(convert: Any, tmp_path: Path) -> 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_crashes_the_converter(convert: Any, tmp_path: Path, data: st.DataObject) -> None:
-    """Lines lost, duplicated, swapped and truncated, numbers changed: a trace that is in order, or a clear error."""
+    """Lines are lost, duplicated, swapped and truncated, and numbers changed: the result is an ordered trace or a clear error."""
     lines = small()
     for _ in range(data.draw(st.integers(1, 12))):
         at = data.draw(st.integers(0, len(lines) - 2))

@@ -1,4 +1,4 @@
-"""What a rig without a tap is shown of a bus trace: docs/bus-trace.md, the records of the rail and of the sidebands."""
+"""The bus trace for a rig without a tap has the records of the rail and of the sidebands (docs/bus-trace.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_tlps_bursts_and_summaries_are_left_out() -> None:
 
 
 def test_a_trace_that_is_still_written_goes_through_as_it_comes() -> None:
-    """In pieces that end anywhere; what follows its end is none of it."""
+    """The input comes in pieces that end anywhere; data after its end does not belong to it."""
     whole = HEAD + RAIL + TLPS[1] + SIDEBAND + END + RAIL
     process = subprocess.Popen([sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None

@@ -88,7 +88,7 @@ def test_cpio_itself_reads_the_archive(tmp_path: Path) -> None:
 
 
 def test_the_guests_archive_has_its_programs_and_its_console(tmp_path: Path) -> None:
-    """The archive of the fetched stack, as cpio lists it: mode, owner and number of each entry."""
+    """cpio lists the archive of the fetched stack: mode, owner and number of each entry."""
     fetched = fetch.Stack(fetch.stack_dir())
     made = fetch.Stack(tmp_path)
     made.tree, made.libraries, made.loader = fetched.tree, fetched.libraries, fetched.loader
@@ -110,7 +110,7 @@ def test_apts_proxy_is_handed_on(answer: str, options: list[str], tmp_path: Path
 
 
 def test_the_drives_server_tells_qemu_its_bus_and_a_failed_one_is_an_error(tmp_path: Path) -> None:
-    """The model's own server, without QEMU."""
+    """This is the model's own server, without QEMU."""
     options = argparse.Namespace(profile="intel-660p-1tb")
     for bus, words in (("", None), ("port1", "port1")):
         server, qemu = run.start_vfio(options, tmp_path, tmp_path, bus)

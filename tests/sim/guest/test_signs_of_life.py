@@ -31,7 +31,7 @@ def test_a_guest_that_does_nothing_is_ended(tmp_path: Path) -> None:
 
 
 def sees_a_sign(signs: SignsOfLife) -> bool:
-    """Whether a sign of life comes within ten seconds."""
+    """Return whether a sign of life comes within ten seconds."""
     last_s = signs.quiet_s()
     for _ in range(200):
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from tests.sim.rig.rig_trace import encode, end, rail, records, sideband, squeez
 
 @pytest.fixture(scope="session")
 def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trace of the SSD model: power-on, set-up and a few milliseconds of mixed random traffic."""
+    """Make a trace of the SSD model: power-on, set-up and a few milliseconds of mixed random traffic."""
     folder = tmp_path_factory.mktemp("drive")
     job = folder / "job.fio"
     job.write_text("[mix]\nrw=randrw\nrwmixread=70\nbs=4k\ndirect=1\niodepth=4\nsize=16m\ntime_based=1\nruntime=2ms\n")
@@ -22,7 +22,7 @@ def drive_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def busy_trace(drive_trace: Path) -> Path:
-    """The same with pauses shortened so that every cycle can be simulated, and with changing sidebands and rail."""
+    """Make the same trace with shortened pauses, so that every cycle can be simulated, and with changing sidebands and rail."""
     rows = list(squeeze(records(drive_trace)))
     last_us = rows[-1][2] / 1e6
     extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]
@@ -38,7 +38,7 @@ def busy_trace(drive_trace: Path) -> Path:
 
 @pytest.fixture
 def quiet_trace(tmp_path: Path) -> Path:
-    """A drive that draws 1 A for 25 ms, then 0.1 A up to 40 ms."""
+    """Make a trace of a drive that draws 1 A for 25 ms, then 0.1 A up to 40 ms."""
     trace = tmp_path / "quiet.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 1.0), sideband(10, 1, 1), rail(25_000, 3.3, 0.1), end(40_000)]))
     return trace
@@ -46,7 +46,7 @@ def quiet_trace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[type[Rig]]:
-    """Starts rigs, and ends those still running after the test."""
+    """Give the class that starts rigs; end those still running after the test."""
     started: list[Rig] = []
 
     def start(*args: object, **kwargs: object) -> Rig:

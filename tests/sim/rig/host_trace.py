@@ -1,12 +1,13 @@
-"""Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and what the tracker must say of it.
+"""Writes a bus trace of a host of tests/gateware/nvme (packed by cocotbext-pcie), and the tracker's expected output.
 
     python -m tests.sim.rig.host_trace SEED STRIDE TRACE EXPECTED [--crowded | --polled | --misled]
 
 The controller is enabled several times, tens of milliseconds apart, so that the instrument's timeouts expire in between. EXPECTED
-gets, as JSON, the expected command records and tracker events, with ticks from the beginning of the trace. With --crowded the host
-exceeds the tracker's tables, with --polled it looks for CQEs before their interrupts and its drive reads beyond the end of lists, with
---misled it gets the interrupts of other queues; for these nothing is predicted. It is a program of its own because the host's width
-and clock are set in the environment.
+gets, as JSON, the expected command records and tracker events, with ticks from the beginning of the trace.
+
+With --crowded the host exceeds the tracker's tables. With --polled it looks for CQEs before their interrupts, and its drive reads
+beyond the end of lists. With --misled it gets the interrupts of other queues. For these three nothing is predicted. The module is a
+separate program because the environment sets the host's width and clock.
 """
 
 from __future__ import annotations
@@ -32,15 +33,20 @@ from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, TLP_DOWN, TLP
 START = 20_000
 """Ticks from the beginning of the trace by which the tracker has cleared its tables."""
 PAUSE = 22_000_000
-"""Ticks between sessions: a missing CQ head doorbell is given up on at 2**24."""
+"""Ticks between sessions. The tracker gives a missing CQ head doorbell up at 2**24."""
 END_US = 150_000
-"""After the first regular STATUS block."""
+"""End after the first regular STATUS block, in us."""
 
 
 def crowd(model: Model) -> None:
-    """More PRP lists in a page than it has places, again 9 ms and 18 ms later; a queue beyond the table; CQ head doorbells that are never
-    rung, for CQEs that a host takes without an interrupt; SQEs in completions split other than the specification allows, so that nobody
-    knows what was read; interrupts that come when some of the CQEs waiting for one are too old to wait any longer."""
+    """Exceed the tracker's tables in several ways.
+
+    - More PRP lists in a page than it has places, again 9 ms and 18 ms later.
+    - A queue beyond the table.
+    - CQ head doorbells that are never rung, for CQEs that a host takes without an interrupt.
+    - SQEs in completions with a forbidden split, so that nobody knows their content.
+    - Interrupts when some of the waiting CQEs are too old.
+    """
     model.cid_count = 96
     boot(model, 1, sizes=(128, 128))
     create_queues(model, 1, (16, 64), only=(64,))
@@ -70,8 +76,10 @@ def crowd(model: Model) -> None:
 
 
 def mislead(model: Model) -> None:
-    """While one queue waits, the message of another, again and again: at first right after TLPs that the tap missed, when it teaches
-    nothing, and 2 ms later."""
+    """While one queue waits, send the message of another queue again and again.
+
+    The first message comes right after TLPs that the tap missed, when it teaches nothing; the next comes 2 ms later.
+    """
     boot(model, 2, sizes=(16, 64))
     interrupt, held = model.interrupt, []
     for calm in (0, 2_000_000):
@@ -90,8 +98,10 @@ def mislead(model: Model) -> None:
 
 
 def interrupt_late(model: Model, pause: int) -> None:
-    """An interrupt, two cycles later the CQ head doorbell, two cycles later an unrelated write: so the doorbell waits for the engine and
-    for nothing else. With a `pause`, the host has taken the first of two CQEs before it."""
+    """Send an interrupt, two cycles later the CQ head doorbell, and two cycles later an unrelated write.
+
+    The doorbell then waits only for the engine. With a `pause`, the host has taken the first of two CQEs before it.
+    """
     interrupt, held, later = model.interrupt, [], model.later
     model.interrupt, model.poll, model.lazy = held.append, 0.0, 0.0
     for _ in range(2 if pause else 1):

@@ -1,4 +1,4 @@
-"""What a driver knows and a late rig does not, read from the set-up part of a drive model's trace."""
+"""Facts that a driver knows and a late rig does not, read from the set-up part of a drive model's trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CFGWR0, CPLD, MWR32, MWR64 = 0x44, 0x4A, 0x40, 0x60
 
 
 def _tlps_down(rows: Iterable[Record]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Time, header and payload of the TLPs host to drive."""
+    """Yield time, header and payload of the TLPs from host to drive."""
     for kind, _, time_ps, body in rows:
         if kind == TLP_DOWN:
             at = 16 if body[0] & 0x20 else 12
@@ -19,7 +19,7 @@ def _tlps_down(rows: Iterable[Record]) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _bar0(rows: list[Record]) -> int:
-    """BAR0 as enumeration left it: the last values written to 10h and 14h other than for sizing."""
+    """Return BAR0 as enumeration left it: the last values written to 10h and 14h other than for sizing."""
     low = high = 0
     for _, header, payload in _tlps_down(rows):
         if header[0] == CFGWR0 and payload != b"\xff\xff\xff\xff":
@@ -29,7 +29,7 @@ def _bar0(rows: list[Record]) -> int:
 
 
 def _first_io(rows: list[Record], bar0: int) -> int:
-    """Time of the first write to the tail doorbell of submission queue 1."""
+    """Return the time of the first write to the tail doorbell of submission queue 1."""
     for time_ps, header, _ in _tlps_down(rows):
         address = {MWR32: header[8:12], MWR64: header[8:16]}.get(header[0])
         if address and int.from_bytes(address, "big") == bar0 + 0x1008:
@@ -38,7 +38,7 @@ def _first_io(rows: list[Record], bar0: int) -> int:
 
 
 def queue_lines(rows: Iterable[Record]) -> list[str]:
-    """The SCPI lines of a late attach."""
+    """Return the SCPI lines of a late attach."""
     all_rows = list(rows)
     bar0 = _bar0(all_rows)
     queues = []
@@ -53,7 +53,7 @@ def queue_lines(rows: Iterable[Record]) -> list[str]:
 
 
 def cut(rows: Iterable[Record]) -> Iterator[Record]:
-    """The trace without its TLPs before the first I/O; PERST# has been high all the time."""
+    """Yield the trace without its TLPs before the first I/O; PERST# has been high all the time."""
     all_rows = list(rows)
     start = _first_io(all_rows, _bar0(all_rows))
     yield SIDEBAND, 0, 0, bytes((PERST_N, 1))

@@ -1,4 +1,4 @@
-"""Running ``wattbell-rig`` and speaking to its ports."""
+"""Runs ``wattbell-rig`` and speaks to its ports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORIGIN_TICK = 1_000_000_000
 
 
 def find(program: str) -> Path:
-    """A program of sim/; an error says how to build it."""
+    """Return a program of sim/; the error says how to build it."""
     folder = Path(os.environ.get("WATTBELL_SIM_BIN", ROOT / "sim/target/release"))
     path = folder / program
     assert path.exists(), f"{path} is missing: run `make sim rtl`"
@@ -87,14 +87,14 @@ class Rig:
         return answer.decode().rstrip("\n")
 
     def status(self) -> dict[str, Any]:
-        """The process's status; ``trace_tick`` is its ``tick`` counted from the beginning of the trace."""
+        """Return the process' status; ``trace_tick`` is its ``tick`` counted from the beginning of the trace."""
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(self.entry["status"].replace("@", "\0", 1))
             status: dict[str, Any] = json.loads(line.makefile().readline())
         return {**status, "trace_tick": status["tick"] - self.entry["origin_tick"]}
 
     def read_all(self) -> bytes:
-        """The stream until the rig is done and nothing is left to read."""
+        """Return the stream until the rig is done and nothing is left to read."""
         assert self.data is not None
         got = bytearray()
         deadline = time.monotonic() + PATIENCE_S
@@ -106,7 +106,7 @@ class Rig:
             assert time.monotonic() < deadline, "the stream does not end"
 
     def read_to_exit(self) -> bytes:
-        """The stream until the rig ends by itself."""
+        """Return the stream until the rig ends by itself."""
         assert self.data is not None
         got = bytearray()
         while self.process.poll() is None:
@@ -138,7 +138,7 @@ def decode(stream: bytes) -> tuple[list[Batch], Decoder]:
 
 
 def column(batches: list[Batch], kind: str, name: str) -> list[int]:
-    """One column of all records of a kind, as plain numbers."""
+    """Return one column of all records of a kind, as plain numbers."""
     values: list[int] = []
     for batch in batches:
         table = getattr(batch, kind)

@@ -1,5 +1,6 @@
-"""docs/bring-up.md against what it speaks of: the commands run on a virtual rig, the readings come from the netlist, the rules are applied
-to the USB descriptors of the gateware."""
+"""docs/bring-up.md against the real parts: its commands run on a virtual rig, its readings come from the netlist, and its udev
+rules are applied to the USB descriptors of the gateware.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +34,18 @@ from tests.sim.rig.rig_trace import encode, end, rail
 TEXT = bringup.PAGE.read_text()
 RULES = ROOT / "host/wattbell/rig/70-wattbell.rules"
 IDCODES = {"LFE5U-85F": "0x41113043", "LFE5UM-85F": "0x01113043", "LFE5UM5G-85F": "0x81113043"}
-"""openFPGALoader v1.1.1 src/part.hpp; its 0.10.0 of Debian 12 says the same (--list-fpga)."""
+"""JTAG ids from openFPGALoader v1.1.1 src/part.hpp; Debian 12's 0.10.0 has the same (--list-fpga)."""
 LOADER_OPTIONS = {"--cable", "--detect", "--write-flash", "--verify", "--list-cables", "--freq"}
-"""Of those that openFPGALoader 0.10.0 lists with --help."""
+"""Options that openFPGALoader 0.10.0 lists with --help."""
 
 
 def blocks(language: str) -> list[list[str]]:
-    """Lines of each fenced block of a language."""
+    """Return the lines of each fenced block of a language."""
     return [found.strip().splitlines() for found in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)]
 
 
 def shell(program: str) -> list[list[str]]:
-    """Commands of the page that begin with a word, without it; also those within a line."""
+    """Return the page's commands that begin with a word, without the word; also commands within a line."""
     lines = [line for block in blocks("sh") for line in block] + re.findall(r"`([^`\n]+)`", TEXT)
     return [shlex.split(line)[1:] for line in lines if re.match(rf"{re.escape(program)}(\s|$)", line)]
 
@@ -127,7 +128,7 @@ def test_the_loader_and_others() -> None:
 
 
 def test_every_command_line_is_one() -> None:
-    """By the real parser; what is not run below is parsed at least."""
+    """The real parser takes every command, including those that do not run below."""
     commands = [words for words in shell("wattbell") if words]
     assert {words[0] for words in commands} >= {"rigs", "info", "bridge", "record", "check", "analyze", "report", "calibrate"}
     group = get_command(app)
@@ -137,7 +138,7 @@ def test_every_command_line_is_one() -> None:
 
 
 def test_points_of_the_calibration() -> None:
-    """The page gives none, so the tool's own: within the scale and the load switch's supply, two for each path."""
+    """The page gives no points, so the tool's own count: within the scale and the load switch's supply, two for each path."""
     (words,) = (words for words in shell("wattbell") if "--prompt" in words)
     assert "--point" not in words
     points = [(point.voltage, point.current) for point in standard_points(True)]
@@ -151,7 +152,7 @@ def test_points_of_the_calibration() -> None:
 
 @pytest.fixture
 def one(rig: type[Rig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Rig:
-    """A board fresh from assembly (or calibrated by parameter), 3.3 V at the edge, nothing in the connector."""
+    """Start a board fresh from assembly (or calibrated, by parameter), with 3.3 V at the edge and nothing in the connector."""
     monkeypatch.setenv("WATTBELL_RUNTIME", str(tmp_path / "runtime"))
     monkeypatch.chdir(tmp_path)
     trace = tmp_path / "supply.wbt"
@@ -161,8 +162,8 @@ def one(rig: type[Rig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request
 
 
 def test_what_is_typed_to_the_controller(one: Rig) -> None:
-    """Each line has the answer that the page states, or none and no error."""
-    one.send("SENS:APER 1E-3")  # a second of this rig takes longer than one
+    """Each line gives the answer that the page states, or none and no error."""
+    one.send("SENS:APER 1E-3")  # a second of this rig takes longer than a real second
     asked = 0
     for line in (line for block in blocks("scpi") for line in block):
         command, arrow, wanted = (part.strip() for part in line.partition("->"))
@@ -190,7 +191,9 @@ def test_delay_comes_behind_the_points(one: Rig) -> None:
 
 @pytest.mark.parametrize("one", [()], indirect=True)
 def test_what_is_typed_in_a_shell(one: Rig) -> None:
-    """In the page's order, nothing changed but the ten seconds; the prompted calibration needs a person (test_calibrate_prompted.py)."""
+    """The commands run in the page's order, unchanged except for the ten seconds. The prompted calibration needs a person
+    (test_calibrate_prompted.py).
+    """
     one.control.close()
     lines = [shlex.split(line)[1:] for block in blocks("sh") for line in block if line.startswith("wattbell ")]
     left = [words for words in lines if words[0] != "bridge" and "--prompt" not in words]
@@ -210,7 +213,7 @@ SETS = {"GROUP", "MODE", "TAG", "ENV", "SYMLINK", "GOTO", "LABEL"}
 
 
 def parsed(text: str) -> list[list[tuple[str, str, str, str]]]:
-    """(key, attribute, operator, value) of each line, by the grammar of udev(7)."""
+    """Return (key, attribute, operator, value) of each line, by the grammar of udev(7)."""
     lines = []
     for line in text.splitlines():
         if not line.strip() or line.startswith("#"):
@@ -227,7 +230,7 @@ def parsed(text: str) -> list[list[tuple[str, str, str, str]]]:
 
 
 def applied(text: str, subsystem: str, device: dict[str, str], interface: str = "") -> dict[str, str]:
-    """What the rules set for a node of a USB device: its own attributes for ``usb``, its parent's for ``tty``."""
+    """Return the settings of the rules for a node of a USB device: its own attributes for ``usb``, its parent's for ``tty``."""
     found: dict[str, str] = {}
     environment = {"ID_USB_INTERFACE_NUM": interface, "DEVTYPE": "usb_device" if subsystem == "usb" else ""}
     skipped = ""
@@ -252,7 +255,7 @@ def applied(text: str, subsystem: str, device: dict[str, str], interface: str = 
 
 
 def plugged_in() -> tuple[dict[str, str], list[str]]:
-    """The gateware's device as sysfs shows it, and the numbers of the interfaces that the kernel makes serial ports of."""
+    """Return the gateware's device as sysfs shows it, and the numbers of the interfaces that become serial ports in the kernel."""
     raw = {(kind, index): bytes(data) for kind, index, data in descriptors("ECP5-0001")}
     device = raw[1, 0]
     texts = {index: data[2:].decode("utf-16-le") for (kind, index), data in raw.items() if kind == 3 and index}
@@ -287,7 +290,9 @@ def test_the_rules_leave_others_alone(change: dict[str, str]) -> None:
 
 
 def test_the_rules_ship_and_come_in_time(tmp_path: Path) -> None:
-    """Behind the rules that find the interface's number, before those that read the tag; and found as the page says."""
+    """The rules sort after those that find the interface's number and before those that read the tag, and are found as the page
+    says.
+    """
     assert "60-serial.rules" < RULES.name < "73-seat-late.rules"
     ((snippet,),) = [re.findall(r"python -c '([^']+)'", line) for block in blocks("sh") for line in block if "python -c" in line]
     done = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True, check=True, cwd=tmp_path)

@@ -27,7 +27,7 @@ def wattbell(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
 
 
 def play(folder: Path, trace: bytes, *options: str) -> subprocess.CompletedProcess[str]:
-    """Played into a file; a rig that hangs is a failure."""
+    """Play a trace into a file; a rig that hangs is a failure."""
     (folder / "trace.wbt").write_bytes(trace)
     command = [find("wattbell-rig"), "play", folder / "trace.wbt", "--output", folder / "o", "--autostart", "--exit-on-done", *options]
     return subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)

@@ -1,4 +1,4 @@
-"""`wattbell calibrate` on virtual rigs whose boards are drawn from the front end's model (hw/afe/model.toml)."""
+"""`wattbell calibrate` on virtual rigs with boards drawn from the front end's model (hw/afe/model.toml)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.sim.rig.rig_trace import encode, end, rail
 
 DWELL_US = 200_000.0
 POINTS = [(point.voltage, point.current) for point in standard_points(fine=True)]
-"""Those of the guided calibration, which are what the M.2 board passes on."""
+"""Points of the guided calibration, which the M.2 board passes on."""
 POINT_OPTIONS = [word for volts, amps in POINTS for word in ("--point", f"{volts},{amps}")]
 CHECKS = [(3.3, 0.0), (3.3, 5e-3), (3.3, 0.09), (3.3, 0.1), (3.0, 2.0)]
 GOAL_RELATIVE, GOAL_A, GOAL_V, GOAL_ENERGY = 1e-3, 5e-6, 1e-3, 2e-3
-"""docs/accuracy.md: 0.1 % + 5 uA, energy 0.2 % (and those 5 uA). The voltage has no goal of its own; within 1 mV is required here."""
+"""Goals of docs/accuracy.md: 0.1 % + 5 uA, energy 0.2 % (and those 5 uA). The voltage has no goal of its own; 1 mV is required here."""
 
 
 def cli(*words: object) -> str:
@@ -34,7 +34,7 @@ def cli(*words: object) -> str:
 
 
 def source(path: Path, points: list[tuple[float, float]], after_us: float = 0.0) -> Path:
-    """The trace of a source that steps through points, from `after_us` on, and stays at the last."""
+    """Write the trace of a source that steps through points, from `after_us` on, and stays at the last."""
     rows = [rail(0, 0.0, 0.0)]
     rows += [rail(after_us + n * DWELL_US, volts, amps) for n, (volts, amps) in enumerate(points)]
     path.write_bytes(encode([*rows, end(120e6)]))
@@ -43,7 +43,7 @@ def source(path: Path, points: list[tuple[float, float]], after_us: float = 0.0)
 
 @dataclass(frozen=True)
 class Read:
-    """What was applied, and the means of a capture of it: V, A, W."""
+    """Applied values, and a capture's means: V, A, W."""
 
     volts: float
     amps: float
@@ -53,12 +53,12 @@ class Read:
 
     @property
     def current_share(self) -> float:
-        """The current's error over its limit."""
+        """The current's error as a share of its limit."""
         return (self.current - self.amps) / (GOAL_RELATIVE * self.amps + GOAL_A)
 
     @property
     def power_share(self) -> float:
-        """The same for power, and so for energy: all intervals are equally long."""
+        """The power's error as a share of its limit. It holds for energy too: all intervals are equally long."""
         return (self.power - self.volts * self.amps) / (GOAL_ENERGY * self.volts * self.amps + GOAL_A * self.volts)
 
     @property
@@ -68,7 +68,7 @@ class Read:
 
 
 def reads(capture: Path, after_us: float) -> list[Read]:
-    """Readings of a capture of `source` at each of CHECKS."""
+    """Return the readings of a capture of `source` at each of CHECKS."""
     rail = open_capture(capture).rail
     found = []
     for n, applied in enumerate(CHECKS):
@@ -79,12 +79,12 @@ def reads(capture: Path, after_us: float) -> list[Read]:
 
 
 def outside(found: list[Read]) -> list[Read]:
-    """What misses the goals."""
+    """Return the readings that miss the goals."""
     return [one for one in found if not one.inside]
 
 
 def note(seed: int, celsius: float, found: list[Read]) -> None:
-    """A line for `make calibrate`, which plots them (tools/boards_page.py)."""
+    """Write a line for `make calibrate`, which plots the boards (tools/boards_page.py)."""
     if "WATTBELL_BOARDS_FILE" in os.environ:
         shares = [[one.volts, one.amps, one.current_share, one.power_share] for one in found]
         with Path(os.environ["WATTBELL_BOARDS_FILE"]).open("a") as out:
@@ -92,7 +92,7 @@ def note(seed: int, celsius: float, found: list[Read]) -> None:
 
 
 class Bench:
-    """One board, switched on again for each trace: its EEPROM does not outlive the process, its errors follow from its seed."""
+    """One board, switched on again for each trace: its EEPROM does not outlive the process, and its errors follow from its seed."""
 
     def __init__(self, rig: type[Rig], folder: Path, seed: int) -> None:
         self.rig, self.folder = rig, folder
@@ -101,13 +101,13 @@ class Bench:
         self.options = ("--temperature", self.celsius, "--seed", seed, "--calibration", "none", "--fidelity", "fast", "--afe", model)
 
     def on(self, points: list[tuple[float, float]], after_us: float = 0.0) -> tuple[Rig, str]:
-        """The rig with a source at its connector, and its ports."""
+        """Start the rig with a source at its connector; return it and its ports."""
         trace = source(self.folder / "source.wbt", points, after_us)
         one = self.rig(trace, *self.options, ports=False)
         return one, f"{one.entry['data']},{one.entry['control']}"
 
     def record(self, ports: str, after_us: float = 0.0) -> Path:
-        """A capture until CHECKS are over."""
+        """Record until CHECKS are over; return the capture."""
         seconds = (after_us + len(CHECKS) * DWELL_US) * 1e-6
         cli("record", "--rig", ports, "--out", self.folder / "capture", "--duration", seconds)
         return self.folder / "capture"
@@ -135,7 +135,7 @@ def test_calibration_brings_a_board_inside_the_goals(rig: type[Rig], tmp_path: P
     assert lines["stored"] is True
     assert lines["current"]["u_gain"] < 2e-4 and lines["fine"]["u_gain"] < 2e-4 and lines["fine"]["u_offset"] < 5e-6
 
-    # the checks come when the calibration is over, or the board's noise would repeat
+    # the checks come after the calibration; otherwise the board's noise would repeat
     after_us = len(POINTS) * DWELL_US
     one, ports = bench.on(CHECKS, after_us)
     for name, channel in (("VOLT", "voltage"), ("CURR", "current"), ("FINE", "fine")):
@@ -163,7 +163,7 @@ def test_points_that_leave_a_path_out_are_refused(rig: type[Rig], tmp_path: Path
 
 
 def test_autozero_after_the_points(rig: type[Rig], tmp_path: Path) -> None:
-    """Few conversions, so the points leave more uncertainty about zero than autozero does."""
+    """With few conversions, the points leave more uncertainty of zero than autozero does."""
     trace = source(tmp_path / "source.wbt", POINTS)
     board = ("--afe", ROOT / "hw/afe/model.toml", "--calibration", "none", "--seed", 3, "--fidelity", "fast")
     one = rig(trace, *board, ports=False)

@@ -1,4 +1,4 @@
-"""`wattbell calibrate --prompt` at a terminal, on a virtual rig whose rail is set by the test, in the person's place."""
+"""`wattbell calibrate --prompt` at a terminal, on a virtual rig; the test sets the rail in the person's place."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.sim.rig.rig_process import Rig, wait_until
 from tests.sim.rig.rig_trace import encode, rail
 
 LEAD_US = 20_000.0
-"""How far the trace is written ahead of the rig's time: a new setting takes effect this much later."""
+"""Lead of the written trace over the rig's time in us: a new setting takes effect this much later."""
 TIMING = ("--settle", "0.05", "--seconds", "0.1")
 
 
 class Source(threading.Thread):
-    """Supply and load: keeps writing the rig's trace, as its time passes, with the present setting."""
+    """Supply and load: keeps writing the rig's trace with the present setting, as its time passes."""
 
     def __init__(self, rig: type[Rig], *options: object) -> None:
         super().__init__(daemon=True)
@@ -71,7 +71,7 @@ class Source(threading.Thread):
 
 
 class Terminal:
-    """A program on its own terminal, and its screen."""
+    """A program on its own terminal, with its screen."""
 
     def __init__(self, *words: object) -> None:
         self._keyboard, inside = pty.openpty()
@@ -79,7 +79,9 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}
 
         def at_its_terminal() -> None:
-            """A terminal of its own, so that Ctrl-C is a signal there; a CI job may have been started with it ignored."""
+            """Give the program its own terminal, so that Ctrl-C is a signal there. A CI job may have been started with the signal
+            ignored.
+            """
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -91,7 +93,7 @@ class Terminal:
         self.text = ""
 
     def until(self, pattern: str) -> re.Match[str]:
-        """Waits until the screen matches and returns what it shows; the rest is left for the next call."""
+        """Wait until the screen matches; return the match. The rest is left for the next call."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := re.search(pattern, self.text, re.DOTALL)):
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.text!r}"
@@ -107,7 +109,7 @@ class Terminal:
         os.write(self._keyboard, text.encode())
 
     def wait(self) -> int:
-        """Its exit status; its remaining output is read meanwhile."""
+        """Return the exit status; the remaining output is read meanwhile."""
         deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             if select.select([self._keyboard], [], [], 0.1)[0]:
@@ -120,14 +122,14 @@ class Terminal:
 
 @pytest.fixture
 def source(rig: type[Rig], tmp_path: Path) -> Iterator[Source]:
-    """An uncalibrated board, and the file of its EEPROM."""
+    """Make an uncalibrated board, and the file of its EEPROM."""
     one = Source(rig, "--calibration", "none", "--seed", 7, "--eeprom", tmp_path / "board.eeprom")
     yield one
     one.end()
 
 
 def test_a_person_calibrates_a_board(source: Source) -> None:
-    """Readings a little off what was requested, typed with any prefix; wrong ones are refused and requested again."""
+    """Readings are slightly off the requested values and typed with any prefix. Wrong ones are refused and requested again."""
     source.rig.control.close()
     at = Terminal("calibrate", "--prompt", "--rig", source.ports, *TIMING, "--reference-uncertainty", "0.05%,1000ppm", "--json")
     at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*2.70 V.*left alone for 0.15 s.*stand still")
@@ -186,7 +188,7 @@ def test_ctrl_c_leaves_the_board_as_it_was(source: Source, tmp_path: Path) -> No
 
 
 def test_broken_off_behind_the_readings_it_takes_up_what_is_stored(rig: type[Rig], tmp_path: Path) -> None:
-    """Ctrl-C while the zeros are measured: the registers already have the new lines, and get the factory's back."""
+    """Ctrl-C comes while the zeros are measured: the registers already have the new lines, and get the factory's back."""
     source = Source(rig, "--eeprom", tmp_path / "board.eeprom")
     question = "CAL:VOLT:DATA?;:CAL:CURR:DATA?;:CAL:STAT?;COUN?"
     source.rig.send("SENS:SWE:TINT 1E-4")

@@ -1,8 +1,8 @@
-"""Ten traces that nobody has seen before, drawn anew every day: fast fidelity gives the RTL's stream, byte for byte.
+"""Ten new traces every day: fast fidelity gives the RTL's stream, byte for byte.
 
-What is drawn is a host of tests/gateware/nvme or a modelled drive's traffic, what is done to its TLPs, and how the rail is sampled. A day's
-traces come again with ``WATTBELL_DAY`` set to the number that a failure shows. Where the fast instrument says itself that the two may
-differ (an overload), or TLPs were changed into what is no trace, another one is drawn.
+A trace is a host of tests/gateware/nvme or a modelled drive's traffic, with drawn disturbances of its TLPs and a drawn sampling of
+the rail. A failure shows a number; ``WATTBELL_DAY`` set to it repeats that day's traces. If the fast instrument itself reports that
+the two may differ (an overload), or the changed TLPs are no valid trace, another trace is drawn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CAVEAT, DAMAGED = "outside the claim of equality", "bus trace damaged"
 
 
 def drawn(rng: random.Random, drive: Path, folder: Path) -> list[Record]:
-    """Somebody's traffic, and what became of it on the way."""
+    """Return somebody's traffic after its disturbances on the way."""
     if rng.random() < 0.4:
         rows = list(squeeze(records(drive), rng.uniform(5, 60)))
     else:

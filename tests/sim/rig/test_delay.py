@@ -1,5 +1,7 @@
-"""`wattbell calibrate --delay` on virtual rigs: edges of the board's test load through gateware, firmware, stream and host. The truth is
-the board's own time constants, which the host is not told."""
+"""`wattbell calibrate --delay` on virtual rigs: edges of the board's test load pass gateware, firmware, stream and host.
+
+The truth is the board's own time constants, which the host does not know.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from tests.sim.rig.rig_process import ROOT, Rig, column, decode, find, run, wait
 from tests.sim.rig.rig_trace import PERST_N, encode, end, rail, sideband
 
 GOAL_S = 50e-9
-"""docs/accuracy.md: ADC to bus."""
+"""Goal of docs/accuracy.md in s: ADC to bus."""
 MODEL = ROOT / "hw/afe/model.toml"
 
 
 def supply(path: Path, *more: tuple[int, int, int, bytes], amps: float = 0.0, seconds: float = 120) -> Path:
-    """The trace of a rig with its own 3.3 V and an empty connector."""
+    """Write the trace of a rig with its own 3.3 V and an empty connector."""
     path.write_bytes(encode([rail(0, 3.3, amps), *more, end(seconds * 1e6)]))
     return path
 
@@ -44,13 +46,13 @@ def ports(one: Rig) -> str:
 
 
 def truth(*board: object) -> dict[str, float]:
-    """The board's true delay, by path."""
+    """Return the board's true delay, by path."""
     told = json.loads(run([find("wattbell-rig"), "board", *board]).stdout)["delay_s"]
     return {"current" if name == "coarse" else name: value for name, value in told.items()}
 
 
 def note(seed: int, found: dict[str, dict[str, float]], true: dict[str, float]) -> None:
-    """A line for docs/accuracy.md."""
+    """Write a line for docs/accuracy.md."""
     if "WATTBELL_DELAYS_FILE" in os.environ:
         figures = {name: [true[name], found[name]["delay_s"], found[name]["u_s"]] for name in true}
         with Path(os.environ["WATTBELL_DELAYS_FILE"]).open("a") as out:
@@ -93,7 +95,7 @@ def test_delays_of_random_boards_are_found(rig: type[Rig], tmp_path: Path, seed:
 
 
 def test_on_the_rtl_no_clock_is_missing(rig: type[Rig], tmp_path: Path) -> None:
-    """A board with one path and little noise: an edge one cycle off its marker would be 4 ns."""
+    """The board has one path and little noise: an edge one cycle off its marker would be 4 ns."""
     board = ("--seed", 5, "--tau", 2.1e-6, "--noise", 0.3)
     one = rig(supply(tmp_path / "supply.wbt"), *board, ports=False)
     found = json.loads(cli("calibrate", "--delay", "--rig", ports(one), "--json"))["delay"]

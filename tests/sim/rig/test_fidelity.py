@@ -18,7 +18,7 @@ ABSENT = (1 << 64) - 1
 
 
 def compare(trace: Path, *options: object) -> dict[str, object]:
-    """Plays `trace` in both fidelities; fails, naming the first difference, unless they are equal."""
+    """Play `trace` in both fidelities; fail with the first difference unless they are equal."""
     return json.loads(run([find("wattbell-rig"), "compare", trace, *options]).stdout)
 
 
@@ -32,7 +32,7 @@ def test_a_busy_trace_is_equal(busy_trace: Path, sweep: tuple[object, ...]) -> N
 
 
 def disturbed(rows: list[Record], seed: int) -> list[Record]:
-    """The records, with some TLPs missing, duplicated, or with another tag, address or payload."""
+    """Return the records with some TLPs missing, duplicated, or with another tag, address or payload."""
     rng = random.Random(seed)
     out: list[Record] = []
     for kind, flags, time_ps, body in rows:
@@ -54,7 +54,7 @@ def disturbed(rows: list[Record], seed: int) -> list[Record]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_disturbed_trace_is_equal(drive_trace: Path, tmp_path: Path, seed: int) -> None:
-    """What no drive does: lost doorbells, completions for nobody, reused CIDs, malformed TLPs."""
+    """No drive does this: lost doorbells, completions for nobody, reused CIDs, malformed TLPs."""
     trace = tmp_path / "disturbed.wbt"
     trace.write_bytes(encode(disturbed(list(squeeze(records(drive_trace))), seed)))
     compare(trace, "--interval", 1e-5)
@@ -62,8 +62,9 @@ def test_a_disturbed_trace_is_equal(drive_trace: Path, tmp_path: Path, seed: int
 
 @pytest.mark.parametrize(("seed", "paths"), [(0, 1), (1, 1), (2, 2)])
 def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int, paths: int) -> None:
-    """With two current paths the levels are below, in and above the band where they meet, and beyond both scales; and PERST# falls twice
-    within four cycles."""
+    """With two current paths the levels are below, in and above their common band, and beyond both scales. PERST# falls twice
+    within four cycles.
+    """
     rng = random.Random(seed)
     board = ("--afe", ROOT / "hw/afe/model.toml") if paths == 2 else ()
     rows, now_us = [rail(0, 3.3, 0.5)], 0.0
@@ -79,7 +80,9 @@ def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int,
 
 
 def test_sidebands_that_change_in_every_clock_are_equal(tmp_path: Path) -> None:
-    """CLKREQ# and link state, for 1 to 14 cycles: as many changes as may wait. (Beyond that, the gateware keeps one that fast loses.)"""
+    """CLKREQ# and link state change for 1 to 14 cycles: as many changes as may wait. (Beyond that, the gateware keeps a change that
+    fast loses.)
+    """
     rows = [sideband(100 * n + 0.004 * k, signal, k & 1) for n in range(1, 15) for k in range(n) for signal in (2, 3)]
     trace = tmp_path / "sidebands.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 0.5), *rows, end(12_000)]))
@@ -103,14 +106,15 @@ def test_the_control_port_does_the_same(busy_trace: Path, tmp_path: Path, rig: t
 
 
 def test_a_reset_of_the_tracker_is_the_same(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """NVME:RESet in the middle of the traffic: commands in flight go out as aborted, and what follows belongs to nobody until queues are
-    announced."""
+    """NVME:RESet comes in the middle of the traffic. Commands in flight go out as aborted, and later ones belong to nobody until
+    queues are announced.
+    """
     streams = []
     attach = "BAR0 #HFEB00000;QUE CQ,1,#H100000,64;QUE SQ,1,#H200000,64;ATT"
     for fidelity in ("rtl", "fast"):
         out = tmp_path / f"{fidelity}.wbs"
         one = rig(busy_trace, "--output", out, "--exit-on-done", "--fidelity", fidelity, ports=False)
-        # Measuring takes the time in which the queues fill, which is the same in both.
+        # Measuring takes as long as the queues take to fill, which is the same in both.
         one.send(f"SENS:APER 3E-4;:INIT;:MEAS:VOLT?;:NVME:RES;:MEAS:VOLT?;:NVME:{attach};:MEAS:VOLT?;:NVME:RES")
         assert one.process.wait(PATIENCE_S) == 0
         streams.append(out.read_bytes())
@@ -137,7 +141,7 @@ def test_marks_and_stops_in_fast_fidelity(tmp_path: Path, rig: type[Rig]) -> Non
 
 
 def summary(time_us: float, cid: int, *, opcode: int = 2, instants: list[int] | None = None) -> Record:
-    """A command of 8 blocks: each of its instants 1 us before or after its CQE, which is 2 us before `time_us`."""
+    """Return a command of 8 blocks: each instant is 1 us before or after its CQE, which is 2 us before `time_us`."""
     last = round(time_us * 1_000_000)
     ps = instants or [last - k * 1_000_000 for k in (6, 5, 4, 3, 2, 1, 0)]
     body = struct.pack("<BBHHHIIQ7Q", opcode, 0, 3, cid, 0, 1, 8, 1 << 33 | cid, *ps)

@@ -1,5 +1,8 @@
-"""Hosts that share completion queues, space doorbells widely, delete queues and reuse their memory, switch shadow doorbells on and off
-(tests/gateware/nvme/hosts.py), over 150 ms: both fidelities give the same stream, with the contents that the host's model expects."""
+"""Hosts that share completion queues, space doorbells widely, delete queues and reuse their memory, and switch shadow doorbells on
+and off (tests/gateware/nvme/hosts.py).
+
+Over 150 ms, both fidelities give the same stream, with the contents that the host's model expects.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ Host = tuple[Path, dict[str, list]]
 MESSAGE = bytes([0x34, 0, 0, 0, 0, 0, 0, 0x7F]) + bytes(8)
 """A TLP that the tracker ignores."""
 STRAY = bytes([0, 0, 0, 1, 1, 0, 0x5A, 0x0F, 0xFF, 0xFF, 0xF0, 0])
-"""A read of the drive in a page that is nobody's: it fits nothing."""
+"""A read of the drive in a page that belongs to nobody: it fits nothing."""
 TRACKER_EVENTS = [t for t in EventType if t.name not in ("LINK", "CLKREQ", "PERST", "RUN")]
 
 
 @pytest.fixture(scope="module", params=[(3, 2), (4, 4)], ids=["stride2", "stride4"])
 def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Host:
-    """A trace, and what the tracker must report of it."""
+    """Make a trace, and the tracker's expected report."""
     folder = tmp_path_factory.mktemp("host")
     trace, expected = folder / "host.wbt", folder / "expected.json"
     program(trace, expected, *request.param)
@@ -36,7 +39,7 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def polled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace of a host that also looks for CQEs before their interrupts."""
+    """Make a trace of a host that also looks for CQEs before their interrupts."""
     folder = tmp_path_factory.mktemp("polled")
     program(folder / "host.wbt", folder / "none.json", 5, 2, "--polled")
     return folder / "host.wbt"
@@ -70,14 +73,14 @@ def test_the_stream_says_what_the_host_did(host: Host, tmp_path: Path) -> None:
 
 
 def test_both_fidelities_are_equal(host: Host) -> None:
-    """The whole trace, which is longer than every period and every age: of regular STATUS blocks, sweeps, losses."""
+    """The whole trace is longer than every period and age: regular STATUS blocks, sweeps, losses."""
     result = compare(host[0], "--interval", 1e-4)
     assert result["caveat"] is None
     assert result["seconds"] > 0.134 and result["commands"] > 400
 
 
 def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tmp_path: Path) -> None:
-    """TLPs missing, duplicated and changed: tags are reused, CQEs and doorbells were not seen, which LOSS events report."""
+    """TLPs are missing, duplicated and changed: tags are reused, and LOSS events report unseen CQEs and doorbells."""
     trace = tmp_path / "disturbed.wbt"
     trace.write_bytes(encode(disturbed(list(records(host[0])), 7)))
     compare(trace, "--interval", 1e-4)
@@ -87,7 +90,7 @@ def test_both_fidelities_are_equal_where_the_tap_missed_something(host: Host, tm
 
 
 def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: Path) -> None:
-    """As it is, and without its pauses: then the next TLP waits for the engine, which must not show in the stream."""
+    """The trace runs unchanged, and without its pauses: the next TLP then waits for the engine, which must not show in the stream."""
     assert compare(polled, "--interval", 1e-4)["caveat"] is None
     trace = tmp_path / "squeezed.wbt"
     trace.write_bytes(encode(with_gaps(records(polled), 1)))
@@ -99,7 +102,7 @@ def test_both_fidelities_are_equal_where_the_host_polls(polled: Path, tmp_path: 
 
 
 def test_too_much_traffic_is_told_once(polled: Path, tmp_path: Path) -> None:
-    """Several resets and all traffic in 0.3 ms: the gateware is late, which fast does not imitate."""
+    """Several resets and all traffic come in 0.3 ms: the gateware is late, which fast does not imitate."""
     trace = tmp_path / "squeezed.wbt"
     for longest_us, told in ((0.1, 1), (1, 0)):
         trace.write_bytes(encode(squeeze(records(polled), longest_us)))
@@ -108,7 +111,7 @@ def test_too_much_traffic_is_told_once(polled: Path, tmp_path: Path) -> None:
 
 
 def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
-    """The records without some TLPs, as from a tap that knows where it missed some."""
+    """Return the records without some TLPs, as from a tap that knows where it missed some."""
     rng = random.Random(seed)
     out: list[Record] = []
     gone = set()
@@ -128,13 +131,13 @@ def with_gaps(rows: Iterable[Record], seed: int) -> list[Record]:
 
 
 def is_one_word_write(row: Record) -> bool:
-    """Of the host: a doorbell, but for what it writes to other registers and devices."""
+    """Return whether the host writes one word: a doorbell, or another register or device."""
     kind, _, _, body = row
     return kind == TLP_DOWN and body[0] & 0x5F == 0x40 and body[3] == 1
 
 
 def with_late_doorbells(rows: Iterable[Record], seed: int) -> list[Record]:
-    """The records, with some doorbells after the next one at their address, like replayed TLPs."""
+    """Return the records with some doorbells after the next one at their address, like replayed TLPs."""
     rng = random.Random(seed)
     out: list[Record] = []
     waiting: dict[bytes, bytes] = {}
@@ -166,7 +169,7 @@ def test_both_fidelities_are_equal_where_the_tap_knows_what_it_missed(
 
 
 def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host, tmp_path: Path) -> None:
-    """In the sessions with shadow doorbells, too: an admin command was announced on the bus or not at all."""
+    """This includes sessions with shadow doorbells: an admin command was announced on the bus or not at all."""
     rows = list(records(host[0]))
     # Offset from BAR0 at which the first command of the first session rings: the lowest address of a frequent one-DW write.
     bells = Counter(row[3][8:-4] for row in rows if is_one_word_write(row))
@@ -179,8 +182,11 @@ def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host,
 
 @pytest.mark.parametrize("options", [(), ("--polled",)], ids=["interrupts", "polled"])
 def test_both_fidelities_are_equal_where_any_doorbells_are_missing(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """None, and each third, which the tap does not know. These hosts have queues so small that a tail comes round to where it was before
-    a fetch, and one that polls a PRP list whose last entry is its page's."""
+    """No doorbell is left, or each third is missing without the tap's knowledge.
+
+    These hosts have such small queues that a tail comes round to its old place before a fetch. One host polls a PRP list whose last
+    entry is its page's.
+    """
     trace, rng = tmp_path / "host.wbt", random.Random(4)
     program(trace, tmp_path / "none.json", 4, 2, *options)
     assert compare(trace, "--interval", 1e-4)["caveat"] is None
@@ -191,8 +197,11 @@ def test_both_fidelities_are_equal_where_any_doorbells_are_missing(tmp_path: Pat
 
 @pytest.mark.parametrize(("kind", "tlp", "reach"), [(TLP_DOWN, MESSAGE, 300), (TLP_UP, STRAY, 30)], ids=["seen", "unmatched"])
 def test_status_counts_up_to_its_clock(host: Host, tmp_path: Path, kind: int, tlp: bytes, reach: int) -> None:
-    """One in each cycle around the regular STATUS block's: TLPs are counted when they come, those that fit nothing when the tracker has
-    seen what came before the block's tick."""
+    """One TLP comes in each cycle around the regular STATUS block's.
+
+    TLPs are counted when they come. TLPs that fit nothing are counted when the tracker has handled everything before the block's
+    tick.
+    """
     due = STATUS_PERIOD_TICKS  # a comparison plays from tick 0
     train = [(kind, 0, (due + 4 * k) * TICK_PS, tlp) for k in range(-reach, reach)]
     rows = [row for row in records(host[0]) if abs(row[2] - due * TICK_PS) > 5 * US]
@@ -212,7 +221,7 @@ def test_both_fidelities_are_equal_where_interrupts_mislead(tmp_path: Path) -> N
 
 
 def test_both_fidelities_are_equal_where_the_tables_are_full(tmp_path: Path) -> None:
-    """A page that is too crowded, for as long as that matters; one queue too many; SQEs that nobody can read."""
+    """A page stays too crowded as long as that matters; there is one queue too many; nobody can read some SQEs."""
     trace = tmp_path / "crowded.wbt"
     program(trace, tmp_path / "none.json", 6, 1, "--crowded")
     compare(trace, "--interval", 1e-4)

@@ -15,7 +15,7 @@ FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 
 @pytest.fixture
 def steady(tmp_path: Path) -> Path:
-    """3.3 V and 0.25 A for 0.4 s, then 3 A."""
+    """Write a trace of 3.3 V and 0.25 A for 0.4 s, then 3 A."""
     trace = tmp_path / "steady.wbt"
     rows = [rail(0, 3.3, 0.25), sideband(10, 1, 1), rail(STEADY_US, 3.2, 3.0), end(STEADY_US + 1000)]
     trace.write_bytes(encode(rows))
@@ -28,7 +28,7 @@ def test_the_rail_is_measured_without_a_capture(steady: Path, rig: type[Rig], fi
     one.send("SENS:APER 1E-3;:TOT ON")
     before = one.status()["tick"]
     volts, amps, watts = (float(one.ask(f"MEAS:{what}?")) for what in ("VOLT", "CURR", "POW"))
-    # a sixth of a per mille of the source, and the rise of the front end's filter in the first of 1000 conversions
+    # a sixth of a per mille for the source, and the front end's filter rising in the first of 1000 conversions
     assert (volts, amps, watts) == (pytest.approx(3.3, rel=5e-3), pytest.approx(0.25, rel=5e-3), pytest.approx(0.825, rel=1e-2))
     passed = one.status()["tick"] - before
     assert 3_000_000 < passed < 4_000_000
@@ -142,7 +142,7 @@ def test_the_end_of_the_coarse_scale_is_above_any_level(tmp_path: Path, rig: typ
 
 
 def test_autozero_takes_out_what_the_zero_has_drifted(tmp_path: Path, rig: type[Rig]) -> None:
-    """A board with two current paths, 40 K warmer than at the factory; its inputs are shorted by the firmware, not by the trace."""
+    """The board has two current paths and is 40 K warmer than at the factory. The firmware shorts its inputs, not the trace."""
     trace = tmp_path / "sleep.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 1e-3), sideband(10, 1, 1), end(1000)]))
     one = rig(trace, "--afe", ROOT / "hw/afe/model.toml", "--temperature", 65, "--seed", 10)

@@ -27,7 +27,7 @@ def test_it_registers_while_it_runs(quiet_trace: Path, rig: type[Rig], tmp_path:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a devpts")
 def test_only_its_user_may_open_its_terminals(quiet_trace: Path, tmp_path: Path) -> None:
-    """Where devpts gives a terminal to its group, as most distributions do."""
+    """devpts gives a terminal to its group, as on most distributions."""
     devpts = "mount -t devpts -o newinstance,mode=620,gid=5,ptmxmode=666 devpts /dev/pts && mount --bind /dev/pts/ptmx /dev/ptmx"
     command = ["unshare", "--mount", "--", "sh", "-c", f'{devpts} && exec "$@"', "sh", find("wattbell-rig"), "play", quiet_trace]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}) as process:
@@ -127,7 +127,7 @@ def test_the_host_may_come_and_go(tmp_path: Path, rig: type[Rig]) -> None:
 
 
 def reopened(one: Rig) -> Rig:
-    """Both ports of the same process, reopened."""
+    """Reopen both ports of the same process."""
     one.open_data()
     one.control.open()
     return one
@@ -210,7 +210,7 @@ def test_a_damaged_trace_is_played_up_to_the_damage(quiet_trace: Path, tmp_path:
 
 
 def test_late_attach(drive_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """A rig that learns of BAR0 and the queues only from the host: everything before the I/O commands is removed."""
+    """The rig learns BAR0 and the queues only from the host: everything before the I/O commands is removed."""
     from tests.sim.rig.rig_late import cut, queue_lines  # what a driver would know, read from the trace's own set-up
 
     late = tmp_path / "late.wbt"

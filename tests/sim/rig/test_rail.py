@@ -22,7 +22,7 @@ def samples(stream: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def timed(stream: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds since the trace began, and A, of samples taken every microsecond."""
+    """Return microseconds since the trace began, and A, of samples taken every microsecond."""
     batches, _ = decode(stream)
     firsts, counts = column(batches, "rail", "first_tick"), column(batches, "rail", "count")
     ticks = np.concatenate([first + 1000 * np.arange(count) for first, count in zip(firsts, counts, strict=True)])
@@ -67,7 +67,7 @@ def test_noise_is_what_was_asked_for(quiet_trace: Path, tmp_path: Path) -> None:
 
 
 def test_a_step_follows_the_filter(tmp_path: Path) -> None:
-    """Sampled at 1 us, a 2 us single pole: every sample on 1 - exp(-t/tau), at the time the stream gives it."""
+    """Samples at 1 us of a 2 us single pole: every sample is on 1 - exp(-t/tau), at the stream's time."""
     trace = tmp_path / "step.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 0.0), rail(2000.2, 3.3, 2.0), end(3000)]))
     times_us, amps = timed(play(trace, tmp_path, "--noise", "0", "--errors", "0"))
@@ -88,11 +88,11 @@ def test_energy_is_that_of_the_waveform(quiet_trace: Path, tmp_path: Path) -> No
 
 TWO_PATHS = ("--afe", ROOT / "hw/afe/model.toml", "--fidelity", "fast")
 NOISE_A = 298e-6
-"""Noise of a conversion on either path (docs/accuracy.md)."""
+"""Noise of a conversion on either path, in A (docs/accuracy.md)."""
 
 
 def test_two_paths_are_one_current_with_no_step_between_them(tmp_path: Path) -> None:
-    """Levels on both sides of the band where the paths meet, in it, and where only the coarse path is within its scale."""
+    """Levels are on both sides of the paths' common band, in it, and where only the coarse path is within its scale."""
     levels, dwell_us = [0.0, 1.2e-3, 0.05, 0.081, 0.085, 0.09, 0.095, 0.099, 0.15, 2.0], 40_000
     trace = tmp_path / "levels.wbt"
     trace.write_bytes(encode([*(rail(dwell_us * k, 3.3, amps) for k, amps in enumerate(levels)), end(dwell_us * len(levels))]))
@@ -102,11 +102,13 @@ def test_two_paths_are_one_current_with_no_step_between_them(tmp_path: Path) -> 
         for k, level in enumerate(levels):
             mean = amps[k * dwell_us + 100 : (k + 1) * dwell_us - 10].mean()
             assert mean == pytest.approx(level, abs=1e-3 * level + 5e-6 + 4 * NOISE_A / math.sqrt(dwell_us)), (seed, level)
-        assert not any(column(decode(stream)[0], "rail", "flags")[1:])  # the fine path's overload at 2 A is not one
+        assert not any(column(decode(stream)[0], "rail", "flags")[1:])  # the fine path's overload at 2 A does not count
 
 
 def test_nothing_is_seen_of_the_fine_path_coming_back(tmp_path: Path) -> None:
-    """From 4 A to 10 mA: every sample is on the coarse path's exponential, though the fine path's codes are within their scale at once."""
+    """From 4 A to 10 mA every sample is on the coarse path's exponential, though the fine path's codes are within their scale at
+    once.
+    """
     trace = tmp_path / "back.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 4.0), rail(2000, 3.3, 0.01), end(3000)]))
     times_us, amps = timed(play(trace, tmp_path, *TWO_PATHS, "--seed", 3))

@@ -11,7 +11,7 @@ from tests.sim.rig.rig_trace import encode, end, rail
 
 @pytest.fixture(scope="module")
 def reference(busy_trace: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The stream with every cycle of every clock domain evaluated, as in hardware."""
+    """Make the stream with every cycle of every clock domain evaluated, as in hardware."""
     return play(busy_trace, tmp_path_factory.mktemp("reference"), "--no-skip")
 
 
@@ -30,7 +30,7 @@ def test_other_ways_give_the_same(reference: bytes, busy_trace: Path, tmp_path: 
 
 
 def test_both_current_paths_through_the_pins(tmp_path: Path) -> None:
-    """Three ADCs bit by bit."""
+    """Three ADCs are read bit by bit."""
     trace = tmp_path / "levels.wbt"
     levels = [0.001, 0.089, 0.5, 0.09, 4.5, 0.01]
     trace.write_bytes(encode([rail(300.0 * k, 3.3, amps) for k, amps in enumerate(levels)] + [end(2000)]))
@@ -39,7 +39,7 @@ def test_both_current_paths_through_the_pins(tmp_path: Path) -> None:
 
 
 def test_slow_link_with_loss(busy_trace: Path, tmp_path: Path) -> None:
-    """A link far too slow for the stream: losses depend on time alone, not on how it was simulated."""
+    """The link is far too slow for the stream: losses depend on time alone, not on the simulation."""
     slow = ("--usb-mbps", "1.5")
     fast = play(busy_trace, tmp_path, *slow)
     assert fast == play(busy_trace, tmp_path, *slow, "--no-skip")

@@ -1,4 +1,4 @@
-"""``*TST?`` with the real firmware: 0, and non-zero as soon as something in the record path is wrong."""
+"""``*TST?`` with the real firmware gives 0, and a non-zero value as soon as a part of the record path is wrong."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A drive that draws 3 A and whose link and PERST# change meanwhile: none of it may show in the self-test."""
+    """Write a trace of a drive that draws 3 A, with changing link and PERST#: none of it may show in the self-test."""
     path = tmp_path / "busy.wbt"
     moves = [row for k in range(1, 60) for row in (sideband(10 * k, 1, k & 1), rail(10 * k + 3, 3.3, 3.0 * (k & 1)))]
     path.write_bytes(encode([rail(0, 3.3, 3.0), *moves, end(5000)]))
@@ -23,7 +23,7 @@ def trace(tmp_path: Path) -> Path:
 
 @FIDELITIES
 def test_it_passes(trace: Path, rig: type[Rig], fidelity: str) -> None:
-    """Passes twice with any settings, and afterwards settings, bus and rail are restored."""
+    """The self-test passes twice with any settings. Afterwards settings, bus and rail are restored."""
     one = rig(trace, "--fidelity", fidelity)
     one.send("DIAG:SKEW?")
     assert one.ask("SYST:ERR?").startswith("-230,")
@@ -63,11 +63,13 @@ def test_a_rail_path_without_gain_fails(trace: Path, rig: type[Rig], fidelity: s
 
 
 def test_both_fidelities_play_it_alike(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """The skew is the same, and so, byte for byte, is the stream of a capture afterwards: none of the bus's TLPs during the test was seen,
-    those after it all are, and the tracker is told its queues anew."""
+    """The skew is the same, and so, byte for byte, is the stream of a capture afterwards.
+
+    None of the bus's TLPs during the test was seen, all later ones are, and the tracker gets its queues again.
+    """
     rows = list(records(busy_trace))
     middle = rows[len(rows) // 2][2]
-    trace = tmp_path / "twice.wbt"  # what the self-test hides, and the same bus for the capture
+    trace = tmp_path / "twice.wbt"  # the bus that the self-test hides, and the same bus for the capture
     later = [(kind, flags, at + 1500 * US, body) for kind, flags, at, body in rows if at > middle]
     trace.write_bytes(encode([row for row in rows if row[2] <= middle] + later))
     streams, skews = [], []

@@ -1,5 +1,7 @@
-"""The trigger by SCPI through the real firmware: what fires it, the marker in the stream, what it starts and stops. In both fidelities
-where both have it, with identical streams, byte for byte."""
+"""The trigger by SCPI through the real firmware: its events, the marker in the stream, and its actions.
+
+Where both fidelities have an event, the tests run in both, with identical streams, byte for byte.
+"""
 
 from pathlib import Path
 
@@ -12,20 +14,22 @@ from tests.sim.rig.rig_trace import encode, end, rail, sideband
 
 MARK = 0xFFFFFFFF
 ACT_CLOCKS = 20
-"""Maximum ticks from the firing event to the marker, with no delay and an event known at once: a few cycles each in trigger, bus and
-instrument."""
+"""Greatest number of ticks from the firing event to the marker, without delay and for an event known at once.
+
+The trigger, the bus and the instrument take a few cycles each.
+"""
 
 
 @pytest.fixture
 def step(tmp_path: Path) -> Path:
-    """A drive that draws 1 A for 1 ms, then 0.1 A."""
+    """Write a trace of a drive that draws 1 A for 1 ms, then 0.1 A."""
     trace = tmp_path / "step.wbt"
     trace.write_bytes(encode([rail(0, 3.3, 1.0), sideband(10, 1, 1), rail(1000, 3.3, 0.1), end(2500)]))
     return trace
 
 
 def record(rig: type[Rig], trace: Path, lines: str, fidelity: str, out: Path, *board: object) -> tuple[list[Batch], int]:
-    """Sends `lines` and the start of a capture in one message; returns the stream up to the end of the trace, and TRIG:TICK?."""
+    """Send `lines` and the start of a capture in one message; return the stream up to the end of the trace, and TRIG:TICK?."""
     one = rig(trace, "--output", out, "--fidelity", fidelity, *board, ports=False)
     one.send(f"{lines};:INIT")
     wait_until(lambda: one.status()["state"] == "DONE", "the end of the trace")
@@ -52,7 +56,7 @@ def commands(batches: list[Batch]) -> list[dict[str, int]]:
 
 
 def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
-    """The first command that meets a condition, according to the records. The marker is where trigger and delay put it."""
+    """The first command in the records that meets a condition fires. Trigger and delay set the marker's place."""
     batches, _ = record(rig, busy_trace, "TRIG:SOUR IMM;:ARM", "fast", tmp_path / "plain.wbs")
     plain = commands(batches)
     io = [row for row in plain if row["qid"]]
@@ -69,7 +73,7 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
     assert writes and slow > 5000
     for fidelity in ("rtl", "fast"):
         for k, (condition, holds) in enumerate(cases.items()):
-            if fidelity == "rtl" and k not in (2, 4):  # it is slow, and one of these is on each side of the other's end
+            if fidelity == "rtl" and k not in (2, 4):  # the RTL is slow, and these two cases lie on either side of the other's end
                 continue
             delay = 0 if k % 2 else 1500
             lines = f"TRIG:SOUR COMM;COMM:{condition.replace(';', ';:TRIG:COMM:')};:TRIG:DEL {delay}E-9;ACT MARK;:ARM"
@@ -78,7 +82,7 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
             first = next(row for row in plain if holds(row))
             assert tick == first["cqe_tick"], condition
             late = mark - first["cqe_tick"] - delay
-            # Without a delay it comes when the tracker gets there: TLPs may queue before it.
+            # Without a delay the marker comes when the tracker reaches it: TLPs may queue before it.
             assert 0 <= late <= (4 * ACT_CLOCKS if delay else 5000), condition
     for k in (2, 4):
         assert (tmp_path / f"rtl{k}.wbs").read_bytes() == (tmp_path / f"fast{k}.wbs").read_bytes()
@@ -86,7 +90,7 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
 
 @pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
-    """The tick is that of the event in the stream, even for a pulse of 8 ns; a marker 10 us later."""
+    """The tick is the event's in the stream, even for a pulse of 8 ns; a marker comes 10 us later."""
     trace = tmp_path / "pins.wbt"
     rows = [rail(0, 3.3, 0.1), sideband(10, 1, 1), sideband(20, 2, 0), sideband(30.004, 3, 5), sideband(40.1, 2, 1), sideband(40.108, 2, 0),
             sideband(50, 3, 4), sideband(60, 3, LinkState.L1_2), sideband(70, 1, 0), end(100)]  # fmt: skip
@@ -105,8 +109,11 @@ def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) ->
 
 @pytest.mark.parametrize("paths", [1, 2])
 def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], paths: int) -> None:
-    """Up and down, voltage, current and power, hysteresis that suppresses the first crossing; armed before the capture, whose conversions
-    continue at the instants of those before it, so that the whole streams are equal, including the trigger's marker."""
+    """The test covers both slopes, voltage, current and power, and hysteresis that suppresses the first crossing.
+
+    The trigger is armed before the capture. The capture's conversions continue at the instants of those before it, so the whole
+    streams are equal, the trigger's marker included.
+    """
     trace = tmp_path / "levels.wbt"
     values = [(3.3, 0.05), (3.2, 1.0), (3.25, 0.9), (3.1, 1.1), (3.3, 0.02), (3.3, 0.09), (3.0, 2.0), (3.3, 0.01)]
     first, *rows = (rail(120.0 * k, *value) for k, value in enumerate(values))

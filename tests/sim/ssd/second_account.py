@@ -1,12 +1,13 @@
 """A second account of a model's run, from its bus trace and its profile's text alone.
 
-Written apart from the model's own account (``sim/ssd/src/power/account.rs``) and from the measuring code of the host: it knows the PCIe and
-NVMe formats, the rail records, and the figures of the profile. What it gives is compared with the model's truth part by part.
+It is written independently of the model's own account (``sim/ssd/src/power/account.rs``) and of the host's measuring code. It knows
+the PCIe and NVMe formats, the rail records, and the figures of the profile. Its results are compared with the model's truth part by
+part.
 
 Formulas:
     data path: bytes of user data on the bus / ``data_path_mb_per_s`` * ``data_path_w``
     channel: bytes / ``channel_mb_per_s`` * ``channel_w``
-    die: array operations * their time * their power, where a job's sizes say how many operations it needs
+    die: array operations * their time * their power, for jobs whose sizes determine the number of operations
     link, core: time in each state * its power
     supply: half of capacitance * voltage squared
 """
@@ -29,7 +30,7 @@ PS_S = 1e-12
 
 
 def profile_tables(name: str) -> dict[str, Any]:
-    """Figures of a profile by table and name, over those of common.toml; ``power_state`` is a list of tables."""
+    """Return a profile's figures by table and name, on top of common.toml; ``power_state`` is a list of tables."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, dict):
@@ -43,7 +44,7 @@ def profile_tables(name: str) -> dict[str, Any]:
 
 
 def profile_text(tables: dict[str, Any]) -> str:
-    """The tables as a profile's TOML, each figure with a source."""
+    """Return the tables as a profile's TOML, each figure with a source."""
     lines = [f'{key} = "{tables[key]}"' for key in ("name", "title")]
 
     def table(head: str, figures: dict[str, Any]) -> None:
@@ -63,33 +64,33 @@ def profile_text(tables: dict[str, Any]) -> str:
 
 @dataclass
 class Bus:
-    """What the trace shows. Times in picoseconds."""
+    """Content of the trace. Times in picoseconds."""
 
     rail: list[tuple[int, int, int]] = field(default_factory=list)
-    """Since when, nA, nV."""
+    """Start time, nA, nV."""
     link: list[tuple[int, str]] = field(default_factory=list)
-    """Since when, state."""
+    """Start time, state."""
     clkreq: list[tuple[int, int]] = field(default_factory=list)
     user: list[tuple[int, str, int]] = field(default_factory=list)
-    """User data: when, "read" or "write", bytes."""
+    """User data: time, "read" or "write", bytes."""
     doorbells: list[tuple[int, int]] = field(default_factory=list)
-    """Submission queue tails: when, queue."""
+    """Submission queue tails: time, queue."""
     cqes: list[int] = field(default_factory=list)
     markers: list[tuple[int, int]] = field(default_factory=list)
-    """When the SQE of a marker passed, value."""
+    """Markers: time of the SQE, value."""
     tlps: list[tuple[int, int]] = field(default_factory=list)
-    """Every TLP: when, bytes of header and payload."""
+    """Every TLP: time, bytes of header and payload."""
     end: int = 0
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """Phase to its two doorbells, in whole nanoseconds."""
+        """Return phase -> its two doorbells, in whole nanoseconds."""
         admin = [time for time, queue in self.doorbells if queue == 0]
         at = {value: admin[bisect_right(admin, time) - 1] // 1000 * 1000 for time, value in self.markers}
         return {value >> 8: (time, at[value + 1]) for value, time in at.items() if value & 0xFF == 1}
 
 
 def read_bus(trace: Path) -> Bus:
-    """Reads a trace at full detail with ``wattbell-bus-dump``."""
+    """Read a trace at full detail with ``wattbell-bus-dump``."""
     program = SIM / "target" / "release" / "wattbell-bus-dump"
     bus = Bus()
     with subprocess.Popen([program, trace], stdout=subprocess.PIPE) as dump:
@@ -138,7 +139,7 @@ def _take_tlp(bus: Bus, time: int, event: dict[str, Any]) -> None:
 
 
 def rail_within(bus: Bus, start: int, end: int) -> tuple[float, float, float]:
-    """Joules, least watt and most watt of the rail between two times."""
+    """Return energy in J, and least and greatest power in W, of the rail between two times."""
     joules, powers = 0, []
     edges = [*bus.rail, (bus.end, 0, 0)]
     for (since, current, voltage), (until, _, _) in pairwise(edges):
@@ -150,7 +151,7 @@ def rail_within(bus: Bus, start: int, end: int) -> tuple[float, float, float]:
 
 
 def link_within(bus: Bus, start: int, end: int, names: dict[int, str]) -> dict[str, float]:
-    """Seconds in each state that the books know: L1, L1.2, off, and L0 for every other."""
+    """Return the seconds in each state that the account has: L1, L1.2, off, and L0 for every other."""
     seconds: dict[str, float] = {}
     for (since, state), (until, _) in pairwise([*bus.link, (max(bus.end, end), 0)]):
         time = min(until, end) - max(since, start)
@@ -161,10 +162,10 @@ def link_within(bus: Bus, start: int, end: int, names: dict[int, str]) -> dict[s
 
 
 def user_bytes(bus: Bus, what: str, start: int, end: int) -> int:
-    """User data on the bus between two times."""
+    """Return the bytes of user data on the bus between two times."""
     return sum(size for time, kind, size in bus.user if kind == what and start <= time < end)
 
 
 def array_ops(size: int, count: int, page: int) -> int:
-    """Array operations of ``count`` aligned I/Os of ``size`` bytes on multi-plane pages of ``page``."""
+    """Return the array operations of ``count`` aligned I/Os of ``size`` bytes on multi-plane pages of ``page``."""
     return count * max(1, size // page)

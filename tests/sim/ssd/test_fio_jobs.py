@@ -1,7 +1,7 @@
 """Job files on the model beside fio itself: block sizes, places and order of the I/Os.
 
-``FIO`` holds what fio 3.33 does with the same job (engine null, ``--write_iolog``); where fio is installed, the first test makes these
-figures anew. Offsets and sizes of the model are read from its truth of each command.
+``FIO`` holds fio 3.33's results for the same job (engine null, ``--write_iolog``). If fio is installed, the first test makes these
+figures again. Offsets and sizes of the model come from its truth of each command.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PLACES = {
     "uniform": "norandommap",
 }
 TOP = (1, 10, 100, 1000)
-"""Shares of the I/Os that fall on so many of the most used blocks of 4 KiB."""
+"""Numbers of the most used blocks of 4 KiB whose shares of the I/Os are compared."""
 FIO: dict[str, dict[str, list[float]]] = json.loads((Path(__file__).parent / "fio_figures.json").read_text())
 
 
@@ -85,14 +85,14 @@ def commands(folder: Path, text: str, **environment: str) -> list[dict[str, str]
 
 
 def mix(ios: list[Io]) -> dict[str, float]:
-    """Share of each direction's I/Os that has each size, for sizes of more than a hundredth."""
+    """Return the share of each direction's I/Os with each size, for sizes of more than a hundredth."""
     of = Counter(io.what for io in ios)
     counts = Counter((io.what, io.size) for io in ios)
     return {f"{what} {size}": n / of[what] for (what, size), n in sorted(counts.items()) if n > of[what] / 100}
 
 
 def heat(ios: list[Io]) -> list[float]:
-    """Shares of the ``TOP`` blocks, and of the first twentieth, fifth and half of the area."""
+    """Return the shares of the ``TOP`` blocks, and of the first twentieth, fifth and half of the area."""
     blocks = Counter(io.offset // 4096 for io in ios)
     ranked = [n for _, n in blocks.most_common()]
     area = 64 << 20
@@ -114,7 +114,7 @@ def test_the_recorded_figures_are_those_of_fio(name: str, tmp_path: Path) -> Non
         found = mix(by_fio(tmp_path, mix_job(name)))
         assert found == pytest.approx(FIO["mixes"][name], abs=0.02)
     else:
-        hot = 4 if name.startswith(("zipf", "pareto", "normal")) else 7  # fio chooses where the hottest block lies
+        hot = 4 if name.startswith(("zipf", "pareto", "normal")) else 7  # fio chooses the place of the hottest block
         assert heat(by_fio(tmp_path, place_job(name)))[:hot] == pytest.approx(FIO["places"][name][:hot], abs=0.02)
 
 
@@ -183,7 +183,7 @@ def test_a_poisson_rate_has_exponential_gaps(tmp_path: Path) -> None:
     gaps = [b - a for a, b in pairwise(bells)]
     mean = sum(gaps) / len(gaps)
     assert mean == pytest.approx(1e-3, rel=0.06)
-    # of an exponential distribution: one in e is longer than the mean, one in e^3 longer than three means
+    # exponential distribution: one in e is longer than the mean, one in e^3 longer than three means
     assert sum(g > mean for g in gaps) / len(gaps) == pytest.approx(0.3679, abs=0.03)
     assert sum(g > 3 * mean for g in gaps) / len(gaps) == pytest.approx(0.0498, abs=0.015)
 
@@ -238,7 +238,7 @@ def test_what_cannot_be_done_is_named_with_its_line(line: str, says: str, tmp_pa
 
 
 SAMPLES = ("2", "1", "4k", "randrw", "libaio", "2s", DRIVE)
-"""One of these has the form of any option that a suite may set."""
+"""Values that cover the form of every option that a suite may set."""
 
 
 @pytest.mark.parametrize("option", sorted(OPTIONS))

@@ -1,7 +1,8 @@
-"""Jobs of one file that end, wait for and share with each other, on the model: beside fio itself where fio can do the same without a drive,
-else beside the times of the model's own commands, judged by hand or by other arithmetic.
+"""Jobs of one file that end, wait for and share with each other, on the model.
 
-Figures in ``ENDED`` are from fio 3.33 (engine null); where fio is installed, the first test makes them anew.
+The reference is fio itself if it can do the same without a drive. Otherwise it is the times of the model's own commands, checked by
+hand or by other arithmetic. Figures in ``ENDED`` are from fio 3.33 (engine null); if fio is installed, the first test makes them
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tools.fio_examples import count
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "sim/target/release/wattbell-ssd"
 EXAMPLES = Path(os.environ.get("WATTBELL_FIO_EXAMPLES", "/nowhere"))
-"""`examples` of the commit of fio that docs/ssd-model.md names."""
+"""`examples` of the fio commit that docs/ssd-model.md names."""
 PATHS = pytest.mark.parametrize("fidelity", [("--summaries",), ()], ids=["lean", "tlps"])
 TOGETHER = """
 [a]
@@ -53,11 +54,11 @@ ENDED = {
     "stonewall": [("a", 0, 300), ("b", 0, 30), ("c", 1, 30), ("d", 2, 500), ("e", 3, 0)],
     "all": [("a", 0, 300), ("b", 0, 30), ("c", 1, 30), ("d", 2, 0), ("e", 3, 0)],
 }
-"""Job, group and number of I/Os by what ends with job a."""
+"""Job, group and number of I/Os, by the option that ends the jobs together with job a."""
 
 
 def run(folder: Path, text: str, *options: str) -> list[dict[str, Any]]:
-    """Jobs of the model's fio.json; c.csv and phases.json are left in the folder."""
+    """Return the jobs of the model's fio.json; c.csv and phases.json are left in the folder."""
     (folder / "j.fio").write_text("[global]\nioengine=libaio\ndirect=1\nsize=1g\n" + text)
     outputs = ["--fio-json", "fio.json", "--phases", "phases.json", "--truth-commands", "c.csv", "--trace", "/dev/null"]
     subprocess.run([PROGRAM, "run", "--job", "j.fio", *outputs, *options], cwd=folder, check=True, capture_output=True)
@@ -66,7 +67,7 @@ def run(folder: Path, text: str, *options: str) -> list[dict[str, Any]]:
 
 
 def commands(folder: Path, opcode: int = 2) -> list[dict[str, float]]:
-    """Doorbell, completion (seconds), slba and blocks of the I/O commands of an opcode."""
+    """Return doorbell, completion (seconds), slba and blocks of the I/O commands of an opcode."""
     with (folder / "c.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if int(row["qid"]) > 0 and int(row["opcode"]) == opcode]
     return [{name: float(value) * (1e-12 if name.endswith("_ps") else 1) for name, value in row.items() if value} for row in rows]
@@ -88,7 +89,7 @@ def test_the_recorded_ends_are_those_of_fio(what: str, tmp_path: Path) -> None:
     said = subprocess.run(["fio", "--output-format=json", "f.fio"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     found = counts(json.loads(said[said.index("{") :])["jobs"])
     assert [f[:2] for f in found] == [w[:2] for w in ENDED[what]]
-    # a busy machine delays fio: whether a job ran to its end, was cut or never ran is what does not depend on that
+    # a busy machine delays fio, which does not change whether a job ran to its end, was cut or never ran
     full = {"a": 300, "b": 10**9, "c": 100, "d": 500, "e": 10}
     assert [_how(f, full) for f in found] == [_how(w, full) for w in ENDED[what]]
 
@@ -139,7 +140,7 @@ def test_fio_shares_a_flow_by_weight(tmp_path: Path) -> None:
     text = "[global]\nioengine=null\nfilename=/dev/zero\nsize=1g\nthread\n" + FLOW.format(more="").replace("100ms", "1")
     (tmp_path / "f.fio").write_text(text)
     shares = []
-    for _ in range(10):  # where other programs take the processor from one of fio's threads, its share is smaller for a while
+    for _ in range(10):  # other programs may take the processor from one of fio's threads, and its share is then smaller for a while
         said = subprocess.run(["fio", "--output-format=json", "f.fio"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
         a, b, _ = (job["read"]["total_ios"] for job in json.loads(said[said.index("{") :])["jobs"])
         shares.append(b / a)
@@ -177,7 +178,7 @@ def _target(text: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("target_us", "percentile"), [(200, 90.0), (150, 90.0), (120, 99.0)])
 def test_the_depth_found_meets_the_target_and_the_next_does_not(target_us: int, percentile: float, tmp_path: Path) -> None:
-    """The judges are runs at fixed depths, of which the share of fast reads is counted command by command."""
+    """The reference is runs at fixed depths, with the share of fast reads counted command by command."""
     depth = _target(f"latency_target={target_us}\nlatency_percentile={percentile}", tmp_path)["latency_depth"]
     assert 1 < depth < 64
 
@@ -201,7 +202,7 @@ def test_figures_of_a_search_are_those_of_its_last_window(tmp_path: Path) -> Non
 
 def test_a_target_that_no_depth_meets_is_an_error_at_100_percent(tmp_path: Path) -> None:
     job = _target("latency_target=5", tmp_path)
-    assert (job["error"], job["read"]["total_ios"]) == (110, 1)  # ETIMEDOUT, as of fio
+    assert (job["error"], job["read"]["total_ios"]) == (110, 1)  # ETIMEDOUT, as in fio
 
 
 STEADY = "[a]\niodepth=8\nrw=randwrite\nbs=64k\nsize=20g\nrate_iops={rate}\ntime_based\nruntime=40\n{options}\n"
@@ -209,7 +210,7 @@ STEADY = "[a]\niodepth=8\nrw=randwrite\nbs=64k\nsize=20g\nrate_iops={rate}\ntime
 
 @PATHS
 def test_a_job_ends_when_its_figures_are_steady(fidelity: tuple[str, ...], tmp_path: Path) -> None:
-    """A rate makes the first window steady: two seconds of ramp, one check more, and the window of three."""
+    """A rate makes the first window steady: two seconds of ramp, one more check, and the window of three."""
     options = "ss=iops:2%\nss_dur=3\nss_ramp=2"
     (job,) = run(tmp_path, STEADY.format(rate=200, options=options), *fidelity)
     assert job["steadystate"]["attained"] == 1 and job["steadystate"]["attained_s"] == 5
@@ -218,7 +219,7 @@ def test_a_job_ends_when_its_figures_are_steady(fidelity: tuple[str, ...], tmp_p
 
 @pytest.mark.parametrize(("ss", "limit"), [("iops:{}%", 1.0), ("iops_slope:{}%", 0.3), ("bw:{}%", 1.0), ("lat:{}%", 2.0)])
 def test_the_end_is_the_first_check_that_is_steady(ss: str, limit: float, tmp_path: Path) -> None:
-    """The judge is an arithmetic of its own, over the completions of a run that nothing ends."""
+    """The reference is separate arithmetic, over the completions of a run without an end."""
     job_text = "[a]\niodepth=4\nrw=randrw\nrwmixread=70\nrate_process=poisson\nrate_iops=60,60\nbs=4k\ntime_based\nruntime={}\n"
     run(tmp_path, job_text.format(60), "--summaries")
     rows = sorted((row for opcode in (1, 2) for row in commands(tmp_path, opcode)), key=lambda row: row["cqe_ps"])

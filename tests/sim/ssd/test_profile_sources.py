@@ -1,4 +1,4 @@
-"""Figures that a profile cites from our own pages are there, and equal."""
+"""Figures that a profile cites from our own pages exist there, with equal values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CITED = re.compile("(declared|measured): methodology.md, (.*)")
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
-    """Every figure of a profile with its source."""
+    """Return every figure of a profile with its source."""
     if isinstance(value, dict):
         return [value] if "source" in value else [e for item in value.values() for e in entries(item)]
     return [e for item in value for e in entries(item)] if isinstance(value, list) else []
 
 
 def published(drive: str) -> list[tuple[float, float, float]]:
-    """(W, entry in ms, exit in ms) of its states, 0 where no time is given."""
+    """Return (W, entry in ms, exit in ms) of its states, 0 without a given time."""
     (row,) = re.findall(rf"^\| {re.escape(drive)} \| (\S+) \|(.*)\|$", PAGE, re.MULTILINE)
     states = [(float(watt), 0.0, 0.0) for watt in row[0].split("/")]
     states += [(float(mw) / 1e3, float(entry), float(leave)) for mw, entry, leave in re.findall(r"([\d.]+) \(([\d.]+)/([\d.]+)\)", row[1])]

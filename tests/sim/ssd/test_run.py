@@ -1,4 +1,4 @@
-"""wattbell-ssd against third-party readers: TLPs unpacked by cocotbext-pcie, the rail integrated here."""
+"""wattbell-ssd against third-party readers: cocotbext-pcie unpacks the TLPs, and this file integrates the rail."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def events(binaries: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def sqes(events: list[dict[str, Any]]) -> list[tuple[int, bytes]]:
-    """(time of the completion in ps, SQE) of every 64-byte piece in completions of the drive's reads of n * 64 bytes."""
+    """Return (time of the completion in ps, SQE) of every 64-byte piece in completions of the drive's reads of n * 64 bytes."""
     asked: dict[int, Tlp] = {}
     tables = set()  # APST tables are fetched too, 256 bytes each
     data: dict[int, bytes] = {}

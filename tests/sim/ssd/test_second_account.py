@@ -1,7 +1,7 @@
 """The model's truth against a second account of the same run (``second_account.py``): part by part, and at absolute times.
 
-The profiles are the shipped ones without their random spreads, so that every array operation takes the profile's time, and with figures
-that no two parts share.
+The profiles are the shipped ones without their random spreads, so every array operation takes the profile's time. No two parts
+share a figure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.sim.ssd.second_account import (
 )
 
 LINK_NAMES = {3: "l1", 5: "l1_2", 7: "off"}
-"""LinkState of docs/bus-trace.md; the others are booked as L0."""
+"""LinkState of docs/bus-trace.md; the account books all other states as L0."""
 READS, READ_BYTES = 512, 4096
 LARGE, LARGE_BYTES = 32, 128 << 10
 WRITTEN, WRITE_BYTES = 8 << 20, 128 << 10
@@ -103,7 +103,7 @@ class Run:
 
 
 def made(name: str) -> dict[str, Any]:
-    """Figures of the profile ``name`` without spreads, each power different from all others."""
+    """Return the figures of the profile ``name`` without spreads, each power different from all others."""
     tables = profile_tables(name)
     tables["controller"].update(spread=0.0, wake_spread=0.0)
     tables["flash"]["read_spread"] = 0.0
@@ -140,7 +140,7 @@ def page_bytes(profile: dict[str, Any]) -> int:
 
 
 def read_s(profile: dict[str, Any]) -> float:
-    """An array read of test data, which lies either in the cache or in dense flash."""
+    """Return the time in s of an array read of test data, which is either in the cache or in dense flash."""
     share = profile["flash"]["test_data_slc_share"]
     assert share in {0, 1}
     return profile["flash"]["read_slc_us" if share else "read_dense_us"] * 1e-6
@@ -219,7 +219,7 @@ def test_what_is_left_of_the_rail_is_the_controller_without_io_in_hand(run: Run)
         booked += sum(state["j"] for part in ("core", "link") for state in spent[part].values())
         booked += spent["active"].get("io_in_hand", {"j": 0})["j"]
         left = spent["active"]["no_io_in_hand"]
-        # changes closer than coalesce_ns are merged, also across a phase's end: a microsecond of all that is drawn
+        # changes closer than coalesce_ns are merged, also across a phase's end: up to a microsecond of the whole power
         assert left["j"] == pytest.approx(joules - booked, abs=3e-6), name
         assert 0 <= left["j"] <= left["s"] * run.profile["power"]["core_active_w"] + 1e-12, name
 
@@ -254,7 +254,7 @@ def test_aspm_begins_after_the_last_symbol_and_takes_the_profiles_times(run: Run
             quiet = max(last + (size + 8) * 253.9, before_at)
             idle = (at - quiet) * 1e-6
             entered.append("l1")
-            # a command that is in hand, and the interrupt after it, keep the link awake a little longer
+            # a command in progress, and the interrupt after it, keep the link awake a little longer
             assert link["l1_idle_us"] - 0.01 <= idle <= link["l1_idle_us"] + 5, at
         elif (before, state) == (3, 5):
             entered.append("l1_2")
@@ -281,7 +281,7 @@ def core_within(run: Run, phase: str) -> dict[str, float]:
 
 
 def core_w(run: Run, state: str) -> float:
-    """Watt of a core state that begins in PS0: entering keeps the power of the state left, leaving has that of PS0."""
+    """Return the power in W of a core state that begins in PS0: entering keeps the old state's power, leaving has PS0's."""
     if state.startswith("ps"):
         return run.profile["power_state"][int(state[2:])]["core_w"]
     return {"booting": run.profile["power"]["boot_w"], "off": 0.0}.get(state, run.profile["power_state"][0]["core_w"])
@@ -299,7 +299,7 @@ def test_time_and_energy_of_each_power_state(run: Run) -> None:
 
 
 def linux_wait_ms(profile: dict[str, Any]) -> list[tuple[int, int]]:
-    """(idle time in ms, state) by Linux's rule, from the latencies that the profile declares: docs/ssd-behaviour.md, "Power"."""
+    """Return (idle time in ms, state) by Linux' rule, from the profile's declared latencies: docs/ssd-model.md, "Power"."""
     rows = []
     for number, state in enumerate(profile["power_state"]):
         total = state["entry_us"] + state["exit_us"]
@@ -313,7 +313,7 @@ def linux_wait_ms(profile: dict[str, Any]) -> list[tuple[int, int]]:
 def test_power_states_change_at_the_times_that_bus_and_profile_give(run: Run) -> None:
     profile, core = run.profile, run.states["core"]
     start, end = run.bounds("asleep")
-    cqe = run.bus.cqes[bisect_left(run.bus.cqes, start)]  # of the phase's first marker: nothing is in hand after it
+    cqe = run.bus.cqes[bisect_left(run.bus.cqes, start)]  # of the phase's first marker: no command is in progress after it
     since, expected = cqe, []
     for wait_ms, state in linux_wait_ms(profile):
         entry = profile["power_state"][state]["real_entry_us"] * 1_000_000
@@ -378,7 +378,7 @@ def test_format_leaves_nothing_to_read(run: Run) -> None:
 
 
 def test_temperature_is_that_of_the_rails_energy(tmp_path: Path) -> None:
-    """R C T' = R P + (T_air - T), solved here in steps of a rail record; the profile's time constant is cut to 4.5 s."""
+    """R C T' = R P + (T_air - T), solved here in steps of a rail record. The profile's time constant is cut to 4.5 s."""
     profile = made("intel-660p-1tb")
     profile["thermal"]["capacity_j_per_k"] = 0.5
     (tmp_path / "p.toml").write_text(profile_text(profile))
@@ -396,7 +396,7 @@ def test_temperature_is_that_of_the_rails_energy(tmp_path: Path) -> None:
             last = air + current * voltage * 1e-18 * resistance
             temperature = last + (temperature - last) * math.exp(-(until - since) * 1e-12 / (resistance * capacity))
     assert temperature > air + 4
-    assert phase["temperature_c"] == pytest.approx(temperature, abs=0.1)  # worked out every 20 ms
+    assert phase["temperature_c"] == pytest.approx(temperature, abs=0.1)  # computed every 20 ms
 
 
 def test_the_second_account_reads_the_profiles_as_they_are() -> None:

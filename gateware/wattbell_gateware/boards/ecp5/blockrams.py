@@ -1,10 +1,11 @@
-"""Where an ECP5's block RAMs go: a better choice than nextpnr's, which puts each where it finds room and leaves it in its row.
+"""Placement of an ECP5's block RAMs, better than nextpnr's, which puts each where it finds room and leaves it in its row.
 
-The part has its block RAMs in four rows, 12 to 24 tiles apart. nextpnr's placers first solve for positions anywhere and then look for the
-nearest free place, one block RAM after the other (which adds two thirds to the length of all wires in this design, by the log of its
-`static` placer); what refines the result moves cells by a few tiles, so never from row to row. Here a whole placement is read, all
-other cells stay, and block RAMs change places while that makes the wires at their pins shorter. Placed again with the block RAMs held
-there, everything else follows them.
+The part has its block RAMs in four rows, 12 to 24 tiles apart. nextpnr's placers first solve for unrestricted positions. Then they
+look for the nearest free place, one block RAM after the other. By the log of its `static` placer, this adds two thirds to the
+length of all wires in this design. Later refinement moves cells by a few tiles, so never from row to row.
+
+This module reads a whole placement. Block RAMs change places while this shortens the wires at their pins; all other cells stay. A
+second placement then holds the block RAMs there, and everything else follows them.
 
 A wire's length is half the circumference of the smallest rectangle around its pins, in tiles.
 """
@@ -24,17 +25,21 @@ __all__ = ["Improved", "block_rams", "hold", "improve", "read_places", "write_pl
 
 KIND = "DP16KD"
 CLOCKS = ("CLKA", "CLKB")
-"""Pins whose wires are global."""
+"""Pins with global wires."""
 MOST_PINS = 2000
-"""Wires with more are resets and the like: global, or everywhere."""
+"""Most pins of a wire that counts. Wires with more are resets and similar: global, or everywhere."""
 ROUNDS = 40
 LEAST = 1.0
-"""Tiles that a move must save."""
+"""Tiles that a move must save at least."""
 
 
 @dataclass(frozen=True)
 class Improved:
-    """``bels``: block RAM -> its place. Length of the wires at block RAMs ``before`` and ``after``, in tiles."""
+    """Better places of the block RAMs.
+
+    - ``bels``: block RAM -> its place.
+    - ``before``, ``after``: length of the wires at block RAMs, in tiles.
+    """
 
     bels: dict[str, str]
     before: float
@@ -42,21 +47,21 @@ class Improved:
 
 
 def improve(netlist: Mapping, seed: int = 1) -> Improved:
-    """Better places for the block RAMs of ``netlist``, a placed module as nextpnr's ``--write`` gives it.
+    """Return better places for the block RAMs of ``netlist``, a placed module as nextpnr's ``--write`` gives it.
 
-    Raises ValueError where there is no block RAM that has a place. Only columns in which the placement has a block RAM in some row are
-    taken for places, in every row that has one.
+    Raises ValueError if no block RAM has a place. The places are all rows that have a block RAM in the placement, times all columns
+    that have one.
     """
     return _Search(netlist, random.Random(seed)).run()
 
 
 def block_rams(netlist: Mapping) -> set[str]:
-    """Names of the block RAMs of a module."""
+    """Return the names of the block RAMs of a module."""
     return {name for name, cell in netlist["cells"].items() if cell["type"] == KIND}
 
 
 def read_places(path: Path) -> dict[str, str]:
-    """What :func:`write_places` wrote: block RAM -> its place. Raises ValueError, which names the file, for anything else."""
+    """Read a file of :func:`write_places`; return block RAM -> its place. Raises ValueError with the file's name for other content."""
     try:
         places = json.loads(path.read_text())
         if not all(re.fullmatch(r"X\d+/Y\d+/EBR\d+", bel) for bel in places.values()) or len({*places.values()}) != len(places):
@@ -67,12 +72,12 @@ def read_places(path: Path) -> dict[str, str]:
 
 
 def write_places(path: Path, places: Mapping[str, str]) -> None:
-    """One line each, in the order of their names."""
+    """Write the places, one a line, in the order of their names."""
     path.write_text(json.dumps(dict(sorted(places.items())), indent=1) + "\n")
 
 
 def hold(netlist: Mapping, bels: Mapping[str, str]) -> None:
-    """Make nextpnr keep the block RAMs of an unplaced module where ``bels`` says; those it does not name are free."""
+    """Make nextpnr keep the block RAMs of an unplaced module at the places in ``bels``. Block RAMs without an entry stay free."""
     for name, bel in bels.items():
         if name in netlist["cells"]:
             netlist["cells"][name]["attributes"]["BEL"] = bel
@@ -100,9 +105,9 @@ class _Search:
         self._site = np.array([place[bels[name]] for name in self._names])
         self._holder = {int(site): i for i, site in enumerate(self._site)}
 
-        self._wires: list[list[int]] = [[] for _ in self._names]  # of each block RAM
+        self._wires: list[list[int]] = [[] for _ in self._names]  # wires of each block RAM
         self._on: list[list[int]] = []  # block RAMs on each wire
-        boxes = []  # of each wire's other pins: left, right, top, bottom
+        boxes = []  # box of each wire's other pins: left, right, top, bottom
         for pins in _wires(cells, bels):
             here = sorted({number[name] for name in pins if name in number})
             if not here or not 2 <= len(pins) <= MOST_PINS:
@@ -124,7 +129,7 @@ class _Search:
             order = list(range(len(self._names)))
             self._rng.shuffle(order)
             moves = sum(self._move(i, costs) for i in order)
-            # Two that are on one wire may each gain by what the other does not do: the length decides.
+            # Two block RAMs on one wire may each gain only if the other stays: the length decides.
             if (length := self._length()) < best:
                 best, kept = length, self._site.copy()
             elif not moves:
@@ -132,7 +137,7 @@ class _Search:
         return Improved({name: self._sites[site] for name, site in zip(self._names, kept, strict=True)}, before, best)
 
     def _move(self, i: int, costs: np.ndarray) -> bool:
-        """Put block RAM `i` where it saves most, whoever is there into its place. Whether it has moved."""
+        """Put block RAM `i` where it saves most, and the block RAM there into its place. Return whether it moved."""
         here = int(self._site[i])
         change = costs[i] - costs[i][here]
         for site, j in self._holder.items():
@@ -161,7 +166,7 @@ class _Search:
         return left, right, top, bottom
 
     def _costs(self, i: int) -> np.ndarray:
-        """Length of the wires of block RAM `i`, were it in each of the places and all else where it is."""
+        """Return the length of the wires of block RAM `i` for each place, with all else unchanged."""
         if not self._wires[i]:
             return np.zeros(len(self._sites))
         left, right, top, bottom = np.array([self._box(wire, i) for wire in self._wires[i]]).T
@@ -173,7 +178,7 @@ class _Search:
 
 
 def _wires(cells: Mapping, bels: Mapping[str, str]) -> list[list[str]]:
-    """Cells at each wire that is not a clock's, one for each pin."""
+    """Return the cells at each wire but clocks, one for each pin."""
     wires: dict[int, list[str]] = {}
     for name in bels:
         cell = cells[name]

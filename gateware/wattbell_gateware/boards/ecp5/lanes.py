@@ -1,4 +1,4 @@
-"""The gearbox between a DCU and a receiver: two recovered clocks in, one clock and words of four symbols out."""
+"""Gearbox between a DCU and a receiver: takes two recovered clocks, gives one clock and words of four symbols."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from .dcu import SYMBOLS
 __all__ = ["GEARED", "LATE_TICKS", "LanePair"]
 
 GEARED = 2 * SYMBOLS
-"""Symbols of a word after the gear: 125 MHz at 5 GT/s, 64 bits a clock for two lanes."""
+"""Symbols of a word after the gearbox: 125 MHz at 5 GT/s, 64 bits a clock for two lanes."""
 LATE_TICKS = (REPHASE_CLOCKS + 3) * 4
-"""From a word's first bit to the clock that has it, at 5 GT/s, without the DCU's own delay, which no public document gives."""
+"""Ticks from a word's first bit to the clock that has the word, at 5 GT/s. The DCU's own delay, which no public document gives, is
+not included.
+"""
 
 
 class LanePair(wiring.Component):
-    """Takes lane 1's words to lane 0's clock, and gears both 1:2.
+    """Moves lane 1's words to lane 0's clock, and pairs the words of both lanes.
 
-    Both lanes come from one transmitter: one frequency, any phase. What this adds to the skew is at most two symbols.
+    One transmitter drives both lanes, so they have one frequency and any phase. The component adds at most two symbols of skew.
 
-    Domains: ``words`` (lane 0's clock), ``other`` (lane 1's), ``link`` (``half``). A link one lane wide has to be on lane 0.
+    Domains: ``words`` (lane 0's clock), ``other`` (lane 1's), ``link`` (``half``). A link of one lane has to be on lane 0.
 
     Ports
     -----
-    word, up : see :class:`.dcu.DualReceiver`.
-    raw, raw_valid : in ``link``.
+    word : see :class:`.dcu.DualReceiver`.
+    up : see :class:`.dcu.DualReceiver`.
+    raw : in ``link``: a word of four symbols of each lane.
+    raw_valid : in ``link``: ``raw`` is valid.
     half : the clock of ``words``, divided by 2.
     """
 
@@ -52,9 +56,9 @@ class LanePair(wiring.Component):
             m.d.words += stage.eq(delayed)
             delayed = stage
 
-        # The divided clock rises in the middle of a wide word: that leaves 4 ns to either side for the delays of clock and data,
-        # whatever the placer does; nextpnr does not constrain paths between domains. The wide words have an enable of their own, not the
-        # divided clock's register: it has to be near them.
+        # The divided clock rises in the middle of a wide word, which leaves 4 ns to either side for the delays of clock and data.
+        # This holds for any placement; nextpnr does not constrain paths between domains. The wide words have their own enable near
+        # them, and do not use the divided clock's register.
         turn = Signal(attrs={"keep": 1})
         m.d.words += [self.half.eq(~self.half), turn.eq(~turn)]
         wide = Signal(data.ArrayLayout(10 * GEARED, 2))

@@ -1,6 +1,6 @@
 """Part and pins of the ECP5 tap.
 
-The pins are those of the schematic in ``hw/board``: a test there compares balls and nets both ways. No board has been built.
+The pins are the schematic's in ``hw/board``; a test there compares balls and nets in both directions. No board has been built.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from amaranth.vendor import LatticeECP5Platform
 __all__ = ["BOARD_CLOCK_HZ", "DCU_REFERENCE_HZ", "ULPI_CLOCK_HZ", "Ecp5TapPlatform"]
 
 BOARD_CLOCK_HZ = 25_000_000
-"""TCXO of the board: the tick counter, and so every time in a capture, is as good as it is."""
+"""TCXO of the board. The tick counter, and so every time in a capture, is as accurate as this oscillator."""
 DCU_REFERENCE_HZ = 250_000_000
-"""LVDS oscillator of the deserialisers, fanned out to both reference inputs: x20 is 5 Gb/s. It only has to be near the link's
-clock; the data themselves bring theirs. Not the slot's REFCLK, which stops in L1.2."""
+"""LVDS oscillator of the deserialisers, fanned out to both reference inputs: x20 is 5 Gb/s.
+
+It only has to be near the link's clock, as the data carry their own clock. The slot's REFCLK does not serve: it stops in L1.2.
+"""
 ULPI_CLOCK_HZ = 60_000_000
 
 _IO = Attrs(IO_TYPE="LVCMOS33")
@@ -22,7 +24,7 @@ _FAST = Attrs(IO_TYPE="LVCMOS33", SLEWRATE="FAST")
 
 
 class Ecp5TapPlatform(LatticeECP5Platform):
-    """LFE5UM5G-85F in caBGA381, speed grade 8. The lanes' pins belong to the DCUs; nothing else can be on them."""
+    """Platform of the LFE5UM5G-85F in caBGA381, speed grade 8. The lanes' pins belong to the DCUs alone."""
 
     device = "LFE5UM5G-85F"
     package = "BG381"
@@ -38,9 +40,9 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         Resource("lane", 3, DiffPairs("Y16", "Y17", dir="i")),
         Resource("dcu_reference", 0, DiffPairs("Y11", "Y12", dir="i")),
         Resource("dcu_reference", 1, DiffPairs("Y19", "W20", dir="i")),
-        # Loss of signal at the amplifiers of lanes 0 to 3, which hide electrical idle. Nothing in the gateware looks at it yet.
+        # Loss of signal at the amplifiers of lanes 0 to 3, which hide electrical idle. The gateware does not use it yet.
         Resource("tap_los", 0, Pins("P2 P3 P4 N2", dir="i"), _IO),
-        # Trigger of other instruments; not in the gateware yet.
+        # Trigger to and from other instruments; not in the gateware yet.
         Resource("trigger", 0, Subsignal("in", Pins("N3", dir="i")), Subsignal("out", Pins("M3", dir="o")), _IO),
         # Sidebands of the slot, through level translators that only listen.
         Resource("sideband", 0, Subsignal("perst_n", Pins("K1", dir="i")), Subsignal("clkreq_n", Pins("K2", dir="i")), _IO),
@@ -51,7 +53,7 @@ class Ecp5TapPlatform(LatticeECP5Platform):
             Subsignal("sdo_v", Pins("M1", dir="i")), Subsignal("sdo_i", Pins("N1", dir="i")),
             _FAST,
         ),
-        # The fine current path's, on the same CNV and SCK; the build without the soft core leaves it alone.
+        # ADC of the fine current path, on the same CNV and SCK; the build without the soft core does not use it.
         Resource("adc_fine", 0, Subsignal("sdo", Pins("P1", dir="i")), _FAST),
         # USB 2.0 PHY, 60 MHz from the PHY.
         Resource(
@@ -62,8 +64,8 @@ class Ecp5TapPlatform(LatticeECP5Platform):
             Subsignal("stp", Pins("C15", dir="o")), Subsignal("rst", PinsN("B15", dir="o")),
             _FAST,
         ),
-        # The drive's power and sidebands: the load switch's gate, a comparator of the rail behind it, transistors that pull PERST# and
-        # CLKREQ# low. Pulled up outside, so that the drive has power while the FPGA has no configuration.
+        # The drive's power and sidebands: the load switch's gate, a comparator of the rail behind it, transistors that pull PERST#
+        # and CLKREQ# low. Pulled up outside: the drive has power while the FPGA has no configuration.
         Resource(
             "power", 0,
             Subsignal("load_switch", Pins("B2", dir="o")), Subsignal("rail_good", Pins("C2", dir="i")),

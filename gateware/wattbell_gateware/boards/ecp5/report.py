@@ -1,4 +1,4 @@
-"""What nextpnr reported, seed by seed: clocks, cells, and whether that is enough."""
+"""Evaluation of nextpnr's reports, seed by seed: clocks, cells, and whether they suffice."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DOCS = ROOT / "docs" / "bitstream.md"
 COMMAND = "python -m wattbell_gateware.build --board ecp5 --controller {}"
 BEGIN = f"<!-- generated: {COMMAND} -->"
 SLACK, FULL = 0.10, 0.60
-"""What the build aims at: spare frequency of every clock, and the greatest part of the device in use."""
+"""Aims of the build: spare frequency of every clock, and greatest used part of the device."""
 CELLS = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "block RAM", "MULT18X18D": "DSP", "DCUA": "DCU", "EHXPLLL": "PLL"}
 
 UNCONSTRAINED_MHZ = 12.0
-"""nextpnr's frequency for clocks that nobody gave one."""
+"""nextpnr's frequency for clocks without a constraint."""
 
 
 @dataclass(frozen=True)
@@ -32,33 +32,33 @@ class Clock:
 
     @property
     def spare(self) -> float:
-        """How much faster than wanted it could be, as a fraction."""
+        """Fraction by which the clock could be faster than wanted."""
         return self.achieved / self.wanted - 1
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What nextpnr reported for one seed."""
+    """nextpnr's report for one seed."""
 
     seed: int
     clocks: dict[str, Clock]
     used: dict[str, tuple[int, int]]
-    """Kind of cell -> used, there are."""
+    """Kind of cell -> number used, number available."""
 
     @property
     def spare(self) -> float:
-        """Of the worst clock."""
+        """Spare fraction of the worst clock."""
         return min(clock.spare for clock in self.clocks.values())
 
 
 def asked(constraints: str) -> dict[str, float]:
-    """Domain -> its frequency in MHz, of those that an LPF text gives one to a net of."""
+    """Return domain -> frequency in MHz, for domains with a constrained net in an LPF text."""
     found = re.findall(r'^FREQUENCY NET "[^"]*clock_(\w+)" ([\d.]+) HZ', constraints, re.MULTILINE)
     return {domain: float(hz) / 1e6 for domain, hz in found}
 
 
 def clock_names(netlist: dict) -> dict[str, str]:
-    """Net -> its domain, of every clock: a net has many names, and nextpnr reports one of them."""
+    """Return net -> domain for every clock. A net has many names, and nextpnr reports one of them."""
     by_bit: dict[object, list[str]] = {}
     for name, net in netlist["modules"][NAME]["netnames"].items():
         if len(net["bits"]) == 1:
@@ -66,8 +66,8 @@ def clock_names(netlist: dict) -> dict[str, str]:
     domains = {}
     for names in by_bit.values():
         for name in names:
-            # A domain's clock is called DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, and clock_DOMAIN where it gets
-            # its frequency.
+            # Names of a domain's clock: DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, clock_DOMAIN where it
+            # gets its frequency.
             found = re.fullmatch(r"(?:.*\.)?(?:clock_(\w+)|(\w+)_reset\.async_ff_clk|(?!async_ff)(\w+)_clk)", name)
             if found:
                 domains |= dict.fromkeys(names, found[1] or found[2] or found[3])
@@ -76,7 +76,9 @@ def clock_names(netlist: dict) -> dict[str, str]:
 
 
 def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str, float]) -> Placement:
-    """nextpnr's ``--report``, with the clocks by their domains (:func:`clock_names`). ``wanted``, in MHz, goes before."""
+    """Read nextpnr's ``--report``, with clocks by domain (:func:`clock_names`). Frequencies in ``wanted`` (MHz) override the
+    report's.
+    """
     clocks = {}
     for name, clock in report["fmax"].items():
         net = name.removeprefix("$glbnet$")
@@ -92,7 +94,7 @@ def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str
 
 
 def table(placements: list[Placement], controller: str, tools: str) -> str:
-    """The generated part of docs/bitstream.md. `tools`: names and versions."""
+    """Return the generated part of docs/bitstream.md. `tools`: names and versions."""
     first = placements[0]
     seeds = [f"seed {placement.seed}" for placement in placements]
     command = f"{COMMAND.format(controller)} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
@@ -116,7 +118,7 @@ def write_docs(text: str, controller: str, path: Path = DOCS) -> None:
 
 
 def verdict(placements: list[Placement], *, strict: bool) -> int:
-    """Exit status; says what falls short."""
+    """Return the exit status; print each shortfall."""
     for placement in placements:
         for name, clock in placement.clocks.items():
             if clock.spare < 0:

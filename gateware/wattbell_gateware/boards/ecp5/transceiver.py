@@ -1,4 +1,4 @@
-"""Two DCUs, one a direction, with two lanes each."""
+"""Transceivers of the ECP5 tap: two DCUs, one a direction, with two lanes each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .lanes import GEARED, LATE_TICKS, LanePair
 __all__ = ["DcuTransceiver"]
 
 _KEPT = 4096
-"""Bytes of TLPs that wait for their LCRC; the longest TLP. Drives have a Max_Payload_Size of 128 to 512 bytes."""
+"""Bytes of TLPs that wait for their LCRC; at least the longest TLP. Drives have a Max_Payload_Size of 128 to 512 bytes."""
 
 
 class DcuTransceiver:
-    """See :class:`..transceiver.Transceiver`."""
+    """Implements :class:`..transceiver.Transceiver` with DCUs."""
 
     lanes = ECP5.lanes
     rates = tuple(range(len(ECP5.rates_gt_s)))
@@ -25,11 +25,11 @@ class DcuTransceiver:
 
     @classmethod
     def direction(cls) -> Direction:
-        """Behind a :class:`.lanes.LanePair`."""
+        """Return the direction behind a :class:`.lanes.LanePair`."""
         return Direction(cls.lanes, GEARED, ticks_per_clock=ECP5.ticks_per_clock // 2, late_ticks=LATE_TICKS, half=True, bytes_kept=_KEPT)
 
     def receive(self, m: Module, platform, clocks, n: int, rate):
-        """DCU `n`, its pair of lanes, its direction."""
+        """Add DCU `n`, its pair of lanes and its direction."""
         lanes = [platform.request("lane", self.lanes * n + lane, dir="-") for lane in range(self.lanes)]
         reference = platform.request("dcu_reference", n, dir="-")
         m.submodules[f"dcu{n}"] = dcu = DualReceiver(n, lanes, reference, clock_hz=self.clock_hz)

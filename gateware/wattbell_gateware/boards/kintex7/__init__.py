@@ -1,1 +1,1 @@
-"""The tap for 8 GT/s and four lanes, on a Kintex-7."""
+"""Tap for 8 GT/s and four lanes, on a Kintex-7."""

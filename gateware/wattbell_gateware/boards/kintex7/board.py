@@ -1,4 +1,4 @@
-"""The Kintex-7 tap: four lanes at 8 GT/s (docs/target-8gt.md)."""
+"""Descriptor of the Kintex-7 tap: four lanes at 8 GT/s (docs/target-8gt.md)."""
 
 from wattbell_spec.boards import KINTEX7
 

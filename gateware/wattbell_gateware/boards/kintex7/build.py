@@ -2,8 +2,9 @@
 
     python -m wattbell_gateware.build --board kintex7 [--resources]
 
-Writes ``tap.v``, ``tap.xdc``, ``tap.tcl`` and ``build_tap.sh``, which runs Vivado with them (not part of this project, and never run by it:
-no timing of this target has been proven). ``--resources`` maps the design with Yosys, for what it takes of the part.
+Writes ``tap.v``, ``tap.xdc``, ``tap.tcl`` and ``build_tap.sh``, which runs Vivado with these files. Vivado is not part of this
+project, and this project never ran it: no timing of this target has been proven. ``--resources`` maps the design with Yosys and
+counts the cells it takes.
 """
 
 from __future__ import annotations
@@ -23,37 +24,38 @@ BEGIN = f"<!-- generated: {COMMAND} -->"
 NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc"}
 """Module -> package."""
 PART = {"LUT": 101_400, "FF": 202_800, "block RAM (36 kbit)": 325, "DSP": 600, "GTX": 8}
-"""What an XC7K160T has (DS180)."""
+"""Cells of an XC7K160T (DS180)."""
 LUTS_OF = {"RAM32M": 4, "RAM64M": 4, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "SRL16E": 1, "SRLC32E": 1}
 """LUTs that a cell of distributed memory takes (UG474)."""
 
 
 def constraints(clocks: list[str]) -> str:
-    """What Amaranth's XDC lacks. Paths between clocks are built so that any placement will do (docs/bitstream.md)."""
+    """Return constraints that Amaranth's XDC lacks. Paths between clocks are built so that any placement works (docs/bitstream.md)."""
     groups = " ".join(f"-group [get_clocks -include_generated_clocks {{{clock}}}]" for clock in clocks)
     return f"set_clock_groups -asynchronous {groups}"
 
 
 def elaborate(out: Path, tap=None) -> None:
-    """``tap.il`` and the files for Vivado. `tap`: in place of the whole one."""
+    """Write ``tap.il`` and the files for Vivado. `tap`: a design in place of the whole tap."""
     from .board import BOARD
 
     asynchronous = constraints(["clock_sync clock_setup", "clock_link0", "clock_link1", "ulpi_0__clk__io"])
     for name, content in prepare(BOARD, tap, add_constraints=asynchronous).items():
-        # Instances with floating attributes and the like are in the RTLIL; a build for Windows or by Amaranth's own runner is not wanted.
+        # The RTLIL has instances with attributes such as floating-point numbers. Builds for Windows and for Amaranth's own runner
+        # are not wanted.
         if not name.endswith((".bat", ".json")):
             (out / name).write_text(content if isinstance(content, str) else content.decode())
 
 
 def verilog(out: Path) -> None:
-    """``tap.v``, with the names that the XDC uses."""
+    """Write ``tap.v``, with the names that the XDC uses."""
     from ...verilog import PASSES
 
     yosys([f"read_rtlil {NAME}.il", *PASSES, f"write_verilog -norename {NAME}.v"], out / "verilog.log", out)
 
 
 def resources(out: Path) -> dict[str, int]:
-    """What the design takes, by Yosys' mapping, before placement."""
+    """Return the cells that the design takes, by Yosys' mapping, before placement."""
     (out / f"{NAME}.plain.il").write_text(plain_names((out / f"{NAME}.il").read_text()))
     yosys(
         [f"read_rtlil {NAME}.plain.il", f"hierarchy -top {NAME}", "proc", "flatten",
@@ -65,7 +67,7 @@ def resources(out: Path) -> dict[str, int]:
 
 
 def counted(cells: dict[str, int]) -> dict[str, int]:
-    """Cells of Yosys by the kinds of :data:`PART`."""
+    """Return Yosys' cells by the kinds of :data:`PART`."""
 
     def of(pattern: str) -> int:
         return sum(count for kind, count in cells.items() if re.fullmatch(pattern, kind))
@@ -80,7 +82,7 @@ def counted(cells: dict[str, int]) -> dict[str, int]:
 
 
 def table(used: dict[str, int]) -> str:
-    """The generated part of the docs."""
+    """Return the generated part of the docs."""
     lines = [f"Made by `{COMMAND} --resources --docs` with {versions(['amaranth', 'pyosys'])}.", ""]
     lines += ["| cells | used | of | |", "|---|---|---|---|"]
     lines += [f"| {kind} | {used[kind]} | {there} | {used[kind] / there * 100:.0f} % |" for kind, there in PART.items()]
@@ -88,12 +90,12 @@ def table(used: dict[str, int]) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of this flow."""
+    """Add the options of this flow."""
     parser.add_argument("--resources", action="store_true", help="map the design with Yosys and say what it takes")
 
 
 def build(options: argparse.Namespace) -> int:
-    """All of it; returns the exit status. Raises BuildError, OSError."""
+    """Run the whole build; return the exit status. Raises BuildError, OSError."""
     check_packages(NEEDED)
     options.out.mkdir(parents=True, exist_ok=True)
     timed("elaborating", partial(elaborate, options.out))

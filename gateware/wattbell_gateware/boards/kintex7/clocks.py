@@ -10,15 +10,15 @@ __all__ = ["CORE_HZ", "SETUP_HZ", "WORD_HZ", "Clocks"]
 CORE_HZ = 250_000_000
 """``sync``: the instrument, 4 ticks a clock."""
 SETUP_HZ = 62_500_000
-"""``setup``: what brings the transceivers up."""
+"""``setup``: the clock that brings the transceivers up."""
 WORD_HZ = 250_000_000
-"""A transceiver's word clock at 8 GT/s and at 5 GT/s."""
+"""Word clock of a transceiver at 8 GT/s and at 5 GT/s."""
 _PHY_RESET_CLOCKS = round(SETUP_HZ * 10e-6)
 _PHY_START_CLOCKS = round(SETUP_HZ * 2e-3)
 
 
 class Clocks(Elaboratable):
-    """Drives the domains, and tells the tools their frequencies.
+    """Drives the domains, and gives the tools their frequencies.
 
     | domain | clock | reset |
     |---|---|---|
@@ -29,14 +29,15 @@ class Clocks(Elaboratable):
 
     Attributes
     ----------
-    board, ulpi : in: clocks of the board and of the PHY.
+    board : in: clock of the board.
+    ulpi : in: clock of the PHY.
     links : in: the recovered clock of each direction.
-    phy_reset : to the PHY.
+    phy_reset : out: resets the PHY.
     """
 
     @staticmethod
     def domains() -> list[ClockDomain]:
-        """The domains, for the module above to add."""
+        """Return the domains, for the module above to add."""
         return [*(ClockDomain(name) for name in ("sync", "setup", "usb")), *(ClockDomain(f"link{n}", reset_less=True) for n in range(2))]
 
     def __init__(self):
@@ -67,7 +68,7 @@ class Clocks(Elaboratable):
         clocks = [("sync", sources["sync"], CORE_HZ), ("setup", sources["setup"], SETUP_HZ)]
         clocks += [(f"link{n}", source, WORD_HZ) for n, source in enumerate(self.links)]
         for name, source, frequency in clocks:
-            # Kept, so that the net still has this name, by which it is constrained, after synthesis.
+            # Kept, because the constraint names this net after synthesis.
             clock = Signal(name=f"clock_{name}", attrs={"keep": "TRUE"})
             m.d.comb += [clock.eq(source), ClockSignal(name).eq(clock)]
             platform.add_clock_constraint(clock, frequency)

@@ -1,4 +1,4 @@
-"""A quad of GTX as four receivers that hand out raw words."""
+"""A quad of GTX as four receivers of raw words."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ _CHANNEL = {
 
 
 class QuadReceiver(wiring.Component):
-    """Quad number ``index`` and its four lanes.
+    """Receives raw words on the four lanes of quad number ``index``. Other numbers of lanes raise :class:`ValueError`.
 
-    At 2.5 and 5 GT/s a word has 20 bits and its clock 125 or 250 MHz, at 8 GT/s 32 bits and 250 MHz. Lanes of a link have one
-    transmitter, so lane 0's clock does for all: each lane's elastic buffer takes up its phase, and adds up to a word of skew.
+    At 2.5 and 5 GT/s a word has 20 bits and its clock 125 or 250 MHz; at 8 GT/s it has 32 bits and 250 MHz. One transmitter drives
+    all lanes of a link, so lane 0's clock serves all lanes. Each lane's elastic buffer takes up its phase, and adds up to a word of
+    skew.
 
-    The domain ``sync`` is for setting up: at most 175 MHz, which is what the reconfiguration port takes (DS182).
+    The domain ``sync`` is for setting up: at most 175 MHz, the limit of the reconfiguration port (DS182).
 
     Ports
     -----
     rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
-    clk : the recovered clock of lane 0, buffered; that of the domain `words`.
-    word : in `words`, of each lane, first bit received in bit 0; at 2.5 and 5 GT/s in the lower 20 bits.
-    up : in ``sync``: words of a lane are good.
+    clk : the recovered clock of lane 0, buffered; clocks the domain `words`.
+    word : in `words`: word of each lane, first received bit in bit 0. At 2.5 and 5 GT/s it is in the lower 20 bits.
+    up : in ``sync``: words of each lane are good.
     """
 
     def __init__(self, index: int, lanes: list[io.DifferentialPort], reference: io.DifferentialPort, *, clock_hz: int, words: str):

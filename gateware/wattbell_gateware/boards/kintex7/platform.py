@@ -1,12 +1,12 @@
 """Part and pins of the 8 GT/s tap.
 
-There is neither a board nor a schematic of it: the transceivers' pins are the package's (there is no choice), the others are legal and
+There is neither a board nor a schematic. The transceivers' pins are the package's, without a choice; the other pins are legal and
 plausible.
 
-Why this part: a tap on four lanes needs eight receivers. The GTX of a Kintex-7 go to 10.3 Gb/s in speed grade 2 and FF packages (6.6 Gb/s
-in grade 1 and in FB packages: DS182), and the smallest Kintex-7 with eight of them is the XC7K160T in FFG676, all in the two quads 115
-and 116, one for each direction. The vendor's free licence covers it. An UltraScale+ part would make the tracker's clock easier;
-but Yosys knows this one's fabric well enough to say what the design takes.
+Choice of the part: a tap on four lanes needs eight receivers. The GTX of a Kintex-7 reach 10.3 Gb/s in speed grade 2 and FF
+packages, and 6.6 Gb/s in grade 1 and in FB packages (DS182). The smallest Kintex-7 with eight of these is the XC7K160T in FFG676.
+They are in the two quads 115 and 116, one for each direction. The vendor's free licence covers this part. An UltraScale+ part would
+make the tracker's clock easier. But Yosys knows this part's fabric well enough to count the cells of the design.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["BOARD_CLOCK_HZ", "GTX_REFERENCE_HZ", "ULPI_CLOCK_HZ", "Kintex7TapPla
 BOARD_CLOCK_HZ = 25_000_000
 """TCXO of the board, as on the ECP5."""
 GTX_REFERENCE_HZ = 100_000_000
-"""LVDS oscillator of the transceivers, one output for each quad: x 25 is the channels' PLLs (5 and 2.5 GT/s), x 80 the quads' (8 GT/s)."""
+"""LVDS oscillator of the transceivers, one output for each quad. x 25 is the channels' PLLs (5 and 2.5 GT/s), x 80 the quads' (8
+GT/s).
+"""
 ULPI_CLOCK_HZ = 60_000_000
 
 _IO = Attrs(IOSTANDARD="LVCMOS33")
@@ -29,7 +31,7 @@ _LANES = ("R4 R3", "N4 N3", "L4 L3", "J4 J3", "G4 G3", "E4 E3", "C4 C3", "B6 B5"
 
 
 class Kintex7TapPlatform(XilinxPlatform):
-    """XC7K160T-2FFG676. Lanes 0 to 3 listen to the host, 4 to 7 to the drive."""
+    """Platform of the XC7K160T-2FFG676. Lanes 0 to 3 listen to the host, 4 to 7 to the drive."""
 
     device = "xc7k160t"
     package = "ffg676"
@@ -69,7 +71,9 @@ class Kintex7TapPlatform(XilinxPlatform):
 
     @property
     def file_templates(self):
-        """The design as RTLIL, which the build turns into Verilog with the native Yosys; no copy of it for a debugger."""
+        """Templates that write the design as RTLIL, which the build turns into Verilog with the native Yosys; no copy for a
+        debugger.
+        """
         templates = dict(super().file_templates)
         del templates["{{name}}.v"], templates["{{name}}.debug.v"]
         return templates | {"{{name}}.il": "{{emit_rtlil()}}"}

@@ -1,4 +1,4 @@
-"""Changing a GTX between 2.5, 5 and 8 GT/s."""
+"""Change of a GTX between 2.5, 5 and 8 GT/s."""
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,20 +12,28 @@ REGISTERS = (
     (0x0A9, 0xFFFF, (0x1020, 0x1040, 0x1040)),  # RXCDR_CFG[31:16]: output divider 2, 1, 1
     (0x0AC, 0x00FF, (0x03, 0x03, 0x0B)),  # RXCDR_CFG[71:64]: below and above 6.6 Gb/s
 )
-"""What the dynamic reconfiguration port (UG476) changes between rates; the rest is done with ports. Place and encoding of the widths are
-those of the vendor's published PCIe wrapper for this transceiver; RXCDR_CFG is UG476's recommendation without spread spectrum."""
+"""Registers of the dynamic reconfiguration port (UG476) that differ between rates; ports do the rest.
+
+Place and encoding of the widths come from the vendor's published PCIe wrapper for this transceiver. RXCDR_CFG is UG476's
+recommendation without spread spectrum.
+"""
 
 
 class RateChange(wiring.Component):
     """Writes :data:`REGISTERS` of one channel when ``rate`` changes, and after reset.
 
-    Other bits of these registers are kept (read-modify-write).
+    Other bits of these registers keep their values (read-modify-write).
 
     Ports
     -----
-    rate : 0, 1, 2: 2.5, 5, 8 GT/s. Changes while ``busy`` are followed.
+    rate : 0, 1, 2 for 2.5, 5, 8 GT/s. Changes while ``busy`` take effect too.
     busy : the receiver must be in reset.
-    addr, di, do, en, we, rdy : the channel's reconfiguration port, on the same clock.
+    addr : address on the channel's reconfiguration port, on the same clock.
+    di : value to write.
+    do : value read.
+    en : access strobe.
+    we : the access is a write.
+    rdy : the access is done.
     """
 
     rate: In(2, init=1)

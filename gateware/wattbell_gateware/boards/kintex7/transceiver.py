@@ -1,4 +1,4 @@
-"""Two quads of GTX, one a direction, with four lanes each."""
+"""Transceivers of the Kintex-7 tap: two quads of GTX, one a direction, with four lanes each."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["GtxTransceiver"]
 
 
 class GtxTransceiver:
-    """See :class:`..transceiver.Transceiver`.
+    """Implements :class:`..transceiver.Transceiver` with quads of GTX.
 
     Parameters
     ----------
-    make : in place of the class :class:`..direction.Direction`, for tests of what is around it.
+    make : replaces the class :class:`..direction.Direction` in tests of the parts around it.
     """
 
     lanes = KINTEX7.lanes
@@ -29,12 +29,12 @@ class GtxTransceiver:
         self._make = make
 
     def direction(self) -> Direction:
-        """Behind a :class:`.words.WordGear`."""
+        """Return the direction behind a :class:`.words.WordGear`."""
         return self._make(self.lanes, SYMBOLS, ticks_per_clock=KINTEX7.ticks_per_clock, late_ticks=LATE_TICKS,
                           late_blocks_ticks=LATE_BLOCKS_TICKS, blocks=True)  # fmt: skip
 
     def receive(self, m: Module, platform, clocks, n: int, rate):
-        """Quad `n`, its gearbox, its direction."""
+        """Add quad `n`, its gearbox and its direction."""
         lanes = [platform.request("lane", self.lanes * n + lane, dir="-") for lane in range(self.lanes)]
         reference = platform.request("gtx_reference", n, dir="-")
         quad = QuadReceiver(n, lanes, reference, clock_hz=self.clock_hz, words=f"link{n}")

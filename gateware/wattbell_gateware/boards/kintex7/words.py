@@ -1,4 +1,4 @@
-"""The gearbox between a quad of GTX and a receiver."""
+"""Gearbox between a quad of GTX and a receiver."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from .gtx import LANES
 __all__ = ["LATE_BLOCKS_TICKS", "LATE_TICKS", "SYMBOLS", "WordGear"]
 
 SYMBOLS = 4
-"""Of a lane in a word of 8b/10b: two of the transceiver's words."""
+"""Symbols of a lane in a word of 8b/10b: two words of the transceiver."""
 LATE_TICKS, LATE_BLOCKS_TICKS = 3 * 4, 2 * 4
-"""From the first bit of a pair of words to the clock that has it at 5 GT/s, and of a word at 8 GT/s: the transceiver has a word in the
-clock after its last bit. Without its own delay and its buffer's."""
+"""Ticks from the first bit of a pair of words at 5 GT/s, and of a word at 8 GT/s, to the clock that has it.
+
+The transceiver gives a word in the clock after its last bit. The delays of the transceiver and its buffer are not included.
+"""
 
 
 class WordGear(wiring.Component):
-    """Pairs words of 20 bits at 2.5 and 5 GT/s, and passes on those of 32 at 8 GT/s. Domain ``link``.
+    """Pairs words of 20 bits at 2.5 and 5 GT/s, and passes on words of 32 bits at 8 GT/s. Domain ``link``; latency 1 clock from the
+    last word.
 
     Ports
     -----
-    word, up, rate : see :class:`.gtx.QuadReceiver`.
-    raw, raw_valid, raw8, raw8_valid : see :class:`~wattbell_gateware.link.receiver.Receiver`. Latency: 1 clock from the last word.
+    word : see :class:`.gtx.QuadReceiver`.
+    up : see :class:`.gtx.QuadReceiver`.
+    rate : see :class:`.gtx.QuadReceiver`.
+    raw : see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    raw_valid : see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    raw8 : see :class:`~wattbell_gateware.link.receiver.Receiver`.
+    raw8_valid : see :class:`~wattbell_gateware.link.receiver.Receiver`.
     """
 
     def __init__(self):

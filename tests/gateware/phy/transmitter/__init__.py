@@ -1,8 +1,7 @@
 """A PCI Express transmitter for 2.5 and 5 GT/s, in Python, for tests only.
 
-It shares nothing with the gateware: no table, no constant, no function. TLPs come from ``cocotbext.pcie``, the LCRC from
-zlib; the rest is written from the rules of the specification and checked in ``test_transmitter.py`` against published
-tables and vectors.
+It shares nothing with the gateware: no table, no constant, no function. TLPs come from ``cocotbext.pcie``, the LCRC from zlib. The
+rest is written from the rules of the specification, and ``test_transmitter.py`` checks it against published tables and vectors.
 
     link = Link(lanes=4)
     link.training(TS1, 8); link.idle(20); link.send(tlp.pack()); link.idle(20)

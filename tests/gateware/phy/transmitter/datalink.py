@@ -9,12 +9,14 @@ from .lane import EDB, END, SDP, STP, Symbol
 
 
 def lcrc(body: bytes) -> bytes:
-    """LCRC of sequence number and TLP as sent: the CRC-32 of zlib, low byte first."""
+    """Return the LCRC of sequence number and TLP as sent: the CRC-32 of zlib, low byte first."""
     return struct.pack("<I", zlib.crc32(body))
 
 
 def dllp_crc(body: bytes) -> bytes:
-    """CRC-16 of a DLLP's four bytes as sent (PCIe Base 2.1, 3.5.1): polynomial 100Bh, one bit at a time, low bit of a byte first."""
+    """Return the CRC-16 of a DLLP's four bytes as sent (PCIe Base 2.1, 3.5.1): polynomial 100Bh, one bit at a time, low bit of a
+    byte first.
+    """
     register = [1] * 16
     for bit in (byte >> n & 1 for byte in body for n in range(8)):
         feedback = register[15] ^ bit
@@ -27,7 +29,7 @@ def dllp_crc(body: bytes) -> bytes:
 
 
 def tlp_symbols(tlp: bytes, sequence: int, *, nullified: bool = False, wrong_lcrc: int = 0) -> list[Symbol]:
-    """A TLP in its frame. `nullified`: LCRC complemented and EDB; `wrong_lcrc` is XORed to the LCRC."""
+    """Return a TLP in its frame. `nullified`: LCRC complemented and EDB. `wrong_lcrc` is XORed to the LCRC."""
     body = struct.pack(">H", sequence % 4096) + bytes(tlp)
     (check,) = struct.unpack("<I", lcrc(body))
     check ^= wrong_lcrc ^ (0xFFFFFFFF if nullified else 0)
@@ -35,7 +37,7 @@ def tlp_symbols(tlp: bytes, sequence: int, *, nullified: bool = False, wrong_lcr
 
 
 def dllp_symbols(body: bytes, *, wrong_crc: int = 0) -> list[Symbol]:
-    """A DLLP (four bytes) in its frame."""
+    """Return a DLLP (four bytes) in its frame."""
     assert len(body) == 4
     check = int.from_bytes(dllp_crc(body), "little") ^ wrong_crc
     return [SDP, *map(Symbol, bytes(body) + check.to_bytes(2, "little")), END]
@@ -49,17 +51,17 @@ class Replayer:
         self._unacknowledged: list[tuple[int, bytes]] = []
 
     def send(self, tlp: bytes) -> tuple[int, bytes]:
-        """Gives `tlp` its number and remembers it."""
+        """Give `tlp` its number and remember it."""
         entry = (self.next, bytes(tlp))
         self._unacknowledged.append(entry)
         self.next = (self.next + 1) % 4096
         return entry
 
     def acknowledge(self, sequence: int) -> None:
-        """Forgets everything up to and including `sequence`."""
+        """Forget everything up to and including `sequence`."""
         self._unacknowledged = [e for e in self._unacknowledged if (e[0] - sequence) % 4096 - 1 < 2048 and e[0] != sequence % 4096]
 
     def nak(self, sequence: int) -> list[tuple[int, bytes]]:
-        """`sequence` was the last good one: returns what has to be sent again, in order."""
+        """Return the TLPs to send again, in order, after the last good number `sequence`."""
         self.acknowledge(sequence)
         return list(self._unacknowledged)

@@ -1,7 +1,7 @@
 """The same links for long streams: packets as bytes, and numpy where :mod:`link` and :mod:`gen3_link` go symbol by symbol.
 
-The output is the same bit for bit (``test_fast_transmitter.py``). Line code, scramblers, CRCs and the order of things are those
-of the sibling modules: these are called for each of their few cases, never copied.
+The output is the same bit for bit (``test_fast_transmitter.py``). Line code, scramblers, CRCs and the order of items come from the
+sibling modules: these are called for each of their few cases, never copied.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def _code(symbol: Symbol | None) -> int:
 
 _COM, _SKP = _code(COM), _code(SKP)
 Wires = list[np.ndarray]
-"""For each lane, one bit per byte, first bit first."""
+"""Wire of each lane, one bit per byte, first bit first."""
 
 
 @cache
 def _line_code() -> tuple[np.ndarray, np.ndarray]:
-    """Ten bits (first one in bit 0) by disparity (0: negative) and value with K; whether the disparity changes."""
+    """Return ten bits (first one in bit 0) by disparity (0: negative) and value with K, and whether the disparity changes."""
     codes, turns = np.full((2, 512), _NO_CODE, dtype=np.uint16), np.zeros(512, dtype=bool)
     for index in range(512):
         for positive, disparity in enumerate((-1, 1)):
@@ -53,7 +53,7 @@ def _line_code() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _dllp_tables() -> tuple[int, list[list[int]]]:
-    """The DLLP CRC is linear up to a constant: the CRC of zeros, and the effect of each byte in each position."""
+    """Return the CRC of zeros, and the effect of each byte in each position: the DLLP CRC is linear up to a constant."""
 
     def check(body: bytes) -> int:
         return int.from_bytes(dllp_crc(body), "little")
@@ -63,7 +63,7 @@ def _dllp_tables() -> tuple[int, list[list[int]]]:
 
 
 def quick_dllp_crc(body: bytes) -> int:
-    """:func:`dllp_crc`, as a number."""
+    """Return :func:`dllp_crc` as a number."""
     check, tables = _dllp_tables()
     for table, value in zip(tables, body):
         check ^= table[value]
@@ -87,7 +87,7 @@ def _dllp_codes(body: bytes, *, wrong_crc: int = 0) -> np.ndarray:
 
 
 class _Columns:
-    """Numbers instead of a list of tuples of symbols."""
+    """Symbols as numbers, in place of a list of tuples."""
 
     def __init__(self, lanes: int):
         self._lanes, self._length, self._parts = lanes, 0, []
@@ -108,7 +108,7 @@ class _Columns:
 
 
 class FastLink(Link):
-    """:class:`.link.Link`; ``columns`` has only a length."""
+    """Fast :class:`.link.Link`; ``columns`` has only a length."""
 
     framed_tlp, framed_dllp = staticmethod(_tlp_codes), staticmethod(_dllp_codes)
 
@@ -136,7 +136,7 @@ class FastLink(Link):
             symbol_times -= count
 
     def special(self) -> np.ndarray:
-        """Per symbol time and lane: 1 for COM, 2 for SKP, 3 for silence, else 0."""
+        """Return per symbol time and lane: 1 for COM, 2 for SKP, 3 for silence, else 0."""
         columns = self.columns.all()
         return np.select([columns == _COM, columns == _SKP, columns == _SILENT], [1, 2, 3]).astype(np.uint8)
 
@@ -177,7 +177,7 @@ _KEYS = KeyStream(Scrambler())
 
 
 class FastGen3Link(Gen3Link):
-    """:class:`.gen3_link.Gen3Link`."""
+    """Fast :class:`.gen3_link.Gen3Link`."""
 
     def __init__(self, lanes: int = 1, **options):
         super().__init__(lanes, **options)
@@ -202,11 +202,11 @@ class FastGen3Link(Gen3Link):
         del self._stream[:at]
 
     def place(self) -> Place:
-        """Position of the next item."""
+        """Return the position of the next item."""
         return Place(len(self.blocks), len(self._stream) // self.lanes)
 
     def bit_of(self, place: Place) -> int:
-        """Bit of lane 0's wire at which the symbol at `place` begins; its block may not exist yet."""
+        """Return the bit of lane 0's wire at which the symbol at `place` begins; its block may not exist yet."""
         starts = self.starts()
         return (starts[place.block] if place.block < len(starts) else self._end + 2) + 8 * place.symbol
 
@@ -216,7 +216,7 @@ class FastGen3Link(Gen3Link):
     def idle(self, symbol_times: int) -> None:
         while symbol_times > 0:
             self._sos_if_due()
-            # To the end of the block at most: whether an SKP ordered set is due is decided there.
+            # To the end of the block at most: the need for an SKP ordered set is decided there.
             count = min(symbol_times, 16 - len(self._stream) // self.lanes)
             self._put(bytes(count * self.lanes))
             symbol_times -= count
@@ -258,7 +258,7 @@ class FastGen3Link(Gen3Link):
 
     @staticmethod
     def _fill_in_sos(kinds, first, sizes, sent, states, base, count) -> None:
-        """Parity and scrambler value carried by an SKP ordered set."""
+        """Fill in the parity and scrambler value of an SKP ordered set."""
         odd = np.concatenate([[0], np.cumsum(np.unpackbits(sent).reshape(-1, 8).sum(axis=1, dtype=np.int64))])
         parity = np.where(kinds == _DATA, odd[first + sizes] - odd[first], 0)
         total = np.concatenate([[0], np.cumsum(parity)])
@@ -282,13 +282,13 @@ def _gen3_keys(lane: int) -> KeyStream:
 
 
 def before_the_wires(lanes: int, late: Sequence[int]) -> Wires:
-    """What the slow links send before a lane's first bit: the same random bits."""
+    """Return the random bits that the slow links send before a lane's first bit."""
     noise = random.Random(lanes)
     return [np.array([noise.randrange(2) for _ in range(n)], dtype=np.uint8) for n in late]
 
 
 def words(wire: np.ndarray, bits: int) -> np.ndarray:
-    """`wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
+    """Return `wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
     count = len(wire) // bits
     padded = np.zeros((count, 64), dtype=np.uint8)
     padded[:, :bits] = wire[: count * bits].reshape(count, bits)

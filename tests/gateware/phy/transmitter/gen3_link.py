@@ -11,7 +11,7 @@ from .gen3_sets import PAD, Block, LaneEncoder, fixed, skip, training
 from .gen3_tokens import EDS, dllp_bytes, tlp_bytes
 
 BITS_PER_TICK = 8
-"""A symbol time (1 ns) is eight bits."""
+"""Bits per tick: a symbol time (1 ns) is eight bits."""
 
 
 class Place(NamedTuple):
@@ -26,7 +26,8 @@ class Gen3Link:
 
     Parameters
     ----------
-    lanes : 1, 2 or 4. sos_interval : blocks between SKP ordered sets (at most 375 by the specification); 0 for none.
+    lanes : 1, 2 or 4.
+    sos_interval : blocks between SKP ordered sets (at most 375 by the specification); 0 for none.
     sos_symbols : length of each, cyclically; the same on all lanes.
     """
 
@@ -44,7 +45,7 @@ class Gen3Link:
     # --- ordered sets ---------------------------------------------------------------------------------------------
 
     def ordered(self, *blocks: Block) -> None:
-        """The same block on every lane."""
+        """Send the same block on every lane."""
         assert not self._stream
         for block in blocks:
             self.blocks.append((block,) * self.lanes)
@@ -54,15 +55,14 @@ class Gen3Link:
         self._sets, self._since = self._sets + 1, 0
 
     def train(self, *, first: int = 4, second: int = 4, link: int = 0, eieos_every: int = 32) -> None:
-        """Recovery: EIEOS, TS1s, TS2s, SDS. The previous data stream ends in EDS."""
+        """Send Recovery: EIEOS, TS1s, TS2s, SDS. The previous data stream ends in EDS."""
         self.training_sets(first=first, second=second, link=link, eieos_every=eieos_every)
         self.ordered(fixed("EIEOS"))
         self.sos()
         self.start_stream()
 
     def training_sets(self, *, first: int, second: int, link: int = 0, eieos_every: int = 32, **symbols: int) -> None:
-        """The data stream ends in EDS; TS1s and TS2s, with EIEOS between them. `symbols`: see
-        :func:`gen3_sets.training`."""
+        """End the data stream in EDS; send TS1s and TS2s, with EIEOS between them. `symbols`: see :func:`gen3_sets.training`."""
         self.end_stream()
         sets = [("TS1", first), ("TS2", second)]
         sent = 0
@@ -75,7 +75,7 @@ class Gen3Link:
                 sent += 1
 
     def fast_training(self, count: int) -> None:
-        """The exit from L0s: EIEOS, FTS, EIEOS, SDS (PCIe Base 3.0, 4.2.6.6.2)."""
+        """Send the exit from L0s: EIEOS, FTS, EIEOS, SDS (PCIe Base 3.0, 4.2.6.6.2)."""
         self.ordered(fixed("EIEOS"), *[fixed("FTS")] * count, fixed("EIEOS"))
         self.start_stream()
 
@@ -84,14 +84,14 @@ class Gen3Link:
         self._open = True
 
     def end_stream(self, *then: Block) -> None:
-        """EDS at the end of the block, then `then`."""
+        """Send EDS at the end of the block, then `then`."""
         if self._open:
             self._end_of_data()
             self._open = False
         self.ordered(*then)
 
     def electrical_idle(self, symbol_times: int) -> None:
-        """EDS, EIOS, then no signal (a constant level)."""
+        """Send EDS, EIOS, then no signal (a constant level)."""
         self.end_stream(fixed("EIOS"), Block("IDLE", (0,) * symbol_times))
 
     # --- data stream ----------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Gen3Link:
             self.sos()
 
     def packet(self, data: bytes) -> Place:
-        """Stripes a packet over the lanes; returns the position of its first symbol."""
+        """Stripe a packet over the lanes; return the position of its first symbol."""
         assert self._open and len(data) % 4 == 0
         self._sos_if_due()
         place = Place(len(self.blocks), len(self._stream) // self.lanes)
@@ -123,35 +123,35 @@ class Gen3Link:
         return place
 
     def send(self, tlp: bytes, **frame) -> Place:
-        """A new TLP with the next sequence number. `frame`: see :func:`gen3_tokens.tlp_bytes`."""
+        """Send a new TLP with the next sequence number. `frame`: see :func:`gen3_tokens.tlp_bytes`."""
         sequence, raw = self.replayer.send(tlp)
         return self.packet(tlp_bytes(raw, sequence, **frame))
 
     def nullify(self, tlp: bytes) -> Place:
-        """A TLP nullified while being sent: EDB, and its number is reused."""
+        """Nullify a TLP while it is sent: EDB, and its number is reused."""
         return self.packet(tlp_bytes(tlp, self.replayer.next, nullified=True))
 
     def replay(self, last_good: int) -> list[Place]:
-        """Response to a NAK: everything after `last_good` again."""
+        """Respond to a NAK: send everything after `last_good` again."""
         return [self.packet(tlp_bytes(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
 
     def dllp(self, body: bytes, **frame) -> Place:
         return self.packet(dllp_bytes(body, **frame))
 
     def idle(self, symbol_times: int) -> None:
-        """Logical idle."""
+        """Send logical idle."""
         for _ in range(symbol_times):
             self._sos_if_due()
             self._put(bytes(self.lanes))
 
     def fill(self) -> None:
-        """Idle to the end of the block."""
+        """Send idle to the end of the block."""
         self._put(bytes(-len(self._stream) % (16 * self.lanes)))
 
     # --- the wires ------------------------------------------------------------------------------------------------
 
     def starts(self) -> list[int]:
-        """Bit of a lane at which the symbols of each block begin, counted from the first bit sent."""
+        """Return the bit of a lane at which the symbols of each block begin, counted from the first bit sent."""
         out, at = [], 0
         for block in (b[0] for b in self.blocks):
             silent = block.kind == "IDLE"
@@ -160,10 +160,10 @@ class Gen3Link:
         return out
 
     def bits(self, *, late: Sequence[int] | None = None, invert: Sequence[bool] | None = None, reverse: bool = False) -> list[bytearray]:
-        """One bytearray of 0 and 1 per physical lane.
+        """Return one bytearray of 0 and 1 per physical lane.
 
-        `late`: delay of each logical lane in bits; `invert`: polarity of each; `reverse`: lane 0 is the last wire. A lane's first bit is
-        preceded by random ones, as from a receiver without a signal.
+        `late`: delay of each logical lane in bits. `invert`: polarity of each. `reverse`: lane 0 is the last wire. Random bits
+        precede a lane's first bit, as from a receiver without a signal.
         """
         assert not self._stream, "the last data block is not full: call fill()"
         noise = random.Random(self.lanes)

@@ -18,7 +18,7 @@ class Scrambler:
         self.register = [SEEDS[self.lane % 8] >> n & 1 for n in range(23)]
 
     def key(self) -> int:
-        """Eight bits of key; the register advances by eight."""
+        """Return eight bits of key; advance the register by eight."""
         value = 0
         for n in range(8):
             out = self.register[22]

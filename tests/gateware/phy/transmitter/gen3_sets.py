@@ -25,7 +25,7 @@ def training(
     kind: str, *, link: int = PAD, lane: int = PAD, n_fts: int = 255, rates: int = 0x0E, control: int = 0,
     equalisation: Sequence[int] = (0,) * 4,
 ) -> Block:  # fmt: skip
-    """A TS1 or TS2."""
+    """Return a TS1 or TS2."""
     first, name = _TRAINING[kind]
     return Block(kind, (first, link, lane, n_fts, rates, control, *equalisation, *[name] * 6))
 
@@ -35,7 +35,7 @@ def fixed(kind: str) -> Block:
 
 
 def skip(symbols: int = 16) -> Block:
-    """An SKP ordered set of 8, 12, 16, 20 or 24 symbols; its last three are filled in on sending."""
+    """Return an SKP ordered set of 8, 12, 16, 20 or 24 symbols; its last three are filled in on sending."""
     if symbols not in (8, 12, 16, 20, 24):
         raise ValueError(f"an SKP ordered set has 8, 12, 16, 20 or 24 symbols, not {symbols}")
     return Block("SOS", (0xAA,) * (symbols - 4) + (0xE1, 0, 0, 0))
@@ -49,7 +49,7 @@ class LaneEncoder:
         self._parity, self._after_data = 0, False
 
     def on_the_wire(self, block: Block) -> tuple[str, list[int]]:
-        """Sync header as sent (first bit first), and scrambled symbols."""
+        """Return the sync header as sent (first bit first), and the scrambled symbols."""
         kind, symbols = block.kind, list(block.symbols)
         if kind == "SOS":
             # After E1: parity of the data blocks since the last SOS or SDS (after an ordered set: the complement of D22), then D22 .. D0.
@@ -72,7 +72,7 @@ class LaneEncoder:
         return "10", symbols
 
     def bits(self, block: Block) -> bytes:
-        """Bytes of 0 and 1, in the order of sending."""
+        """Return bytes of 0 and 1, in the order of sending."""
         if block.kind == "IDLE":
             return bytes(8 * len(block.symbols))
         header, symbols = self.on_the_wire(block)

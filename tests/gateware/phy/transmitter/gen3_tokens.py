@@ -13,7 +13,7 @@ EDS = b"\x1f\x80\x90\x00"
 
 
 def frame_crc(length: int) -> int:
-    """Remainder of (L[0] x^14 + L[1] x^13 + .. + L[10] x^4) divided by x^4 + x + 1, by long division."""
+    """Return the remainder of (L[0] x^14 + L[1] x^13 + .. + L[10] x^4) divided by x^4 + x + 1, by long division."""
     dividend = sum((length >> n & 1) << (14 - n) for n in range(11))
     for power in range(14, 3, -1):
         if dividend >> power & 1:
@@ -22,8 +22,10 @@ def frame_crc(length: int) -> int:
 
 
 def stp(length: int, sequence: int) -> bytes:
-    """The token of a TLP; `length` is in double words, token and LCRC included. The parity bit makes the number of ones in length, frame
-    CRC and itself even."""
+    """Return the token of a TLP; `length` is in double words, token and LCRC included.
+
+    The parity bit makes the number of ones in length, frame CRC and itself even.
+    """
     check = frame_crc(length)
     parity = (bin(length).count("1") + bin(check).count("1")) % 2
     low = 0xF | (length & 0xF) << 4 | length >> 4 << 8 | parity << 15
@@ -34,8 +36,11 @@ def stp(length: int, sequence: int) -> bytes:
 def tlp_bytes(
     tlp: bytes, sequence: int, *, nullified: bool = False, wrong_lcrc: int = 0, wrong_token: int = 0, edb: bool | None = None
 ) -> bytes:
-    """A TLP in its frame. `nullified`: LCRC complemented and EDB (`edb` False or True omits or adds EDB); `wrong_lcrc` is XORed to the
-    LCRC, `wrong_token` to the token."""
+    """Return a TLP in its frame.
+
+    `nullified`: LCRC complemented and EDB (`edb` False or True omits or adds EDB). `wrong_lcrc` is XORed to the LCRC, `wrong_token`
+    to the token.
+    """
     tlp = bytes(tlp)
     (check,) = struct.unpack("<I", lcrc(struct.pack(">H", sequence % 4096) + tlp))
     check ^= wrong_lcrc ^ (0xFFFFFFFF if nullified else 0)
@@ -44,6 +49,6 @@ def tlp_bytes(
 
 
 def dllp_bytes(body: bytes, *, wrong_crc: int = 0) -> bytes:
-    """A DLLP (four bytes) in its frame."""
+    """Return a DLLP (four bytes) in its frame."""
     assert len(body) == 4
     return SDP + bytes(body) + (int.from_bytes(dllp_crc(body), "little") ^ wrong_crc).to_bytes(2, "little")

@@ -24,7 +24,7 @@ IDLE = Symbol(0)
 
 
 def name(symbol: Symbol) -> str:
-    """In the literature's notation: D10.2, K28.5."""
+    """Return the name in the literature's notation: D10.2, K28.5."""
     return f"{'K' if symbol.k else 'D'}{symbol.value & 31}.{symbol.value >> 5}"
 
 
@@ -37,7 +37,7 @@ class LaneEncoder:
         self.code = LineCode(disparity)
 
     def on_the_wire(self, symbol: Symbol) -> tuple[int, bool]:
-        """Value and K after scrambling: COM resets the register, SKP holds it, every other symbol advances it by eight."""
+        """Return value and K after scrambling: COM resets the register, SKP holds it, every other symbol advances it by eight."""
         if symbol == COM:
             self.scrambler.reset()
         elif symbol != SKP:

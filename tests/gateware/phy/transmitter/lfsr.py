@@ -9,7 +9,7 @@ from .scrambler import Scrambler
 
 
 class KeyStream:
-    """States and keys of a scrambler, one per symbol, from its seed on; the effect of one symbol comes from the serial one."""
+    """States and keys of a scrambler, one per symbol, from its seed on. The serial scrambler gives the effect of one symbol."""
 
     def __init__(self, scrambler: Scrambler | Gen3Scrambler):
         self._states = np.array([scrambler.state], dtype=np.uint32)
@@ -28,12 +28,12 @@ class KeyStream:
         return out
 
     def states(self, count: int) -> np.ndarray:
-        """The register before symbol 0 .. count - 1 after the seed."""
+        """Return the register before symbol 0 .. count - 1 after the seed."""
         while len(self._states) < count:
             self._states = np.concatenate([self._states, self._linear(self._step, self._states)])
             self._step = self._linear(self._step, self._step)
         return self._states[:count]
 
     def keys(self, count: int) -> np.ndarray:
-        """The keys of these symbols."""
+        """Return the keys of these symbols."""
         return self._linear(self._key, self.states(count))

@@ -29,18 +29,18 @@ def _balance(code: str) -> int:
 
 
 def _form(code: str, disparity: int) -> str:
-    """The form of a sub-block for this disparity: the unbalanced ones alternate, and so do D.7 and D.x.3."""
+    """Return the form of a sub-block for this disparity: the unbalanced ones alternate, and so do D.7 and D.x.3."""
     paired = _balance(code) != 0 or code in ("111000", "1100")
     return _complement(code) if paired and disparity > 0 else code
 
 
 def _alternate(x: int, disparity: int) -> bool:
-    """D.x.A7 in place of D.x.P7, where P7 would make a run of five equal bits with the end of abcdei."""
+    """Return whether D.x.A7 replaces D.x.P7, because P7 would make a run of five equal bits with the end of abcdei."""
     return x in ((17, 18, 20) if disparity < 0 else (11, 13, 14))
 
 
 def encode(value: int, k: bool, disparity: int) -> tuple[str, int]:
-    """Ten bits as ``abcdeifghj`` and the running disparity after them; `disparity` is -1 or +1.
+    """Return ten bits as ``abcdeifghj`` and the running disparity after them; `disparity` is -1 or +1.
 
     Raises :class:`ValueError` for a K code that 8b/10b does not have.
     """
@@ -66,6 +66,6 @@ class LineCode:
         self.disparity = disparity
 
     def bits(self, value: int, k: bool) -> bytes:
-        """Ten bytes of 0 and 1, in the order of sending."""
+        """Return ten bytes of 0 and 1, in the order of sending."""
         code, self.disparity = encode(value, k, self.disparity)
         return bytes(map(int, code))

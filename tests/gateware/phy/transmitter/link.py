@@ -14,14 +14,7 @@ _SILENT = None
 
 
 class Link:
-    """Collects what is sent, a symbol of every lane at a time; :meth:`bits` turns it into bits.
-
-    Parameters
-    ----------
-    lanes : 1, 2 or 4. A packet starts on lane 0 (its length is a multiple of four symbols, PCIe Base 2.1 4.2.2).
-    skp_interval : symbol times between SKP ordered sets (1180 to 1538 by the specification); 0 for none.
-    skp_count : SKP symbols of each set, cyclically: 3 as transmitted, 1 to 5 after elastic buffers. The same on all lanes.
-    """
+    """Collects the sent symbols, one of every lane at a time; :meth:`bits` turns them into bits."""
 
     def __init__(self, lanes: int = 1, *, skp_interval: int = 1200, skp_count: Sequence[int] = (3,), first_sequence: int = 0):
         if lanes not in (1, 2, 4):
@@ -64,7 +57,7 @@ class Link:
     def training(
         self, kind: int, count: int, *, link: int | None = None, numbered: bool = False, n_fts: int = 64, rates: int = 6, control: int = 0
     ) -> None:
-        """`count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD instead. `control`: 8 disables scrambling."""
+        """Send `count` TS1 or TS2 ordered sets. `link` None and `numbered` False send PAD instead. `control`: 8 disables scrambling."""
         for _ in range(count):
             head = [COM, PAD if link is None else Symbol(link, plain=True)]
             tail = [Symbol(v, plain=True) for v in (n_fts, rates, control, *[kind] * 10)]
@@ -82,7 +75,7 @@ class Link:
             self._sets += 1
 
     def packet(self, symbols: Sequence[Symbol]) -> int:
-        """Stripes a packet over the lanes; returns the symbol time (index into ``columns``) of its first symbol."""
+        """Stripe a packet over the lanes; return the symbol time (index into ``columns``) of its first symbol."""
         self._skp_if_due()
         assert len(symbols) % 4 == 0
         at = len(self.columns)
@@ -94,23 +87,23 @@ class Link:
     framed_tlp, framed_dllp = staticmethod(tlp_symbols), staticmethod(dllp_symbols)
 
     def send(self, tlp: bytes, **frame) -> int:
-        """A new TLP with the next sequence number. `frame`: see :func:`datalink.tlp_symbols`."""
+        """Send a new TLP with the next sequence number. `frame`: see :func:`datalink.tlp_symbols`."""
         sequence, raw = self.replayer.send(tlp)
         return self.packet(self.framed_tlp(raw, sequence, **frame))
 
     def nullify(self, tlp: bytes) -> int:
-        """A TLP nullified while being sent: EDB, and its number is reused."""
+        """Nullify a TLP while it is sent: EDB, and its number is reused."""
         return self.packet(self.framed_tlp(tlp, self.replayer.next, nullified=True))
 
     def replay(self, last_good: int) -> list[int]:
-        """Response to a NAK: everything after `last_good` again."""
+        """Respond to a NAK: send everything after `last_good` again."""
         return [self.packet(self.framed_tlp(raw, sequence)) for sequence, raw in self.replayer.nak(last_good)]
 
     def dllp(self, body: bytes, **frame) -> int:
         return self.packet(self.framed_dllp(body, **frame))
 
     def idle(self, symbol_times: int) -> None:
-        """Logical idle."""
+        """Send logical idle."""
         for _ in range(symbol_times):
             self._skp_if_due()
             self.on_all([IDLE])
@@ -118,7 +111,7 @@ class Link:
     # --- the wires ------------------------------------------------------------------------------------------------
 
     def on_the_wire(self) -> list[list[tuple[int, bool]]]:
-        """Value and K of every symbol of every logical lane, scrambled (silence as D0.0)."""
+        """Return value and K of every symbol of every logical lane, scrambled (silence as D0.0)."""
         encoders = [LaneEncoder() for _ in range(self.lanes)]
         return [[encoders[n].on_the_wire(c[n] or IDLE) for c in self.columns] for n in range(self.lanes)]
 
@@ -149,7 +142,7 @@ class Link:
 
 
 def damaged(wire: bytearray, rate: float, rng: random.Random) -> tuple[bytearray, list[int]]:
-    """`wire` with independent bit errors of probability `rate`, and their positions."""
+    """Return `wire` with independent bit errors of probability `rate`, and their positions."""
     out, at, places = bytearray(wire), 0, []
     while rate > 0:
         at += int(rng.expovariate(rate)) + 1
@@ -161,7 +154,7 @@ def damaged(wire: bytearray, rate: float, rng: random.Random) -> tuple[bytearray
 
 
 def words(wire: bytearray, bits: int) -> Iterator[int]:
-    """`wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
+    """Yield `wire` as words of a deserialiser, first bit in bit 0; an incomplete last word is dropped."""
     for at in range(0, len(wire) - bits + 1, bits):
         yield int(bytes(wire[at : at + bits][::-1]).translate(_ASCII), 2)
 

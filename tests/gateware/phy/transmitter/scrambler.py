@@ -15,7 +15,7 @@ class Scrambler:
         self.register = list(self.SEED)
 
     def key(self) -> int:
-        """Eight bits of key; the register advances by eight."""
+        """Return eight bits of key; advance the register by eight."""
         value = 0
         for n in range(8):
             out = self.register[15]
