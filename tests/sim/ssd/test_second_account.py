@@ -299,7 +299,7 @@ def test_time_and_energy_of_each_power_state(run: Run) -> None:
 
 
 def linux_wait_ms(profile: dict[str, Any]) -> list[tuple[int, int]]:
-    """Return (idle time in ms, state) by Linux' rule, from the profile's declared latencies: docs/ssd-model.md, "Power"."""
+    """Return (idle time in ms, state) by Linux' rule, from the profile's declared latencies: docs/ssd-behaviour.md, "Power"."""
     rows = []
     for number, state in enumerate(profile["power_state"]):
         total = state["entry_us"] + state["exit_us"]
