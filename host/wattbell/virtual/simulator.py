@@ -23,7 +23,8 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 def find_program(name: str) -> Path:
     """Return the path of a simulation program. Raises SimError with advice if there is none.
 
-    Places are ``WATTBELL_SIM_BIN``, ``sim/target/release`` of the checkout, the wheel ``wattbell_sim``, and ``PATH``.
+    If ``WATTBELL_SIM_BIN`` is set, it is the only place. Otherwise the places are ``sim/target/release`` of the checkout, the wheel
+    ``wattbell_sim``, and ``PATH``.
     """
     given = os.environ.get("WATTBELL_SIM_BIN")
     if given:
