@@ -1,6 +1,6 @@
 """The boards of the coverage runs, and the error terms that such a board states.
 
-They are drawn from the designed front end, used at 10 to 40 C, and autozeroed within 1 K.
+The boards are drawn from the designed front end, used at 10 to 40 C, and autozeroed within 1 K.
 
 A capture without a statement is analysed with the front end's goal, 0.1 % + 5 uA, several times the error of these boards. That one term
 would make every interval hold, and a run would not test the others.
@@ -32,7 +32,7 @@ Source: docs/virtual-rig.md.
 _OFFSET_A = 1e-6
 """k = 2 in A of an offset after calibration: noise of a conversion averaged over many.
 
-The noise is 0.3 mA; the plain board's code is 31 uA.
+The noise is 0.3 mA, or one code of the plain board (31 uA).
 """
 
 

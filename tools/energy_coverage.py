@@ -255,7 +255,7 @@ def compare(
 
 
 def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
-    """Return all loads with the half-width of an oracle.
+    """Return the classes of all loads, with the half-width of an oracle.
 
     The oracle is the same regression for the same classes, if each phase's put-off energy is known and need not be separated.
     """

@@ -124,7 +124,7 @@ class Silent:
 class Count:
     """Counts of comparisons: all, those with any verdict, their rows, and their verdicts.
 
-    seen_from: by kind of row, the visible difference as a share of A
+    seen_from: by kind of row, the smallest difference that would be seen, as a share of A
     """
 
     pairs: int = 0
@@ -235,7 +235,10 @@ def by_one_run(a: Run, b: Run) -> Count:
 
 
 def twin_rows(a: Sequence[Run], b: Sequence[Run], twin: Twin) -> dict[str, tuple[int, int, float]]:
-    """Compare a model with its twin. Return by kind the differing rows, those called rightly, and the sum of differences as shares of A."""
+    """Compare a model with its twin.
+
+    Return by kind the number of rows that should differ, the number called rightly, and the sum of the measured differences as shares of A.
+    """
     (pair,) = compare_sides([DriveSide(tuple(a), "A"), DriveSide(tuple(b), "B")]).pairs
     right: dict[str, tuple[int, int, float]] = {}
     for row in pair.rows:

@@ -69,7 +69,7 @@ SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Di
 """Replacement of each operator: the one nearest to a slip of the pen.
 
 Cosmic Ray can replace an operator by each of the others. With one replacement, a sample counts places in the code rather than alternatives
-at one place, which most tests would notice.
+at one place, most of which any test would notice.
 """
 PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
          "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",

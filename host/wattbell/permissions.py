@@ -42,7 +42,7 @@ def owner_of(path: Path) -> str:
 
 
 def inherit(made: Path, before: Path) -> None:
-    """Give the new file ``made`` no more readers than the file ``before`` that it replaces, and for root the same owner.
+    """Give the new file ``made`` no more readers than the file ``before``, whose place or contents it takes, and for root the same owner.
 
     Nothing happens if ``before`` is no plain file, or the file system has no modes.
     """

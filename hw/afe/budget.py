@@ -39,7 +39,7 @@ class Condition:
     """A condition of use.
 
     room: K either side of 25 C
-    since: K either side, at the autozero
+    since: K either side of the temperature at the autozero
     aged: a year after calibration; else fresh from calibration, or not calibrated at all
     """
 

@@ -119,7 +119,7 @@ def phase_margin(driver: Part, network: tuple[float, float], feedback: float) ->
     """Return the phase margin of a driver's loop, in degrees.
 
     The loop has one pole at the driver's gain-bandwidth, and a divider of the network's resistors. ``feedback`` (F) is across the second
-    resistor, and the stray capacitance of its inputs at the node between.
+    resistor. The stray capacitance of the driver's inputs is at the node between the two resistors.
     """
     inputs, behind = network
     frequency = np.logspace(5, 9, 4001)

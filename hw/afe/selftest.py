@@ -141,8 +141,8 @@ def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, fl
 def load_edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
     """Return `load_edge` of both loads, in a row each.
 
-    The host is stiff, with every transistor at the ends of its threshold and the buffer half and twice as strong. A further row has a slow
-    host.
+    Rows on a stiff host: nominal parts, and every transistor at an end of its threshold with the buffer's resistance half (early) or twice
+    (late). One more row: nominal parts on a slow host.
     """
     load = parts["test_load"]
     rows = {}

@@ -92,7 +92,7 @@ static bool find(void)
     return false;
 }
 
-/* Whether a message may contain every byte. Quoted strings too are ASCII only. */
+/* Whether each byte of the line is allowed in a message. Quoted strings too are ASCII only. */
 static bool printable(void)
 {
     for (size_t k = 0; k < length; k++)

@@ -45,7 +45,8 @@ At 2.5 and 5 GT/s:
 - ``headless``: ends without a frame.
 - ``bad_words``: words with a symbol error, on a lane in use and in lock.
 
-At 8 GT/s, see :data:`.block_receiver.BLOCK_EVENTS`. Counts of blocks and of SKP ordered sets add up the lanes.
+At 8 GT/s, see :data:`.block_receiver.BLOCK_EVENTS`. Counts of blocks and of SKP ordered sets add up the lanes, except
+``lanes_differ``.
 
 - ``bad_headers``: blocks with a wrong sync header.
 - ``corrected_tokens``: tokens with one wrong bit, which was corrected.

@@ -47,7 +47,7 @@ class TlpStore(wiring.Component):
     ----------
     width : bits of a beat of ``frames``.
     bytes_kept : room for all TLPs in the store, headers included. The longest TLP has to fit.
-    tlps : number of TLPs in the store.
+    tlps : greatest number of TLPs in the store.
     tick_bits : low bits of the ticks that come out.
 
     Ports

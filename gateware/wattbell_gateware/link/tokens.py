@@ -41,7 +41,8 @@ class TokenDecoder(wiring.Component):
 
     Length, frame CRC and parity of an STP form a code of distance 4; the other tokens differ from each other in many bits. Two
     wrong bits give no token. The specification's receiver stops at any of these errors and has the link retrained, which a tap
-    cannot ask for. If a guess is wrong, the LCRC or CRC of the resulting packet fails.
+    cannot ask for. If a guess is wrong, the LCRC or CRC of the resulting packet fails. The decoder does not know which tokens may stand
+    here: ``sdp``, ``edb``, ``eds`` and ``idle`` answer as if theirs could.
 
     Ports
     -----
@@ -50,9 +51,9 @@ class TokenDecoder(wiring.Component):
     exact : with ``stp``: every bit is right.
     length : length in double words, token and LCRC included.
     sequence : sequence number of the STP.
-    sdp : an SDP, with at most one wrong bit, if one could be here.
-    edb : an EDB, with at most one wrong bit, if one could be here.
-    eds : an EDS, with at most one wrong bit, if one could be here.
+    sdp : an SDP, with at most one wrong bit.
+    edb : an EDB, with at most one wrong bit.
+    eds : an EDS, with at most one wrong bit.
     idle : four symbols of zero, with at most one wrong bit.
     wrong : with one of these: one bit was wrong.
     """

@@ -17,7 +17,7 @@ _SWAPPED = (0xB5, 0xBA)
 
 
 class PolarityDetector(wiring.Component):
-    """Watches training sequences, and inverts the polarity if a word consists only of complemented identifiers.
+    """Watches training sequences, and inverts the polarity if a word of one consists only of complemented identifiers.
 
     K28.y and the framing symbols are their own complements apart from disparity, and complemented scrambled data is other data.
     Only training therefore shows the polarity. A tap that attaches later gets the polarity from the host (``set``, ``value``).

@@ -35,7 +35,7 @@ class TlpMerge(wiring.Component):
     now : the tick counter.
     out : headers of both directions, :data:`MERGED`.
     waiting : a header is held back until ``deadline``.
-    deadline : tick at which the held header goes on.
+    deadline : next tick at which time alone can let the held header go on.
     """
 
     def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:

@@ -70,7 +70,7 @@ class TlpParser(wiring.Component):
     pending : a TLP is on its way to ``headers``.
     pending_tick : tick at which that TLP began; 0 if it is complete.
     busy : a TLP is being evaluated, or a header is on its way through the FIFO.
-    skip : the payload of the current TLP is not stored.
+    skip : between the beats of a TLP of more than :data:`LONG` double words whose payload is not stored.
     counted : number of TLPs in this clock (two if a TLP began inside another TLP and ended at once).
     malformed : number of malformed TLPs in this clock.
     lost : this TLP, or TLPs before it, were lost.

@@ -70,7 +70,8 @@ def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], 
 
     The result is in s, for each of ``POWERS_W`` that it may draw above ``idle_w``; NaN if samples are missing. The controller stays on,
     since a write is over before its data is in flash. A sample between commands counts as on if it exceeds idle by more than half of that
-    power. A sample partly covered by commands counts that part, and the rest in proportion to its excess over idle.
+    power. In a sample partly covered by commands, the controller was on for the share that its excess over idle is of that power. The
+    covered part is subtracted.
     """
     late = rail.model.front_end_delay_s / rail.tick_s
     step = rail.interval_ticks

@@ -141,7 +141,7 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
         return None
     reduced = (design / scale) @ seen
     solution, *_ = np.linalg.lstsq(reduced, np.ones(len(loads)), rcond=None)
-    # What each phase is off by when the others tell its energy: one that a class has for itself is met exactly, and says nothing.
+    # The error of each phase as the other phases predict it. A phase that has a class for itself is fitted exactly: no information.
     bread = np.linalg.inv(reduced.T @ reduced)
     leverage = np.einsum("ij,jk,ik->i", reduced, bread, reduced)
     left_out = (1.0 - reduced @ solution) / np.maximum(1.0 - leverage, _LEAST_FREE)
@@ -156,7 +156,7 @@ def fit(loads: Sequence[PhaseLoad]) -> Fit | None:
 
 
 def settle(loads: Sequence[PhaseLoad]) -> Fit | None:
-    """Fit the loads with the time that the controller was on after the last command.
+    """Fit the loads with the time that the controller was on with nothing in flight; None if :func:`fit` gives None.
 
     That time depends on the controller's power, which is a result of :func:`fit`. On and idle are far apart, so a few rounds settle both.
     """

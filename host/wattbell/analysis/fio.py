@@ -99,10 +99,11 @@ def _depth_one(jobs: Sequence[Job]) -> bool:
 def match(wire: CommandTable, jobs: Sequence[Job]) -> list[FioRow]:
     """Return one row for each opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
-    ``latency_ok``: at queue depth 1 every latency on the wire is at most fio's ``lat`` of the same kind. So the least, the mean and the
-        largest must be. None if fio gave no latency, the depth is not 1, or the commands are from fio's own log. Equal bytes with more
-        commands on the wire mean that the kernel split requests. A job with an error counts I/Os as it ended: nothing is then called equal
-        or different (None).
+    ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind. So the least, the mean and
+        the largest must be. None if fio gave no latency, the depth is not 1, a job had an error, or the commands are from fio's own log.
+
+    Equal bytes with more commands on the wire mean that the kernel split requests. A job with an error counts I/Os as it ended: nothing is
+    then called equal or different (None).
     """
     rows = []
     fio = totals(jobs)
@@ -219,9 +220,9 @@ def _jobs_of(part: _Part, phase: int, workload: Path, files: dict[str, list[Job]
 def compare(context: Context, result: Analysis, workload: Path) -> FioComparison | None:
     """Compare fio with the wire, by phase if phases name their job or file, else over the whole capture.
 
-    A phase may name a fio JSON file by ``fio`` in ``workload.phases``. It may also name a job of ``workload/fio.json`` (or ``jobs``: a list
-    of names). None if there is no fio JSON or no record of commands. Raises CaptureError for a file that makes no sense or lies outside
-    ``workload``.
+    A phase may name a fio JSON file by ``fio`` in ``workload.phases``. Otherwise the phase's own name, or the list ``jobs``, names jobs of
+    ``workload/fio.json``. None if there is no fio JSON, or nobody saw commands. Raises CaptureError for a file that makes no sense or lies
+    outside ``workload``.
     """
     if not context.saw_commands:
         return None

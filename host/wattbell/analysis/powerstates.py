@@ -1,7 +1,7 @@
 """The drive's power state over time, with a probability, and its declared states beside the measured ones.
 
 The wire gives commands in flight (``active``), the time until a sleeping drive takes up the first command (``waking``), and resets. The
-rail and the link's state give the rest (:mod:`wattbell.analysis.stretches`). In a capture without commands, the rail gives everything.
+rail and the link's state give the rest (:mod:`wattbell.analysis.stretches`). If nobody saw commands, the rail gives everything.
 """
 
 from __future__ import annotations
@@ -354,9 +354,9 @@ def _sustained(context: Context, declared: float | None, number: int, found: Fou
 def _at_work(context: Context, number: int, found: Found) -> Iterator[Load]:
     """Yield the loads in a state.
 
-    A load has all bursts of I/O of a phase, or of a capture without phases. The host must have asked for no other state meanwhile, and the
-    bursts must last for :data:`WORK_S` together. Without phases each burst is a load, too. A drive with a command in flight is awake,
-    whatever APST is set to. Waking costs the first command only, and is no part of so long a load.
+    A load has those bursts of I/O of a phase, or of a capture without phases, during which the host had asked for no other state. The
+    bursts must last for :data:`WORK_S` together. Without phases each burst of that length is a load, too. A drive with a command in flight
+    is awake, whatever APST is set to. Waking costs the first command only, and is no part of so long a load.
     """
     windows = [(phase.first_tick, phase.last_tick) for phase in context.phases] or [(context.first_tick, context.last_tick)]
     for first, last in windows:

@@ -130,7 +130,7 @@ def between_j2(rail: Rail, found: Piece, where: slice, level: Level) -> float:
 
 
 def smeared(rail: Rail) -> float:
-    """Return how much the filters reduce the error of a sum of samples for a step between two samples: 1 means no reduction."""
+    """Return the error of a sum of samples for a step between two samples, relative to the error without filters: 1 is no reduction."""
     return _of_a_step(rail.interval_s, rail.model.front_end_delay_s, rail.decimation)[0] * math.sqrt(12.0)
 
 

@@ -96,7 +96,8 @@ class EnergyShares(TypedDict, total=False):
     baseline_j: idle energy, less where the drive slept
     classes_j: by class of command; ``after_j`` lies behind the window's end
     deferred_j: work put off, above idle long after the last command
-    total_j: all energy; the rest belongs to no class
+    total_j: all energy of the window
+    unexplained_j: the rest of ``total_j``
     by_accounting: the class has by definition all energy above idle while commands were in flight
     """
 

@@ -218,7 +218,7 @@ def _follows(before: int, after: int, with_commands: bool) -> float:
 
 
 def _together(levels: Sequence[Level], i: int, x: int, j: int, y: int) -> float:
-    """Return the logarithm of the evidence against level ``i`` being ``x`` while ``j`` is ``y``."""
+    """Return the logarithm of the evidence for level ``i`` being ``x`` while ``j`` is ``y``; the lower, the less possible together."""
     a, b = levels[i], levels[j]
     out = min(a.next.get(j, 0), 3) * _follows(x, y, a.with_commands) + min(b.next.get(i, 0), 3) * _follows(y, x, a.with_commands)
     if a.link != b.link:

@@ -1,7 +1,7 @@
 """Stretches of one power state: the rail's change points, cut where the link's state changes, with the probability of every state.
 
-Commands in flight show by themselves that the drive works, so only the time between them is searched. In a capture without commands, all of
-the rail is searched.
+Commands in flight show by themselves that the drive works, so only the time between them is searched. If nobody saw commands, the
+whole rail is searched.
 """
 
 from __future__ import annotations

@@ -83,7 +83,10 @@ def transitions(context: Context, idle_result: Idle, events: Sequence[Wakeup], a
 
 
 def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iterator[Wake]:
-    """Yield the wake-ups from a sleeping state that the rail follows until it is at rest."""
+    """Yield the wake-ups from a sleeping state with a known level of operational idle, before the sleep or after the wake-up.
+
+    ``without`` of a wake-up says why the energy of its exit is missing, if the rail was not seen to come to rest.
+    """
     rail = context.rail
     if rail is None or not idle_result["segments"]:
         return

@@ -114,7 +114,7 @@ class OpenCapture:
 
         t_s: doorbell, else SQE fetch, else CQE
         latency_s: from there to the CQE; null if the start was not seen, or the command never completed
-        opcode_name, is_admin, status_name: as in figures
+        opcode_name, is_admin, status_name: of the opcode, the queue and the status
         bytes: of the transfer
 
         In-band markers are left out, as in every figure; they are in ``capture.commands``.

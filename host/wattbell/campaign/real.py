@@ -40,8 +40,9 @@ from .work import Work
 
 JOURNAL = "restore.json"
 CONVERSION_S = 1e-6
-"""Conversion time of a rig's ADC as designed (docs/scpi.md, TINTerval). A longer one would miss the rail in between.
+"""Time in s between two conversions of a rig's ADC, as the rig is made (docs/scpi.md, TINTerval).
 
+With a longer time the rail in between is not seen.
 Rail samples are averages of several conversions.
 """
 
@@ -138,7 +139,10 @@ class RealBench:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Hold the recorders, and find out how this drive takes markers. Raises DriveError when the tap cannot see this drive's link."""
+        """Hold the recorders, and find out how this drive takes markers.
+
+        Raises DriveError when the tap cannot see this drive's link, and neither a slower link nor the host's log is to help.
+        """
         with equipped(self._setup.how, self._setup.rig, self.device, self._voice.say) as self._equipment:
             if self._restarts:
                 refuse_without_switch(self._equipment.rig)
@@ -249,7 +253,7 @@ def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -
 
 
 def set_sampling(rig: Rig, setup: Setup, session: Session) -> None:
-    """Set the ADC's conversion time, and the number of conversions averaged into a rail sample of the session."""
+    """Set the time between the ADC's conversions, and the number of conversions averaged into a rail sample of the session."""
     interval_s = setup.interval_s or CONVERSION_S
     rig.set_interval(interval_s)
     rig.set_decimation(setup.decimation or max(1, min(4096, round(session.rail_interval_s / interval_s))))

@@ -185,7 +185,7 @@ class RailTrack:
         notes: annotations in order of time. Those outside the waveform are left out. A span that reaches into the waveform begins or ends
             with it.
 
-        The first annotation names the part that was not measured.
+        For an origin with a warning (the waveform was not measured, or nobody knows), the first annotation is that warning.
         """
         writer = self._writer or RailWriter(self._directory, 1000, self._tick_ps, self._serial, self._origin)
         points: list[tuple[int, int]] = []

@@ -27,7 +27,7 @@ ALL = "tables and waveform"
 
 
 def repair(found: Checkup, progress: Progress | None = None) -> list[tuple[str, Remedy]]:
-    """Repair a capture; return each file with the action taken. Afterwards the capture opens, and every figure states its losses.
+    """Repair a capture; return each file with the action taken. The capture is then whole and opens; every figure states its losses.
 
     A file set aside is not removed but renamed to end in :data:`~wattbell.capture.hashes.ASIDE`. Raises CaptureError when nothing can be
     done (``meta.json`` is lost and there is no journal), or the disk refuses a write.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import typer
 
 Offers = list[tuple[str, str]]
-"""Each value with a few words on its meaning, which some shells show. Typer leaves out values that do not match the typed text."""
+"""Each value with a few words on its meaning, which some shells show. Typer leaves out values that do not begin with the typed text."""
 _CAPTURE, _RESULTS = "meta.json", "results.json"
 """The file that makes a folder a capture, and the one that makes it a suite's results."""
 _DEPTH, _MOST_FOLDERS = 4, 1000

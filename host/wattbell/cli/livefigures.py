@@ -154,7 +154,7 @@ _following: list[Path] = []
 
 @contextmanager
 def following(head: RenderableType, folder: Path) -> Iterator[None]:
-    """Show ``head`` on stderr, which is a terminal, and below it the figures of recordings in a folder."""
+    """Show ``head`` on stderr, which is a terminal, and below it the figures of recordings in a folder or below it."""
     _following.append(folder)
     try:
         with Live(Group(head, Looking(folder)), console=output.err, refresh_per_second=_REFRESH // 2, transient=True):

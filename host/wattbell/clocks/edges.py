@@ -229,7 +229,8 @@ class Candidate:
 
     left: unexplained share
     confirmed: number of edges that confirm it
-    clock: the map, or None with the reason
+    clock: the map; None if there is none
+    error: why there is no map
     """
 
     left: float

@@ -162,7 +162,7 @@ def run_session(
 
 
 def last_of_filling(steps: Sequence[Step]) -> int | None:
-    """Return the last step that prepares the drive by writing before the first measured step; None without one."""
+    """Return the number, from 0, of the last step that prepares the drive by writing before the first measured step; None without one."""
     first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
     return max((number for number, step in enumerate(steps[:first]) if step.fill is not None or step.fio is not None), default=None)
 
@@ -217,7 +217,7 @@ def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str]
 
 @contextmanager
 def _completed(writer: CaptureWriter, keeper: LogKeeper | None) -> Iterator[None]:
-    """Complete the capture at the end of the block, or at an error.
+    """Complete the capture at the end of the block; after an error, end it as ``incomplete``.
 
     If a part cannot be put into it, as on a full disk, the capture is left to be rebuilt from its journals.
     """

@@ -198,7 +198,7 @@ class MeterRecording(Recording):
         return not self.virtual and any(pair.before_ns is not None for pair in self.meter.clock_pairs())
 
     def await_data(self) -> None:
-        """Wait for the first samples, and then for readings of the meter's clock; for a virtual rig, until it has caught up."""
+        """Wait for the first samples, then a while for readings of the meter's clock; for a virtual rig, until it comes no nearer."""
         progress = _Progress(lambda: self.recorder.last_tick)
         before: int | None = None
         while self._thread.is_alive() and progress.goes_on():

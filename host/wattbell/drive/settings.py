@@ -97,7 +97,7 @@ class Settings:
             self._sysfs(self.sys / "bus/pci/devices" / self.device.pci / "power/control", "on")
 
     def power(self, *, apst: bool | None, aspm: str | None, power_state: int | None) -> None:
-        """Set how the drive and its link may save power from now on; None leaves a setting unchanged (``power_state``: or to APST)."""
+        """Set how the drive and its link may save power from now on. None: unchanged (``power_state``: or left to APST)."""
         if apst is None:
             self.conditions["apst"] = "as it was"
             self.apst_table = None

@@ -41,7 +41,7 @@ FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m
 
 
 def detect(path: Path) -> Format:
-    """Return the format of a file. Raises CaptureError for an unknown one, with the first bytes of the file."""
+    """Return the format of a file. Raises CaptureError for an unknown one, with the beginning of the file."""
     head = read_head(path)
     found = next((known for known in FORMATS.values() if known.matches(head)), None)
     if found is None:

@@ -45,8 +45,8 @@ class Layout:
 
     skip: lines before the first row
     names: of the columns, None if no line has them
-    units: from a line of units, None if there is none
-    second: the line of units itself
+    units: of the columns, from a line of units; None for a column without a unit there
+    second: the fields of the line of units, unchanged
     before: other lines before the rows, without marks of comments
     first: the fields of the first row
     interval: (s between two rows, the line that says so), None if no line does

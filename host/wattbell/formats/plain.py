@@ -165,8 +165,9 @@ class _Columns:
         raise CaptureError(f"{self._path}, {self._line}: there is no column {wanted[:40]}; it has {self.shown}.")
 
     def find(self, role: str, *, others_known: bool = False) -> _Column | None:
-        """Return the column of a quantity; None if no column is named so. Raises CaptureError for an unknown or missing unit, and for
-        several columns.
+        """Return the column of a quantity; None if neither the user, nor a name or unit in the file, gives one.
+
+        Raises CaptureError for an unknown or missing unit, and for several columns.
 
         others_known: the current is known. Then power counts only if exactly one column's name says so, and the user did not name the
             current's column.

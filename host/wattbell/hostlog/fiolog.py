@@ -1,9 +1,9 @@
 """fio's logs of every I/O (``write_lat_log``): the instant of completion, the latency, direction, size, offset.
 
 ``6537, 54142520, 0, 4096, 34648064, 0``: ms, ns, direction (0 read, 1 write, 2 trim), bytes, offset with ``log_offset=1``, priority, time
-    of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job. With ``log_alternate_epoch``
-    (``log_unix_epoch``) they are a clock's. A log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so an instant is good
-    to 1 ms. The latency is good to ns, but it is the program's: from before the submission until the program reaped the I/O.
+of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job. With ``log_alternate_epoch``
+(``log_unix_epoch``) they are a clock's. A log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so an instant is good to
+1 ms. The latency is good to ns, but it is the program's: from before the submission until the program reaped the I/O.
 
 A log of bandwidth or of IOPS has the same lines, and differs only in its name. The name is ``NAME_lat.N.log``, with N the number of the
 job. The host of a server follows (``fio --client``; fio's client.c).

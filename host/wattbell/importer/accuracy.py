@@ -21,7 +21,7 @@ ASSUMED = Accuracy(
 )
 _PPK2 = Accuracy(ppk2_meter.GAIN, ppk2_meter.OFFSET_A, ppk2_meter.TIMEBASE, ppk2_meter.ACCURACY)
 KNOWN = {ppk2.TITLE: _PPK2, ppk2session.TITLE: _PPK2}
-"""Terms by format, for formats that identify an instrument about which its maker or others publish figures."""
+"""Terms by format, for formats that identify an instrument with figures published by its maker."""
 _TERMS = {"gain": "gain", "offset": "offset_a", "timebase": "timebase"}
 
 

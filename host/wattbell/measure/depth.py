@@ -106,7 +106,7 @@ class DepthSummary(TypedDict):
 
     mean: over the whole window
     mean_busy: over its time with depth >= 1
-    histogram: share of that time by depth
+    histogram: share of the whole window by depth, depth 0 included
     """
 
     mean: float | None

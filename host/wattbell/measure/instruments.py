@@ -99,8 +99,9 @@ class Instruments:
     def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """Return (energy in J, mean power in W) over the bursts of a span. Their conditions have ``covered_s``, the time the rail covers.
 
-        scored: the power enters a suite's result. It is absent if the rail misses a burst. If a block of the rail is overloaded or
-            uncalibrated, it has no ``u`` and counts as lost. The analysis instead gives any value, with a warning beside it.
+        scored: the power enters a suite's result. It is absent if the rail misses a burst. If blocks of the rail are overloaded or
+            uncalibrated, the power has no ``u``, and these blocks count as lost. The analysis instead gives any value, with a warning
+            beside it.
 
         A change of power within the span is in the ``u`` of the mean (:mod:`.steadiness`).
         """

@@ -124,7 +124,12 @@ class PhaseMeasurement(ABC):
 
 @dataclass(frozen=True)
 class Whole(PhaseMeasurement):
-    """A phase with its commands in memory: all, a mask without errors, and a mask of commands that moved data."""
+    """A phase with its commands in memory.
+
+    io: all commands
+    good: mask of the commands without error
+    moved: mask of the commands without error that moved data
+    """
 
     io: Commands
     good: npt.NDArray[np.bool_]

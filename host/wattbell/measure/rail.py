@@ -81,10 +81,10 @@ class WindowStats:
 
 @dataclass(frozen=True)
 class Scan:
-    """Result of one pass over the i-th ranges.
+    """Result of one pass over the waveform for several ranges.
 
-    stats: of each range
-    moving: by length of the window in s, without lengths that are too short for the rail
+    stats: one for each range, in order
+    moving: by length of the window in s, each with a maximum for each range; without lengths that are too short for the rail
     """
 
     stats: list[WindowStats]

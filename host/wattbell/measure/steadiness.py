@@ -76,7 +76,7 @@ class Steadiness:
 
 
 def steadiness(blocks: Float, weights: Float | None = None) -> Steadiness | None:
-    """Return the steadiness of a window from the means of its blocks, in order; None with fewer than four blocks.
+    """Return the steadiness of a window from the means of its blocks, in order; None with fewer than four known blocks.
 
     blocks: NaN where samples are missing
     weights: lengths of the blocks, if they differ

@@ -70,7 +70,7 @@ def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
 def least_bursts(first_end: Int64, last_start: Int64, gap_ticks: int) -> Int64:
     """Return ``least`` of a :class:`Span`, from commands (or parts of one) sorted by start: [first completion, last start] of each.
 
-    Between two bursts there may have been a gap, if possibly nothing was at the drive for so long.
+    Two bursts are separate if possibly nothing was at the drive for ``gap_ticks`` between them.
     """
     if not len(first_end):
         return np.empty((0, 2), np.int64)

@@ -37,10 +37,10 @@ class MovingMax:
     """Largest moving mean of a stream, over the whole stream and over any number of sample ranges inside.
 
     ``ranges`` are ``[first, last)`` sample indices; a window counts for a range if all its samples are inside. Feed with ``add`` in order
-    and without gaps.
+    and without gaps. The other lists have one item for each range:
 
     best: the maximum (-inf: no full window)
-    best_at: index of the first sample of that window
+    best_at: index of the first sample of that window (-1: no full window)
     skipped: windows left out because a sample is missing
     """
 

@@ -148,10 +148,10 @@ class SendingMeter(ABC, Generic[T]):
 
 
 class ArrivingMeter(SendingMeter[Raw]):
-    """A meter that receives its samples in pieces. :meth:`_feed` turns each piece into blocks in ``_out``."""
+    """A meter that sends its samples in pieces. :meth:`_feed` turns each piece into blocks in ``_out``."""
 
     _together = 0
-    """Pieces that wait are fed together up to this length; 0: each by itself."""
+    """Pieces that wait are joined until they have this length, and fed as one; 0: each by itself."""
 
     def __init__(self) -> None:
         super().__init__()

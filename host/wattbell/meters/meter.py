@@ -42,7 +42,7 @@ class MeterAbout:
     offset_a: of the current, in A
     timebase: relative
     accuracy: source of these three limits, in words for the user
-    placement_u_s: distance in s of a sample from its tick, where no clock of the meter's own paces it
+    placement_u_s: largest distance in s of a sample from its tick, where no clock of the meter's own paces it
     conditions, notes: for the ``conditions`` of ``meta.json``
     ranges: (gain, offset_a) of each range of a meter that reports its changes of range (:class:`~..capture.source.Ranges`). ``gain`` and
         ``offset_a`` above then hold for readers that ignore the range

@@ -1,9 +1,9 @@
 """Any supply or multimeter that answers SCPI, through PyVISA and its backend in Python: over TCP, serial port or USBTMC.
 
 The instrument is asked again and again. Each reading was taken between the question and the answer. The host's clock is the meter's
-clock: tick i is i intervals after the start. A question is sent so that its reading is due at the middle of a place on the grid. A reading
-    goes to the place with the nearest middle, and a place without a reading is missing. The rate in the capture is therefore the true rate.
-    Nobody knows the current between two readings.
+clock: tick i x interval is that long after the start. A question is sent so that its reading is due at the middle of a place on the grid. A
+reading goes to the place with the nearest middle, and a place without a reading is missing. The rate in the capture is therefore the rate
+that was kept. Nobody knows voltage and current between two readings.
 """
 
 from __future__ import annotations

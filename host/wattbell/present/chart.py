@@ -77,7 +77,7 @@ class Bars:
 
     @property
     def top(self) -> float:
-        """The end of the longest bar, whisker included. (If a part is negative, the other parts reach beyond their bar's value.)"""
+        """The end of the longest bar, whisker included. (The parts reach beyond their bar's value if one counts against it.)"""
         ends = [max(bar.value.value + (bar.value.u or 0.0), sum(part.value for part in bar.parts)) for bar in self.bars]
         return max(ends, default=0.0) or 1.0
 

@@ -154,7 +154,7 @@ def expect(step: Step, files: Mapping[str, str], capacity_bytes: int, scale: flo
 
 
 def writes_data(step: Step, files: Mapping[str, str]) -> bool:
-    """Return whether a step may change data on a drive, or endanger its user.
+    """Return whether a step may change or cost data on a drive, or take the drive away from its user.
 
     A restart takes the drive away from its user. A write cache that the kernel does not know of may lose data at a loss of power.
     """

@@ -116,7 +116,7 @@ class Acquisition(threading.Thread):
 
 
 def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
-    """Return state and tick of the rig. A rig that still sends to an earlier host is drained first."""
+    """Return state and tick of the rig. A rig that still sends data that another host did not wait for is drained first."""
     deadline = time.monotonic() + _DRAIN_S
     while True:
         status = rig.status()

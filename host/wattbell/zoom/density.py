@@ -24,8 +24,7 @@ class Density:
     """Commands by time and latency.
 
     ``counts[i, j]``: commands with the CQE in ``[t_edges[i], t_edges[i + 1])`` and the latency in bucket j of ``latency_edges_s``. Two
-        kinds are left
-    out: commands without a captured start, and Asynchronous Event Requests, which wait by design.
+    kinds are left out: commands without a captured start, and Asynchronous Event Requests, which wait by design.
     """
 
     t_edges: Int64

@@ -27,9 +27,9 @@ def group(opcode: npt.NDArray[np.uint8], qid: npt.NDArray[np.uint8]) -> Int64:
 
 
 def edges_s(a_decade: int) -> F64:
-    """Return the edges of the buckets, in s:
+    """Return the ``DECADES * a_decade + 1`` edges of the buckets, in s.
 
-    ``DECADES * a_decade + 1``. The first and last bucket also count shorter and longer latencies.
+    The first bucket also counts shorter latencies, the last one longer latencies.
     """
     edges: F64 = LEAST_S * 10 ** (np.arange(DECADES * a_decade + 1) / a_decade)
     return edges

@@ -51,7 +51,7 @@ class ClassSpan:
 
     good: without error. Latencies are over these, in s, doorbell (else fetch) to CQE; None if there are none, or too few for the
         percentile.
-    p_u: relative error of a percentile
+    p_u: by what share of itself a percentile may be off
     """
 
     opcode: int

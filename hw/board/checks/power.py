@@ -202,7 +202,7 @@ def _ancestors(net: str, after: dict[str, str], tree: Tree) -> set[str]:
 
 
 def reset(tree: Tree) -> Check:
-    """Check supervisors: thresholds lie below the rail's least voltage, and the last of the FPGA's rails holds the FPGA in reset."""
+    """Check supervisors: thresholds lie below the rail's least voltage, and the one on the last of the FPGA's rails holds the FPGA."""
     wrong: list[str] = []
     shown: list[str] = []
     for part in tree.ours.parts.values():

@@ -220,7 +220,7 @@ class _Placer:
         return True
 
     def cost(self, trial: Placed, targets: list[tuple[str, XY]], middle: XY) -> float:
-        """Return the sum of the distances from its pads to their targets."""
+        """Return the mean distance from its pads to their targets; without targets, its distance from `middle`."""
         if not targets:
             return math.dist(trial.at, middle)
         pads = {pad.number: pad.at for pad in trial.pads()}

@@ -27,7 +27,7 @@ __all__ = ["EDGE_PITCH", "ZONES", "vias"]
 ZONES = Path(__file__).with_name("zones.toml")
 CLEARANCE = 0.15
 EXPOSED = 1.4
-"""A pad with longer sides than this gets vias within it, mm."""
+"""A pad with both sides longer than this gets vias within it, mm."""
 LONG = 2.2
 """So does a longer one that zones.toml has places in: the load switch's, 0.84 mm wide."""
 PITCH = 0.6

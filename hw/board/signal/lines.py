@@ -2,8 +2,8 @@
 
 - Permittivity: log-uniform relaxations between ``M1`` and ``M2``; given by value and loss tangent at 1 GHz. Source: Djordjevic, Biljic,
   Likar-Smiljanic, Sarkar, "Wideband frequency-domain characterization of FR-4 and time-domain causality", IEEE Trans. EMC 43 (2001).
-- Resistance: surface resistance times the field solver's factor (Wheeler), and the DC resistance joined in squares. Causality demands an
-  internal inductance of the same number of ohms.
+- Resistance: surface resistance times the field solver's factor (Wheeler), and the DC resistance joined in squares. The internal
+  inductance that causality demands is included; its reactance is the same number of ohms.
 - Roughness: Hammerstad's 1 + 2 / pi atan(1.4 (Delta / delta)^2) on the skin resistance: at most twice. Above 10 GHz it saturates where real
   foil goes on (Huray); said in docs/signal.md.
 """

@@ -50,8 +50,8 @@ def drive_key(run: Run) -> str:
 def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Return name and colour of each run; names and colours are unique within a suite.
 
-    A drive with one firmware keeps its colour from suite to suite. Further runs in one suite have colours of their own, so that a chart can
-    be read. A name ends in the mark of its origin.
+    A drive with one firmware keeps its colour from suite to suite. Its further runs in one suite have colours of their own, so that a chart
+    can be read. A name ends in the mark of its origin.
     """
     colours: dict[tuple[str, str, int], str] = {}
     out: list[tuple[str, str]] = []

@@ -164,7 +164,7 @@ def _heading(name: str) -> str:
 def _value(
     name: str, quantity: Known | None, declared: float | None = None, judged: Known | None = None, always: bool = False
 ) -> Cell | str:
-    """Return the value with its unit, and its ratio to the declared value if ``judged`` exceeds that.
+    """Return the value with its unit, and its ratio to the declared value if ``judged`` fails against that.
 
     judged: the figure that must keep to the declared value
     always: show the ratio whenever a value is declared

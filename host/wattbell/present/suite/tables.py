@@ -146,7 +146,7 @@ def _conditions(run: Run) -> Mapping[str, Any]:
 
 
 def _jobs(run: Run, rests_on: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return job files and traces, each once. Plans are generated from these and from the manifest, which has the suite's hash."""
+    """Return job files and traces, each once. Plans are generated from these and the manifest, whose hash is the suite's."""
     jobs = rests_on.get(run.content_hash, {}).get("jobs") or run.told.get("jobs") or {}
     names = {f"{Path(name).name} {str(h).removeprefix('sha256:')[:8]}": None for name, h in jobs.items() if not name.endswith("plan.toml")}
     return ", ".join(sorted(names))
