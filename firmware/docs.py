@@ -37,13 +37,13 @@ volt, ampere or watt. It answers integers as integers, reals as `+3.300000000E+0
 query of such a setting is free. `wattbell bridge` passes marked commands only with `--allow-power`.
 
 **Errors** wait in the queue of `SYSTem:ERRor?` and set their bit in `*ESR?`. After a command error (-100 to -199) the rig discards the
-rest of the message. After any other error it executes the next unit. It refuses these messages:
+rest of the message. After any other error it executes the next unit. It refuses these inputs:
 
-| message | error |
+| input | error |
 |---|---|
-| more than 512 bytes; the whole message is refused | -363 |
-| a byte that is not ASCII text; the whole message is refused | -101 |
-| block data | -168 |
+| a message of more than 512 bytes, as a whole | -363 |
+| a message with a byte that is not ASCII text, as a whole | -101 |
+| block data, with the rest of the message | -168 |
 
 **The EEPROM** keeps two copies of each record (identity, calibration, settings), with a CRC. The rig writes only one copy at a time.
 After a power failure during `*SAV`, `CALibration:STORe` or `DIAGnostic:IDENtity`, the record is the whole old record or the whole new

@@ -40,8 +40,9 @@ starts a new time base: do not compare ticks of two runs.
 since the last block of that kind. Nothing is lost silently.
 
 **Order.** The rig closes a block when it is full, or {flush_ms:g} ms after its first record, which bounds the latency at low rates.
-Command records, events of the bus and raw TLPs come 33 us (ECP5: 131 us) after the tick that completed them. Each kind comes in the
-order of those ticks. The tick that completes a command record is the tick of its CQ head doorbell.
+Command records, events of the bus and raw TLPs come 33 us after the tick that completed them. On the ECP5 they come after 131 us, and
+raw TLPs at once. Each kind comes in the order of those ticks. The tick that completes a command record is the tick of its CQ head
+doorbell.
 
 ## How to read a damaged stream
 
