@@ -122,7 +122,7 @@ pub const POWER_TRIP: u8 = 0x92;
 pub const POWER_TRIP_OVER_CURRENT: u32 = 0x1;
 /// above INRUSH_LEVEL for OCP_COUNT conversions, within INRUSH_TICKS of closing
 pub const POWER_TRIP_INRUSH: u32 = 0x2;
-/// read/write: over-current: units of 500 nA, two's complement, corrected. Compared with the coarse path's current where RANGE is fine only and the current more than that path shows. A coarse code at the upper end of its scale is above any level but 7FFFFFh
+/// read/write: over-current: units of 500 nA, two's complement, corrected. If RANGE is fine only and the coarse path shows more than 98.3 mA, this level is compared with the coarse path's current. A coarse code at the upper end of its scale is above any level but 7FFFFFh
 pub const OCP_LEVEL: u8 = 0x93;
 /// Reset value of OCP_LEVEL in the map; the build may have its own (docs/registers.md).
 pub const OCP_LEVEL_RESET: u32 = 0x7fffff;
