@@ -89,9 +89,9 @@ _POWER_REGISTERS = (
     Register("POWER_TRIP", 0x92, 2, _W1C, 0, "the hardware has opened the load switch, which stays open until these are cleared", (
         Bits("OVER_CURRENT", 0, 1, "above OCP_LEVEL for OCP_COUNT conversions"),
         Bits("INRUSH", 1, 1, "above INRUSH_LEVEL for OCP_COUNT conversions, within INRUSH_TICKS of closing"))),
-    Register("OCP_LEVEL", 0x93, 24, _RW, 0x7FFFFF, f"over-current: {_CURRENT}. If RANGE is fine only and the "
-             "coarse path shows more than 98.3 mA, this level is compared with the coarse path's current. A coarse code at the upper end of "
-             f"its scale is above any level but {TRIP_BEYOND:X}h"),
+    Register("OCP_LEVEL", 0x93, 24, _RW, 0x7FFFFF, f"over-current: {_CURRENT}. If RANGE is fine only and "
+             "the coarse path shows more than 98.3 mA, this level is compared with the coarse path's current. A coarse code at the upper "
+             f"end of its scale is above any level but {TRIP_BEYOND:X}h"),
     Register("OCP_COUNT", 0x94, 20, _RW, 1, "consecutive conversions above the level that trip it, 1 or more"),
     Register("INRUSH_LEVEL", 0x95, 24, _RW, 0x7FFFFF, f"replaces OCP_LEVEL just after closing: {_CURRENT}"),
     Register("INRUSH_TICKS", 0x96, 32, _RW, 0, "for this long after closing"),
