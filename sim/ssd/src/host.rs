@@ -1,4 +1,4 @@
-//! What a controller touches outside: host memory and interrupts, and the bus trace.
+//! The controller's outside: host memory and interrupts, and the bus trace.
 
 use crate::profile::Ps;
 use wattbell_bus::{Body, Record, Summary};
@@ -13,7 +13,7 @@ pub trait Host {
     fn interrupt(&mut self, vector: u16, time_ps: Ps);
 }
 
-/// Stands in while nothing can reach the host.
+/// A host for the time while nothing can reach the real host.
 pub(crate) struct NoHost;
 
 impl Host for NoHost {
@@ -26,7 +26,7 @@ impl Host for NoHost {
     fn interrupt(&mut self, _: u16, _: Ps) {}
 }
 
-/// Where the controller's view of the connector goes.
+/// Receiver of the controller's activity at the connector.
 pub trait BusSink {
     /// Something happens at the connector. Records come out of order, but never before the last released time.
     fn record(&mut self, record: Record);
@@ -44,7 +44,7 @@ pub trait BusSink {
     fn command(&mut self, _command: &CommandTruth) {}
 }
 
-/// What the model knows of a command. Times are those of first symbols, in picoseconds since power-on.
+/// The model's knowledge of a command. Times belong to first symbols, in picoseconds since power-on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommandTruth {
     /// Submission queue.
@@ -55,7 +55,7 @@ pub struct CommandTruth {
     pub opcode: u8,
     /// Namespace.
     pub nsid: u32,
-    /// Starting LBA; CDW10 of commands that have none; of DSM, that of the first range.
+    /// Starting LBA; CDW10 for commands without one; for DSM, the first range's LBA.
     pub slba: u64,
     /// Logical blocks; CDW11 of commands that have none; of DSM, the sum over the ranges; of Flush, 0.
     pub blocks: u64,
@@ -75,9 +75,9 @@ pub struct CommandTruth {
     pub msix_ps: Option<Ps>,
     /// CQ head doorbell that released the CQE.
     pub cq_head_ps: Option<Ps>,
-    /// Energy of what it causes itself, in femtojoule: array reads, its data's ways, its part of the pages that are programmed.
+    /// Energy that the command itself causes, in femtojoule: array reads, transfers of its data, its part of the programmed pages.
     pub own_fj: u64,
-    /// Its share of what the controller draws while commands are in hand, in femtojoule.
+    /// Its share of the controller's draw while commands are in hand, in femtojoule.
     pub share_fj: u64,
 }
 

@@ -30,7 +30,7 @@ impl<W: Write> TraceSink<W> {
         self.record(Record { time_ps: self.released_ps, body });
     }
 
-    /// Hands what is released to the file.
+    /// Hands the released records to the file.
     pub fn flush(&mut self) {
         let result = self.writer.flush();
         self.keep(result);

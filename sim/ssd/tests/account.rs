@@ -1,4 +1,5 @@
-//! Where the energy went: every joule of the rail is booked once, by phase, for every drive; and commands' parts are what the parts say.
+//! Checks of the energy account. Every joule of the rail is booked once, by phase, for every drive; commands' energy agrees with the
+//! parts' energy.
 
 use serde_json::Value;
 use wattbell_bus::{TraceHeader, TraceWriter};

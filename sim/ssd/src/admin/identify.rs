@@ -114,7 +114,7 @@ pub fn namespace(profile: &Profile, namespace: &Namespace, formats: &[u8], perce
     d
 }
 
-/// What all namespaces have in common (CNS 00h with FFFFFFFFh): 4096 bytes.
+/// Returns the Identify data that all namespaces share (CNS 00h with FFFFFFFFh): 4096 bytes.
 pub fn namespace_common(namespaces: &Namespaces) -> Vec<u8> {
     let mut d = vec![0; 4096];
     lba_formats(&mut d, namespaces.formats());

@@ -20,7 +20,7 @@ pub struct Health {
     writes: u64,
     /// Commands that met blocks that could not be read.
     media_errors: u64,
-    /// Entries ever made in the error log, and the last of them, the newest first.
+    /// Number of entries ever made in the error log, and the last entries, the newest first.
     errors: u64,
     entries: VecDeque<[u8; 64]>,
     /// Times that the supply came back.

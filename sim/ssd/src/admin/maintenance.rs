@@ -1,5 +1,5 @@
-//! Format NVM and Sanitize (NVM Express, commands of these names and Sanitize Operations): work that takes seconds, and what is refused
-//! while it runs. Both go on through a controller reset.
+//! Format NVM and Sanitize (NVM Express, commands of these names and Sanitize Operations): operations that take seconds. This module also
+//! says which commands are refused meanwhile. Both operations continue through a controller reset.
 
 use super::namespaces::Namespaces;
 use crate::nvme::{admin, log_page, Sqe, Status};
@@ -49,7 +49,7 @@ struct Sanitize {
     passes: u32,
 }
 
-/// What runs, and how the last sanitize operation ended.
+/// The running operation, and the result of the last sanitize operation.
 #[derive(Default)]
 pub struct Maintenance {
     format: Option<Format>,
@@ -140,7 +140,7 @@ impl Maintenance {
         self.format.take().map(|format| format.what)
     }
 
-    /// What a Sanitize command asks for; `None`: nothing, it never failed.
+    /// Returns the operation that a Sanitize command starts. `None`: nothing is started, because no sanitize operation has failed.
     pub fn plan_sanitize(&self, sqe: &Sqe, capacity: u64, offer: &Offer) -> Result<Option<SanitizePlan>, Status> {
         const EXIT_FAILURE: u32 = 1;
         const NO_DEALLOCATE: u32 = 1 << 9;

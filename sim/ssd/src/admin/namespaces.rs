@@ -39,12 +39,12 @@ pub struct Namespaces {
     capacity: u64,
     formats: Vec<u8>,
     created: u32,
-    /// Those of log page 04h.
+    /// Changed namespaces, for log page 04h.
     changed: BTreeSet<u32>,
 }
 
 impl Namespaces {
-    /// As the drive comes.
+    /// Creates the namespaces of a new drive.
     pub fn new(profile: &Profile) -> Self {
         let offer = &profile.offer;
         let total = *profile.namespace.lbas_512;
@@ -139,7 +139,7 @@ impl Namespaces {
         (self.capacity.checked_sub(at)? >= span).then_some(at)
     }
 
-    /// Deletes a namespace; what it was.
+    /// Deletes a namespace and returns it.
     pub fn delete(&mut self, nsid: u32) -> Result<Namespace, Status> {
         let slot = (nsid as usize).checked_sub(1).and_then(|i| self.slots.get_mut(i));
         slot.ok_or(Status::INVALID_NAMESPACE)?.take().ok_or(Status::INVALID_FIELD)

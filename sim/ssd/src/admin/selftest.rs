@@ -19,13 +19,13 @@ const RESULT_BYTES: usize = 28;
 pub enum TestEnd {
     /// Nothing wrong was found.
     Passed = 0x0,
-    /// By a Device Self-test command.
+    /// A Device Self-test command aborted the test.
     Aborted = 0x1,
-    /// By a controller reset.
+    /// A controller reset aborted the test.
     Reset = 0x2,
-    /// By Format NVM.
+    /// Format NVM aborted the test.
     Formatted = 0x4,
-    /// By Sanitize.
+    /// Sanitize aborted the test.
     Sanitized = 0x9,
 }
 

@@ -148,7 +148,7 @@ impl<S: BusSink> Controller<S> {
         Ok(())
     }
 
-    /// Get Features. None of those with data is saved: saved and default are what a reset leaves.
+    /// Executes Get Features. Features with data are not saveable: their saved and default values are the values after a reset.
     fn get_features(&self, sqe: &Sqe) -> Outcome {
         let (feature, select) = (sqe.cdw(10) as u8, Select::of(sqe.cdw(10))?);
         let (current, states) = (select == Select::Current, &self.power.states);

@@ -12,7 +12,7 @@ const PERST_FIRST: Ps = MS;
 /// is held as long.
 const PERST_LOW: Ps = 100 * MS;
 
-/// What is true of a restart, in picoseconds.
+/// The true times of a restart, in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Restart {
     /// PERST# falls.

@@ -14,11 +14,11 @@ use crate::profile::{Ps, MS, NS};
 const CONFIGURE: Ps = 100 * MS;
 /// Between two reads of CSTS while a drive starts: Linux waits 1 to 2 ms.
 const POLL: Ps = MS;
-/// Where the virtual BIOS puts BAR0.
+/// Address of BAR0 that the virtual BIOS assigns.
 const BAR0: u64 = 0xFE80_0000;
 /// Entries of the admin queues (Linux: 32).
 const ADMIN_DEPTH: u32 = 32;
-/// Entries of an I/O queue (Linux: 1024, or what the controller offers).
+/// Entries of an I/O queue. Linux uses 1024, or the controller's maximum if that is lower.
 const IO_DEPTH: u32 = 1024;
 
 /// Time the virtual host takes. These are the figures of a fast desktop CPU, and assumed.
@@ -32,7 +32,7 @@ pub mod cpu {
     pub const COMPLETE: Ps = 450 * NS;
 }
 
-/// The drive did not do what it must.
+/// A violation of the specification by the drive.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// A command the driver depends on failed.
@@ -91,12 +91,12 @@ pub struct Completion {
     pub status: u16,
 }
 
-/// What is true of a restart, in picoseconds.
+/// The true times of a restart, in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Restarted {
     /// The shutdown was announced.
     pub shutdown: Ps,
-    /// What the drive and its supply did.
+    /// Times of the drive and its supply.
     pub restart: Restart,
     /// CC.EN was written.
     pub enabled: Ps,
@@ -283,7 +283,7 @@ impl<S: BusSink> Device<S> {
         (cid, self.controller.mmio_write(at, offset, 4, u64::from(tail), &mut self.memory))
     }
 
-    /// Takes what is new in completion queue `index` and rings its head doorbell at `at`.
+    /// Takes the new completions from completion queue `index` and rings its head doorbell at `at`.
     pub(crate) fn reap(&mut self, index: usize, at: Ps, out: &mut Vec<Completion>) {
         let queue = &mut self.queues[index];
         let before = out.len();
@@ -363,7 +363,7 @@ impl<S: BusSink> Device<S> {
         self.admin("APST", sqe(admin::SET_FEATURES, 0, self.scratch, [0x0C, u32::from(enabled)])).map(drop)
     }
 
-    /// What [`Self::set_apst`] programs: from which state into which after how many ms of idle time.
+    /// Returns the table that [`Self::set_apst`] programs: from which state, to which state, after how many ms of idle time.
     pub fn apst_table(&self) -> Vec<(u8, u8, u32)> {
         let table = linux_apst(&self.identity);
         let entry = |(state, e): (usize, &[u8])| (state as u8, e[0] >> 3, u32::from_le_bytes([e[1], e[2], e[3], 0]));

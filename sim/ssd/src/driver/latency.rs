@@ -1,10 +1,10 @@
-//! `latency_target`: the search for the largest depth at which enough I/Os are fast enough. The rules are those of fio's
-//! `lat_target_*` (`io_u.c`); the time is that of completions.
+//! `latency_target`: the search for the largest depth at which enough I/Os are fast enough. The rules follow fio's `lat_target_*`
+//! (`io_u.c`). Time advances with completions.
 
 use crate::fio::LatencyTarget;
 use crate::profile::{Ps, NS, US};
 
-/// What a completion means for the job.
+/// The consequence of a completion for the job.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// It goes on.
@@ -167,7 +167,8 @@ mod tests {
         panic!("no end: {depths:?}");
     }
 
-    /// By hand: 10 us an I/O in flight and a limit of 75 us allow 7. The depth doubles to 8, which fails; then halves of what is left.
+    /// Checks a search by hand: 10 us an I/O in flight and a limit of 75 us allow 7. The depth doubles to 8, which fails; then the
+    /// remaining range is halved.
     #[test]
     fn the_largest_depth_that_meets_the_target_is_found() {
         assert_eq!(search(75_000, 99.0, 64, 10_000), (vec![1, 2, 4, 8, 6, 7], Found::Done));

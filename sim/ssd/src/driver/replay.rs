@@ -8,7 +8,7 @@ use crate::profile::{Ps, US};
 pub enum Wait {
     /// Then.
     Until(Ps),
-    /// When what is in flight is complete: the entry is a flush.
+    /// When all I/Os in flight are complete: the entry is a flush.
     ForOthers,
 }
 

@@ -23,7 +23,7 @@ const IO_QUEUES: u16 = 4;
 /// Between the end of a phase and the start of the next.
 const PAUSE_US: u64 = 200;
 
-/// What the trace shows of I/O commands.
+/// Form of I/O commands in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fidelity {
     /// Every TLP, and power steps of a microsecond.
@@ -35,7 +35,7 @@ pub enum Fidelity {
     },
 }
 
-/// What a run leaves.
+/// The results of a run.
 pub struct Outcome {
     /// The phases of `docs/capture.md`.
     pub phases: Value,
@@ -269,7 +269,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(run_group(&mut self.device, group, numbers, self.seed)?)
     }
 
-    /// Afterwards the drive and its link are as after power-on: what the steps before asked of them is gone.
+    /// Restarts the drive. Afterwards the drive and its link are as after power-on: the settings of earlier steps are lost.
     fn restart(&mut self, off_s: Option<f64>) -> Result<Value, RunError> {
         let done = self.device.restart(off_s.map(|s| ps(s, SECOND)))?;
         (self.idle, self.kept_ps) = (Idle::default(), false);
@@ -335,7 +335,7 @@ fn names(group: &[JobSpec]) -> String {
     group.iter().map(|j| j.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
-/// Notes what is in `list` under `key`, each once, if there is anything.
+/// Notes the entries of `list` under `key`, each once. Writes no key for an empty list.
 fn note<'a>(detail: &mut Value, key: &str, list: impl Iterator<Item = &'a String>) {
     let list: std::collections::BTreeSet<&String> = list.collect();
     if !list.is_empty() {

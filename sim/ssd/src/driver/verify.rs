@@ -1,4 +1,4 @@
-//! What a job with `verify` wrote, to be read again when all of it is written, or (`verify_backlog`) after so many writes.
+//! Data that a job with `verify` wrote. The job reads the data again at its end, or after the number of writes in `verify_backlog`.
 
 use crate::fio::Direction;
 use std::collections::{BTreeMap, VecDeque};

@@ -96,7 +96,7 @@ pub fn range(text: &str) -> Result<BlockSize, String> {
     }
 }
 
-/// `4k/60:64k/40`; sizes without a percentage share what the others leave.
+/// Parses `4k/60:64k/40`. Sizes without a percentage share the remaining percentage.
 pub fn split_of(text: &str) -> Result<BlockSize, String> {
     let mut list = Vec::new();
     for entry in text.split(':').filter(|e| !e.is_empty()) {

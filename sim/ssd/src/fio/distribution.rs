@@ -59,7 +59,7 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     }
 }
 
-/// `percent/extent:...` as percent and summed extent. Entries without an extent (`20/`) share what the others leave of `whole`.
+/// Parses `percent/extent:...` to percent and summed extent. Entries without an extent (`20/`) share the remaining part of `whole`.
 fn zones(
     text: &str,
     whole: Option<u64>,

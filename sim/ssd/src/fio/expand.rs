@@ -1,4 +1,4 @@
-//! What fio replaces in an option before it reads it: `${VARIABLE}` and its keywords, with the arithmetic that keywords allow.
+//! Replacements that fio makes in an option before reading it: `${VARIABLE}` and its keywords, with the arithmetic that keywords allow.
 
 /// fio's keywords, as on the virtual host: a desktop with four CPUs and 16 GiB.
 pub const KEYWORDS: [(&str, &str); 3] = [("$pagesize", "4096"), ("$mb_memory", "16384"), ("$ncpus", "4")];
@@ -64,7 +64,7 @@ mod tests {
         assert!(variables("${SIZES}", variable).unwrap_err().contains("SIZES"));
     }
 
-    /// The results are those of `bc`, which fio calls.
+    /// Checks the results against `bc`, which fio calls.
     #[test]
     fn keywords_are_replaced_and_calculated() {
         for (text, result) in [

@@ -12,7 +12,7 @@ const HEADER: &str = "fio version 3 iolog";
 /// The most I/Os of a trace in flight: the application that was traced waits for one when there are that many.
 const DEPTH: u32 = 256;
 
-/// What an entry asks for.
+/// The action that an entry asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// A transfer or trim.
@@ -26,9 +26,9 @@ pub enum Ask {
 pub struct Entry {
     /// Microseconds from the start of the log.
     pub at_us: u64,
-    /// What.
+    /// The action.
     pub ask: Ask,
-    /// Where, in bytes.
+    /// Offset, in bytes.
     pub offset: u64,
     /// How much, in bytes.
     pub bytes: u64,
@@ -101,7 +101,7 @@ fn parse(line: &str) -> Result<Option<Entry>, String> {
     Ok(Some(Entry { at_us, ask, offset, bytes }))
 }
 
-/// A job that replays the log at `path`. The whole log is read once, so that what is wrong with it is said first.
+/// Returns a job that replays the log at `path`. Reads the whole log once, so that an error in the log is reported first.
 pub fn trace_job(path: &Path, cut_us: u64, drive_bytes: u64) -> Result<JobSpec, FioError> {
     let mut entries = Entries::open(path)?;
     let mut trace = TraceSpec { path: path.into(), cut_us, largest: 4096, trims: false };

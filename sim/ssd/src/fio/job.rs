@@ -5,7 +5,7 @@ use super::distribution::Distribution;
 use super::offsets::Zones;
 use std::path::PathBuf;
 
-/// What an I/O does.
+/// Direction of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Read.
@@ -36,7 +36,7 @@ pub struct Pattern {
 /// `exit_what`: which jobs end with the first that is done, where `exitall` is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// Those of its reporting group.
+    /// The jobs of the same reporting group.
     Group,
     /// Those that run; the next `stonewall` group follows.
     Stonewall,
@@ -57,7 +57,7 @@ pub struct LatencyTarget {
     pub run: bool,
 }
 
-/// What `steadystate` looks at.
+/// The figure that `steadystate` checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SteadyFigure {
     /// I/Os per second.
@@ -71,9 +71,9 @@ pub enum SteadyFigure {
 /// `steadystate`: the job ends when its figures are steady.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadyState {
-    /// As it is written.
+    /// The option's text.
     pub text: String,
-    /// What is looked at.
+    /// The checked figure.
     pub figure: SteadyFigure,
     /// The slope over the window is limited, not the largest distance from the mean.
     pub slope: bool,
@@ -161,9 +161,9 @@ pub struct JobSpec {
     pub fsync: u64,
     /// `end_fsync`: a flush when all is written.
     pub end_fsync: bool,
-    /// `verify`: what was written is read again at the end.
+    /// `verify`: written data is read again at the end.
     pub verify: bool,
-    /// `verify_backlog`: what was written is read again after so many writes; 0 is at the end.
+    /// `verify_backlog`: written data is read again after this number of writes; 0 is at the end.
     pub verify_backlog: u64,
     /// `verify_backlog_batch`: so many are read again then; 0 is as many as were written.
     pub verify_batch: u64,
@@ -185,7 +185,7 @@ pub struct JobSpec {
     pub exitall_on_error: bool,
     /// `exit_what`.
     pub exit_what: ExitWhat,
-    /// `wait_for`: the job whose end this one waits for.
+    /// `wait_for`: the job that must end before this job starts.
     pub wait_for: Option<String>,
     /// `flow`: this job's share of the I/Os of its flow; 0 is none.
     pub flow: u64,
@@ -201,7 +201,7 @@ pub struct JobSpec {
     pub ranges: u32,
     /// Options that change nothing at the drive, in order.
     pub without_effect: Vec<String>,
-    /// What this model does otherwise than fio would.
+    /// Differences between this model and fio.
     pub departures: Vec<String>,
     /// The log to replay, instead of everything above that says what to do.
     pub trace: Option<TraceSpec>,
@@ -278,7 +278,7 @@ impl JobSpec {
 /// A job file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// Where it was read from.
+    /// Path of the file.
     pub path: String,
     /// Its jobs, in order.
     pub jobs: Vec<JobSpec>,

@@ -16,7 +16,7 @@ pub struct FioError {
     pub path: String,
     /// Line, from 1; 0 where the file as a whole is meant.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -29,7 +29,7 @@ struct Written {
     line: usize,
 }
 
-/// A section other than the global ones, with what was global before it.
+/// A section other than the global ones, with the global options before it.
 struct Section {
     name: String,
     line: usize,

@@ -1,8 +1,8 @@
-//! What a job file is read for: the drive, the environment, and whether buffered jobs are taken as direct ones.
+//! The context of a job file: the drive, the environment, and whether buffered jobs are read as direct jobs.
 
 use super::expand::{keywords, variables};
 
-/// What the reading of a job file depends on besides its text.
+/// Context that the meaning of a job file depends on, besides its text.
 pub struct Reading<'a> {
     /// Size that percentages refer to.
     pub drive_bytes: u64,

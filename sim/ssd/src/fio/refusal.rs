@@ -2,7 +2,7 @@
 
 /// Why a job as a whole cannot run, and the options that it is about.
 pub struct Refusal {
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
     /// Names of options.
     pub options: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What the flash does over time, as the controller sees it.
+//! Behaviour of the flash over time, as the controller sees it.
 
 use super::*;
 use crate::profile::{Profile, MS};

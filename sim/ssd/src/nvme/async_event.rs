@@ -38,7 +38,7 @@ impl AsyncEvent {
         self.0 & 7
     }
 
-    /// The log page that tells more.
+    /// Returns the log page with the details.
     pub fn log(self) -> u8 {
         (self.0 >> 16) as u8
     }

@@ -12,11 +12,11 @@ pub struct Command {
     pub sqe: Sqe,
     /// Its submission queue.
     pub qid: u16,
-    /// Where its data is in host memory, as far as that is known.
+    /// Places of the command's data in host memory, as far as known.
     pub pieces: Pieces,
     /// Bytes of data.
     pub len: u32,
-    /// Bytes of them moved so far.
+    /// Bytes of data moved so far.
     pub done: u32,
     /// DW0 of its completion.
     pub dw0: u32,
@@ -30,9 +30,9 @@ pub struct Command {
     pub at: u64,
     /// Block size as a power of two.
     pub shift: u8,
-    /// What the account of energy said when its doorbell was rung.
+    /// Reading of the energy account when the command's doorbell was rung, in joule.
     pub begun_j: f64,
-    /// What the model knows of it.
+    /// The model's knowledge of the command.
     pub truth: CommandTruth,
 }
 
@@ -90,7 +90,7 @@ pub enum Next {
 /// How a command goes on, or the status it ends with.
 pub type Outcome = Result<Next, Status>;
 
-/// All of them, by number.
+/// All commands, by number.
 #[derive(Default)]
 pub struct Commands {
     slots: Vec<Option<Command>>,
@@ -130,7 +130,7 @@ impl Commands {
         self.slots[id as usize].take()
     }
 
-    /// A controller reset: nothing is in hand any more. Returns what was.
+    /// Removes and returns all commands in hand, at a controller reset.
     pub fn reset(&mut self) -> impl Iterator<Item = Command> {
         std::mem::take(self).slots.into_iter().flatten()
     }

@@ -8,7 +8,7 @@ pub const PAGE: u64 = 4096;
 /// Pieces of host memory of a transfer, in order: address, length in bytes.
 pub type Pieces = Vec<(u64, u32)>;
 
-/// What has to be read from the host before the pieces are known.
+/// A read from the host that must precede knowing the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListRead {
     /// Address of the entries.
@@ -37,7 +37,7 @@ pub fn start(prp1: u64, prp2: u64, len: u32, pieces: &mut Pieces) -> Result<Opti
     }
 }
 
-/// Takes up the entries of a list, of which `rest` bytes of the transfer are still to be placed.
+/// Takes up the entries of a list; `rest` bytes of the transfer still need a place.
 pub fn go_on(entries: &[u8], mut rest: u32, pieces: &mut Pieces) -> Result<Option<ListRead>, Status> {
     let pages = u64::from(rest).div_ceil(PAGE);
     let count = entries.len() as u64 / 8;

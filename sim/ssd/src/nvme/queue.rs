@@ -14,11 +14,11 @@ pub struct Sq {
     pub(super) cqid: u16,
     /// Next entry to ask for.
     pub(super) next: u32,
-    /// Next entry whose fetch is not complete: what SQHD tells the host.
+    /// Next entry not yet completely fetched; SQHD reports this entry to the host.
     pub(super) head: u32,
     /// Next entry the host will fill.
     pub(super) tail: u32,
-    /// Doorbells whose entries are not all asked for: entries they announced, and the time of the first symbol.
+    /// Doorbells with entries not yet asked for: the number of entries that each announced, and the time of its first symbol.
     pub(super) doorbells: VecDeque<(u32, Ps)>,
 }
 

@@ -20,7 +20,7 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// An endpoint whose link is down.
+    /// Creates an endpoint; its link is down.
     pub fn new(profile: &Profile, msix_outside: bool) -> Self {
         let vectors = *profile.limits.io_queues + 1;
         Self {

@@ -1,4 +1,4 @@
-//! MSI-X: the table, and the vectors whose message waits for a mask to fall.
+//! MSI-X: the table, and the vectors with a message that waits for its mask to be cleared.
 
 use super::config_space::{BAR0_SIZE, MSIX_PBA, MSIX_TABLE};
 
@@ -63,7 +63,7 @@ impl Msix {
         }
     }
 
-    /// Vectors whose message waits.
+    /// Returns the vectors with a waiting message.
     pub fn pending(&self) -> Vec<u16> {
         (0..self.table.len() as u16).filter(|&vector| self.pending[usize::from(vector)]).collect()
     }

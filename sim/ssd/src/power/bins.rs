@@ -1,8 +1,7 @@
-//! Power as means over steps of equal width, from edges in any order: what a long run needs instead of exact edges.
+//! Power as means over steps of equal width, from edges in any order. A long run needs these means instead of exact edges.
 //!
-//! An edge is one addition to the step it lies in, whatever comes between its beginning and its end. The energy of every
-//! step is exact in integers; what the division into a mean leaves is carried on. Steps whose means lie close together are
-//! given as one, with their common mean, up to [`LONGEST`].
+//! An edge is one addition to its step, however far away its end is. The energy of every step is exact in integers; the remainder of the
+//! division into a mean is carried on. Adjacent steps with similar means are joined into one with their common mean, up to [`LONGEST`].
 
 use crate::profile::{Ps, MS};
 use std::cmp::Reverse;
@@ -18,9 +17,9 @@ const RING: u64 = 1 << 13;
 
 #[derive(Clone, Copy, Default)]
 struct Bin {
-    /// What edges within the step add to its energy, in nW ps.
+    /// Energy that edges within the step add to the step, in nW ps.
     energy: i64,
-    /// What they add to the level of the steps after it, in nW.
+    /// Change that these edges make to the level of later steps, in nW.
     step: i64,
 }
 

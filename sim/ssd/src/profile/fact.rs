@@ -10,7 +10,7 @@ pub struct Fact<T> {
     pub value: T,
     /// `declared: ...`, `measured: ...`, `standard: ...` or `assumed...`.
     pub source: String,
-    /// Whether the figure was chosen so that the model gives what was measured on the drive.
+    /// Whether the figure was fitted so that the model reproduces a measurement on the drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fitted: bool,
 }

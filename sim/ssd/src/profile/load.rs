@@ -3,7 +3,7 @@
 use super::{Geometry, Profile};
 use std::path::Path;
 
-/// What profiles that say nothing else take: typical figures, each marked as assumed.
+/// Defaults for profiles that leave a figure out: typical figures, each marked as assumed.
 const COMMON: &str = include_str!("../../../profiles/common.toml");
 
 macro_rules! built_in {

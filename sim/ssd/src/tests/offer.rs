@@ -1,4 +1,4 @@
-//! What a controller offers beyond reading and writing, as a driver meets it.
+//! Functions that a controller offers beyond reading and writing, as a driver sees them.
 
 use super::{entry, profile, status, Seen};
 use crate::driver::Device;
@@ -57,7 +57,7 @@ fn blocks(opcode: u8, nsid: u32, page: u64, slba: u32, count: u32) -> [u8; 64] {
     entry(opcode, nsid, [page, 0], [slba, 0, count - 1, 0])
 }
 
-/// What arrived on the admin queue: identifier, DW0, status.
+/// Returns the arrivals on the admin queue: identifier, DW0, status.
 fn arrived(d: &mut Device<Seen>) -> Vec<(u16, u32, u16)> {
     let mut done = vec![];
     d.memory.interrupts.clear();

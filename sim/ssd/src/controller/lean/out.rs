@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use wattbell_bus::summary::Instants;
 use wattbell_bus::{Body, Rail, Record, Summary};
 
-/// What waits to be handed out.
+/// Records that wait to be handed out.
 #[derive(Default)]
 pub struct Merger {
     commands: VecDeque<(Ps, Summary)>,
