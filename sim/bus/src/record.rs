@@ -41,9 +41,9 @@ pub enum Error {
     /// A record that violates `docs/bus-trace.md`.
     #[error("bus trace damaged at byte {offset}: {reason}")]
     Damaged {
-        /// Where the record starts.
+        /// Offset of the record's start.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// Nothing happens for longer than the reader's limit.
@@ -54,7 +54,7 @@ pub enum Error {
     Gap {
         /// Number of the record after the pause, from 1.
         record: u64,
-        /// Where it starts.
+        /// Offset of the start.
         offset: u64,
         /// How long the pause is.
         gap_ps: u64,
@@ -70,7 +70,7 @@ fn hours(ps: u64) -> f64 {
     ps as f64 / 3.6e15
 }
 
-/// JSON at the start of a trace: who wrote it, and what a report must say about it.
+/// JSON at the start of a trace: the program that wrote it, and the notes that a report must carry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceHeader {
     /// Program that wrote the trace.
@@ -85,7 +85,7 @@ pub struct TraceHeader {
     /// Statements that a report over this trace must repeat.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Whether SUMMARY records stand for the TLPs of I/O commands. Such a trace plays only in fast fidelity.
+    /// Whether SUMMARY records replace the TLPs of I/O commands. Such a trace plays only in fast fidelity.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summaries: bool,
     /// Anything else the writer wants to keep.
@@ -171,11 +171,11 @@ impl Burst {
 pub struct Record {
     /// Picoseconds since power-on; for a TLP, of its first symbol.
     pub time_ps: u64,
-    /// What happened.
+    /// The content.
     pub body: Body,
 }
 
-/// What happened.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// A TLP.

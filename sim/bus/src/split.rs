@@ -1,7 +1,7 @@
 //! Splits a transfer into TLPs: payload and read request limits, 4 KiB boundaries, read completion boundary.
 
-/// Pieces `(address, len)` of `len` bytes at `address`, each at most `limit` and none across a 4 KiB boundary: the rule
-/// for memory writes (limit = Max_Payload_Size) and for memory reads (limit = Max_Read_Request_Size).
+/// Cuts `len` bytes at `address` into pieces `(address, len)`. Each piece has at most `limit` bytes and crosses no 4 KiB boundary. This
+/// rule holds for memory writes (limit = Max_Payload_Size) and for memory reads (limit = Max_Read_Request_Size).
 pub fn requests(address: u64, len: u32, limit: u32) -> impl Iterator<Item = (u64, u32)> {
     let mut at = address;
     let end = address + u64::from(len);

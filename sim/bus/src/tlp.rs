@@ -154,7 +154,7 @@ pub struct Tlp {
 }
 
 impl Tlp {
-    /// A TLP whose payload is zero-padded to whole DWs at both ends: by `offset` bytes in front.
+    /// Creates a TLP; its payload is zero-padded to whole DWs at both ends, with `offset` bytes in front.
     fn with_data(header: Header, offset: usize, data: &[u8]) -> Self {
         let mut payload = vec![0; header.payload_len()];
         payload[offset..offset + data.len()].copy_from_slice(data);
@@ -191,7 +191,7 @@ pub fn mem_write(requester: Bdf, tag: u16, address: u64, data: &[u8]) -> Tlp {
     Tlp::with_data(Header::memory(false, requester, tag, address, data.len() as u32), (address & 3) as usize, data)
 }
 
-/// Header of a memory write of `len` bytes whose payload is omitted.
+/// Returns the header of a memory write of `len` bytes, for a TLP without its payload.
 pub fn mem_write_header(requester: Bdf, tag: u16, address: u64, len: u32) -> Header {
     Header::memory(false, requester, tag, address, len)
 }
