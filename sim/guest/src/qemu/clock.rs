@@ -21,7 +21,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Microseconds from the first timed event to this one; an event without a time takes that of the previous one.
+    /// Returns the microseconds from the first timed event to this one. An event without a time takes the previous event's time.
     pub fn tell(&mut self, time_us: Option<i64>, event: &Event) -> i64 {
         let Some(time) = time_us else { return self.now_us };
         let step = self.last_us.map_or(0, |last| time.saturating_sub(last));

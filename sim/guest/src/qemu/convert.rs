@@ -25,14 +25,14 @@ const LEAD_PS: u64 = 1_000_000_000;
 const LEAD_PER_NAMESPACE_PS: u64 = 2 * ADDED_PS;
 /// The trace continues this long after the last event, so that the rig closes its blocks.
 const MARGIN_PS: u64 = 20_000_000_000;
-/// Time from the last event of a truncated log to the reset that ends what is in flight.
+/// Time from the last event of a truncated log to the reset that ends the commands in flight.
 const RESET_PS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
 const MSI_ADDRESS: u64 = 0xFEE0_0000;
 /// QEMU's MSI-X table lies in BAR0 after the doorbells.
 const MSIX_TABLE: u64 = 0x2000;
 
-/// What the converter had to add or could not place.
+/// Counts of additions by the converter, and of events that it could not place.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs)] // the names are those of `stats_json`
 pub struct Tally {
@@ -68,7 +68,7 @@ pub struct Converter<'s, W: Write> {
 
 /// Figures of a conversion, for `--stats`.
 pub struct Outcome {
-    /// What was added or could not be placed.
+    /// Counts of additions, and of events without a place.
     pub tally: Tally,
     /// TLPs written: host to drive, drive to host.
     pub tlps: [u64; 2],
@@ -110,7 +110,7 @@ pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, ou
     Ok(Outcome { tally, tlps, delay })
 }
 
-/// The trace's JSON header: what a report over it must say.
+/// Returns the trace's JSON header, with the notes that a report must carry.
 fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
     let mut notes: Vec<String> = [
         "rebuilt from QEMU's NVMe trace log: order, doorbell and completion times are the log's (1 us resolution)",
@@ -251,7 +251,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// A line about a command whose own line is missing.
+    /// Takes a detail line of a command that has lost its own line.
     fn detail_alone(&mut self, event: &Event) {
         let mut sqid = 1;
         if let Event::Blocks { .. } = event {
@@ -424,7 +424,7 @@ impl<W: Write> Converter<'_, W> {
     }
 }
 
-/// The statistics of a conversion as JSON: lines, what the log itself counts, what the converter did.
+/// Returns the statistics of a conversion as JSON: the lines, the log's own counts, the converter's work.
 pub fn stats_json(survey: &Survey, outcome: &Outcome) -> Value {
     let (l, t) = (survey.lines, outcome.tally);
     json!({

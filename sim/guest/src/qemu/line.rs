@@ -15,7 +15,7 @@ pub struct Segment<'a> {
     pub time_us: Option<i64>,
     /// Name of the event without `pci_nvme_`.
     pub name: &'a str,
-    /// What follows the name.
+    /// The text after the name.
     pub args: &'a str,
 }
 
@@ -51,7 +51,7 @@ pub fn segments(line: &str) -> Vec<Segment<'_>> {
         .collect()
 }
 
-/// Where the timestamp at the end of `before` starts, and its value.
+/// Returns the start of the timestamp at the end of `before`, and the timestamp's value.
 fn timestamp(before: &str) -> (usize, Option<i64>) {
     let body = before.trim_end_matches([' ', '\t', ':']);
     let start = body.rfind(|c: char| !matches!(c, '0'..='9' | 'T' | 'Z' | ':' | '.' | '-' | '@' | '+'));

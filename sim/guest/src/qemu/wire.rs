@@ -48,7 +48,7 @@ struct Chunk {
 /// How the converter changed times, for the statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delay {
-    /// Events whose TLP came more than a microsecond later than the log says.
+    /// Events with a TLP more than a microsecond later than in the log.
     pub events: u64,
     /// The longest such delay, in picoseconds.
     pub max_ps: u64,
@@ -108,7 +108,7 @@ impl<W: Write> Wire<W> {
         self.out.push(Record { time_ps: self.cursor_ps, body: Body::Sideband(signal, value) })
     }
 
-    /// Sends a TLP as soon as the cursor and its direction allow; what follows comes after its last symbol.
+    /// Sends a TLP as soon as the cursor and its direction allow. The cursor then moves behind the TLP's last symbol.
     pub fn send(&mut self, direction: Direction, tlp: Tlp) -> Result<()> {
         self.cursor_ps = self.send_from(self.cursor_ps, direction, tlp)?;
         Ok(())

@@ -83,7 +83,7 @@ impl Drive {
         self.changed.notify_all();
     }
 
-    /// Lets `access` use the model at the present time, and wakes the clock for what follows.
+    /// Lets `access` use the model at the present time, and wakes the clock for the model's next events.
     pub fn access<T>(&self, access: impl FnOnce(&mut Model, Ps, &mut Guest) -> T) -> Option<T> {
         let mut state = self.lock();
         let now = self.clock.now_ps();
