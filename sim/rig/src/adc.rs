@@ -1,11 +1,9 @@
-//! The analog front end and its simultaneously sampling ADCs on one particular board: voltage, current and, with a
-//! front end from a file, a second current path of higher gain.
+//! The analog front end and its simultaneously sampling ADCs on one particular board: voltage, current and, with a front end from a file,
+//! a second current path of higher gain.
 //!
-//! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
-//! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
-//! settling of the sample capacitor, crosstalk between the channels. Temperature drift is modelled only with a front
-//! end
-//! from a file ([`crate::afe`]).
+//! The model applies these steps between the connector and the code, in this order: single-pole anti-alias filter, gain error, offset
+//! error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity, settling of the sample capacitor,
+//! crosstalk between the channels. Temperature drift is modelled only with a front end from a file ([`crate::afe`]).
 
 use crate::afe::{Drawn, FrontEnd};
 use crate::filter::Filter;
@@ -160,7 +158,8 @@ fn round_to_bits(x: f64) -> u32 {
 pub struct Shared(Option<Xoshiro256PlusPlus>);
 
 impl Shared {
-    /// For the next conversion; always 0 with a single current path, whose noise is all its own.
+    /// Returns the shared noise of the next conversion. The noise is always 0 with a single current path, because that path has only its
+    /// own noise.
     #[inline(always)]
     pub fn of_the_next(&mut self) -> f64 {
         self.0.as_mut().map_or(0.0, |random| StandardNormal.sample(random))
@@ -260,7 +259,7 @@ impl Adc {
         (coarse, self.fine.is_some().then_some(fine))
     }
 
-    /// Shorts inputs: bit 0 the voltage's, bit 1 those of both current paths.
+    /// Shorts inputs: bit 0 the voltage's input, bit 1 the inputs of both current paths.
     pub fn short(&mut self, inputs: u8) {
         self.connected = [0, 1, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
     }

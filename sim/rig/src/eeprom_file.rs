@@ -1,7 +1,6 @@
 //! The EEPROM's file: the chip's contents, byte for byte, kept from one run of the rig to the next.
 //!
-//! It is written whenever the chip is, as a whole and under a temporary name first: a rig that is killed leaves the
-//! chip's last contents.
+//! Each write to the chip writes the whole file, under a temporary name first. A killed rig therefore leaves the chip's last contents.
 
 use crate::i2c::EEPROM_SIZE;
 use std::fs;

@@ -17,10 +17,10 @@ const BATCHES: usize = 8;
 const READ_SIZE: usize = 1 << 16;
 /// A batch is handed over at this size even if more input is available.
 const BATCH_EVENTS: usize = 4096;
-/// Initial room for events in a batch: those of READ_SIZE bytes of command summaries.
+/// Initial room for events in a batch: as many as READ_SIZE bytes of command summaries hold.
 const BATCH_ROOM: usize = 1024;
 
-/// What arrives from the trace.
+/// A message from the trace's reader.
 enum Message {
     Header(Box<TraceHeader>),
     Events(Vec<Event>),
@@ -43,7 +43,7 @@ pub enum Fed {
 /// Whether command summaries can be played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Summaries {
-    /// By the model of the instrument.
+    /// The model of the instrument takes summaries.
     Taken,
     /// The gateware can only be fed TLPs.
     Refused,
@@ -104,7 +104,7 @@ struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// Hands over what is there; `false` once nobody listens any more.
+    /// Hands over the collected events; returns `false` once nobody listens any more.
     fn flush(&mut self) -> bool {
         if self.events.is_empty() {
             return true;

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a host needs to know about a running rig.
+/// Facts about a running rig that a host needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
     /// Serial number of the rig.
@@ -19,7 +19,7 @@ pub struct Ports {
     pub data: String,
     /// Path of the control port.
     pub control: String,
-    /// Where the process reports its status ([`crate::status`]).
+    /// Socket on which the process reports its status ([`crate::status`]).
     pub status: String,
 }
 

@@ -1,17 +1,11 @@
 //! The controller and the instrument on one clock: the firmware's registers are the instrument's, and time is shared.
 //!
-//! The controller runs ahead up to its next access to the instrument, or until its core sleeps; then the instrument
-//! catches up to
-//! that tick. So each is evaluated only where something happens in it, and both behave as if side by side, cycle by
-//! cycle.
+//! The controller runs ahead up to its next access to the instrument, or until its core sleeps. Then the instrument catches up to that
+//! tick. So each is evaluated only where it has an event, and both behave as if side by side, cycle by cycle.
 //!
-//! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the
-//! middle of
-//! something (ACTIVE). Otherwise the core may run as long as it likes: `now` stands still for it. It also stands still
-//! while a
-//! trace that is still being written has no more data, or nobody reads the stream: what the firmware writes then takes
-//! effect
-//! when time goes on.
+//! Virtual time passes while the instrument captures (or sends the data left after a stop), and while the firmware waits in the middle of
+//! a task (ACTIVE). Otherwise `now` stands still, and the core may run as long as it likes. Time also stands still while an unfinished
+//! trace has no more data, or nobody reads the stream. The firmware's writes then take effect when time goes on.
 
 use crate::i2c::I2c;
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
@@ -54,14 +48,14 @@ pub struct Rig {
     quiet: bool,
     skip: bool,
     booting: bool,
-    /// Cycles of the controller evaluated, and how many of them since time stands still.
+    /// Cycles of the controller evaluated, and how many of these since time stands still.
     clocks: u64,
     standing: u64,
     trace_over: bool,
     stalled: bool,
     /// Test loads that are on.
     load: u8,
-    /// Since when the trace has not said what comes next; and whether the controller continues without it.
+    /// Start of the wait for the trace's next event; and whether the controller continues without the event.
     waits_since: Option<Instant>,
     alone: bool,
     console_in: VecDeque<u8>,
@@ -110,7 +104,7 @@ impl Rig {
         &mut *self.machine
     }
 
-    /// Whether it captures, or sends what a stop left.
+    /// Returns whether the instrument captures, or sends the data left after a stop.
     pub fn running(&mut self) -> bool {
         self.machine.peek(reg::STATE) & reg::STATE_RUNNING != 0
     }
@@ -223,7 +217,7 @@ impl Rig {
         }
     }
 
-    /// The trace has not said what comes next; returns whether that has lasted already.
+    /// Notes that the trace's next event is unknown; returns whether the wait has lasted long already.
     fn waited_long(&mut self) -> bool {
         self.waits_since.get_or_insert_with(Instant::now).elapsed() >= TRACE_PATIENCE
     }

@@ -157,7 +157,7 @@ pub enum RtlError {
     Abi {
         /// The library.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
 }
@@ -184,7 +184,7 @@ unsafe impl Send for Rtl {}
 impl Rtl {
     /// Loads `path` and makes a model in its power-on state, shown by `outputs`.
     ///
-    /// The first few cycles are spent asking the instrument what it is.
+    /// The first few cycles read the instrument's identity.
     pub fn load(path: &Path, outputs: &mut Outputs) -> Result<Self, RtlError> {
         let load = |reason: String| RtlError::Load { path: path.to_owned(), reason };
         if !path.exists() {
@@ -216,7 +216,7 @@ impl Rtl {
         }
     }
 
-    /// What the gateware says it is must match what this program and the shim were built for.
+    /// Checks that the gateware's identity matches the build of this program and the shim.
     fn check_build(&mut self, outputs: &mut Outputs) -> Result<(), String> {
         let mut read = |address| {
             self.clock(&Inputs { reg_addr: address, ..Inputs::default() }, outputs);

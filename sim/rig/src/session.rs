@@ -23,13 +23,13 @@ pub struct Options {
     pub autostart: bool,
     /// End once the trace was played and everything was read.
     pub exit_on_done: bool,
-    /// After the trace, answer the control port for this long; `None`: until told to end.
+    /// Time for which the rig answers the control port after the trace; `None`: until a request to end.
     pub linger: Option<Duration>,
     /// Virtual time does not run ahead of wall time.
     pub realtime: bool,
 }
 
-/// The ends of the control port whose other ends its threads hold.
+/// The session's ends of the control port; the port's threads hold the other ends.
 pub struct Control {
     /// Received bytes.
     pub heard: Receiver<Vec<u8>>,
@@ -96,7 +96,7 @@ impl Session {
         self
     }
 
-    /// Serves until the rig is told to end, or ends by itself. An error says why the trace could not be played to its
+    /// Serves until a request to end, or until the rig ends by itself. The error gives the reason if the trace could not be played to its
     /// end.
     pub fn run(mut self) -> Result<(), String> {
         if self.options.autostart {
@@ -203,7 +203,7 @@ impl Session {
         self.rig.stall(false);
     }
 
-    /// Takes what has arrived on the control port; waits for it at most `patience`.
+    /// Takes the bytes that have arrived on the control port; waits for them at most `patience`.
     fn hear(&mut self, patience: Duration) {
         let mut next = match self.control.heard.recv_timeout(patience) {
             Ok(bytes) => Some(bytes),

@@ -95,7 +95,7 @@ pub struct Outputs {
     /// Edges of the run.
     pub clocks: u32,
     pub reg_wdata: u32,
-    /// Conversions whose guard is above this are watched.
+    /// Level of the rail watch: conversions with a guard above this level are watched.
     pub rail_level: i32,
     pub reg_addr: u8,
     stop: u8,
@@ -116,7 +116,7 @@ pub struct Outputs {
     pub rail_wanted: u8,
     /// Shorted inputs: 1 voltage, 2 current.
     pub zero: u8,
-    /// What is watched: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is pending.
+    /// Watched events: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is pending.
     pub watched: u8,
     /// Test loads that are on: 1 coarse, 2 fine.
     pub load: u8,
