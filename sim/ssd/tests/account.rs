@@ -72,7 +72,7 @@ fn check(profile: &str, fidelity: Fidelity, limit: f64) {
         booked += purposes(spent, &["read", "read_ahead", "map", "write"]);
         own += total("own_j");
     }
-    // What the last writes of a phase caused may be programmed in the pause before the next.
+    // The programs that the last writes of a phase caused may run in the pause before the next phase.
     assert!((own / booked - 1.0).abs() < 0.02, "{profile}: commands are booked {own} J of {booked} J");
 }
 

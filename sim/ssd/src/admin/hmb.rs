@@ -17,7 +17,7 @@ struct Loan {
     pub list: u64,
     /// Its entries.
     pub entries: u32,
-    /// The host says that the memory still holds what the controller left in it.
+    /// The host returns memory that still holds the controller's earlier contents.
     pub returned: bool,
 }
 
@@ -88,7 +88,7 @@ impl Hmb {
         }
     }
 
-    /// Takes the memory whose descriptors are in `list`. The descriptors must be page aligned, and their sizes must add up to the
+    /// Takes the memory that the descriptors in `list` give. The descriptors must be page aligned, and their sizes must add up to the
     /// announced size.
     pub fn take(&mut self, sqe: &Sqe, list: &[u8]) -> Result<(), Status> {
         let Some(loan) = self.asked(sqe)? else { return Ok(()) };

@@ -204,7 +204,7 @@ impl Maintenance {
         d
     }
 
-    /// Whether an admin command may run: while the drive is sanitized, only those of section 8.15.
+    /// Returns whether an admin command may run. During a sanitize operation, only the commands of section 8.15 may.
     pub fn allows(&self, sqe: &Sqe) -> bool {
         const QUEUES: [u8; 4] = [admin::DELETE_IO_SQ, admin::CREATE_IO_SQ, admin::DELETE_IO_CQ, admin::CREATE_IO_CQ];
         const OTHERS: [u8; 5] =

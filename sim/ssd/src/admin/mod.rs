@@ -223,7 +223,7 @@ impl Admin {
         self.raise(AsyncEvent::NAMESPACE_CHANGED);
     }
 
-    /// A command whose completion says so gets an entry in the error log.
+    /// Adds an entry to the error log if the command's completion status has the More bit.
     pub fn note_completion(&mut self, command: &Command) {
         if command.status.has_more() {
             self.health.log_command(command);

@@ -233,8 +233,8 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Begins an operation on the whole drive that takes `time` and, for `erase`, the power of all dies: it ends a self-test and
-    /// waits for the write buffer. Returns when it ends.
+    /// Begins an operation on the whole drive. The operation takes `time` and, for the duration `erase`, the power of all dies. It ends a
+    /// self-test and waits for the write buffer. Returns the operation's end.
     fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: TestEnd) -> Ps {
         self.admin.self_test.stop(self.now, ends);
         if let Some(time) = erase {

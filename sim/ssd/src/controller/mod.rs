@@ -51,8 +51,8 @@ pub struct Options {
     pub data_bytes: Option<u64>,
     /// Keep written data and return it. Without, user data neither enters nor leaves host memory.
     pub store: bool,
-    /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device): every vector counts as enabled, and
-    /// messages on the trace carry a made-up address and `vector` as data.
+    /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device). Every vector then counts as enabled, and messages on the
+    /// trace carry a made-up address and `vector` as data.
     pub msix_outside: bool,
 }
 
@@ -154,8 +154,8 @@ impl<S: BusSink> Controller<S> {
         self.pcie.port.state()
     }
 
-    /// Allows link power states without configuration writes: for a host whose configuration space does not reach the
-    /// drive's link (a guest's root port).
+    /// Allows link power states without configuration writes. A host needs this if its configuration space does not reach the drive's link
+    /// (a guest's root port).
     pub fn set_aspm(&mut self, aspm: Aspm) {
         self.pcie.port.set_aspm(aspm);
     }
@@ -308,7 +308,7 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Takes up a command whose turn it is.
+    /// Executes the command that is next in turn.
     fn execute(&mut self, id: u32) {
         let command = &self.commands[id];
         let next = match command.qid {

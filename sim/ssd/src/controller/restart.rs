@@ -63,7 +63,7 @@ impl<S: BusSink> Controller<S> {
         Restart { perst_low, off_on, perst_high, link_up }
     }
 
-    /// A conventional reset: what a controller reset takes, and the registers that it leaves.
+    /// Applies a conventional reset: a controller reset, and the reset of the registers that a controller reset leaves.
     fn forget(&mut self) {
         self.disable();
         self.registers = Registers::new(&self.profile);

@@ -447,8 +447,8 @@ pub(crate) fn sqe(opcode: u8, nsid: u32, prp1: u64, cdw: [u32; 2]) -> [u8; 64] {
     e
 }
 
-/// The table of `nvme_configure_apst` with the kernel's defaults: states that enter and leave within 15 ms after
-/// 100 ms of idle time, slower ones (100 ms) after 2000 ms, the deepest of each kind only.
+/// Returns the table of `nvme_configure_apst` with the kernel's defaults. States that enter and leave within 15 ms follow after 100 ms of
+/// idle time. Slower states (100 ms) follow after 2000 ms. Only the deepest state of each kind is used.
 fn linux_apst(identity: &[u8]) -> [u8; APST_BYTES] {
     let mut table = [0; APST_BYTES];
     let (mut target, mut last) = (0u32, u32::MAX);

@@ -446,8 +446,8 @@ pub(super) fn make_job<S: BusSink>(
     numbers: Numbers,
     seed: u64,
 ) -> Result<Job, DriverError> {
-    // As in fio, a job's sequence goes by its number: the same blocks in the same order, group after group, would let each write over
-    // what the one before it wrote last.
+    // As in fio, a job's sequence depends on its number. With the same blocks in the same order, each group would overwrite the blocks
+    // that the group before it wrote last.
     let number = (numbers.run as u64) << 32 | index as u64;
     let seed = spec.randseed.unwrap_or(seed) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);

@@ -146,7 +146,7 @@ impl DepthSearch {
 mod tests {
     use super::*;
 
-    /// Runs a search on a drive whose latency is `ns_each` times the depth, and returns the depths of its windows.
+    /// Runs a search on a drive with a latency of `ns_each` times the depth, and returns the depths of its windows.
     fn search(target_ns: u64, percentile: f64, most: u32, ns_each: u64) -> (Vec<u32>, Found) {
         let spec = LatencyTarget { target_ns, window_us: 1000, percentile, run: false };
         let mut search = DepthSearch::new(&spec, most, 0);
@@ -173,7 +173,7 @@ mod tests {
     fn the_largest_depth_that_meets_the_target_is_found() {
         assert_eq!(search(75_000, 99.0, 64, 10_000), (vec![1, 2, 4, 8, 6, 7], Found::Done));
         assert_eq!(search(75_000, 100.0, 64, 10_000), (vec![1, 2, 4, 8, 6, 7], Found::Done));
-        // what is allowed beyond the most is not looked for
+        // the limit would allow a depth of 100, but the search stops at the most
         assert_eq!(search(1_000_000, 99.0, 16, 10_000), (vec![1, 2, 4, 8, 16], Found::Done));
     }
 

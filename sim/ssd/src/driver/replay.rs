@@ -12,8 +12,8 @@ pub enum Wait {
     ForOthers,
 }
 
-/// A trace being replayed: each entry as long after the one before as in the trace, but no longer than the cut, and not
-/// before there is room for it.
+/// A trace being replayed. Each entry follows the previous entry after the trace's interval, but no longer than the cut, and not before
+/// there is room.
 pub struct Replay {
     entries: Entries,
     next: Option<Entry>,

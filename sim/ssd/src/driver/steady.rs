@@ -154,8 +154,11 @@ mod tests {
         })
     }
 
-    /// Checks steadiness by hand. Window 110 104 100 98: mean 103, furthest 7. Window 104 100 98 97: mean 99.75, furthest 4.25, slope
-    /// (-1.5 x 104 - 0.5 x 100 + 0.5 x 98 + 1.5 x 97) / 5 = -2.3.
+    /// Checks steadiness by hand.
+    ///
+    /// Window 110 104 100 98: mean 103, furthest 7.
+    ///
+    /// Window 104 100 98 97: mean 99.75, furthest 4.25. The slope is (-1.5 x 104 - 0.5 x 100 + 0.5 x 98 + 1.5 x 97) / 5 = -2.3.
     #[test]
     fn steadiness_by_hand() {
         let falling = [200, 150, 110, 104, 100, 98, 97, 97, 97, 97];

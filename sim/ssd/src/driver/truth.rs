@@ -197,7 +197,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         let listed: Vec<Value> = phases
             .iter()
             .map(|p| {
-                // Bounds alternate start, end: integral 2 k + 1 is what lies inside phase k.
+                // Bounds alternate start, end, and phases count from 1: integral 2 k - 1 lies inside phase k.
                 let inside = self.integrals.get(2 * p.phase as usize - 1).copied().unwrap_or_default();
                 let seconds = (p.end_tick - p.start_tick) as f64 * 1e-9;
                 let energy_j = inside.energy as f64 * ENERGY_LSB_J;

@@ -71,7 +71,7 @@ pub fn without_effect(key: &str, value: &str) -> bool {
 /// Options without effect that need no note to the user: they say where and what, not how.
 pub const UNTOLD: [&str; 5] = ["filename", "directory", "description", "group_reporting", "randrepeat"];
 
-/// Why the model cannot do what the option asks for, if it is such an option.
+/// Returns the reason why the model cannot carry out an option, if it cannot.
 pub fn unable(key: &str) -> Option<&'static str> {
     let aliases = [("rate_iops_minimum", "rate_iops_min"), ("ratemin", "rate_min")];
     let key = aliases.iter().find(|a| a.0 == key).map_or(key, |a| a.1);

@@ -3,7 +3,7 @@
 /// fio's keywords, as on the virtual host: a desktop with four CPUs and 16 GiB.
 pub const KEYWORDS: [(&str, &str); 3] = [("$pagesize", "4096"), ("$mb_memory", "16384"), ("$ncpus", "4")];
 
-/// Replaces every `${NAME}` by what `variable` says; the error names one that is not set.
+/// Replaces every `${NAME}` by the value from `variable`; the error names an unset variable.
 pub fn variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {

@@ -116,7 +116,7 @@ impl Offsets {
         };
         let bytes = match &self.place.sizes {
             BlockSize::Fixed(bytes) => *bytes,
-            // With a map, what was hit already is left out, as in fio: the I/O is shorter.
+            // With a map, blocks already hit are left out, as in fio: the I/O is shorter.
             sizes => sizes.draw(end - offset, &mut self.sizes).unwrap_or(least).min(most.max(least)),
         };
         if let Some(map) = self.random.as_mut().and_then(|r| r.map.as_mut()) {

@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
     /// Takes up an option as it is written.
     pub fn option(&mut self, key: &str, raw: Option<&str>) -> Result<(), String> {
         let value = raw.map(|text| self.reading.expand(text)).transpose();
-        // What a variable holds does not matter where the value does not.
+        // The content of a variable does not matter where the value does not.
         let value = match value {
             Err(_) if without_effect(key, "") => raw.map(str::to_string),
             other => other?,

@@ -108,7 +108,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     spoken.enumerate().map(|(index, line)| (index + 1, line)).filter(|l| !l.1.is_empty())
 }
 
-/// Takes up an option, or those of the file that an `include` names.
+/// Takes up an option, or the options of the file that an `include` names.
 fn take(path: &str, line: usize, content: &str, options: &mut Vec<Written>, depth: usize) -> Result<(), FioError> {
     let fail = |reason: String| FioError { path: path.into(), line, reason };
     let Some(name) = content.strip_prefix("include").filter(|n| n.starts_with([' ', '\t', '='])) else {

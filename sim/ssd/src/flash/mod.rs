@@ -24,7 +24,7 @@ use relocation::Relocation;
 /// Contents of the drive before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Condition {
-    /// Only the test's data, sequentially written, a share of it in the SLC cache.
+    /// Only the test's data, sequentially written, with a share in the SLC cache.
     #[default]
     TestData,
     /// Just filled: data in dense flash, and in an SLC cache at its smallest that is full, too.
@@ -67,7 +67,7 @@ pub struct Flash {
     /// The units read ahead last; the vector is kept to reuse its memory.
     fetched: Vec<(Ps, u64, u64)>,
     map_own: u64,
-    /// Map pages that wait to be written back together; pages of them written so far.
+    /// Map pages that wait to be written back together, and pages of the array written for them so far.
     map_changed: u64,
     map_writes: u64,
     map_lent: u64,
@@ -144,7 +144,7 @@ impl Flash {
         let relocation = Relocation::new(profile, geometry);
         let slc_block = u64::from(geometry.slc_block);
         if let Before::Filled(units) = before {
-            // What was written last lies in the cache, and fills it: as much as the rest of it leaves.
+            // The data written last lies in the cache and fills it, as far as the rest of the data leaves room.
             let mut held = 0;
             while held + slc_block <= units
                 && (held / slc_block + 1) as f64 <= relocation.limit(units - held - slc_block)

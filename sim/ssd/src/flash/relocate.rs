@@ -61,8 +61,8 @@ impl Flash {
         }
     }
 
-    /// Folds until the cache has a superblock for new data, or nothing that could be folded. Most of it was done page by page while
-    /// the last superblock was written.
+    /// Folds until the cache has a superblock for new data, or nothing is left to fold. Folding page by page while the last superblock was
+    /// written has already done most of this work.
     fn fold_for_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
         while self.cache_excess() > 0.0 {
             self.make_room(now, slow, meter);
@@ -116,7 +116,7 @@ impl Flash {
         if free < 2.0 * LOW {
             let urgency = ((2.0 * LOW - free) / LOW).max(0.0);
             let share = self.relocation.collect_share.clamp(0.05, 0.98);
-            // New data in SLC takes up more room than it is long; what is collected is dense.
+            // New data in SLC takes up more room than its length. Collected data is dense.
             let room = if self.stream == Stream::Cache { self.dense_per_slc() } else { 1.0 };
             self.relocation.credit += units as f64 * room * urgency * share / (1.0 - share);
             while self.relocation.credit >= self.page as f64 {

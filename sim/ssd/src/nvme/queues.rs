@@ -18,8 +18,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes entries to read at once, from `next` on, and returns how many: at most `most` of those that wait, and none beyond
-    /// the end of a page or of the queue, which has `size` entries.
+    /// Takes entries to read at once, from `next` on, and returns their number. Takes at most `most` of the waiting entries, and none
+    /// beyond the end of a page or of the queue, which has `size` entries.
     #[inline]
     pub fn take(&mut self, waiting: u32, next: u32, size: u32, most: u32) -> u32 {
         let batch = self.left.unwrap_or(u32::MAX).min(most);
@@ -154,7 +154,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Delete I/O Completion Queue. Returns what it adds to [`Queues::posted`], and how many commands waited for an entry.
+    /// Executes Delete I/O Completion Queue. Returns the commands that join [`Queues::posted`], and how many commands waited for an entry.
     pub fn delete_cq(&mut self, sqe: &Sqe) -> Result<(VecDeque<CommandTruth>, u32), Status> {
         let qid = sqe.cdw(10) as u16;
         let cq = self.cqs.get(&qid).filter(|_| qid != 0).ok_or(Status::QID_INVALID)?;

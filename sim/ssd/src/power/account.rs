@@ -395,7 +395,7 @@ mod tests {
         let end = account.at(S);
         assert_eq!(purposes(&end, &start), wanted);
         near(end.total_j(), 0.156);
-        // own: read, read ahead and map; of writes what is owed
+        // own: read, read ahead and map; for writes the owed energy
         near(account.own_fj() * 1e-15, 0.030);
         account.owe(0.5);
         near(account.own_fj() * 1e-15, 0.530);

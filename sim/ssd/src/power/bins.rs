@@ -7,9 +7,9 @@ use crate::profile::{Ps, MS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Steps are joined up to this length,
+/// Length up to which steps are joined.
 const LONGEST: Ps = MS;
-/// if their means differ by less than one part in so many from what is joined so far.
+/// Divisor of the tolerance: a step is joined if its mean differs by less than one part in [`CLOSE`] from the joined steps.
 const CLOSE: i128 = 10;
 
 /// Steps held; edges further in the future wait in a heap.
@@ -95,8 +95,8 @@ impl Bins {
         self.edge(end, -nw);
     }
 
-    /// Where in the ring the step of a time lies, which is not before the first open one, and how long before its end;
-    /// `None` if it is too far off.
+    /// Returns the ring position of the step at a time, and the time left until the step's end. The time must not lie before the first
+    /// open step. Returns `None` if the time is too far off.
     #[inline]
     fn place(&self, time: Ps) -> Option<(usize, Ps)> {
         let since = time - self.start;

@@ -132,8 +132,8 @@ impl PowerStates {
         true
     }
 
-    /// The host asks for a power state (Set Features 02h) that must exist; it is taken up when the controller is idle
-    /// (non-operational) or at once (operational).
+    /// Takes a host's request for a power state (Set Features 02h). The state must exist. An operational state is taken up at once, a
+    /// non-operational state when the controller is idle.
     pub fn request(&mut self, now: Ps, state: usize, meter: &mut Meter) {
         self.host_asked = (!self.states[state].operational).then_some(state);
         if self.states[state].operational {

@@ -233,7 +233,7 @@ fn temperature_thresholds_raise_an_event_once_and_thermal_management_counts() {
 #[test]
 fn host_memory_is_lent_and_returned() {
     let mut d = drive(|p| (p.offer.hmb_preferred_mib.value, p.offer.hmb_minimum_mib.value) = (2, 1));
-    // The virtual driver lends what the drive asks for, as Linux does.
+    // The virtual driver lends as much as the drive asks for, as Linux does.
     assert_eq!(d.controller.admin().hmb.ranges().iter().map(|r| r.1).sum::<u64>(), 2 << 20);
     assert_eq!(status(&mut d, 0, entry(admin::SET_FEATURES, 0, [0; 2], [0x0D, 0, 0, 0])), 0);
     let (list, page) = (d.memory.allocate(4096), d.memory.allocate(4096));
