@@ -10,7 +10,7 @@ pub(crate) const MAGIC: &[u8; 4] = b"WBBT";
 pub(crate) const VERSION: u32 = 1;
 /// Bytes of type, flags, body length and time before each body.
 pub(crate) const RECORD_HEADER: usize = 12;
-/// Latest time a record may have: 106 days, half of what 64 bits of picoseconds can hold.
+/// Latest time of a record: 106 days, half the range of 64 bits of picoseconds.
 pub(crate) const LAST_PS: u64 = i64::MAX as u64;
 /// Upper bound of the JSON header: anything larger is damage, not notes.
 pub(crate) const MAX_JSON: u32 = 1 << 20;

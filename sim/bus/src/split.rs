@@ -26,7 +26,7 @@ pub struct Completion {
     pub remaining: u32,
 }
 
-/// Completions of a read of `len` bytes at `address`: each ends at a multiple of `rcb` (64 or 128) or with the
+/// Returns the completions of a read of `len` bytes at `address`. Each completion ends at a multiple of `rcb` (64 or 128) or with the
 /// request, and carries at most `max_payload` bytes.
 pub fn completions(address: u64, len: u32, rcb: u32, max_payload: u32) -> impl Iterator<Item = Completion> {
     let (rcb, max) = (u64::from(rcb), u64::from(max_payload));

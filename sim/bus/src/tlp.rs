@@ -233,7 +233,7 @@ pub fn completion(route: Route, status: CplStatus) -> Tlp {
     Tlp::bare(completion_header(CPL, route, status, 0, 4, 0))
 }
 
-/// Header of a completion with `len` bytes of data, of which `remaining` (1..=4096, these included) are still owed;
+/// Returns the header of a completion with `len` bytes of data. `remaining` (1..=4096) counts the bytes still owed, these included.
 /// `lower_address` is the byte address of the first byte (its low 7 bits go on the wire).
 pub fn completion_data_header(route: Route, lower_address: u64, len: u32, remaining: u32) -> Header {
     let dws = ((lower_address & 3) as u32 + len).div_ceil(4);
