@@ -1,4 +1,4 @@
-//! RAIL blocks: samples, then the header in front of them.
+//! RAIL blocks: the samples of each block, preceded by its header.
 
 use crate::builder::FLUSH_CLOCKS;
 use crate::field::put;

@@ -219,7 +219,7 @@ impl Rail {
         }
     }
 
-    /// Makes a conversion whose instant is before `clock` now, because the analog side is about to change.
+    /// Makes the current conversion now if its instant is before `clock`, because the analog side is about to change.
     pub fn draw<A: Analog>(&mut self, clock: Clock, analog: &mut A) {
         if let Some(started) = self.converting.filter(|started| *started < tick(clock)) {
             self.drawn.get_or_insert_with(|| analog.sample(started * TICK_PS));

@@ -15,7 +15,7 @@ pub fn tick(clock: Clock) -> u64 {
     clock * TICKS
 }
 
-/// The first cycle whose tick is not before `tick`.
+/// Returns the first cycle with a tick at or after `tick`.
 #[inline]
 pub fn clock_at(tick: u64) -> Clock {
     tick.div_ceil(TICKS)

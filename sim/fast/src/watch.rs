@@ -80,7 +80,7 @@ impl Watch {
         }
     }
 
-    /// That conversion, once, if `clock` has been reached.
+    /// Returns that conversion, once, if `clock` has reached its cycle.
     #[inline]
     pub fn take_told(&mut self, clock: Clock) -> Option<Conversion> {
         if self.told_at() > clock {

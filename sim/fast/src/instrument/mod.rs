@@ -227,7 +227,7 @@ impl<A: Analog> Instrument<A> {
             ];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
             if self.listening.completions {
-                // No part goes beyond what may end this.
+                // Every part stops at the earliest cycle that may end this.
                 quiet_until = quiet_until.min(self.tracker.due());
             }
             let inside = [
