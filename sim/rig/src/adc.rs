@@ -1,5 +1,5 @@
-//! The analog front end and its simultaneously sampling ADCs on one particular board: voltage, current and, with a front end from a file,
-//! a second current path of higher gain.
+//! The analog front end and its simultaneously sampling ADCs on one particular board. The channels are voltage, current and, with a front
+//! end from a file, a second current path of higher gain.
 //!
 //! The model applies these steps between the connector and the code, in this order: single-pole anti-alias filter, gain error, offset
 //! error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity, settling of the sample capacitor,
@@ -145,8 +145,8 @@ impl Channel {
     }
 }
 
-/// The integer nearest to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room
-/// for a fraction in the sum, and the integer is in its low bits: several times faster than `round`.
+/// Returns the integer nearest to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room for a
+/// fraction in the sum, so the low bits hold the integer. This is several times faster than `round`.
 #[inline(always)]
 fn round_to_bits(x: f64) -> u32 {
     const ROUNDER: f64 = 6_755_399_441_055_744.0;
@@ -219,8 +219,8 @@ impl Adc {
                 drift: (0.0, 0.0, 0.0),
             }
         };
-        // The voltage scale begins at 0 V, and the board's errors must not push the calibration's low point off it; the
-        // points are well inside the scale (see calibration.rs), so no care is needed here.
+        // The voltage scale begins at 0 V. The board's errors must not push the calibration's low point off the scale. The points are well
+        // inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
         Self {

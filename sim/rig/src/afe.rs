@@ -119,7 +119,7 @@ impl FrontEnd {
             path.gain.1 += gain_tc;
             path.offset_lsb.0 += offset / path.lsb;
             path.offset_lsb.1 += offset_tc / path.lsb;
-            // the shunt's own temperature coefficient is the largest part of what both paths share
+            // the shunt's own temperature coefficient is the largest shared part of both paths
             path.heating = gain_tc * self.common.shunt_ohm * self.common.shunt_heating_k_per_w;
         }
         [voltage, current, fine]

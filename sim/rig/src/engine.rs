@@ -370,7 +370,7 @@ impl Machine for Engine {
             if self.words.len() >= WORDS_FULL {
                 return Pause::Full;
             }
-            // The edge decides what is seen in the cycle after it.
+            // The edge decides the inputs of the cycle after it.
             let next = now + self.clock_ticks;
             if self.end.is_none() && self.horizon <= next {
                 if let Some(pause) = self.read_ahead(next + 1, patience) {

@@ -1,8 +1,7 @@
 //! The bus trace on its way into the engine: read and expanded in a thread of its own, handed over in batches.
 //!
-//! A batch is everything that the bytes received so far yield: before the reader waits for more input, it hands over
-//! what
-//! it has. So a live trace on standard input is never held back.
+//! A batch holds every event of the bytes received so far. The reader hands over its batch before it waits for more input, so a live trace
+//! on standard input is never held back.
 
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::cell::RefCell;

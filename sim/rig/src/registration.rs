@@ -108,7 +108,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         for (path, contents) in &self.files {
-            // Another rig may have taken the name since: what is not ours stays.
+            // Another rig may have taken the name since. A link that is not ours stays.
             let found =
                 fs::read_link(path).map(Contents::Link).or_else(|_| fs::read_to_string(path).map(Contents::File));
             if found.is_ok_and(|found| found == *contents) {

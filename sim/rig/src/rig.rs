@@ -3,9 +3,9 @@
 //! The controller runs ahead up to its next access to the instrument, or until its core sleeps. Then the instrument catches up to that
 //! tick. So each is evaluated only where it has an event, and both behave as if side by side, cycle by cycle.
 //!
-//! Virtual time passes while the instrument captures (or sends the data left after a stop), and while the firmware waits in the middle of
-//! a task (ACTIVE). Otherwise `now` stands still, and the core may run as long as it likes. Time also stands still while an unfinished
-//! trace has no more data, or nobody reads the stream. The firmware's writes then take effect when time goes on.
+//! Virtual time passes while the instrument captures (or sends the data left after a stop). Time also passes while the firmware waits in
+//! the middle of a task (ACTIVE). Otherwise `now` stands still, and the core may run as long as it likes. Time also stands still while an
+//! unfinished trace has no more data, or nobody reads the stream. The firmware's writes then take effect when time goes on.
 
 use crate::i2c::I2c;
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
@@ -23,10 +23,10 @@ const WAITS_AT_TICK: u64 = ORIGIN_TICK - 2_000;
 const SLICE: Duration = Duration::from_millis(10);
 /// Cycles of the controller in one run.
 const CLOCKS: u32 = 4096;
-/// The same while conversions are handed to it: they may come this many cycles late.
+/// Cycles in one run while the controller receives conversions: they may come this many cycles late.
 const CLOCKS_LISTENING: u32 = 64;
-/// The same while it watches levels or completions: anything without a tick of its own gets that of the cycle in which
-/// it arrives.
+/// Cycles in one run while the controller watches levels or completions. An event without a tick of its own gets the tick of the cycle in
+/// which it arrives.
 const CLOCKS_WATCHING: u32 = 1;
 /// A core that runs for this many cycles while time stands still is waiting for time: it gets some.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
@@ -296,7 +296,7 @@ impl Rig {
         });
         let o = &self.soc.shown;
         if std::mem::replace(&mut self.load, o.load) != o.load {
-            // a cycle late, like what it writes to the instrument, so that the edge stays at its marker
+            // a cycle late, like the controller's writes to the instrument, so that the edge stays at its marker
             self.machine.load(o.now + self.machine.clock_ticks(), o.load);
         }
         self.clocks += u64::from(o.clocks);

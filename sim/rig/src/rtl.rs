@@ -164,9 +164,8 @@ pub enum RtlError {
 
 /// One model of the instrument.
 ///
-/// `wb_clock` and the other calls are plain functions on the model's own memory; a model may move between threads but
-/// is used
-/// by one at a time, which `&mut self` ensures.
+/// `wb_clock` and the other calls are plain functions on the model's own memory. A model may move between threads. Only one thread uses it
+/// at a time, which `&mut self` ensures.
 pub struct Rtl {
     model: *mut std::ffi::c_void,
     clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
@@ -192,7 +191,7 @@ impl Rtl {
         }
         // SAFETY: the library is ours; its initialisers only set up C++ statics.
         let library = unsafe { Library::new(path) }.map_err(|e| load(e.to_string()))?;
-        // SAFETY: the types are those of rtl/rig_abi.h, whose version and sizes are checked before any other call.
+        // SAFETY: the types match rtl/rig_abi.h; its version and sizes are checked before any other call.
         unsafe {
             let info: Symbol<unsafe extern "C" fn() -> *const Info> =
                 library.get(b"wb_info\0").map_err(|e| load(e.to_string()))?;

@@ -186,7 +186,7 @@ impl Soc {
             .collect();
         // SAFETY: the library is ours; its initialisers only set up C++ statics.
         let library = unsafe { Library::new(path) }.map_err(|e| load(e.to_string()))?;
-        // SAFETY: the types are those of rtl/controller_abi.h, whose version and sizes are checked before any other call.
+        // SAFETY: the types match rtl/controller_abi.h; its version and sizes are checked before any other call.
         unsafe {
             let info: Symbol<unsafe extern "C" fn() -> *const Info> =
                 library.get(b"wc_info\0").map_err(|e| load(e.to_string()))?;
