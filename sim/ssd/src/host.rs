@@ -30,17 +30,17 @@ impl Host for NoHost {
 pub trait BusSink {
     /// Something happens at the connector. Records come out of order, but never before the last released time.
     fn record(&mut self, record: Record);
-    /// The same, for a source that knows that this record comes next in order of time.
+    /// Takes a record as [`BusSink::record`] does, from a source that knows that this record is next in order of time.
     fn record_in_order(&mut self, record: &Record) {
         self.record(record.clone());
     }
-    /// The same, for a command's summary at the time of its last instant.
+    /// Takes a command's summary at the time of its last instant, from a source that knows that it is next in order of time.
     fn summary_in_order(&mut self, time_ps: Ps, summary: &Summary) {
         self.record(Record { time_ps, body: Body::Summary(*summary) });
     }
     /// No record with a time below `horizon_ps` will come any more.
     fn release(&mut self, horizon_ps: Ps);
-    /// A command is over: its completion was released by the CQ head doorbell, or can no more be.
+    /// Takes the truth about a finished command: the CQ head doorbell released its completion, or can no longer do so.
     fn command(&mut self, _command: &CommandTruth) {}
 }
 
@@ -61,11 +61,11 @@ pub struct CommandTruth {
     pub blocks: u64,
     /// Status field as in CQE bits 127:113.
     pub status: u16,
-    /// SQ tail doorbell that announced it.
+    /// SQ tail doorbell that announced the command.
     pub doorbell_ps: Ps,
-    /// Read of its SQE.
+    /// Read of the command's SQE.
     pub fetch_ps: Ps,
-    /// First TLP that carries its data (memory write, or completion of a read by the drive).
+    /// First TLP that carries the command's data (memory write, or completion of a read by the drive).
     pub first_data_ps: Option<Ps>,
     /// Last such TLP.
     pub last_data_ps: Option<Ps>,

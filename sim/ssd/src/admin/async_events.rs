@@ -36,7 +36,7 @@ impl AsyncEvents {
         Ok(())
     }
 
-    /// A request that waits and the first event that is not masked, which then is.
+    /// Returns the oldest waiting request with the first unmasked event, and masks that event's type.
     pub fn deliver(&mut self) -> Option<(u32, AsyncEvent)> {
         if self.requests.is_empty() {
             return None;

@@ -109,7 +109,7 @@ impl Hmb {
         Ok(())
     }
 
-    /// The host takes its memory back, or a reset ended the loan.
+    /// Ends the loan: the host takes its memory back, or a reset ended the loan.
     pub fn give_back(&mut self) {
         self.enabled = false;
         self.ranges.clear();

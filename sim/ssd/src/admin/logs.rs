@@ -53,19 +53,19 @@ impl Health {
         self.io_ends(now, self.io.0);
     }
 
-    /// The supply comes back.
+    /// Counts a return of the supply.
     pub fn power_cycle(&mut self) {
         self.power_cycles += 1;
     }
 
-    /// A command reads, or compares, so many units of 512 bytes.
+    /// Counts a command that reads, or compares, this many units of 512 bytes.
     #[inline]
     pub fn read(&mut self, units: u64) {
         self.reads += 1;
         self.read_units += units;
     }
 
-    /// A command writes so many units of 512 bytes.
+    /// Counts a command that writes this many units of 512 bytes.
     #[inline]
     pub fn write(&mut self, units: u64) {
         self.writes += 1;

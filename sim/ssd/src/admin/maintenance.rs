@@ -9,7 +9,7 @@ use crate::profile::{Offer, Ps, Way, MS, S as SECOND};
 pub struct FormatPlan {
     namespaces: Vec<u32>,
     format: u8,
-    /// How long it takes at least.
+    /// Least time that the format takes.
     pub time: Ps,
     /// How long all dies erase.
     pub erase: Option<Ps>,
@@ -19,15 +19,15 @@ pub struct FormatPlan {
 pub struct SanitizePlan {
     cdw10: u32,
     passes: u32,
-    /// How long it takes at least.
+    /// Least time that the operation takes.
     pub time: Ps,
     /// How long all dies erase.
     pub erase: Option<Ps>,
 }
 
-/// A format that is over.
+/// A finished format.
 pub struct Formatted {
-    /// The namespaces it was for.
+    /// The formatted namespaces.
     pub namespaces: Vec<u32>,
     /// Number of their new LBA format.
     pub format: u8,
@@ -98,7 +98,7 @@ impl Maintenance {
         }
     }
 
-    /// Which namespaces a Format NVM command is for, and how long it takes.
+    /// Returns the namespaces that a Format NVM command names, and the duration of the format.
     pub fn plan_format(&self, sqe: &Sqe, all: &Namespaces, offer: &Offer) -> Result<FormatPlan, Status> {
         let cdw10 = sqe.cdw(10);
         if self.format.is_some() {
@@ -129,7 +129,7 @@ impl Maintenance {
         Ok(FormatPlan { namespaces, format, time, erase })
     }
 
-    /// The format goes on from `start` to `end`, when command `id` completes.
+    /// Runs the format from `start` to `end`, when command `id` completes.
     pub fn begin_format(&mut self, plan: FormatPlan, start: Ps, end: Ps, id: u32) {
         let what = Formatted { namespaces: plan.namespaces, format: plan.format, command: Some(id) };
         self.format = Some(Format { what, start, end });
@@ -163,13 +163,13 @@ impl Maintenance {
         Ok(Some(SanitizePlan { cdw10, passes, time, erase: (way != Way::Crypto).then_some(time) }))
     }
 
-    /// The sanitize operation goes on from `start` to `end`.
+    /// Runs the sanitize operation from `start` to `end`.
     pub fn begin_sanitize(&mut self, plan: &SanitizePlan, start: Ps, end: Ps) {
         self.sanitize = Some(Sanitize { start, end, passes: plan.passes });
         self.last = Some((plan.cdw10, 0));
     }
 
-    /// The sanitize operation is over, if one was at work: nothing is left on the drive.
+    /// Ends the sanitize operation, if one was at work: nothing is left on the drive.
     pub fn end_sanitize(&mut self) -> bool {
         let Some(done) = self.sanitize.take() else { return false };
         self.written = false;

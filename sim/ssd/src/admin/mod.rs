@@ -208,7 +208,7 @@ impl Admin {
         self.namespaces.create(size, format).map(Next::Done)
     }
 
-    /// Namespace Attachment (section 5.19): the controller list is here. It must name this controller, the only one.
+    /// Executes Namespace Attachment (section 5.19), with its controller list. The list must name this controller, the only one.
     pub fn attach_namespace(&mut self, sqe: &Sqe, d: &[u8]) -> Outcome {
         if number(&d[0..2]) != 1 || number(&d[2..4]) != u64::from(CONTROLLER_ID) {
             return Err(Status::CONTROLLER_LIST_INVALID);
@@ -230,7 +230,8 @@ impl Admin {
         }
     }
 
-    /// A controller reset: features and requests go, operations go on. Returns the end and number of a self-test that does.
+    /// Applies a controller reset: features and requests are cleared, operations continue. Returns the end and number of a self-test that
+    /// continues.
     pub fn reset(&mut self, now: Ps) -> Option<(Ps, u32)> {
         self.async_events.reset();
         self.maintenance.reset();

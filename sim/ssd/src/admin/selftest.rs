@@ -37,7 +37,7 @@ struct Running {
     serial: u32,
 }
 
-/// The test that runs, and the results of those that ran.
+/// The running test, and the results of past tests.
 #[derive(Default)]
 pub struct SelfTest {
     running: Option<Running>,

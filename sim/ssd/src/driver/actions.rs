@@ -27,7 +27,7 @@ pub enum Action {
     },
     /// Shuts the drive down and brings it up again, then reads 4 KiB.
     Restart {
-        /// For how long its supply is off, in seconds; `None`: it stays on, and PERST# alone resets the drive.
+        /// Time in seconds for which the supply is off; `None`: the supply stays on, and PERST# alone resets the drive.
         off_s: Option<f64>,
     },
     /// Formats a namespace.
@@ -41,7 +41,7 @@ pub enum Action {
     Sanitize(u8),
 }
 
-/// How long the drive is left alone after a group of jobs: so long that it was busy for `duty` of the time.
+/// Pause of the drive after a group of jobs: so long that the drive was busy for `duty` of the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rest {
     /// Share of the time, above 0 and at most 1.

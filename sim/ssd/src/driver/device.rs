@@ -24,9 +24,9 @@ const IO_DEPTH: u32 = 1024;
 /// Time the virtual host takes. These are the figures of a fast desktop CPU, and assumed.
 pub mod cpu {
     use super::{Ps, NS};
-    /// From the start of an I/O to its doorbell.
+    /// Time from the start of an I/O to its doorbell.
     pub const SUBMIT: Ps = 900 * NS;
-    /// From an interrupt message to its handler.
+    /// Time from an interrupt message to its handler.
     pub const INTERRUPT: Ps = 1_100 * NS;
     /// From the handler to the application, for each completion.
     pub const COMPLETE: Ps = 450 * NS;
@@ -69,7 +69,7 @@ impl QueuePair {
         self.free_cids.len()
     }
 
-    /// A command identifier that is free; the caller has seen to it that there is one.
+    /// Returns a free command identifier; the caller must ensure that there is one.
     pub fn take_cid(&mut self) -> u16 {
         self.free_cids.pop().expect("the caller looked for room")
     }
@@ -131,7 +131,7 @@ impl<S: BusSink> Device<S> {
         Ok(device)
     }
 
-    /// Shuts the drive down and brings it up again: with its supply off for `off` in between, or by PERST# alone.
+    /// Shuts the drive down and starts it again: with its supply off for `off` in between, or by PERST# alone.
     pub fn restart(&mut self, off: Option<Ps>) -> Result<Restarted, DriverError> {
         let shutdown = self.shut_down();
         let restart = self.controller.restart(self.now, off, &mut self.memory);
@@ -270,8 +270,8 @@ impl<S: BusSink> Device<S> {
         self.controller.advance(self.now, &mut self.memory);
     }
 
-    /// Puts a command into queue `index` and rings its doorbell at `at`; its identifier and the time of the doorbell's
-    /// first symbol. The caller has seen to it that there is room.
+    /// Puts a command into queue `index` and rings its doorbell at `at`. Returns its identifier and the time of the doorbell's first
+    /// symbol. The caller must ensure that the queue has room.
     pub(crate) fn submit(&mut self, index: usize, at: Ps, mut entry: [u8; 64]) -> (u16, Ps) {
         let queue = &mut self.queues[index];
         let cid = queue.free_cids.pop().expect("the caller looked for room");
@@ -308,12 +308,13 @@ impl<S: BusSink> Device<S> {
         }
     }
 
-    /// Sends one command on queue `index` and waits for it; the completion, the doorbell's time, the handler's time.
+    /// Sends one command on queue `index` and waits for it. Returns the completion, the doorbell's time, the handler's time.
     pub fn command(&mut self, index: usize, entry: [u8; 64]) -> Result<(Completion, Ps, Ps), DriverError> {
         self.command_with(index, entry, |_, _| {})
     }
 
-    /// The same; `rung` sees the controller and the doorbell's time before the drive acts on it.
+    /// Sends a command as the function above does. `rung` sees the controller and the doorbell's time before the drive acts on the
+    /// doorbell.
     fn command_with(
         &mut self,
         index: usize,
@@ -416,7 +417,7 @@ impl<S: BusSink> Device<S> {
         }
     }
 
-    /// Notifies the drive of a shutdown and waits until it is ready for it; when CC was written.
+    /// Notifies the drive of a shutdown and waits until the drive is ready for it. Returns when CC was written.
     fn shut_down(&mut self) -> Ps {
         let told = self.write(0x14, 4, 6 << 16 | 4 << 20 | 1 << 14 | 1);
         for _ in 0..1000 {
@@ -428,7 +429,7 @@ impl<S: BusSink> Device<S> {
         told
     }
 
-    /// Powers down as a host does: shutdown notification, then off. Gives the sink back.
+    /// Powers down as a host does: shutdown notification, then off. Returns the sink.
     pub fn stop(mut self) -> S {
         self.shut_down();
         let now = self.now;

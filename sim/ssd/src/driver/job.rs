@@ -1,4 +1,4 @@
-//! One job of fio: which I/O follows and when, its slots, and its results.
+//! One job of fio: the sequence and times of its I/Os, its slots, and its results.
 
 use super::device::{Device, DriverError};
 use super::latency::{DepthSearch, Found};
@@ -10,7 +10,7 @@ use crate::host::BusSink;
 use crate::nvme::prp::PAGE;
 use crate::profile::{Ps, NS, S as SECOND, US};
 
-/// One I/O in flight: of one or, beyond the drive's largest transfer, several commands.
+/// One I/O in flight: a single command, or several beyond the drive's largest transfer.
 #[derive(Clone, Default)]
 pub(super) struct Slot {
     pub buffer: u64,
@@ -64,7 +64,7 @@ pub(super) struct Job {
     written: Option<Written>,
     pub syncing: bool,
     pub stopped: bool,
-    /// It issues nothing more: another job, its latency target, a steady state, or its runtime ended it.
+    /// The job issues nothing more: another job, its latency target, a steady state, or its runtime ended it.
     ended: bool,
     /// It begins when another job is over.
     pub waits: bool,
@@ -80,7 +80,7 @@ pub(super) struct Job {
     trace: Option<Replay>,
 }
 
-/// Which direction an I/O of this pattern takes; `trimmed`: the last one was a trim that a write is to follow.
+/// Returns the direction of an I/O of this pattern; `trimmed`: the last I/O was a trim that a write is to follow.
 fn choose(pattern: Pattern, read_percent: u8, trimmed: bool, rng: &mut fastrand::Rng) -> Direction {
     match (pattern.read, pattern.write, pattern.trim) {
         (_, true, true) if !trimmed => Direction::Trim,
@@ -100,7 +100,7 @@ impl Job {
         self.slots.len() - self.free.len()
     }
 
-    /// When the next I/O (or flush) may start; `None` while something must complete first, or nothing is left.
+    /// Returns when the next I/O (or flush) may start. Returns `None` while another I/O must complete first, or nothing is left.
     pub fn next_start(&mut self) -> Option<Ps> {
         if self.stopped || self.free.is_empty() || self.syncing || self.waits && !self.ended {
             return None;
@@ -193,7 +193,7 @@ impl Job {
         self.dozing = Some((at, sleep));
     }
 
-    /// The job begins at `at`, or later if it has a delay.
+    /// Begins the job at `at`, or later if it has a delay.
     pub fn begin_at(&mut self, at: Ps) {
         self.waits = false;
         self.start = self.start.max(at);
@@ -363,7 +363,7 @@ impl Job {
         }
     }
 
-    /// One of the commands of slot `id` is complete at `now`, as the application sees it.
+    /// Notes that one command of slot `id` is complete at `now`, as the application sees it.
     pub fn end_command(&mut self, id: usize, now: Ps, failed: bool) {
         self.result.errors += u64::from(failed);
         let slot = &mut self.slots[id];
@@ -414,7 +414,7 @@ impl Job {
             Found::Failed => (self.ended, self.result.error) = (true, ETIMEDOUT),
         }
     }
-    /// The result of a job that is done.
+    /// Returns the result of a finished job.
     pub fn finish(mut self) -> JobResult {
         self.result.runtime_ns = self.last_done.saturating_sub(self.figures_from) / NS;
         if let Some(search) = &self.search {

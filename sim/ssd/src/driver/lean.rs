@@ -59,7 +59,7 @@ fn all_done(jobs: &[Job]) -> bool {
 struct JobLoop<'a, S: BusSink> {
     drive: Drive<'a, S>,
     queues: &'a mut Vec<super::device::QueuePair>,
-    /// When each job can start its next I/O, and how many commands that may take.
+    /// For each job, the time of its next I/O, and the number of commands that this I/O may take.
     next: Vec<Option<Ps>>,
     need: Vec<usize>,
     now: Ps,
@@ -115,7 +115,7 @@ impl<S: BusSink> JobLoop<'_, S> {
         }
     }
 
-    /// When the next I/O of a job that has room in its queue can start, and which job's it is.
+    /// Returns when the next I/O of a job with room in its queue can start, and the job's number.
     fn next_issue(&self, jobs: &[Job]) -> (Ps, usize) {
         let (mut issue, mut index) = (NEVER, 0);
         for (i, next) in self.next.iter().enumerate() {

@@ -38,7 +38,7 @@ pub struct Step {
     pub kind: &'static str,
     /// Whether it counts; if not, it prepares the drive.
     pub measured: bool,
-    /// Power management while it runs.
+    /// Power management during the step.
     pub idle: Idle,
     /// Ambient temperature from here on, in degrees Celsius.
     pub temperature_c: Option<f64>,

@@ -23,7 +23,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// From its first entry.
+    /// Starts from the trace's first entry.
     pub fn new(spec: &TraceSpec) -> Result<Self, DriverError> {
         let fail = |e: crate::fio::FioError| DriverError::Trace(e.to_string());
         let mut entries = Entries::open(&spec.path).map_err(fail)?;
@@ -46,7 +46,7 @@ impl Replay {
         self.next.is_some_and(|e| e.ask == Ask::Sync)
     }
 
-    /// The next entry starts at `at`: its direction, offset and length in bytes.
+    /// Starts the next entry at `at`; returns its direction, offset and length in bytes.
     pub fn take(&mut self, at: Ps) -> (Direction, u64, u64) {
         let entry = self.next.expect("the caller asked when it may start");
         (self.last_us, self.last_start) = (Some(entry.at_us), at);

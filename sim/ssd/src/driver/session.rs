@@ -206,7 +206,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(())
     }
 
-    /// Runs a group of jobs; whether it ended all that was to follow.
+    /// Runs a group of jobs; returns whether the group ended all jobs that were to follow.
     fn fio(&mut self, name: String, path: &str, group: &[JobSpec], step: &Step) -> Result<bool, RunError> {
         let idle = step.idle;
         let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
@@ -240,7 +240,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(ends_all)
     }
 
-    /// Notes jobs that another one ended before they began.
+    /// Notes jobs that another job ended before they began.
     fn leave_out(&mut self, jobs: &[JobSpec]) {
         let Some(phase) = self.phases.last_mut().filter(|_| !jobs.is_empty()) else { return };
         phase.detail["never_ran"] = json!(jobs.iter().map(|j| j.name.as_str()).collect::<Vec<_>>());
@@ -250,7 +250,7 @@ impl<T: Write, C: Write> Session<T, C> {
         }
     }
 
-    /// Leaves the drive alone after a group, and notes in its phase for how long.
+    /// Leaves the drive alone after a group, and notes the pause's length in the group's phase.
     fn rest(&mut self, step: &Step) {
         if let (Some(rest), Some(phase)) = (step.rest, self.phases.last_mut()) {
             let seconds = rest.after((phase.end_tick - phase.start_tick) as f64 * 1e-9);

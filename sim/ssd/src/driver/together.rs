@@ -13,7 +13,7 @@ struct Flow {
     weights: u64,
 }
 
-/// A watch and the jobs that it is for.
+/// A watch and its jobs.
 struct Watched {
     jobs: Vec<usize>,
     watch: SteadyWatch,
@@ -111,7 +111,7 @@ impl Together {
         true
     }
 
-    /// Notes jobs that are over at `now`, and does what others wait for; whether that changed anything for others.
+    /// Notes jobs that are over at `now`, and starts the jobs that wait for them. Returns whether that changed anything for other jobs.
     pub fn settle(&mut self, jobs: &mut [Job], now: Ps) -> bool {
         let mut changed = false;
         for index in 0..jobs.len() {

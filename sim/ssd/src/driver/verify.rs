@@ -81,7 +81,7 @@ impl Written {
         Some((Direction::Read, offset, piece.bytes))
     }
 
-    /// From here on it is read.
+    /// Begins to read the written data back.
     pub fn begin_reading(&mut self) {
         self.queue.extend(self.sorted.take().into_iter().flatten());
         self.reading = true;

@@ -33,7 +33,7 @@ pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
     Ok(())
 }
 
-/// For each job, behind how many stonewalls it stands.
+/// Returns, for each job, the number of stonewalls before it.
 fn walls(jobs: &[JobSpec]) -> Vec<usize> {
     let mut wall = 0;
     let count = |(index, job): (usize, &JobSpec)| {

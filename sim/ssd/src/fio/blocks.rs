@@ -85,7 +85,7 @@ fn split(list: &[(u64, u32)], share: f64, room: u64) -> u64 {
     bytes
 }
 
-/// `min-max`, or one size.
+/// Parses `min-max`, or a single size.
 pub fn range(text: &str) -> Result<BlockSize, String> {
     match text.split_once('-') {
         None => Ok(BlockSize::Fixed(size(text)?)),

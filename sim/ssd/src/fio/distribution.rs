@@ -3,7 +3,7 @@
 
 use super::units::{number, size};
 
-/// fio sums no more terms of zeta than this, and so the model does not either.
+/// Most terms of zeta that fio sums; the model sums as many.
 const MOST_TERMS: u64 = 10_000_000;
 /// Multiplier by which fio scatters the ranks of zipf, pareto and normal over the blocks.
 const SCATTER: u64 = 0x61C8_8646_80B5_83EB;

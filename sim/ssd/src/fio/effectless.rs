@@ -1,4 +1,4 @@
-//! fio's options that change nothing at the drive, and those that change something this model cannot do.
+//! fio's options without effect at the drive, and options with an effect that this model cannot produce.
 
 /// Options without effect at the drive, whatever their value. They say how fio measures, logs and reports, and which CPU and memory it
 /// uses. They also describe the data, and how files of a file system are made. `name*` is a family; `name=value` holds for that value

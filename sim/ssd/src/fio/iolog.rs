@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// First line of such a log.
 const HEADER: &str = "fio version 3 iolog";
-/// The most I/Os of a trace in flight: the application that was traced waits for one when there are that many.
+/// Most I/Os of a trace in flight. At this number, the traced application waits for a completion.
 const DEPTH: u32 = 256;
 
 /// The action that an entry asks for.
@@ -67,7 +67,7 @@ impl Entries {
         Ok(read > 0)
     }
 
-    /// The next entry that asks the drive for something; `None` at the end.
+    /// Returns the next entry with an I/O for the drive; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, FioError> {
         while self.read_line()? {
             if let Some(entry) = parse(&self.buffer).map_err(|reason| self.fail(reason))? {
@@ -78,7 +78,7 @@ impl Entries {
     }
 }
 
-/// Reads a line; `None` for one that asks the drive for nothing.
+/// Reads a line; returns `None` for a line without an I/O for the drive.
 fn parse(line: &str) -> Result<Option<Entry>, String> {
     let mut words = line.split_ascii_whitespace();
     let Some(stamp) = words.next() else { return Ok(None) };

@@ -28,9 +28,9 @@ pub struct Spread {
     pub distribution: Distribution,
     /// Whether every block is hit once before any is hit twice.
     pub map: bool,
-    /// `percentage_random`; the others go on where the last one ended.
+    /// `percentage_random`; the other I/Os continue at the end of the last I/O.
     pub percent: u8,
-    /// One random offset, then so many less one that go on from there: `rw=randread:8`.
+    /// One random offset, then this many less one I/Os that continue from there: `rw=randread:8`.
     pub every: u64,
 }
 

@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The job, or why it cannot run.
+    /// Returns the job, or the reason why the job cannot run.
     pub fn finish(self) -> Result<JobSpec, Refusal> {
         let drive_bytes = self.reading.drive_bytes;
         let mut made = self.spec.clone();

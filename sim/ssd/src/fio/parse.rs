@@ -20,7 +20,7 @@ pub struct FioError {
     pub reason: String,
 }
 
-/// An option as it is written, and where.
+/// An option as written, and its place.
 #[derive(Clone)]
 struct Written {
     key: String,
@@ -37,7 +37,7 @@ struct Section {
 }
 
 impl Section {
-    /// The error of a job that cannot run: at the last of the options that it is about, else at the section.
+    /// Returns the error of a job that cannot run. The error points at the last option concerned, else at the section.
     fn place(&self, path: &str, refusal: Refusal) -> FioError {
         let reason = format!("job `{}`: {}", self.name, refusal.reason);
         let about = self.options.iter().rev().find(|o| refusal.options.contains(&o.key.as_str()));

@@ -13,12 +13,12 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// On a drive of so many bytes, with this process's environment.
+    /// Creates the context of a drive with this many bytes, and this process's environment.
     pub fn on(drive_bytes: u64) -> Self {
         Self { drive_bytes, as_direct: false, variable: &|name| std::env::var(name).ok() }
     }
 
-    /// A value with its variables and keywords replaced.
+    /// Returns a value with its variables and keywords replaced.
     pub fn expand(&self, text: &str) -> Result<String, String> {
         keywords(&variables(text, self.variable)?)
     }

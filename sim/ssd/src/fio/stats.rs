@@ -38,7 +38,7 @@ impl Samples {
         }
     }
 
-    /// The first one in this bucket, beyond all there are.
+    /// Extends the buckets up to `bucket`, for the first value beyond all present buckets.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         self.buckets.resize(bucket + 1, 0);
@@ -138,7 +138,7 @@ pub struct DirectionResult {
     pub bytes: u64,
     /// Commands.
     pub ios: u64,
-    /// From start of the I/O to its submission.
+    /// Time from the start of the I/O to its submission.
     pub slat: Samples,
     /// Bytes moved and commands in the ramp, which are in nothing else here.
     pub ramp: (u64, u64),
@@ -167,7 +167,7 @@ pub struct JobResult {
     pub runtime_ns: u64,
     /// Commands that ended with an error.
     pub errors: u64,
-    /// Number of the error by which a rule of its own ended the job; 0 is none.
+    /// Error number with which the job's own rule ended the job; 0 is no error.
     pub error: i32,
     /// The job's findings (a depth, a steady state), in fio's layout.
     pub about: Map<String, Value>,
@@ -265,7 +265,7 @@ impl JobResult {
     }
 }
 
-/// fio's JSON output of these jobs; members of a group that asked for `group_reporting` become one.
+/// Returns fio's JSON output of these jobs. Members of a group with `group_reporting` become one entry.
 pub fn report(results: &[JobResult]) -> Value {
     let mut merged: Vec<JobResult> = Vec::new();
     for result in results {

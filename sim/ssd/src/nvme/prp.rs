@@ -1,8 +1,8 @@
-//! Physical region pages: which host addresses a transfer goes to (NVM Express, Physical Region Page Entry and List).
+//! Physical region pages: the host addresses of a transfer (NVM Express, Physical Region Page Entry and List).
 
 use super::{number, Status};
 
-/// Host memory page; CC.MPS 0 is the only one supported.
+/// Host memory page in bytes; the model supports only CC.MPS 0.
 pub const PAGE: u64 = 4096;
 
 /// Pieces of host memory of a transfer, in order: address, length in bytes.
@@ -17,7 +17,7 @@ pub struct ListRead {
     pub entries: u32,
 }
 
-/// Resolves PRP1 and PRP2 for `len` bytes: `pieces` is complete if `None` comes back, else a list has to be read.
+/// Resolves PRP1 and PRP2 for `len` bytes. If `None` comes back, `pieces` is complete; else a list has to be read.
 pub fn start(prp1: u64, prp2: u64, len: u32, pieces: &mut Pieces) -> Result<Option<ListRead>, Status> {
     if prp1 % 4 != 0 {
         return Err(Status::INVALID_PRP_OFFSET);

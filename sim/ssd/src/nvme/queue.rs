@@ -10,7 +10,7 @@ pub struct Sq {
     pub(super) base: u64,
     /// Entries.
     pub(super) size: u32,
-    /// Completion queue it belongs to.
+    /// Completion queue of this submission queue.
     pub(super) cqid: u16,
     /// Next entry to ask for.
     pub(super) next: u32,
@@ -47,7 +47,7 @@ impl Sq {
         self.head = (self.head + count) % self.size;
     }
 
-    /// One entry is asked for; the time of the doorbell that announced it.
+    /// Notes that one entry is asked for. Returns the time of the doorbell that announced it.
     pub fn ask(&mut self) -> Ps {
         self.next = (self.next + 1) % self.size;
         let Some((left, first)) = self.doorbells.front_mut() else { return 0 };

@@ -170,7 +170,7 @@ impl Queues {
         self.arbitrating
     }
 
-    /// Asks for a turn; returns whether one must be scheduled.
+    /// Asks for a turn; returns whether a turn must be scheduled.
     pub fn want_turn(&mut self) -> bool {
         !std::mem::replace(&mut self.arbitrating, true)
     }
@@ -215,7 +215,7 @@ impl Queues {
         self.sqs.values().any(|sq| sq.waiting() > 0)
     }
 
-    /// `count` entries of a submission queue are here. Returns whether it still exists.
+    /// Notes that `count` entries of a submission queue have arrived. Returns whether the queue still exists.
     pub fn fetched(&mut self, qid: u16, count: u32) -> bool {
         self.sqs.get_mut(&qid).map(|sq| sq.fetched(count)).is_some()
     }
@@ -262,7 +262,7 @@ impl Queues {
         Slot::Entry { cqid, address, sq_head, phase }
     }
 
-    /// The next command that waited for a place in a completion queue, if there is one now.
+    /// Returns the next command that waited for a place in a completion queue, if there is a place now.
     pub fn unblock(&mut self, cqid: u16) -> Option<u32> {
         self.cqs.get_mut(&cqid).filter(|cq| !cq.is_full())?.blocked.pop_front()
     }

@@ -122,7 +122,7 @@ impl Registers {
         self.csts = 0;
     }
 
-    /// The shutdown that was announced goes on, or is `complete`.
+    /// Marks the announced shutdown as in progress, or as `complete`.
     pub fn shut_down(&mut self, complete: bool) {
         self.csts = self.csts & !SHUTDOWN | if complete { SHUT_DOWN } else { SHUTTING_DOWN };
     }

@@ -38,7 +38,7 @@ impl Pcie {
         self.port.reset();
     }
 
-    /// Address and data of a vector's message, if it may be sent now.
+    /// Returns address and data of a vector's message, if the message may be sent now.
     pub fn message(&mut self, vector: u16) -> Option<(u64, u32)> {
         let (enabled, function_mask) = self.config.msix();
         self.msix.message(vector, enabled, function_mask)

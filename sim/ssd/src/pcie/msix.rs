@@ -52,7 +52,7 @@ impl Msix {
         }
     }
 
-    /// Address and data of a vector's message; `None`: it is masked and becomes pending, or is not enabled.
+    /// Returns address and data of a vector's message. `None`: the vector is masked and becomes pending, or is not enabled.
     pub fn message(&mut self, vector: u16, enabled: bool, function_mask: bool) -> Option<(u64, u32)> {
         let &[low, high, data, control] = self.table.get(usize::from(vector))?;
         let open = enabled && !function_mask && control & 1 == 0;

@@ -41,7 +41,7 @@ pub struct Span {
     pub end: Ps,
 }
 
-/// The port. Records it makes wait in [`Port::take`].
+/// The port. Its new records wait in [`Port::take`].
 pub struct Port {
     link: Link,
     max_payload: u32,
@@ -59,7 +59,7 @@ pub struct Port {
     l1_2_exit: Ps,
     /// Last symbol sent to effect behind the receiver.
     pub flight: Ps,
-    /// Read request at the root complex to its first completion.
+    /// Time from a read request at the root complex to its first completion.
     pub host_read: Ps,
     out: Vec<Record>,
 }
@@ -144,7 +144,7 @@ impl Port {
         }
     }
 
-    /// Brings the link to L0 because either side has a TLP to send at `now`; the time from which it can.
+    /// Brings the link to L0 because either side has a TLP to send at `now`. Returns the time from which that side can send.
     #[inline]
     pub fn wake(&mut self, now: Ps) -> Ps {
         match self.state {

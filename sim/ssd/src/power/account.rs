@@ -57,14 +57,14 @@ pub enum Unit {
 
 const UNITS: [&str; 4] = ["die", "channel", "data_path", "core"];
 
-/// State of the controller's core, as it is booked.
+/// State of the controller's core, for booking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreState {
     /// In this power state.
     In(u8),
-    /// On the way into it.
+    /// On the way into this power state.
     Entering(u8),
-    /// On the way to an operational one.
+    /// On the way to an operational power state.
     Leaving,
     /// Starting, or held in reset.
     Booting,
@@ -139,7 +139,7 @@ impl Level {
     }
 }
 
-/// A pulse that was booked and may not be over: until when, since when, how much, and where it is booked.
+/// A booked pulse that may not be over: its end, its start, its power in nW, and its place in the account.
 type Pulse = (Ps, Ps, i64, u8);
 
 /// The account.
@@ -264,7 +264,7 @@ impl Account {
         self.rung.get_mut(usize::from(qid)).and_then(VecDeque::pop_front).unwrap_or(self.each_j)
     }
 
-    /// Its CQE is written: its share in femtojoule.
+    /// Notes that a command's CQE is written. Returns the command's share in femtojoule.
     pub fn over(&mut self, now: Ps, begun_j: f64) -> u64 {
         self.share(now);
         self.in_hand = self.in_hand.saturating_sub(1);

@@ -38,7 +38,7 @@ pub struct Bins {
     reciprocal: u64,
     ring: Box<[Bin; RING as usize]>,
     used: Box<[u64; RING as usize / 64]>,
-    /// Number of the first step that is not closed, and its beginning.
+    /// Number of the first open step, and its beginning.
     base: u64,
     start: Ps,
     level: i64,
@@ -66,7 +66,7 @@ impl Bins {
         }
     }
 
-    /// Steps of `width` that begin at `time`, or with the first one after it.
+    /// Creates steps of `width` that begin at `time`, or with the first step after it.
     pub fn starting(width: Ps, time: Ps) -> Self {
         let base = time.div_ceil(width);
         Self { base, start: base * width, ..Self::new(width) }
@@ -112,7 +112,7 @@ impl Bins {
         Some((((self.base + steps) % RING) as usize, end - since))
     }
 
-    /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
+    /// Changes the level by `nw` at `time`. A change before the first open step counts from that step on.
     #[inline]
     pub fn edge(&mut self, time: Ps, nw: i64) {
         if nw == 0 {
@@ -127,7 +127,7 @@ impl Bins {
         self.used[index / 64] |= 1 << (index % 64);
     }
 
-    /// Closes the steps that end at or before `now`; `out` gets the start and level of those that differ from the last.
+    /// Closes the steps that end at or before `now`. `out` gets the start and level of steps that differ from the previous step.
     pub fn close(&mut self, now: Ps, mut out: impl FnMut(Ps, i64)) {
         let end = now / self.width;
         while self.base < end {
@@ -185,7 +185,7 @@ impl Bins {
         out(joined.first * self.width, mean);
     }
 
-    /// Closes the step that is open.
+    /// Closes the open step.
     pub fn finish(&mut self, mut out: impl FnMut(Ps, i64)) {
         self.close((self.base + 1) * self.width, &mut out);
         self.give_out(&mut out);

@@ -41,7 +41,7 @@ impl Heat {
         }
     }
 
-    /// The temperature comes from outside from now on.
+    /// Takes the temperature from outside from now on.
     pub fn leave_to_others(&mut self) {
         self.told = true;
     }

@@ -17,7 +17,7 @@ pub struct StateLog {
     pulses: Spans,
 }
 
-/// Spans of time in order, those less than [`APART`] from each other as one.
+/// Spans of work in order; spans less than [`APART`] from each other are joined.
 #[derive(Debug, Default)]
 struct Spans(Vec<(Ps, Ps)>);
 

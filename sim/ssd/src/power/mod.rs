@@ -115,7 +115,7 @@ impl Power {
         beyond
     }
 
-    /// The composite temperature comes from outside from now on, and is `kelvin`. Returns the same as [`Power::warm`].
+    /// Takes the composite temperature from outside from now on, as `kelvin`. Returns the same as [`Power::warm`].
     pub fn set_temperature(&mut self, now: Ps, kelvin: u16, limits: &Limits) -> bool {
         self.heat.leave_to_others();
         self.thermal.update(now, kelvin, limits)

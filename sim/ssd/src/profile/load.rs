@@ -1,4 +1,4 @@
-//! Reading a profile, and what must hold for it.
+//! Reading a profile, and the conditions that it must meet.
 
 use super::{Geometry, Profile};
 use std::path::Path;
