@@ -35,7 +35,7 @@ pub enum Error {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Not a bus trace, or one of another version.
+    /// The file is not a bus trace, or has another version.
     #[error("not a bus trace this program can read: {0}")]
     NotATrace(String),
     /// A record that violates `docs/bus-trace.md`.
@@ -188,7 +188,7 @@ pub enum Body {
     Sideband(Signal, u8),
     /// A command in place of its TLPs.
     Summary(Summary),
-    /// The tap knows that it missed TLPs of this direction before its next one.
+    /// The tap knows that it missed TLPs of this direction before its next TLP.
     Missed(Direction),
     /// Nothing more happens until this time, and nothing after.
     End,

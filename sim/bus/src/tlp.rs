@@ -76,7 +76,7 @@ impl Header {
         usize::from(self.len) + self.payload_len()
     }
 
-    /// Whether it may be part of a burst: a memory write or a completion with data.
+    /// Returns whether the TLP may be part of a burst: a memory write or a completion with data.
     pub fn can_burst(&self) -> bool {
         matches!(self.bytes[0], MWR32 | MWR64 | CPLD)
     }
@@ -165,7 +165,7 @@ impl Tlp {
         Self { header, payload: Some(Vec::new()) }
     }
 
-    /// The same TLP with its payload omitted.
+    /// Returns the same TLP without its payload.
     pub fn left_out(header: Header) -> Self {
         Self { header, payload: if header.payload_len() == 0 { Some(Vec::new()) } else { None } }
     }
