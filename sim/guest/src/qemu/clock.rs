@@ -4,7 +4,7 @@ use super::event::Event;
 
 /// A larger step back is the start of another run's log, not jitter between threads.
 const NEW_RUN_US: i64 = 1_000_000;
-/// A longer pause before a reset lies between two runs: playing it teaches nothing.
+/// Longest pause before a reset. A longer pause lies between two runs, and playing it teaches nothing.
 const PAUSE_BEFORE_RESET_US: i64 = 10_000_000;
 /// No job pauses this long: the log was put together from several, or the machine slept.
 const LONGEST_PAUSE_US: i64 = 600_000_000;

@@ -14,12 +14,12 @@ use wattbell_spec::nvme::{admin, io};
 const PAGE_MEMORY: u64 = 0x80_0000_0000;
 const PAGE_COUNT: u64 = 1 << 24;
 
-/// The lines of one command, from `io_cmd` or `admin_cmd` to the next event that is not about it.
+/// The lines of one command, from `io_cmd` or `admin_cmd` to the next event of another command.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
     pub io: bool,
     pub sqid: u16,
-    /// `None` until a line gives it (creations without `admin_cmd`).
+    /// Value from the log; `None` until a line gives it (creations without `admin_cmd`).
     pub cid: Option<u16>,
     pub nsid: u32,
     pub opc: u8,
@@ -40,7 +40,7 @@ pub struct Command {
     pub identify_nsid: u32,
 }
 
-/// A command as it goes on the bus.
+/// A command in its form on the bus.
 pub struct Built {
     pub sqe: Sqe,
     pub flow: Option<DataFlow>,

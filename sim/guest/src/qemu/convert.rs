@@ -17,7 +17,7 @@ use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
 use wattbell_spec::nvme::{admin, io};
 
-/// Pause after an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
+/// Pause after an added Identify: a driver takes time, and the rig's buffer holds a single such structure.
 pub(super) const ADDED_PS: u64 = 20_000_000;
 /// Time from power-on to the log's first event: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
@@ -171,7 +171,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
 }
 
 impl<W: Write> Converter<'_, W> {
-    /// Power-on and, if no driver in the log asks for Identify data, a short session in which one does.
+    /// Writes power-on and, if no driver in the log asks for Identify data, a short session with such a driver.
     fn prelude(&mut self) -> BusResult<()> {
         self.power_up()?;
         let s = self.survey;
@@ -386,7 +386,7 @@ impl<W: Write> Converter<'_, W> {
         self.completion(cqid, Cqe { dw0, dw1, sqid, cid, status })
     }
 
-    /// A completion, once its data is through; it waits if the host has left no room.
+    /// Sends a completion, once its data is through. The completion waits if the host has left no room.
     pub(super) fn completion(&mut self, cqid: u16, cqe: Cqe) -> BusResult<()> {
         if let Some(done) = self.queues.commands.remove(&(cqe.sqid, cqe.cid)) {
             self.wire.finish_transfer(done.owner)?;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Longer lines are not log lines; only this much of one is looked at.
+/// Longest line in bytes. Longer lines are not log lines, and only this much of each is looked at.
 const MAX_LINE: usize = 1 << 16;
 
 /// Counts of a log's lines, by their fate.

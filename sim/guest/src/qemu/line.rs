@@ -1,9 +1,4 @@
-//! Lines of a QEMU log: where an event starts, when it happened, and the numbers in its arguments.
-//!
-//! QEMU 10.0 and older write `PID@SECONDS.MICROS:event arguments`, newer ones `YYYY-MM-DDTHH:MM:SS.MICROSZ event
-//! arguments` (both with `-msg timestamp=on`). Anything may stand between such lines, and a line may be truncated or
-//! run
-//! into the next one.
+//! Lines of a QEMU log: the start of an event, its time, and the numbers in its arguments.
 
 /// Prefix of the names of all events of interest.
 const PREFIX: &str = "pci_nvme_";

@@ -8,7 +8,7 @@ use wattbell_spec::nvme::admin;
 /// Number of identifiers. They wrap below the identifiers of added commands, and are far more than are ever in flight.
 const IDENTIFIERS: u16 = 0xF000;
 
-/// Renames commands, and removes what concerns the queues of only one controller.
+/// Renames commands, and removes events of the queues of only one controller.
 #[derive(Debug, Default)]
 pub struct Merge {
     next: u16,
@@ -20,7 +20,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// The event as a single controller would have logged it; `None` if it is left out.
+    /// Returns the event as a single controller would have logged it, or `None` if the event is left out.
     pub fn pass(&mut self, event: &Event) -> Option<Event> {
         Some(match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => Event::IoCmd { cid: self.begin(sqid, cid), nsid, sqid, opc },

@@ -115,7 +115,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// The submission queue `sqid`; created, with its completion queue, if the log used it before creating it.
+    /// Ensures that the submission queue `sqid` exists. Creates it, with its completion queue, if the log used it before creating it.
     pub fn ensure_sq(&mut self, sqid: u16) -> Result<()> {
         if !self.registers.enabled() {
             self.bring_up()?;

@@ -75,7 +75,7 @@ struct Reader {
     identify: Option<u8>,
     open_dsm: VecDeque<OpenDsm>,
     waiting: HashMap<u16, usize>,
-    /// Namespace and end of reads and writes in flight: one that fails says nothing about the namespace's size.
+    /// Namespace and end of reads and writes in flight: a failed command says nothing about the namespace's size.
     ends: HashMap<u16, (u32, u64)>,
     /// I/O commands in flight, by identifier.
     under_way: HashMap<u16, u64>,

@@ -76,7 +76,7 @@ impl<W: Write> Wire<W> {
         Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), pace_ps: 0, tag: 0, tlps, delay }
     }
 
-    /// Advances to the time of the next logged event; data that fits before it is sent.
+    /// Advances to the time of the next logged event, and sends the data that fits before that event.
     pub fn advance(&mut self, to_ps: u64) -> Result<()> {
         while let Some(chunk) = self.backlog.front() {
             let start = self.start_of(chunk).max(if chunk.flow == DataFlow::FromHost { self.pace_ps } else { 0 });
@@ -209,7 +209,7 @@ impl<W: Write> Wire<W> {
         }
     }
 
-    /// Sends the remaining data of `owner`; the cursor is then after it.
+    /// Sends the remaining data of `owner`, and moves the cursor behind the data.
     pub fn finish_transfer(&mut self, owner: u64) -> Result<()> {
         while let Some(at) = self.backlog.iter().position(|c| c.owner == owner) {
             if let Some(chunk) = self.backlog.remove(at) {

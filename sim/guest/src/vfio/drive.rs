@@ -99,7 +99,7 @@ impl Drive {
         change(&mut self.lock().guest)
     }
 
-    /// Ends the model; returns its sink and the time it ended.
+    /// Ends the model; returns its sink and its end time.
     pub fn finish(&self) -> Option<(Sink, Ps)> {
         let mut state = self.lock();
         let now = self.clock.now_ps();
