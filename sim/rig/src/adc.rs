@@ -40,7 +40,7 @@ pub struct BoardOptions {
     pub tau_s: f64,
     /// Noise of a conversion, RMS, in codes.
     pub noise_lsb: f64,
-    /// Scale of the gain, offset and source errors: 1 for a real board, 0 for a perfect one.
+    /// Scale of the gain, offset and source errors: 1 for a real board, 0 for a perfect board.
     pub errors: f64,
     /// Full scale of the voltage channel in volts; for rails above 5 V, with another divider than the M.2 board's.
     pub voltage_range_v: f64,
@@ -65,7 +65,7 @@ pub struct Channel {
     pub gain_error: f64,
     /// Offset error in codes.
     pub offset_lsb: f64,
-    /// Relative error of the calibration source when it calibrated this channel.
+    /// Relative error that the calibration source had when it calibrated this channel.
     pub source_error: f64,
     noise_lsb: f64,
     /// Noise that both current paths share because it comes from the same amplifiers.
@@ -178,7 +178,7 @@ pub struct Adc {
     /// Noise common to both current channels.
     pub shared: Shared,
     filter: Filter,
-    /// Factors of the inputs: 0 for a shorted one.
+    /// Factors of the inputs: 0 for a shorted input, else 1.
     connected: [f64; 3],
     input: Input,
 }

@@ -17,7 +17,7 @@ pub struct PathDelay {
 const EDGES: u64 = 1000;
 const PERIOD_PS: u64 = 1_000_000;
 const PHASE_PS: u64 = PERIOD_PS / EDGES;
-/// Conversions before an edge, while the path settles after it, and from then on.
+/// Conversions before an edge, while the path settles after the edge, and from then on.
 const BEFORE: u64 = 40;
 const SETTLES: u64 = 40;
 const AFTER: u64 = 40;

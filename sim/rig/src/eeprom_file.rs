@@ -15,7 +15,7 @@ pub struct EepromFile {
 }
 
 impl EepromFile {
-    /// Reads the chip's bytes from `path`; if there is no such file, it is made from the result of `factory`.
+    /// Reads the chip's bytes from `path`. Makes a missing file from the result of `factory`.
     pub fn open(path: &Path, factory: impl FnOnce() -> Vec<u8>) -> Result<Self, String> {
         let file = path.display();
         match fs::read(path) {

@@ -47,7 +47,7 @@ pub struct Engine {
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
-    /// Why the trace ends where it does, if it should not.
+    /// The reason for the trace's end, if the trace ended too early.
     failure: Option<String>,
     /// Registers to be written, and their values.
     writes: VecDeque<(u8, u32)>,
@@ -63,7 +63,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, fed by `feed` from tick `origin` on.
+    /// Creates an engine for an instrument (`outputs` shows its state) with `adc` on its rail, fed by `feed` from tick `origin` on.
     pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed, origin: u64) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);

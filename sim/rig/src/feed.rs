@@ -65,7 +65,7 @@ impl Feed {
         Ok(Self { receiver, header: None })
     }
 
-    /// The next batch; waits for it at most `patience`.
+    /// Returns the next batch; waits for it at most `patience`.
     pub fn next(&mut self, patience: Duration) -> Fed {
         let message = if patience.is_zero() {
             match self.receiver.try_recv() {
@@ -90,7 +90,7 @@ impl Feed {
         }
     }
 
-    /// The header of the trace, once it has arrived.
+    /// Returns the header of the trace, once it has arrived.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.header.as_deref()
     }

@@ -12,7 +12,7 @@ pub enum Pause {
     Budget,
     /// The requested tick was reached.
     Tick,
-    /// The trace has not said yet what happens next.
+    /// The trace's next event is not known yet.
     Input,
     /// The caller must take the words.
     Full,
@@ -123,7 +123,7 @@ pub trait Machine {
     fn set_skip(&mut self, _skip: bool) {}
     /// The bytes produced since the last call.
     fn take_words(&mut self) -> Vec<u8>;
-    /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
+    /// Runs until one of `limits` or another event stops the run; waits at most `patience` for the trace.
     fn run(&mut self, limits: Limits, patience: Duration) -> Pause;
     /// Returns a warning for the user when the run has reached a limit of this model.
     fn caveat(&self) -> Option<&'static str> {

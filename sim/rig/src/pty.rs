@@ -31,7 +31,7 @@ impl Pty {
         Self::open_with(OFlag::empty())
     }
 
-    /// A new one, in raw mode, for [`Self::write_discarding_input`].
+    /// Opens a terminal in raw mode, for [`Self::write_discarding_input`].
     pub fn open_for_writing() -> io::Result<Self> {
         Self::open_with(OFlag::O_NONBLOCK)
     }

@@ -28,7 +28,7 @@ const CLOCKS_LISTENING: u32 = 64;
 /// Cycles in one run while the controller watches levels or completions. An event without a tick of its own gets the tick of the cycle in
 /// which it arrives.
 const CLOCKS_WATCHING: u32 = 1;
-/// A core that runs for this many cycles while time stands still is waiting for time: it gets some.
+/// Cycles after which a core that runs while time stands still is taken to wait for time. The rig then lets time pass.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
 /// A trace that grows no further for this long no longer holds the controller.
 const TRACE_PATIENCE: Duration = Duration::from_millis(300);
@@ -129,7 +129,7 @@ impl Rig {
         self.clocks
     }
 
-    /// The trace is over: the capture, if any, is stopped from outside, and so is every later one.
+    /// Notes the trace's end: the capture, if any, is stopped from outside, and so is every later capture.
     pub fn end_trace(&mut self) {
         self.trace_over = true;
     }
@@ -265,7 +265,7 @@ impl Rig {
         (i.rail_v_code, i.rail_i_code, i.rail_f_code) = (conversion.v_code, conversion.i_code, conversion.f_code);
     }
 
-    /// Cycles of the controller until something is to be done.
+    /// Runs the controller until its next action is due.
     fn clock(&mut self, flows: bool) {
         let ticks = if flows { self.machine.clock_ticks() } else { 0 };
         let i = &mut self.inputs;

@@ -27,7 +27,7 @@ pub struct Beat {
     pub last: u8,
     /// With `last`: discard the TLP.
     pub error: u8,
-    /// With `first`: TLPs before this one were missed.
+    /// With `first`: the tap missed TLPs before this TLP.
     pub lost: u8,
     #[doc(hidden)]
     pub pad: [u8; 2],
@@ -238,7 +238,7 @@ impl Rtl {
         Ok(())
     }
 
-    /// One rising clock edge; `outputs` shows the cycle after it, in which `inputs` are seen.
+    /// Makes one rising clock edge. `outputs` shows the cycle after the edge; the instrument sees `inputs` in that cycle.
     #[inline]
     pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Cycles of the instrument evaluated before the ports are looked at again.
 const SLICE: u64 = 20_000;
-/// Length of one wait before everything else is looked at.
+/// Length of one wait, after which the session looks at everything else.
 const NAP: Duration = Duration::from_millis(20);
 
 /// The command line's options for a session.
@@ -60,7 +60,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A rig in its power-on state. Setting `quit` ends it.
+    /// Creates a rig in its power-on state. Setting `quit` ends the rig.
     pub fn new(
         rig: Rig,
         output: Output,
@@ -90,7 +90,7 @@ impl Session {
         this
     }
 
-    /// The same, with its EEPROM kept in a file, if one is given.
+    /// Keeps the rig's EEPROM in a file, if one is given.
     pub fn keeping(mut self, eeprom: Option<EepromFile>) -> Self {
         self.eeprom = eeprom;
         self
@@ -119,7 +119,7 @@ impl Session {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a query.
+    /// Returns whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a query.
     fn finished(&mut self) -> bool {
         if self.options.exit_on_done {
             return self.output.drained() && self.last_used.elapsed() >= self.output.farewell();
@@ -170,7 +170,7 @@ impl Session {
         Duration::ZERO
     }
 
-    /// Says, once and when it happens, that the stream is no longer certain to be the RTL's.
+    /// Reports, once and when it happens, that the stream may differ from the RTL's stream.
     fn warn(&mut self) {
         if let Some(caveat) = self.rig.machine().caveat().filter(|_| !self.warned) {
             self.warned = true;
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Passes on the firmware's output. A client that does not read holds the firmware.
+    /// Passes on the firmware's output. A client that does not read stops the firmware.
     fn speak(&mut self) {
         if self.unsaid.is_empty() {
             self.unsaid = self.rig.take_said();

@@ -209,7 +209,7 @@ impl Soc {
         }
     }
 
-    /// Clocks it; [`Self::shown`] are its outputs after the last edge.
+    /// Clocks the controller and returns the reason of its stop; [`Self::shown`] holds the outputs after the last edge.
     pub fn run(&mut self, inputs: &Inputs) -> Stop {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.run)(self.model, inputs, &mut self.shown) };

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Status(Arc<Mutex<String>>);
 
 impl Status {
-    /// Replaces it.
+    /// Replaces the status.
     pub fn set(&self, line: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
