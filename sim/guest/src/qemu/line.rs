@@ -1,4 +1,7 @@
 //! Lines of a QEMU log: the start of an event, its time, and the numbers in its arguments.
+//!
+//! QEMU 10.0 and older write `PID@SECONDS.MICROS:event arguments`. Newer versions write `YYYY-MM-DDTHH:MM:SS.MICROSZ event arguments`
+//! (both with `-msg timestamp=on`). Other text may stand between such lines. A line may be truncated or run into the next line.
 
 /// Prefix of the names of all events of interest.
 const PREFIX: &str = "pci_nvme_";
