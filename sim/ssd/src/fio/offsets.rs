@@ -30,7 +30,7 @@ pub struct Spread {
     pub map: bool,
     /// `percentage_random`; the other I/Os continue at the end of the last I/O.
     pub percent: u8,
-    /// One random offset, then this many less one I/Os that continue from there: `rw=randread:8`.
+    /// I/Os in a row: the first at a random offset, the others continue from there: `rw=randread:8`.
     pub every: u64,
 }
 

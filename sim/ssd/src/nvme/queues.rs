@@ -154,7 +154,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Executes Delete I/O Completion Queue. Returns the commands that join [`Queues::posted`], and how many commands waited for an entry.
+    /// Executes Delete I/O Completion Queue. Returns the queue's commands in [`Queues::posted`], and how many others waited.
     pub fn delete_cq(&mut self, sqe: &Sqe) -> Result<(VecDeque<CommandTruth>, u32), Status> {
         let qid = sqe.cdw(10) as u16;
         let cq = self.cqs.get(&qid).filter(|_| qid != 0).ok_or(Status::QID_INVALID)?;

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 /// Length up to which steps are joined.
 const LONGEST: Ps = MS;
-/// Divisor of the tolerance: a step is joined if its mean differs by less than one part in [`CLOSE`] from the joined steps.
+/// Divisor of the tolerance: a step is joined if its mean differs by at most one part in [`CLOSE`] from the joined steps.
 const CLOSE: i128 = 10;
 
 /// Steps held; edges further in the future wait in a heap.
