@@ -1,9 +1,10 @@
-//! What happens at the drive's connector, as data: the bus trace of `docs/bus-trace.md` and the TLPs in it.
+//! Activity at the drive's connector, as data: the bus trace of `docs/bus-trace.md` and its TLPs.
 //!
-//! * [`TraceWriter`] / [`SortingWriter`] write a trace to any `io::Write`; [`TraceReader`] iterates its records.
-//! * [`Player`] expands bursts and yields every TLP, rail and sideband change in time order.
-//! * [`tlp`] makes the header bytes that a host root complex and an NVMe drive send; [`split`] cuts a transfer into
-//!   the TLPs the bus rules demand; [`link`] says how long a TLP occupies the lanes.
+//! - [`TraceWriter`] / [`SortingWriter`] write a trace to any `io::Write`; [`TraceReader`] iterates its records.
+//! - [`Player`] expands bursts and yields every TLP, rail and sideband change in time order.
+//! - [`tlp`] makes the header bytes that a host root complex and an NVMe drive send.
+//! - [`split`] cuts a transfer into the TLPs that the bus rules demand.
+//! - [`link`] gives the time for which a TLP occupies the lanes.
 //!
 //! Times are picoseconds since power-on, as `u64`. Nothing here knows NVMe.
 

@@ -11,11 +11,11 @@ use std::io::Read;
 pub struct Event {
     /// Picoseconds since power-on; for a TLP, of its first symbol.
     pub time_ps: u64,
-    /// What happens.
+    /// The event.
     pub item: Item,
 }
 
-/// What happens.
+/// An event at the connector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A TLP.

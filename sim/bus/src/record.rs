@@ -10,7 +10,7 @@ pub(crate) const MAGIC: &[u8; 4] = b"WBBT";
 pub(crate) const VERSION: u32 = 1;
 /// Bytes of type, flags, body length and time before each body.
 pub(crate) const RECORD_HEADER: usize = 12;
-/// Latest time a record may have: 106 days, half of what 64 bits of picoseconds can hold.
+/// Latest time of a record: 106 days, half the range of 64 bits of picoseconds.
 pub(crate) const LAST_PS: u64 = i64::MAX as u64;
 /// Upper bound of the JSON header: anything larger is damage, not notes.
 pub(crate) const MAX_JSON: u32 = 1 << 20;
@@ -35,15 +35,15 @@ pub enum Error {
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Not a bus trace, or one of another version.
+    /// The file is not a bus trace, or has another version.
     #[error("not a bus trace this program can read: {0}")]
     NotATrace(String),
     /// A record that violates `docs/bus-trace.md`.
     #[error("bus trace damaged at byte {offset}: {reason}")]
     Damaged {
-        /// Where the record starts.
+        /// Offset of the record's start.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// Nothing happens for longer than the reader's limit.
@@ -54,7 +54,7 @@ pub enum Error {
     Gap {
         /// Number of the record after the pause, from 1.
         record: u64,
-        /// Where it starts.
+        /// Offset of the start.
         offset: u64,
         /// How long the pause is.
         gap_ps: u64,
@@ -70,7 +70,7 @@ fn hours(ps: u64) -> f64 {
     ps as f64 / 3.6e15
 }
 
-/// JSON at the start of a trace: who wrote it, and what a report must say about it.
+/// JSON at the start of a trace: the program that wrote it, and the notes that a report must carry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceHeader {
     /// Program that wrote the trace.
@@ -85,7 +85,7 @@ pub struct TraceHeader {
     /// Statements that a report over this trace must repeat.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Whether SUMMARY records stand for the TLPs of I/O commands. Such a trace plays only in fast fidelity.
+    /// Whether SUMMARY records replace the TLPs of I/O commands. Such a trace plays only in fast fidelity.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summaries: bool,
     /// Anything else the writer wants to keep.
@@ -171,11 +171,11 @@ impl Burst {
 pub struct Record {
     /// Picoseconds since power-on; for a TLP, of its first symbol.
     pub time_ps: u64,
-    /// What happened.
+    /// The content.
     pub body: Body,
 }
 
-/// What happened.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// A TLP.
@@ -188,7 +188,7 @@ pub enum Body {
     Sideband(Signal, u8),
     /// A command in place of its TLPs.
     Summary(Summary),
-    /// The tap knows that it missed TLPs of this direction before its next one.
+    /// The tap knows that it missed TLPs of this direction before its next TLP.
     Missed(Direction),
     /// Nothing more happens until this time, and nothing after.
     End,

@@ -1,7 +1,7 @@
 //! Splits a transfer into TLPs: payload and read request limits, 4 KiB boundaries, read completion boundary.
 
-/// Pieces `(address, len)` of `len` bytes at `address`, each at most `limit` and none across a 4 KiB boundary: the rule
-/// for memory writes (limit = Max_Payload_Size) and for memory reads (limit = Max_Read_Request_Size).
+/// Cuts `len` bytes at `address` into pieces `(address, len)`. Each piece has at most `limit` bytes and crosses no 4 KiB boundary. This
+/// rule holds for memory writes (limit = Max_Payload_Size) and for memory reads (limit = Max_Read_Request_Size).
 pub fn requests(address: u64, len: u32, limit: u32) -> impl Iterator<Item = (u64, u32)> {
     let mut at = address;
     let end = address + u64::from(len);
@@ -26,7 +26,7 @@ pub struct Completion {
     pub remaining: u32,
 }
 
-/// Completions of a read of `len` bytes at `address`: each ends at a multiple of `rcb` (64 or 128) or with the
+/// Returns the completions of a read of `len` bytes at `address`. Each completion ends at a multiple of `rcb` (64 or 128) or with the
 /// request, and carries at most `max_payload` bytes.
 pub fn completions(address: u64, len: u32, rcb: u32, max_payload: u32) -> impl Iterator<Item = Completion> {
     let (rcb, max) = (u64::from(rcb), u64::from(max_payload));

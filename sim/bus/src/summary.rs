@@ -1,12 +1,12 @@
-//! A command as one record: what its TLPs would have told, without them.
+//! A command as one record: the content of its TLPs, without the TLPs.
 
 /// Size of the record's body in bytes.
 pub(crate) const BODY: usize = 80;
 
-/// An I/O command of a trace in which commands have no TLPs. Its fields have the meaning of the wire format's COMMANDS
-/// record, at full width; its instants are those of the first symbols of the TLPs it stands for.
+/// An I/O command of a trace in which commands have no TLPs. Its fields have the meaning of the wire format's COMMANDS record, at full
+/// width. Its instants are the first symbols of the TLPs that it replaces.
 ///
-/// The record's own time is that of its last instant, so that records stay in time order.
+/// The record's own time is its last instant, so that records stay in time order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Summary {
     /// SQE byte 0.
@@ -17,7 +17,7 @@ pub struct Summary {
     pub cid: u16,
     /// CQE bits 127:113.
     pub status: u16,
-    /// SQE bytes 7:4, all of them.
+    /// SQE bytes 7:4, at full width.
     pub nsid: u32,
     /// Logical blocks (NLB + 1; DSM: sum over its ranges; Flush: 0); other opcodes: CDW11.
     pub blocks: u32,
@@ -117,7 +117,7 @@ impl Summary {
         }
     }
 
-    /// What is wrong with this summary as a record at `time_ps`, if anything.
+    /// Returns the fault of this summary as a record at `time_ps`, if there is one.
     pub(crate) fn fault(&self, time_ps: u64) -> Option<String> {
         if self.instants.cqe_ps == Instants::ABSENT {
             return Some("a SUMMARY without a CQE instant".into());

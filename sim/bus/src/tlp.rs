@@ -76,7 +76,7 @@ impl Header {
         usize::from(self.len) + self.payload_len()
     }
 
-    /// Whether it may be part of a burst: a memory write or a completion with data.
+    /// Returns whether the TLP may be part of a burst: a memory write or a completion with data.
     pub fn can_burst(&self) -> bool {
         matches!(self.bytes[0], MWR32 | MWR64 | CPLD)
     }
@@ -154,7 +154,7 @@ pub struct Tlp {
 }
 
 impl Tlp {
-    /// A TLP whose payload is zero-padded to whole DWs at both ends: by `offset` bytes in front.
+    /// Creates a TLP; its payload is zero-padded to whole DWs at both ends, with `offset` bytes in front.
     fn with_data(header: Header, offset: usize, data: &[u8]) -> Self {
         let mut payload = vec![0; header.payload_len()];
         payload[offset..offset + data.len()].copy_from_slice(data);
@@ -165,7 +165,7 @@ impl Tlp {
         Self { header, payload: Some(Vec::new()) }
     }
 
-    /// The same TLP with its payload omitted.
+    /// Returns the same TLP without its payload.
     pub fn left_out(header: Header) -> Self {
         Self { header, payload: if header.payload_len() == 0 { Some(Vec::new()) } else { None } }
     }
@@ -191,7 +191,7 @@ pub fn mem_write(requester: Bdf, tag: u16, address: u64, data: &[u8]) -> Tlp {
     Tlp::with_data(Header::memory(false, requester, tag, address, data.len() as u32), (address & 3) as usize, data)
 }
 
-/// Header of a memory write of `len` bytes whose payload is omitted.
+/// Returns the header of a memory write of `len` bytes, for a TLP without its payload.
 pub fn mem_write_header(requester: Bdf, tag: u16, address: u64, len: u32) -> Header {
     Header::memory(false, requester, tag, address, len)
 }
@@ -233,7 +233,7 @@ pub fn completion(route: Route, status: CplStatus) -> Tlp {
     Tlp::bare(completion_header(CPL, route, status, 0, 4, 0))
 }
 
-/// Header of a completion with `len` bytes of data, of which `remaining` (1..=4096, these included) are still owed;
+/// Returns the header of a completion with `len` bytes of data. `remaining` (1..=4096) counts the bytes still owed, these included.
 /// `lower_address` is the byte address of the first byte (its low 7 bits go on the wire).
 pub fn completion_data_header(route: Route, lower_address: u64, len: u32, remaining: u32) -> Header {
     let dws = ((lower_address & 3) as u32 + len).div_ceil(4);

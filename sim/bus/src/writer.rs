@@ -37,7 +37,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(Self { out, last_ps: 0, summaries: header.summaries, body: Vec::new() })
     }
 
-    /// Writes a record; its time must not precede that of the previous one.
+    /// Writes a record; its time must not precede the previous record's time.
     pub fn record(&mut self, record: &Record) -> Result<()> {
         if let Body::Summary(summary) = &record.body {
             return self.summary_at(record.time_ps, summary);
@@ -193,7 +193,7 @@ impl<W: Write> SortingWriter<W> {
         Self { inner, waiting: BTreeMap::new(), serial: 0 }
     }
 
-    /// Takes a record; an error if it precedes what was already released.
+    /// Takes a record. Fails if the record precedes records already released.
     pub fn push(&mut self, record: Record) -> Result<()> {
         if record.time_ps < self.inner.last_ps {
             let (t, last) = (record.time_ps, self.inner.last_ps);
@@ -212,7 +212,7 @@ impl<W: Write> SortingWriter<W> {
         self.inner.record(record)
     }
 
-    /// As above, for a summary.
+    /// Takes a summary as the function above takes a record.
     pub fn push_summary_in_order(&mut self, time_ps: u64, summary: &Summary) -> Result<()> {
         if !self.waiting.is_empty() {
             self.release(time_ps + 1)?;

@@ -1,4 +1,4 @@
-//! Corrupted bus traces: events in order or an error, and no more of them than the file has room for.
+//! Reads corrupted bus traces. The reader gives events in order or an error, and no more events than the file has room for.
 
 mod common {
     pub mod fuzz;

@@ -46,7 +46,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// A summary whose instants are offsets, made absolute by [`any_records`].
+/// Generates a summary; its instants are offsets, made absolute by [`any_records`].
 fn any_summary() -> impl Strategy<Value = Summary> {
     let words = (any::<u8>(), any::<u8>(), any::<u16>(), any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>());
     let absent = prop::array::uniform6(prop::option::of(0u64..1 << 38));

@@ -42,12 +42,12 @@ impl<const N: usize> Builder<N> {
     const WORDS: Clock = N as Clock / 4;
     const CAPACITY: usize = MAX_PAYLOAD / N;
 
-    /// A builder whose records carry absolute ticks, or (`relative`) offsets from the block's first tick.
+    /// Creates a builder. Its records carry absolute ticks, or (`relative`) offsets from the block's first tick.
     pub fn new(relative: bool) -> Self {
         Self { queue: Fifo::default(), relative, open: None, idle_from: 0 }
     }
 
-    /// The cycle in which it next does something, given what is queued.
+    /// Returns the next cycle in which the builder acts, with the present queue.
     #[inline]
     pub fn next(&self, buffer: &Buffer) -> Clock {
         let shows = self.queue.shows();
@@ -66,7 +66,7 @@ impl<const N: usize> Builder<N> {
         self.idle_from = clock + 1;
     }
 
-    /// Does what is due in `clock`, which is [`Self::next`].
+    /// Acts in `clock`, which must be [`Self::next`].
     #[inline]
     pub fn step(&mut self, clock: Clock, buffer: &mut Buffer) {
         let head = self.queue.front();

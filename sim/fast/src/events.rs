@@ -1,4 +1,4 @@
-//! Merges all events: the tracker's, and those of the run, of markers, of the sidebands and of losses.
+//! Merges all events: from the tracker, the run, markers, the sidebands and losses.
 
 use crate::builder::{Builder, Record};
 use crate::field::put;
@@ -47,7 +47,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// What differs: bit 0 PERST#, 1 CLKREQ#, 2 link state.
+    /// Returns the differing levels: bit 0 PERST#, 1 CLKREQ#, 2 link state.
     pub fn differs(self, other: Self) -> u8 {
         u8::from(self.perst_n != other.perst_n)
             | u8::from(self.clkreq_n != other.clkreq_n) << 1
@@ -162,7 +162,7 @@ impl EventPort {
         tracker.min(run).min(marker).min(change).min(losses).min(self.tracker_losses.next()).max(self.done)
     }
 
-    /// Does what is due in `clock`; `run`: the tracker makes events.
+    /// Executes the work due in `clock`; `run`: the tracker makes events.
     pub fn step(&mut self, clock: Clock, run: bool, queue: &mut Builder<EVENT_SIZE>) {
         self.done = clock + 1;
         let queue = &mut queue.queue;

@@ -1,5 +1,5 @@
-//! A FIFO with an output register, as its user sees it: an entry written in one cycle is visible two cycles later, or
-//! in the cycle after the one that took the previous entry.
+//! A FIFO with an output register, as its user sees it. An entry is visible two cycles after its write, or in the cycle after the previous
+//! entry was taken.
 
 use crate::time::{Clock, NEVER};
 use std::collections::VecDeque;

@@ -1,16 +1,13 @@
-//! A cycle-level model of the Wattbell instrument: fed with the same TLPs, conversions, sidebands and register writes,
-//! it produces the same stream of blocks as the gateware, byte for byte, without simulating the gateware.
+//! A cycle-level model of the Wattbell instrument. Fed with the same TLPs, conversions, sidebands and register writes, the model produces
+//! the same stream of blocks as the gateware, byte for byte. It does not simulate the gateware.
 //!
-//! Every part but one computes the cycle in which the hardware does something, not what its wires do in between: a
-//! block has the same bytes because it is closed in the same cycle. Parts meet in [`Instrument`], which always advances
-//! the one whose next cycle is earliest. Whatever passes from one part to another carries the cycle in which it becomes
-//! visible, so parts may run ahead of each other.
+//! Every part but one computes the cycle in which the hardware acts, and ignores the wires in between. A block has the same bytes because
+//! it is closed in the same cycle. Parts meet in [`Instrument`], which always advances the part with the earliest next cycle. Everything
+//! that passes between parts carries the cycle in which it becomes visible, so parts may run ahead of each other.
 //!
-//! The exception is the [`tracker`]: what it makes depends on the order of ticks only, and is released a fixed time
-//! after them.
+//! The exception is the [`tracker`]: its output depends only on the order of ticks, and is released a fixed time after them.
 //!
-//! Numbers (of the wire format, the registers, NVMe) come from `wattbell_spec`. Nothing else is shared: the logic is
-//! written anew from
+//! Numbers (of the wire format, the registers, NVMe) come from `wattbell_spec`. Nothing else is shared: the logic is written anew from
 //! `docs/gateware.md` and `docs/wire-format.md`, with the gateware as the judge.
 
 pub mod builder;

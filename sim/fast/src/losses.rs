@@ -1,5 +1,5 @@
-//! Counts the tracker's losses by source, and says at a bounded rate what is to be reported. Works by clocks: the engine's
-//! losses come to it released like all that the engine makes.
+//! Counts the tracker's losses by source, and reports them at a bounded rate. This part works by clocks: it receives the engine's losses
+//! when they are released, like all of the engine's output.
 
 use crate::time::{clock_at, tick, Clock, NEVER};
 use std::collections::VecDeque;
@@ -43,8 +43,8 @@ impl Losses {
         since.map_or(NEVER, |since| since.max(clock_at(self.next_report)))
     }
 
-    /// Does what is due in `clock`. Returns what is to be reported, if events are made (`run`): source, losses, and the
-    /// tick of the first.
+    /// Executes the work due in `clock`. Returns the report that is due, if events are made (`run`): source, losses, and the tick of the
+    /// first loss.
     pub fn offer(&mut self, clock: Clock, run: bool) -> Option<(u8, u32, u64)> {
         while let Some((_, source, tick)) = self.coming.front().copied().filter(|(at, ..)| *at < clock) {
             self.coming.pop_front();

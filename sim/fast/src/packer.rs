@@ -1,4 +1,4 @@
-//! RAIL blocks: samples, then the header in front of them.
+//! RAIL blocks: the samples of each block, preceded by its header.
 
 use crate::builder::FLUSH_CLOCKS;
 use crate::field::put;
@@ -33,7 +33,7 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct Packer {
     open: bool,
-    /// The payload from its header on, followed by what a sample is written over.
+    /// The payload from its header on, followed by the bytes that the next sample overwrites.
     payload: Vec<u8>,
     length: usize,
     count: usize,
@@ -153,7 +153,7 @@ impl Packer {
         }
     }
 
-    /// Takes one of those samples; [`Self::packed`] must follow the last of them.
+    /// Takes one of these samples; the caller must call [`Self::packed`] after the last one.
     #[inline(always)]
     pub fn pack(&mut self, voltage: i32, current: i32) {
         self.put(voltage, current);

@@ -20,7 +20,7 @@ const CONVERSION_MOVES: Clock = 13;
 const DECIMATION_MOVES: Clock = 14;
 const COMB_MOVES: Clock = 21;
 
-/// What measures: the analog side of the rail.
+/// The analog side of the rail, which supplies the ADC codes.
 pub trait Analog {
     /// Whether there is a fine current path.
     fn has_fine(&self) -> bool;
@@ -34,7 +34,7 @@ pub trait Analog {
         false
     }
 
-    /// What [`Self::sample`] returns at `first_ps` and every `step_ps` from then on, filling the slices of `codes`.
+    /// Fills the slices of `codes` with the results of [`Self::sample`] at `first_ps` and every `step_ps` from then on.
     fn sample_run(&mut self, first_ps: u64, step_ps: u64, codes: [&mut [u32]; 3]) {
         let [voltage, current, fine] = codes;
         let mut time_ps = first_ps;
@@ -49,7 +49,7 @@ pub trait Analog {
 const RUN: usize = 128;
 /// Largest code of a current path.
 const CODE_MAX: i32 = (1 << 17) - 1;
-/// A conversion whose current comes from the fine path alone. No RAIL block shows it.
+/// A conversion that has its current from the fine path alone. No RAIL block shows this flag.
 const FLAG_FINE: u8 = 16;
 
 /// A channel's correction: `(code * 2**8 - offset) * gain / 2**32`, rounded, in 24 bits.
@@ -94,11 +94,11 @@ pub struct Config {
     pub mul: u32,
     /// See [`Cic`].
     pub shift: u8,
-    /// Of the voltage channel.
+    /// Correction of the voltage channel.
     pub voltage: Correction,
-    /// Of the current channel.
+    /// Correction of the current channel.
     pub current: Correction,
-    /// Of the fine current channel.
+    /// Correction of the fine current channel.
     pub fine: Correction,
     /// Source of the current.
     pub range: Range,
@@ -211,7 +211,7 @@ impl Rail {
         self.idle_from = self.idle_from.max(clock + 2);
     }
 
-    /// What is watched from the cycle after `now` on; everything up to `now` has happened.
+    /// Sets the watched conversions from the cycle after `now` on; everything up to `now` has happened.
     pub fn want(&mut self, now: Clock, wanted: Wanted) {
         self.watch.want(now, wanted);
         if wanted.all && !self.armed {
@@ -219,7 +219,7 @@ impl Rail {
         }
     }
 
-    /// Makes a conversion whose instant is before `clock` now, because the analog side is about to change.
+    /// Makes the current conversion now if its instant is before `clock`, because the analog side is about to change.
     pub fn draw<A: Analog>(&mut self, clock: Clock, analog: &mut A) {
         if let Some(started) = self.converting.filter(|started| *started < tick(clock)) {
             self.drawn.get_or_insert_with(|| analog.sample(started * TICK_PS));
@@ -374,10 +374,10 @@ impl Rail {
         analog.stays_below(code.clamp(i64::from(i32::MIN), i64::from(CODE_MAX - 1)) as i32, last_ps)
     }
 
-    /// The current that the protection compares, and whether the true one is more than that.
+    /// Returns the current that the protection compares, and whether the true current is higher.
     ///
-    /// That is `current`, but for two cases: the coarse path's, above the band of the merge, where only the fine path is
-    /// wanted; and the greatest value with a coarse code at the upper end, above any level.
+    /// The compared current is `current`, with two exceptions. Above the band of the merge, with only the fine path active, it is the
+    /// coarse path's current. With a coarse code at the upper end it is the greatest value, above any level.
     fn guard(&self, [_, i_code, f_code]: [u32; 3], current: i32) -> (i32, bool) {
         const TOP: u32 = CODE_MAX as u32;
         if i_code == TOP {

@@ -71,7 +71,7 @@ impl RawBuilder {
         self.idle_from = clock + 1;
     }
 
-    /// Does what is due in `clock`, which is [`Self::next`]; `lost` raw TLPs were lost before.
+    /// Acts in `clock`, which must be [`Self::next`]; `lost` raw TLPs were lost before.
     pub fn step(&mut self, clock: Clock, lost: u32, buffer: &mut Buffer) {
         let Some(tlp) = self.queue.front() else { return self.close(clock + 1, buffer) };
         let size = tlp.bytes.len().min(LONGEST);

@@ -59,7 +59,7 @@ impl Run {
         self.capturing.0 <= clock && clock < self.capturing.1
     }
 
-    /// Whether what a stop left is still being sent.
+    /// Returns whether the data left after a stop is still being sent.
     pub fn is_stopping(&self) -> bool {
         !matches!(self.state, State::Stopped | State::Started | State::Running)
     }

@@ -33,7 +33,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// These, with what the tracker's engine counts taken from `engine`.
+    /// Returns these counters, with the tracker's counters taken from `engine`.
     pub fn with(&self, engine: &Self) -> Self {
         let &Self { commands, in_flight, unmatched, bar0, dstrd, .. } = engine;
         Self { commands, in_flight, unmatched, bar0, dstrd, ..*self }
@@ -53,7 +53,7 @@ pub struct Rig {
     pub lost_samples: u32,
 }
 
-/// A STATUS block that waits until what was made before it is released: then the tracker's counters are known.
+/// A STATUS block that waits until everything made before it is released. Only then are the tracker's counters known.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Pending {

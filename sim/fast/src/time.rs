@@ -4,7 +4,7 @@
 pub type Clock = u64;
 /// Ticks per clock cycle: the 250 MHz build.
 pub const TICKS: u64 = 4;
-/// From the tick that completes what the tracker makes (a record, an event, a raw TLP) to its release.
+/// Ticks from the tick that completes an item of the tracker (a record, an event, a raw TLP) to the item's release.
 pub const DELAY_TICKS: u64 = 8192 * TICKS;
 /// Later than everything.
 pub const NEVER: Clock = u64::MAX;
@@ -15,7 +15,7 @@ pub fn tick(clock: Clock) -> u64 {
     clock * TICKS
 }
 
-/// The first cycle whose tick is not before `tick`.
+/// Returns the first cycle with a tick at or after `tick`.
 #[inline]
 pub fn clock_at(tick: u64) -> Clock {
     tick.div_ceil(TICKS)

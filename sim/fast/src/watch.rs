@@ -29,9 +29,9 @@ pub struct Conversion {
 /// Which conversions are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// All of them, and there must be some even without a run.
+    /// All conversions; the ADCs must convert even without a run.
     pub all: bool,
-    /// Those of a run whose `guard` exceeds this.
+    /// Conversions of a run with a `guard` above this.
     pub above: i32,
 }
 
@@ -52,14 +52,14 @@ impl Wanted {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// What is watched.
+    /// The watched conversions.
     pub wanted: Wanted,
     /// The last conversion, and the cycle in which it comes out.
     latest: Option<(Clock, Conversion)>,
 }
 
 impl Watch {
-    /// What is watched from the cycle after `now` on; everything up to `now` has happened.
+    /// Sets the watched conversions from the cycle after `now` on; everything up to `now` has happened.
     pub fn want(&mut self, now: Clock, wanted: Wanted) {
         self.latest.take_if(|(shows, _)| *shows <= now);
         self.wanted = wanted;
@@ -80,7 +80,7 @@ impl Watch {
         }
     }
 
-    /// That conversion, once, if `clock` has been reached.
+    /// Returns that conversion, once, if `clock` has reached its cycle.
     #[inline]
     pub fn take_told(&mut self, clock: Clock) -> Option<Conversion> {
         if self.told_at() > clock {

@@ -26,7 +26,7 @@ enum Command {
         /// Phases of the workload (docs/capture.md), kept in the trace's header
         #[arg(long)]
         phases: Option<PathBuf>,
-        /// Write counts straight from the log, and what the converter added, as JSON
+        /// Write counts straight from the log, and the converter's additions, as JSON
         #[arg(long)]
         stats: Option<PathBuf>,
     },

@@ -1,11 +1,9 @@
-//! The analog front end and its simultaneously sampling ADCs on one particular board: voltage, current and, with a
-//! front end from a file, a second current path of higher gain.
+//! The analog front end and its simultaneously sampling ADCs on one particular board. The channels are voltage, current and, with a front
+//! end from a file, a second current path of higher gain.
 //!
-//! What happens to the rail between the connector and the code, in this order: single-pole anti-alias filter, gain
-//! error, offset error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity,
-//! settling of the sample capacitor, crosstalk between the channels. Temperature drift is modelled only with a front
-//! end
-//! from a file ([`crate::afe`]).
+//! The model applies these steps between the connector and the code, in this order: single-pole anti-alias filter, gain error, offset
+//! error, Gaussian noise, quantisation, clipping. Not modelled: integral and differential nonlinearity, settling of the sample capacitor,
+//! crosstalk between the channels. Temperature drift is modelled only with a front end from a file ([`crate::afe`]).
 
 use crate::afe::{Drawn, FrontEnd};
 use crate::filter::Filter;
@@ -42,7 +40,7 @@ pub struct BoardOptions {
     pub tau_s: f64,
     /// Noise of a conversion, RMS, in codes.
     pub noise_lsb: f64,
-    /// Scale of the gain, offset and source errors: 1 for a real board, 0 for a perfect one.
+    /// Scale of the gain, offset and source errors: 1 for a real board, 0 for a perfect board.
     pub errors: f64,
     /// Full scale of the voltage channel in volts; for rails above 5 V, with another divider than the M.2 board's.
     pub voltage_range_v: f64,
@@ -67,7 +65,7 @@ pub struct Channel {
     pub gain_error: f64,
     /// Offset error in codes.
     pub offset_lsb: f64,
-    /// Relative error of the calibration source when it calibrated this channel.
+    /// Relative error that the calibration source had when it calibrated this channel.
     pub source_error: f64,
     noise_lsb: f64,
     /// Noise that both current paths share because it comes from the same amplifiers.
@@ -147,8 +145,8 @@ impl Channel {
     }
 }
 
-/// The integer nearest to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room
-/// for a fraction in the sum, and the integer is in its low bits: several times faster than `round`.
+/// Returns the integer nearest to `x` (below 2^31 in size; ties to even), in two's complement. Adding 1.5 * 2^52 leaves no room for a
+/// fraction in the sum, so the low bits hold the integer. This is several times faster than `round`.
 #[inline(always)]
 fn round_to_bits(x: f64) -> u32 {
     const ROUNDER: f64 = 6_755_399_441_055_744.0;
@@ -160,7 +158,8 @@ fn round_to_bits(x: f64) -> u32 {
 pub struct Shared(Option<Xoshiro256PlusPlus>);
 
 impl Shared {
-    /// For the next conversion; always 0 with a single current path, whose noise is all its own.
+    /// Returns the shared noise of the next conversion. The noise is always 0 with a single current path, because that path has only its
+    /// own noise.
     #[inline(always)]
     pub fn of_the_next(&mut self) -> f64 {
         self.0.as_mut().map_or(0.0, |random| StandardNormal.sample(random))
@@ -179,7 +178,7 @@ pub struct Adc {
     /// Noise common to both current channels.
     pub shared: Shared,
     filter: Filter,
-    /// Factors of the inputs: 0 for a shorted one.
+    /// Factors of the inputs: 0 for a shorted input, else 1.
     connected: [f64; 3],
     input: Input,
 }
@@ -220,8 +219,8 @@ impl Adc {
                 drift: (0.0, 0.0, 0.0),
             }
         };
-        // The voltage scale begins at 0 V, and the board's errors must not push the calibration's low point off it; the
-        // points are well inside the scale (see calibration.rs), so no care is needed here.
+        // The voltage scale begins at 0 V. The board's errors must not push the calibration's low point off the scale. The points are well
+        // inside the scale (see calibration.rs), so no care is needed here.
         let voltage = channel(options.voltage_range_v / f64::from(1 << ADC_BITS), false, 0xA5);
         let current = channel(CURRENT_LSB_A, true, 0x5A);
         Self {
@@ -260,7 +259,7 @@ impl Adc {
         (coarse, self.fine.is_some().then_some(fine))
     }
 
-    /// Shorts inputs: bit 0 the voltage's, bit 1 those of both current paths.
+    /// Shorts inputs: bit 0 the voltage's input, bit 1 the inputs of both current paths.
     pub fn short(&mut self, inputs: u8) {
         self.connected = [0, 1, 1].map(|k| f64::from(1 - (inputs >> k & 1)));
     }

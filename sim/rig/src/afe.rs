@@ -1,12 +1,10 @@
 //! The analog front end as its circuit determines it: boards drawn from `hw/afe/model.toml` (docs/accuracy.md).
 //!
-//! Taken from the file: gain, offset, their drift with temperature, noise, delay, code size; for the current paths also
-//! what
-//! they share of these, the shunt's self-heating, and where the fine path saturates. Simplified: one pole with the
-//! path's whole
-//! delay in place of the poles in series; the shunt heats up at once; the fine path saturates before that pole and
-//! recovers at
-//! once after it; nonlinearity is left out.
+//! The model takes from the file: gain, offset, their drift with temperature, noise, delay, code size. For the current paths it also takes
+//! the shares that both paths have in common, the shunt's self-heating, and the fine path's saturation.
+//!
+//! The model simplifies four points. One pole with the path's whole delay replaces the poles in series. The shunt heats up at once. The
+//! fine path saturates before that pole and recovers at once after it. Nonlinearity is left out.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -16,7 +14,7 @@ use std::path::Path;
 /// Temperature at which a board is drawn, and calibrated by the factory.
 pub const REFERENCE_C: f64 = 25.0;
 
-/// The file, whose comments explain the fields; standard deviations are from board to board.
+/// Contents of the file; its comments explain the fields. Standard deviations are from board to board.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct FrontEnd {
     common: Common,
@@ -121,7 +119,7 @@ impl FrontEnd {
             path.gain.1 += gain_tc;
             path.offset_lsb.0 += offset / path.lsb;
             path.offset_lsb.1 += offset_tc / path.lsb;
-            // the shunt's own temperature coefficient is the largest part of what both paths share
+            // the shunt's own temperature coefficient is the largest shared part of both paths
             path.heating = gain_tc * self.common.shunt_ohm * self.common.shunt_heating_k_per_w;
         }
         [voltage, current, fine]

@@ -4,8 +4,8 @@ use crate::rtl::Beat;
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
-/// Turns TLPs into beats. A TLP starts in the first cycle whose tick is not before its own, or directly after the
-/// previous TLP; each beat carries the tick of the TLP's first symbol, however late it is sent.
+/// Turns TLPs into beats. A TLP starts in the first cycle with a tick not before its own tick, or directly after the previous TLP. Each
+/// beat carries the tick of the TLP's first symbol, however late the beat is sent.
 #[derive(Debug)]
 pub struct BeatStream {
     beat_dws: usize,
@@ -35,7 +35,7 @@ impl BeatStream {
         }
     }
 
-    /// Queues a TLP whose first symbol is at `tick`. Ticks do not decrease from call to call.
+    /// Queues a TLP with its first symbol at `tick`. Ticks do not decrease from call to call.
     pub fn push(&mut self, tick: u64, tlp: Tlp) {
         self.waiting.push_back((tick, std::mem::take(&mut self.missed), tlp));
     }

@@ -88,7 +88,7 @@ fn ended(pause: Pause) -> Result<bool, String> {
     }
 }
 
-/// The same for a whole rig, controlled by SCPI.
+/// Measures the speed of a whole rig, controlled by SCPI.
 fn with_controller(options: &Bench, trace: Box<dyn Read + Send>) -> Result<String, String> {
     let (machine, calibration) = build::machine(&options.model, trace, None, ORIGIN_TICK)?;
     let eeprom = eeprom::image("virtual-rig", "BENCH", calibration.as_ref());

@@ -31,17 +31,17 @@ pub struct Line {
 /// Lines of all channels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// Of the voltage channel.
+    /// Line of the voltage channel.
     pub voltage: Line,
-    /// Of the current channel.
+    /// Line of the current channel.
     pub current: Line,
-    /// Of the fine current channel, if there is one.
+    /// Line of the fine current channel, if there is one.
     pub fine: Option<Line>,
     /// Delay of the coarse and the fine current path.
     pub delay: [Option<PathDelay>; 2],
 }
 
-/// Calibrates `adc`, whose noise continues from here.
+/// Calibrates `adc`. The ADC's noise sequence continues after the calibration's conversions.
 pub fn calibrate(adc: &mut Adc) -> Calibration {
     let count = if adc.fine.is_some() { CONVERSIONS_OF_FRONT_END } else { CONVERSIONS };
     let delay = delay::calibrate(adc);

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Parser)]
 #[command(name = "wattbell-rig", version)]
 pub struct Cli {
-    /// What to do.
+    /// The task.
     #[command(subcommand)]
     pub command: Task,
 }
 
-/// What to do.
+/// A task of the program.
 #[derive(Debug, Subcommand)]
 pub enum Task {
     /// Play a bus trace into the instrument and serve both ports.
     Play(Box<Play>),
     /// Measure how fast the simulation runs; prints one JSON object.
     Bench(Bench),
-    /// Say what the board is, as JSON: what a calibration of it should find.
+    /// Print the board's properties as JSON: the values that a calibration should find.
     Board(Box<Model>),
     /// Play a bus trace in both fidelities and name the first byte, or clock, in which they differ.
     Compare(Compare),
@@ -30,7 +30,7 @@ pub enum Task {
 /// How the instrument is simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Fidelity {
-    /// The gateware itself, every register of it.
+    /// The gateware itself, with every register.
     Rtl,
     /// A model of the gateware's clocks: the same bytes, some hundred times faster. Also plays command summaries.
     Fast,
@@ -99,7 +99,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The board, or what is wrong with the options.
+    /// Returns the board, or the reason why the options are invalid.
     pub fn board(&self) -> Result<BoardOptions, String> {
         for (name, value) in [("--tau", self.tau), ("--noise", self.noise), ("--errors", self.errors)] {
             if !(value.is_finite() && value >= 0.0) {
@@ -123,7 +123,7 @@ impl Model {
         })
     }
 
-    /// Longest pause in picoseconds, or what is wrong with the option.
+    /// Returns the longest pause in picoseconds, or the reason why the option is invalid.
     pub fn longest_gap_ps(&self) -> Result<u64, String> {
         if !(self.longest_gap.is_finite() && self.longest_gap > 0.0) {
             return Err(format!("--longest-gap must be hours, more than 0, not {}", self.longest_gap));

@@ -1,5 +1,5 @@
-//! Plays one trace in both fidelities at once and requires identical streams, byte for byte, with the last word of each
-//! block in the same cycle.
+//! Plays one trace in both fidelities at once and requires identical streams. The streams must agree byte for byte, with the last word of
+//! each block in the same cycle.
 
 use crate::build;
 use crate::cli::{AdcBuild, Compare, Fidelity, Model};

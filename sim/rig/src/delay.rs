@@ -13,24 +13,24 @@ pub struct PathDelay {
     pub u_s: f64,
 }
 
-/// Edges per path, the k-th of them k + 1/2 ns after a conversion: a microsecond in all.
+/// Edges per path; edge k comes k + 1/2 ns after a conversion, so the edges span a microsecond.
 const EDGES: u64 = 1000;
 const PERIOD_PS: u64 = 1_000_000;
 const PHASE_PS: u64 = PERIOD_PS / EDGES;
-/// Conversions before an edge, while the path settles after it, and from then on.
+/// Conversions before an edge, while the path settles after the edge, and from then on.
 const BEFORE: u64 = 40;
 const SETTLES: u64 = 40;
 const AFTER: u64 = 40;
-/// Groups of edges, whose scatter gives the uncertainty.
+/// Groups of edges; the scatter of the groups gives the uncertainty.
 const GROUPS: usize = 10;
 const SUPPLY_NV: i64 = 3_300_000_000;
 
-/// Measures them on a copy of `adc`, whose own noise is left as it was.
+/// Measures the delays on a copy of `adc`, so that the noise of `adc` stays as it was.
 pub fn calibrate(adc: &Adc) -> [Option<PathDelay>; 2] {
     [Some(path(adc.clone(), false)), adc.fine.is_some().then(|| path(adc.clone(), true))]
 }
 
-/// Integral of what the step response lacks of its final value, over all edges: the sum of the path's time constants.
+/// Integrates, over all edges, the step response's distance from its final value. The integral is the sum of the path's time constants.
 fn path(mut adc: Adc, fine: bool) -> PathDelay {
     let which = if fine { 2 } else { 1 };
     adc.push(0, Rail { voltage_nv: SUPPLY_NV, current_na: 0 });

@@ -49,7 +49,7 @@ pub fn image(model: &str, serial: &str, calibration: Option<&Calibration>) -> Ve
     eeprom
 }
 
-/// The serial number in it, as the firmware reads it: from the newer of the two places that are intact.
+/// Returns the EEPROM's serial number as the firmware reads it: from the newer intact place of the two.
 pub fn serial(eeprom: &[u8]) -> Option<String> {
     let identity = get(eeprom, IDENTITY, 2 * (NAME_MAX + 1))?;
     let name = &identity[NAME_MAX + 1..];

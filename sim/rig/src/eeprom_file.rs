@@ -1,7 +1,6 @@
 //! The EEPROM's file: the chip's contents, byte for byte, kept from one run of the rig to the next.
 //!
-//! It is written whenever the chip is, as a whole and under a temporary name first: a rig that is killed leaves the
-//! chip's last contents.
+//! Each write to the chip writes the whole file, under a temporary name first. A killed rig therefore leaves the chip's last contents.
 
 use crate::i2c::EEPROM_SIZE;
 use std::fs;
@@ -16,7 +15,7 @@ pub struct EepromFile {
 }
 
 impl EepromFile {
-    /// Reads the chip's bytes from `path`; if there is no such file, it is made from the result of `factory`.
+    /// Reads the chip's bytes from `path`. Makes a missing file from the result of `factory`.
     pub fn open(path: &Path, factory: impl FnOnce() -> Vec<u8>) -> Result<Self, String> {
         let file = path.display();
         match fs::read(path) {

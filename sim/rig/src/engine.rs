@@ -1,8 +1,8 @@
-//! The loop that clocks the instrument: inputs in at their tick, words out, and no evaluation of cycles in which
-//! nothing changes.
+//! The loop that clocks the instrument: it applies inputs at their tick, takes words out, and evaluates no cycles in which nothing
+//! changes.
 //!
-//! What the instrument sees in a cycle depends only on the cycle's tick and on the instrument's outputs, never on which
-//! cycles were evaluated. So skipping cycles cannot change the output.
+//! The instrument's inputs in a cycle depend only on the cycle's tick and on the instrument's outputs, never on which cycles were
+//! evaluated. So skipping cycles cannot change the output.
 
 use crate::adc::Adc;
 use crate::beats::BeatStream;
@@ -17,7 +17,7 @@ use wattbell_spec::registers;
 
 /// Maximum number of rail changes read ahead while looking for the next TLP.
 const RAIL_AHEAD: usize = 1 << 16;
-/// Maximum number of cycles one edge may stand for (`step` has 16 bits).
+/// Maximum number of cycles that one edge may cover (`step` has 16 bits).
 const STEP_MAX: u64 = 1 << 16;
 /// Maximum number of words kept before the caller must take them.
 const WORDS_FULL: usize = 1 << 16;
@@ -47,7 +47,7 @@ pub struct Engine {
     /// Everything that happens before this tick is known.
     horizon: u64,
     end: Option<u64>,
-    /// Why the trace ends where it does, if it should not.
+    /// The reason for the trace's end, if the trace ended too early.
     failure: Option<String>,
     /// Registers to be written, and their values.
     writes: VecDeque<(u8, u32)>,
@@ -63,7 +63,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An instrument (its state as `outputs` shows it) with `adc` on its rail, fed by `feed` from tick `origin` on.
+    /// Creates an engine for an instrument (`outputs` shows its state) with `adc` on its rail, fed by `feed` from tick `origin` on.
     pub fn new(rtl: Rtl, outputs: Outputs, adc: Adc, feed: Feed, origin: u64) -> Self {
         let (dws, clock_ticks) = (rtl.beat_dws(), rtl.clock_ticks());
         let serial = rtl.serial_adc().then(SerialAdc::default);
@@ -100,7 +100,7 @@ impl Engine {
         self.ends = Some(Vec::new());
     }
 
-    /// What was recorded since the last call.
+    /// Returns the ends recorded since the last call.
     pub fn take_ends(&mut self) -> Vec<u64> {
         self.ends.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -133,8 +133,7 @@ impl Engine {
         self.down.is_empty() && self.up.is_empty() && self.sidebands.is_empty() && self.writes.is_empty()
     }
 
-    /// One rising edge that stands for `clocks` cycles: evaluates the present outputs and drives what is seen after the
-    /// edge.
+    /// Makes one rising edge that covers `clocks` cycles: evaluates the present outputs and drives the inputs after the edge.
     #[inline]
     fn edge(&mut self, clocks: u64) {
         let now = self.outputs.now;
@@ -235,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Number of cycles the next edge may stand for while the rig is quiet: up to the next thing that happens.
+    /// Returns the number of cycles that the next edge may cover while the rig is quiet: up to the next event.
     #[inline]
     fn clocks_from(&mut self, now: u64, limit: u64) -> u64 {
         if !self.writes.is_empty() {
@@ -371,7 +370,7 @@ impl Machine for Engine {
             if self.words.len() >= WORDS_FULL {
                 return Pause::Full;
             }
-            // The edge decides what is seen in the cycle after it.
+            // The edge decides the inputs of the cycle after it.
             let next = now + self.clock_ticks;
             if self.end.is_none() && self.horizon <= next {
                 if let Some(pause) = self.read_ahead(next + 1, patience) {

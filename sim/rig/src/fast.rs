@@ -11,7 +11,7 @@ use wattbell_fast::{Analog, Instrument, Listening, Told, Wanted};
 use wattbell_spec::controller as board;
 use wattbell_spec::registers as reg;
 
-/// Cycles that the Verilated instrument spends on being asked what it is.
+/// Cycles that the Verilated instrument spends on the reads of its identity.
 const POWER_ON_CLOCKS: Clock = 3;
 /// Maximum number of bytes kept before the caller must take them.
 const FULL: usize = 1 << 18;
@@ -108,7 +108,7 @@ impl Fast {
         self.instrument.output().note_ends();
     }
 
-    /// What was recorded since the last call: the cycle of the last word, and the block's kind.
+    /// Returns the ends recorded since the last call: the cycle of the last word, and the block's kind.
     pub fn take_ends(&mut self) -> Vec<(Clock, u8)> {
         self.instrument.output().take_ends()
     }

@@ -1,8 +1,7 @@
 //! The bus trace on its way into the engine: read and expanded in a thread of its own, handed over in batches.
 //!
-//! A batch is everything that the bytes received so far yield: before the reader waits for more input, it hands over
-//! what
-//! it has. So a live trace on standard input is never held back.
+//! A batch holds every event of the bytes received so far. The reader hands over its batch before it waits for more input, so a live trace
+//! on standard input is never held back.
 
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::cell::RefCell;
@@ -17,10 +16,10 @@ const BATCHES: usize = 8;
 const READ_SIZE: usize = 1 << 16;
 /// A batch is handed over at this size even if more input is available.
 const BATCH_EVENTS: usize = 4096;
-/// Initial room for events in a batch: those of READ_SIZE bytes of command summaries.
+/// Initial room for events in a batch: as many as READ_SIZE bytes of command summaries hold.
 const BATCH_ROOM: usize = 1024;
 
-/// What arrives from the trace.
+/// A message from the trace's reader.
 enum Message {
     Header(Box<TraceHeader>),
     Events(Vec<Event>),
@@ -43,7 +42,7 @@ pub enum Fed {
 /// Whether command summaries can be played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Summaries {
-    /// By the model of the instrument.
+    /// The model of the instrument takes summaries.
     Taken,
     /// The gateware can only be fed TLPs.
     Refused,
@@ -66,7 +65,7 @@ impl Feed {
         Ok(Self { receiver, header: None })
     }
 
-    /// The next batch; waits for it at most `patience`.
+    /// Returns the next batch; waits for it at most `patience`.
     pub fn next(&mut self, patience: Duration) -> Fed {
         let message = if patience.is_zero() {
             match self.receiver.try_recv() {
@@ -91,7 +90,7 @@ impl Feed {
         }
     }
 
-    /// The header of the trace, once it has arrived.
+    /// Returns the header of the trace, once it has arrived.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.header.as_deref()
     }
@@ -104,7 +103,7 @@ struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// Hands over what is there; `false` once nobody listens any more.
+    /// Hands over the collected events; returns `false` once nobody listens any more.
     fn flush(&mut self) -> bool {
         if self.events.is_empty() {
             return true;

@@ -14,7 +14,7 @@ pub struct Filter {
     pub target: [f64; 3],
 }
 
-/// After this many time constants the rest of a full-scale step is below 1e-13 of it.
+/// Time constants after which the rest of a full-scale step is below 1e-13 of the step.
 const SETTLED_TAUS: f64 = 30.0;
 
 impl Filter {

@@ -14,7 +14,7 @@ enum Role {
     /// No start condition, or another device is addressed.
     Idle,
     Device,
-    /// The sensor's register to be read next; it has only one here.
+    /// The sensor's register to be read next; the modelled sensor has a single register.
     Pointer,
     High,
     Low,
@@ -121,7 +121,7 @@ impl I2c {
         self.eeprom[self.address]
     }
 
-    /// A byte is complete; returns whether it is acknowledged.
+    /// Handles a complete byte; returns whether the byte is acknowledged.
     fn takes(&mut self) -> bool {
         match self.role {
             Role::Device => {

@@ -7,7 +7,7 @@ use wattbell_bus::Rail;
 /// Conductance of the test loads (LOAD_CONTROL in docs/registers.md), in siemens: 1 A and 90 mA at 3.3 V.
 const LOADS_S: [f64; 2] = [1.0 / 3.3, 1.0 / 36.7];
 
-/// The input of a front end, whose changes are announced ahead of time.
+/// The input of a front end; its changes are announced ahead of time.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
     ahead: VecDeque<(u64, Rail)>,
@@ -35,8 +35,8 @@ impl Input {
         self.ahead.len()
     }
 
-    /// The largest current (amperes) up to `until_ps`; None while a test load is on or will be, whose current adds to
-    /// it.
+    /// Returns the largest current (amperes) up to `until_ps`. Returns None while a test load is on or announced, because the load adds
+    /// its current.
     pub fn most_until(&self, until_ps: u64) -> Option<f64> {
         let known = self.ahead.iter().take_while(|(at_ps, _)| *at_ps <= until_ps);
         let no_load = self.load_s == 0.0 && self.loads.is_empty();

@@ -1,11 +1,8 @@
 //! The virtual rig: the Verilated Wattbell instrument in a process with two pseudo-terminals.
 //!
-//! A bus trace goes in ([`feed`]), becomes beats on the TLP streams ([`beats`]) and codes of the ADCs ([`adc`],
-//! [`serial_adc`]), is clocked through the gateware ([`rtl`], [`engine`]), and comes out as the block stream on the
-//! data
-//! port ([`output`], [`pty`]). The control port is the firmware's, on the Verilated controller ([`soc`], [`rig`],
-//! [`i2c`]);
-//! [`session`] ties it all together.
+//! A bus trace goes in ([`feed`]) and becomes beats on the TLP streams ([`beats`]) and codes of the ADCs ([`adc`], [`serial_adc`]). The
+//! rig clocks them through the gateware ([`rtl`], [`engine`]). The block stream comes out on the data port ([`output`], [`pty`]). The
+//! firmware serves the control port, on the Verilated controller ([`soc`], [`rig`], [`i2c`]). [`session`] ties the parts together.
 
 pub mod adc;
 pub mod afe;

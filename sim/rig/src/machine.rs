@@ -1,4 +1,4 @@
-//! What a session needs from an instrument, in either fidelity.
+//! The interface between a session and an instrument, in either fidelity.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub enum Pause {
     Budget,
     /// The requested tick was reached.
     Tick,
-    /// The trace has not said yet what happens next.
+    /// The trace's next event is not known yet.
     Input,
     /// The caller must take the words.
     Full,
@@ -32,7 +32,7 @@ pub enum Pause {
     Failed(String),
 }
 
-/// What ends a run besides work and time.
+/// Events that end a run, besides work and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The end of the trace.
@@ -50,7 +50,7 @@ pub struct Limits {
     pub clocks: u64,
     /// Tick to stop at.
     pub tick: u64,
-    /// What else to look for.
+    /// Further events that end the run.
     pub until: Until,
 }
 
@@ -73,12 +73,12 @@ pub struct Conversion {
 /// A command at its CQE: bits of COMPLETION of nvme/layouts.py, lowest first.
 pub type Completion = [u32; 6];
 
-/// What is of interest.
+/// Events of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
     /// All conversions, and there must be some even without a capture.
     pub all: bool,
-    /// Conversions whose `guard` is above this.
+    /// Conversions with a `guard` above this.
     pub above: i32,
     /// Changes of PERST#, CLKREQ# and link state.
     pub levels: bool,
@@ -115,7 +115,7 @@ pub trait Machine {
     fn peek(&mut self, address: u8) -> u32;
     /// PERST#, CLKREQ# and link state as in the trace at this point.
     fn levels(&self) -> (u8, u8, u8);
-    /// What makes a run return ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]).
+    /// Sets the events that make a run return ([`Pause::Rail`], [`Pause::Completed`], [`Pause::Levels`]).
     fn listen(&mut self, interest: Interest);
     /// Test loads that are on from `tick` on: 1 coarse, 2 fine. Not before the last sample.
     fn load(&mut self, tick: u64, which: u8);
@@ -123,9 +123,9 @@ pub trait Machine {
     fn set_skip(&mut self, _skip: bool) {}
     /// The bytes produced since the last call.
     fn take_words(&mut self) -> Vec<u8>;
-    /// Runs until one of `limits` or something else stops it; waits at most `patience` for the trace.
+    /// Runs until one of `limits` or another event stops the run; waits at most `patience` for the trace.
     fn run(&mut self, limits: Limits, patience: Duration) -> Pause;
-    /// What the user must be told about the limits of this model, once there is anything.
+    /// Returns a warning for the user when the run has reached a limit of this model.
     fn caveat(&self) -> Option<&'static str> {
         None
     }

@@ -83,8 +83,8 @@ impl Output {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Whether everything handed over has been read by the host (or is in the file), and has been for a while: a
-    /// terminal shows what was written to it as readable only a little later, and a host may still have a query.
+    /// Returns whether the host has read everything handed over (or the file has it), and some time has passed since. A terminal shows
+    /// written data as readable only a little later, and a host may still have a query.
     pub fn drained(&mut self) -> bool {
         if self.broken() {
             return true;
@@ -104,7 +104,7 @@ impl Output {
         }
     }
 
-    /// Ends the stream. A file is complete when this returns; what a host has not read from a port is lost.
+    /// Ends the stream. A file is complete when this returns; data that a host has not read from a port is lost.
     pub fn finish(mut self) {
         self.chunks = None;
         if let (Sink::File(_), Some(writer)) = (&self.sink, self.writer.take()) {

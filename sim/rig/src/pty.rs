@@ -1,7 +1,7 @@
 //! Pseudo-terminals in raw mode, and the threads that serve them.
 //!
-//! The rig keeps the slave end of each open: clients may then come and go without the master ever seeing an error, and
-//! what was not read waits for the next client.
+//! The rig keeps the slave end of each terminal open. Clients may then come and go without an error at the master, and unread data waits
+//! for the next client.
 
 use crossbeam_channel::{Receiver, Sender};
 use nix::fcntl::OFlag;
@@ -26,12 +26,12 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// A new one, in raw mode, whose master end blocks.
+    /// Opens a terminal in raw mode, with a blocking master end.
     pub fn open() -> io::Result<Self> {
         Self::open_with(OFlag::empty())
     }
 
-    /// A new one, in raw mode, for [`Self::write_discarding_input`].
+    /// Opens a terminal in raw mode, for [`Self::write_discarding_input`].
     pub fn open_for_writing() -> io::Result<Self> {
         Self::open_with(OFlag::O_NONBLOCK)
     }
@@ -55,7 +55,7 @@ impl Pty {
         &self.path
     }
 
-    /// Bytes no client has read yet, as far as the terminal has passed them on: what was written shows up a little
+    /// Returns the number of bytes that no client has read yet, as far as the terminal has passed them on. Written bytes show up a little
     /// later.
     pub fn unread(&self) -> io::Result<usize> {
         let mut n = 0;
@@ -75,8 +75,8 @@ impl Pty {
         }
     }
 
-    /// Writes all of `bytes`, waiting as long as it takes for a client to make room. What a client sends to an
-    /// output-only port is discarded, so that it cannot block.
+    /// Writes all of `bytes`, waiting as long as it takes for a client to make room. Input from a client on an output-only port is
+    /// discarded, so that it cannot block.
     pub fn write_discarding_input(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let ready = self.wait(PollFlags::POLLOUT | PollFlags::POLLIN)?;

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a host needs to know about a running rig.
+/// Facts about a running rig that a host needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
     /// Serial number of the rig.
@@ -19,7 +19,7 @@ pub struct Ports {
     pub data: String,
     /// Path of the control port.
     pub control: String,
-    /// Where the process reports its status ([`crate::status`]).
+    /// Socket on which the process reports its status ([`crate::status`]).
     pub status: String,
 }
 
@@ -108,7 +108,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         for (path, contents) in &self.files {
-            // Another rig may have taken the name since: what is not ours stays.
+            // Another rig may have taken the name since. A link that is not ours stays.
             let found =
                 fs::read_link(path).map(Contents::Link).or_else(|_| fs::read_to_string(path).map(Contents::File));
             if found.is_ok_and(|found| found == *contents) {

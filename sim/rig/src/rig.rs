@@ -1,17 +1,11 @@
 //! The controller and the instrument on one clock: the firmware's registers are the instrument's, and time is shared.
 //!
-//! The controller runs ahead up to its next access to the instrument, or until its core sleeps; then the instrument
-//! catches up to
-//! that tick. So each is evaluated only where something happens in it, and both behave as if side by side, cycle by
-//! cycle.
+//! The controller runs ahead up to its next access to the instrument, or until its core sleeps. Then the instrument catches up to that
+//! tick. So each is evaluated only where it has an event, and both behave as if side by side, cycle by cycle.
 //!
-//! Virtual time passes while the instrument captures (or sends what a stop left), and while the firmware waits in the
-//! middle of
-//! something (ACTIVE). Otherwise the core may run as long as it likes: `now` stands still for it. It also stands still
-//! while a
-//! trace that is still being written has no more data, or nobody reads the stream: what the firmware writes then takes
-//! effect
-//! when time goes on.
+//! Virtual time passes while the instrument captures (or sends the data left after a stop). Time also passes while the firmware waits in
+//! the middle of a task (ACTIVE). Otherwise `now` stands still, and the core may run as long as it likes. Time also stands still while an
+//! unfinished trace has no more data, or nobody reads the stream. The firmware's writes then take effect when time goes on.
 
 use crate::i2c::I2c;
 use crate::machine::{Conversion, Interest, Limits, Machine, Pause, Until};
@@ -29,12 +23,12 @@ const WAITS_AT_TICK: u64 = ORIGIN_TICK - 2_000;
 const SLICE: Duration = Duration::from_millis(10);
 /// Cycles of the controller in one run.
 const CLOCKS: u32 = 4096;
-/// The same while conversions are handed to it: they may come this many cycles late.
+/// Cycles in one run while the controller receives conversions: they may come this many cycles late.
 const CLOCKS_LISTENING: u32 = 64;
-/// The same while it watches levels or completions: anything without a tick of its own gets that of the cycle in which
-/// it arrives.
+/// Cycles in one run while the controller watches levels or completions. An event without a tick of its own gets the tick of the cycle in
+/// which it arrives.
 const CLOCKS_WATCHING: u32 = 1;
-/// A core that runs for this many cycles while time stands still is waiting for time: it gets some.
+/// Cycles after which a core that runs while time stands still is taken to wait for time. The rig then lets time pass.
 const PATIENCE_CLOCKS: u64 = 20_000_000;
 /// A trace that grows no further for this long no longer holds the controller.
 const TRACE_PATIENCE: Duration = Duration::from_millis(300);
@@ -54,14 +48,14 @@ pub struct Rig {
     quiet: bool,
     skip: bool,
     booting: bool,
-    /// Cycles of the controller evaluated, and how many of them since time stands still.
+    /// Cycles of the controller evaluated, and how many of these since time stands still.
     clocks: u64,
     standing: u64,
     trace_over: bool,
     stalled: bool,
     /// Test loads that are on.
     load: u8,
-    /// Since when the trace has not said what comes next; and whether the controller continues without it.
+    /// Start of the wait for the trace's next event; and whether the controller continues without the event.
     waits_since: Option<Instant>,
     alone: bool,
     console_in: VecDeque<u8>,
@@ -110,7 +104,7 @@ impl Rig {
         &mut *self.machine
     }
 
-    /// Whether it captures, or sends what a stop left.
+    /// Returns whether the instrument captures, or sends the data left after a stop.
     pub fn running(&mut self) -> bool {
         self.machine.peek(reg::STATE) & reg::STATE_RUNNING != 0
     }
@@ -135,7 +129,7 @@ impl Rig {
         self.clocks
     }
 
-    /// The trace is over: the capture, if any, is stopped from outside, and so is every later one.
+    /// Notes the trace's end: the capture, if any, is stopped from outside, and so is every later capture.
     pub fn end_trace(&mut self) {
         self.trace_over = true;
     }
@@ -223,7 +217,7 @@ impl Rig {
         }
     }
 
-    /// The trace has not said what comes next; returns whether that has lasted already.
+    /// Notes that the trace's next event is unknown; returns whether the wait has lasted long already.
     fn waited_long(&mut self) -> bool {
         self.waits_since.get_or_insert_with(Instant::now).elapsed() >= TRACE_PATIENCE
     }
@@ -271,7 +265,7 @@ impl Rig {
         (i.rail_v_code, i.rail_i_code, i.rail_f_code) = (conversion.v_code, conversion.i_code, conversion.f_code);
     }
 
-    /// Cycles of the controller until something is to be done.
+    /// Runs the controller until its next action is due.
     fn clock(&mut self, flows: bool) {
         let ticks = if flows { self.machine.clock_ticks() } else { 0 };
         let i = &mut self.inputs;
@@ -302,7 +296,7 @@ impl Rig {
         });
         let o = &self.soc.shown;
         if std::mem::replace(&mut self.load, o.load) != o.load {
-            // a cycle late, like what it writes to the instrument, so that the edge stays at its marker
+            // a cycle late, like the controller's writes to the instrument, so that the edge stays at its marker
             self.machine.load(o.now + self.machine.clock_ticks(), o.load);
         }
         self.clocks += u64::from(o.clocks);

@@ -27,7 +27,7 @@ pub struct Beat {
     pub last: u8,
     /// With `last`: discard the TLP.
     pub error: u8,
-    /// With `first`: TLPs before this one were missed.
+    /// With `first`: the tap missed TLPs before this TLP.
     pub lost: u8,
     #[doc(hidden)]
     pub pad: [u8; 2],
@@ -157,16 +157,15 @@ pub enum RtlError {
     Abi {
         /// The library.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
 }
 
 /// One model of the instrument.
 ///
-/// `wb_clock` and the other calls are plain functions on the model's own memory; a model may move between threads but
-/// is used
-/// by one at a time, which `&mut self` ensures.
+/// `wb_clock` and the other calls are plain functions on the model's own memory. A model may move between threads. Only one thread uses it
+/// at a time, which `&mut self` ensures.
 pub struct Rtl {
     model: *mut std::ffi::c_void,
     clock: unsafe extern "C" fn(*mut std::ffi::c_void, *const Inputs, *mut Outputs),
@@ -184,7 +183,7 @@ unsafe impl Send for Rtl {}
 impl Rtl {
     /// Loads `path` and makes a model in its power-on state, shown by `outputs`.
     ///
-    /// The first few cycles are spent asking the instrument what it is.
+    /// The first few cycles read the instrument's identity.
     pub fn load(path: &Path, outputs: &mut Outputs) -> Result<Self, RtlError> {
         let load = |reason: String| RtlError::Load { path: path.to_owned(), reason };
         if !path.exists() {
@@ -192,7 +191,7 @@ impl Rtl {
         }
         // SAFETY: the library is ours; its initialisers only set up C++ statics.
         let library = unsafe { Library::new(path) }.map_err(|e| load(e.to_string()))?;
-        // SAFETY: the types are those of rtl/rig_abi.h, whose version and sizes are checked before any other call.
+        // SAFETY: the types match rtl/rig_abi.h; its version and sizes are checked before any other call.
         unsafe {
             let info: Symbol<unsafe extern "C" fn() -> *const Info> =
                 library.get(b"wb_info\0").map_err(|e| load(e.to_string()))?;
@@ -216,7 +215,7 @@ impl Rtl {
         }
     }
 
-    /// What the gateware says it is must match what this program and the shim were built for.
+    /// Checks that the gateware's identity matches the build of this program and the shim.
     fn check_build(&mut self, outputs: &mut Outputs) -> Result<(), String> {
         let mut read = |address| {
             self.clock(&Inputs { reg_addr: address, ..Inputs::default() }, outputs);
@@ -239,7 +238,7 @@ impl Rtl {
         Ok(())
     }
 
-    /// One rising clock edge; `outputs` shows the cycle after it, in which `inputs` are seen.
+    /// Makes one rising clock edge. `outputs` shows the cycle after the edge; the instrument sees `inputs` in that cycle.
     #[inline]
     pub fn clock(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.

@@ -1,9 +1,9 @@
-//! The digital side of the ADCs (two, three with a fine current path), pin by pin: 18-bit SAR converters in three-wire
-//! mode with a shared CNV and SCK.
+//! The digital side of the ADCs (two, three with a fine current path), pin by pin. The ADCs are 18-bit SAR converters in three-wire mode
+//! with a shared CNV and SCK.
 //!
-//! CNV rises: all inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK
-//! brings the next bit, which reaches the instrument two cycles after the one that launched the edge: 8 ns for SCK out,
-//! clock-to-data and SDO in together, where the gateware allows 16 ns.
+//! CNV rises: all inputs are sampled. CNV falls after the conversion: SDO carries the MSB. Each falling edge of SCK brings the next bit.
+//! The bit reaches the instrument two cycles after the cycle that launched the edge. SCK out, clock-to-data and SDO in take 8 ns together,
+//! where the gateware allows 16 ns.
 
 use crate::adc::{Adc, ADC_BITS};
 

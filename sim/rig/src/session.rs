@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Cycles of the instrument evaluated before the ports are looked at again.
 const SLICE: u64 = 20_000;
-/// Length of one wait before everything else is looked at.
+/// Length of one wait, after which the session looks at everything else.
 const NAP: Duration = Duration::from_millis(20);
 
 /// The command line's options for a session.
@@ -23,13 +23,13 @@ pub struct Options {
     pub autostart: bool,
     /// End once the trace was played and everything was read.
     pub exit_on_done: bool,
-    /// After the trace, answer the control port for this long; `None`: until told to end.
+    /// Time for which the rig answers the control port after the trace; `None`: until a request to end.
     pub linger: Option<Duration>,
     /// Virtual time does not run ahead of wall time.
     pub realtime: bool,
 }
 
-/// The ends of the control port whose other ends its threads hold.
+/// The session's ends of the control port; the port's threads hold the other ends.
 pub struct Control {
     /// Received bytes.
     pub heard: Receiver<Vec<u8>>,
@@ -60,7 +60,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A rig in its power-on state. Setting `quit` ends it.
+    /// Creates a rig in its power-on state. Setting `quit` ends the rig.
     pub fn new(
         rig: Rig,
         output: Output,
@@ -90,13 +90,13 @@ impl Session {
         this
     }
 
-    /// The same, with its EEPROM kept in a file, if one is given.
+    /// Keeps the rig's EEPROM in a file, if one is given.
     pub fn keeping(mut self, eeprom: Option<EepromFile>) -> Self {
         self.eeprom = eeprom;
         self
     }
 
-    /// Serves until the rig is told to end, or ends by itself. An error says why the trace could not be played to its
+    /// Serves until a request to end, or until the rig ends by itself. The error gives the reason if the trace could not be played to its
     /// end.
     pub fn run(mut self) -> Result<(), String> {
         if self.options.autostart {
@@ -119,7 +119,7 @@ impl Session {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a query.
+    /// Returns whether it is time to end. With `exit_on_done`, a host that has just read the end may still have a query.
     fn finished(&mut self) -> bool {
         if self.options.exit_on_done {
             return self.output.drained() && self.last_used.elapsed() >= self.output.farewell();
@@ -170,7 +170,7 @@ impl Session {
         Duration::ZERO
     }
 
-    /// Says, once and when it happens, that the stream is no longer certain to be the RTL's.
+    /// Reports, once and when it happens, that the stream may differ from the RTL's stream.
     fn warn(&mut self) {
         if let Some(caveat) = self.rig.machine().caveat().filter(|_| !self.warned) {
             self.warned = true;
@@ -203,7 +203,7 @@ impl Session {
         self.rig.stall(false);
     }
 
-    /// Takes what has arrived on the control port; waits for it at most `patience`.
+    /// Takes the bytes that have arrived on the control port; waits for them at most `patience`.
     fn hear(&mut self, patience: Duration) {
         let mut next = match self.control.heard.recv_timeout(patience) {
             Ok(bytes) => Some(bytes),
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Passes on the firmware's output. A client that does not read holds the firmware.
+    /// Passes on the firmware's output. A client that does not read stops the firmware.
     fn speak(&mut self) {
         if self.unsaid.is_empty() {
             self.unsaid = self.rig.take_said();

@@ -95,7 +95,7 @@ pub struct Outputs {
     /// Edges of the run.
     pub clocks: u32,
     pub reg_wdata: u32,
-    /// Conversions whose guard is above this are watched.
+    /// Level of the rail watch: conversions with a guard above this level are watched.
     pub rail_level: i32,
     pub reg_addr: u8,
     stop: u8,
@@ -116,7 +116,7 @@ pub struct Outputs {
     pub rail_wanted: u8,
     /// Shorted inputs: 1 voltage, 2 current.
     pub zero: u8,
-    /// What is watched: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is pending.
+    /// Watched events: 1 changes of PERST#, CLKREQ# and link state, 2 completions, 4 an action is pending.
     pub watched: u8,
     /// Test loads that are on: 1 coarse, 2 fine.
     pub load: u8,
@@ -186,7 +186,7 @@ impl Soc {
             .collect();
         // SAFETY: the library is ours; its initialisers only set up C++ statics.
         let library = unsafe { Library::new(path) }.map_err(|e| load(e.to_string()))?;
-        // SAFETY: the types are those of rtl/controller_abi.h, whose version and sizes are checked before any other call.
+        // SAFETY: the types match rtl/controller_abi.h; its version and sizes are checked before any other call.
         unsafe {
             let info: Symbol<unsafe extern "C" fn() -> *const Info> =
                 library.get(b"wc_info\0").map_err(|e| load(e.to_string()))?;
@@ -209,7 +209,7 @@ impl Soc {
         }
     }
 
-    /// Clocks it; [`Self::shown`] are its outputs after the last edge.
+    /// Clocks the controller and returns the reason of its stop; [`Self::shown`] holds the outputs after the last edge.
     pub fn run(&mut self, inputs: &Inputs) -> Stop {
         // SAFETY: the model lives as long as self, and the structures are those the library was checked for.
         unsafe { (self.run)(self.model, inputs, &mut self.shown) };

@@ -1,4 +1,5 @@
-//! What only this process knows of the rig, as JSON over a socket of its own: the control port is the firmware's.
+//! The process's own knowledge of the rig, as JSON over a separate socket. The control port cannot serve it, because that port belongs to
+//! the firmware.
 //!
 //! A client of the abstract Unix socket is sent one line, and the connection is closed.
 
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Status(Arc<Mutex<String>>);
 
 impl Status {
-    /// Replaces it.
+    /// Replaces the status.
     pub fn set(&self, line: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }

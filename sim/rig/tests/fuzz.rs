@@ -14,7 +14,7 @@ use wattbell_rig::cli::{Cli, Model, Task};
 use wattbell_rig::machine::{Limits, Machine, Pause, Until};
 use wattbell_spec::registers as reg;
 
-/// As taken by `wattbell-rig board`; a pause of more than a tenth of a second is rejected, so that no case takes long.
+/// Returns the model that `wattbell-rig board` takes. A pause of more than a tenth of a second is rejected, so that no case takes long.
 fn model() -> Model {
     match Cli::parse_from(["wattbell-rig", "board", "--fidelity", "fast", "--longest-gap", "3e-5"]).command {
         Task::Board(model) => *model,

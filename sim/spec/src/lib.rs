@@ -1,6 +1,6 @@
-//! Facts that `spec/` holds, as constants. Everything here but this file is written by `python -m wattbell_spec`.
+//! The constants of `spec/`. `python -m wattbell_spec` writes every file here except this one.
 //!
-//! Numbers alone are shared: how a word is put together or taken apart is written anew by each side that does it.
+//! Only numbers are shared: each side writes its own code to pack or unpack a word.
 
 /// The wire format.
 #[rustfmt::skip]
@@ -30,7 +30,7 @@ impl Status {
     /// More: the error information log has an entry.
     pub const MORE: u16 = 1 << 13;
 
-    /// Whether the command did what it should.
+    /// Whether the command succeeded.
     pub fn is_success(self) -> bool {
         self.0 == 0
     }

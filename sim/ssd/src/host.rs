@@ -1,4 +1,4 @@
-//! What a controller touches outside: host memory and interrupts, and the bus trace.
+//! The controller's outside: host memory and interrupts, and the bus trace.
 
 use crate::profile::Ps;
 use wattbell_bus::{Body, Record, Summary};
@@ -13,7 +13,7 @@ pub trait Host {
     fn interrupt(&mut self, vector: u16, time_ps: Ps);
 }
 
-/// Stands in while nothing can reach the host.
+/// A host for the time while nothing can reach the real host.
 pub(crate) struct NoHost;
 
 impl Host for NoHost {
@@ -26,25 +26,25 @@ impl Host for NoHost {
     fn interrupt(&mut self, _: u16, _: Ps) {}
 }
 
-/// Where the controller's view of the connector goes.
+/// Receiver of the controller's activity at the connector.
 pub trait BusSink {
     /// Something happens at the connector. Records come out of order, but never before the last released time.
     fn record(&mut self, record: Record);
-    /// The same, for a source that knows that this record comes next in order of time.
+    /// Takes a record as [`BusSink::record`] does, from a source that knows that this record is next in order of time.
     fn record_in_order(&mut self, record: &Record) {
         self.record(record.clone());
     }
-    /// The same, for a command's summary at the time of its last instant.
+    /// Takes a command's summary at the time of its last instant, from a source that knows that it is next in order of time.
     fn summary_in_order(&mut self, time_ps: Ps, summary: &Summary) {
         self.record(Record { time_ps, body: Body::Summary(*summary) });
     }
     /// No record with a time below `horizon_ps` will come any more.
     fn release(&mut self, horizon_ps: Ps);
-    /// A command is over: its completion was released by the CQ head doorbell, or can no more be.
+    /// Takes the truth about a finished command: the CQ head doorbell released its completion, or can no longer do so.
     fn command(&mut self, _command: &CommandTruth) {}
 }
 
-/// What the model knows of a command. Times are those of first symbols, in picoseconds since power-on.
+/// The model's knowledge of a command. Times belong to first symbols, in picoseconds since power-on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommandTruth {
     /// Submission queue.
@@ -55,17 +55,17 @@ pub struct CommandTruth {
     pub opcode: u8,
     /// Namespace.
     pub nsid: u32,
-    /// Starting LBA; CDW10 of commands that have none; of DSM, that of the first range.
+    /// Starting LBA; CDW10 for commands without one; for DSM, the first range's LBA.
     pub slba: u64,
     /// Logical blocks; CDW11 of commands that have none; of DSM, the sum over the ranges; of Flush, 0.
     pub blocks: u64,
     /// Status field as in CQE bits 127:113.
     pub status: u16,
-    /// SQ tail doorbell that announced it.
+    /// SQ tail doorbell that announced the command.
     pub doorbell_ps: Ps,
-    /// Read of its SQE.
+    /// Read of the command's SQE.
     pub fetch_ps: Ps,
-    /// First TLP that carries its data (memory write, or completion of a read by the drive).
+    /// First TLP that carries the command's data (memory write, or completion of a read by the drive).
     pub first_data_ps: Option<Ps>,
     /// Last such TLP.
     pub last_data_ps: Option<Ps>,
@@ -75,9 +75,9 @@ pub struct CommandTruth {
     pub msix_ps: Option<Ps>,
     /// CQ head doorbell that released the CQE.
     pub cq_head_ps: Option<Ps>,
-    /// Energy of what it causes itself, in femtojoule: array reads, its data's ways, its part of the pages that are programmed.
+    /// Energy that the command itself causes, in femtojoule: array reads, transfers of its data, its part of the programmed pages.
     pub own_fj: u64,
-    /// Its share of what the controller draws while commands are in hand, in femtojoule.
+    /// Its share of the controller's draw while commands are in hand, in femtojoule.
     pub share_fj: u64,
 }
 

@@ -1,13 +1,13 @@
-//! An NVMe SSD as a model: a controller in the sense of NVM Express 1.4, flash behind it, and the power all of it draws.
+//! An NVMe SSD as a model: a controller in the sense of NVM Express 1.4, the flash behind it, and the power of all parts.
 //!
-//! [`Controller`] is driven from outside by configuration, register and doorbell accesses and by
-//! [`Controller::advance`]; it reads and writes host memory through [`Host`] and shows what happens at its connector
-//! to a [`BusSink`]. It knows no clock but the times it is given, so the same code serves virtual time (the driver of
-//! the `wattbell-ssd` program) and real time (a vfio-user server).
+//! Callers drive [`Controller`] by configuration, register and doorbell accesses and by [`Controller::advance`]. The controller reads and
+//! writes host memory through [`Host`], and shows its activity at the connector to a [`BusSink`]. It knows no clock except the times that
+//! callers give. The same code therefore serves virtual time (the driver of the `wattbell-ssd` program) and real time (a vfio-user
+//! server).
 //!
-//! Each room keeps its own state and uses only rooms before it: `profile`, then `nvme` (queues, commands, registers), `pcie`
-//! and `power`, then `flash`, then `admin` and `io`. They meet in `controller`, which carries out what they say is to be done.
-//! `driver`, a host in virtual time with the jobs of `fio`, drives it.
+//! Each room keeps its own state and uses only rooms before it: `profile`, then `nvme` (queues, commands, registers), `pcie` and `power`,
+//! then `flash`, then `admin` and `io`. The rooms meet in `controller`, which carries out the steps that they return. `driver`, a host in
+//! virtual time with the jobs of `fio`, drives the controller.
 
 mod admin;
 mod controller;

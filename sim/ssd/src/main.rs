@@ -10,8 +10,8 @@ use wattbell_bus::{create_trace, TraceHeader};
 use wattbell_ssd::driver::{self, Fidelity, Plan};
 use wattbell_ssd::{fio, Profile, LBA};
 
-/// The Wattbell SSD model in virtual time: runs fio job files or a plan on a drive's profile and writes what happens at
-/// the drive's connector as a bus trace, with the model's own truth beside it.
+/// The Wattbell SSD model in virtual time: runs fio job files or a plan on a drive's profile. Writes the activity at the drive's connector
+/// as a bus trace, with the model's own truth beside it.
 #[derive(Parser)]
 #[command(name = "wattbell-ssd", version)]
 struct Cli {
@@ -29,12 +29,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Read job files and say what they ask for, or what is wrong with them.
+    /// Read job files and print their jobs, or their errors.
     Check {
         /// Job files.
         #[arg(required = true)]
         jobs: Vec<PathBuf>,
-        /// Drive whose size percentages refer to.
+        /// Drive that size percentages refer to.
         #[arg(long, default_value = "intel-660p-1tb")]
         profile: String,
         /// Take jobs that go through the page cache as jobs with direct=1.
@@ -57,7 +57,7 @@ struct RunArgs {
     /// Run jobs that go through the page cache as with direct=1: the model has no page cache.
     #[arg(long)]
     as_direct: bool,
-    /// Where the bus trace goes; `-` is standard output.
+    /// File for the bus trace; `-` is standard output.
     #[arg(long)]
     trace: PathBuf,
     /// Truth of each phase, as JSON.
@@ -81,8 +81,8 @@ struct RunArgs {
     /// One SUMMARY record for each I/O command instead of its TLPs (fast fidelity): for long runs.
     #[arg(long)]
     summaries: bool,
-    /// With --summaries: the rail is given as means over steps of so many microseconds; steps that differ by less than a
-    /// tenth are joined, up to a millisecond.
+    /// With --summaries: width in microseconds of the steps over which the rail is averaged. Steps that differ by less than a tenth are
+    /// joined, up to a millisecond.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=200))]
     rail_step_us: u64,
 }
@@ -193,7 +193,7 @@ fn check(jobs: &[PathBuf], profile: &str, as_direct: bool) -> Result<(), Failure
     Ok(())
 }
 
-/// What is to be said of a job file: what changes nothing, and what is done otherwise than fio would.
+/// Returns the notes about a job file: the options without effect, and the differences from fio.
 fn about(file: &fio::JobFile) -> Vec<(&'static str, String)> {
     let once = |list: Vec<&String>| {
         let mut once: Vec<&str> = Vec::new();

@@ -18,7 +18,7 @@ impl<W: Write> TraceSink<W> {
         Self { writer: SortingWriter::new(writer), error: None, released_ps: 0 }
     }
 
-    /// The first error, if there was one: a program that runs for long stops on it.
+    /// Returns the first error, if there was one, so that a long-running program can stop.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
@@ -30,13 +30,13 @@ impl<W: Write> TraceSink<W> {
         self.record(Record { time_ps: self.released_ps, body });
     }
 
-    /// Hands what is released to the file.
+    /// Hands the released records to the file.
     pub fn flush(&mut self) {
         let result = self.writer.flush();
         self.keep(result);
     }
 
-    /// Writes END, at `end_ps` or at the last record if that is later.
+    /// Writes END, at `end_ps` or at the last record, whichever is later.
     pub fn finish(self, end_ps: Ps) -> Result<W, Error> {
         match self.error {
             Some(error) => Err(error),

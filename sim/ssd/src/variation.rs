@@ -1,7 +1,7 @@
 //! Times that vary from one command, or one wake-up, to the next.
 //!
-//! Lognormal, as latencies of drives about are: never below zero, and the slow ones further off than the quick ones. The mean
-//! stays what the profile says.
+//! The distribution is lognormal, as latencies of drives roughly are. A time is never below zero, and slow times lie further from the
+//! middle than quick ones. The mean equals the profile's figure.
 
 /// Factors with mean 1, one after the other, the same for the same seed.
 pub struct Variation {

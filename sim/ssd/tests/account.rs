@@ -1,4 +1,5 @@
-//! Where the energy went: every joule of the rail is booked once, by phase, for every drive; and commands' parts are what the parts say.
+//! Checks of the energy account. Every joule of the rail is booked once, by phase, for every drive; commands' energy agrees with the
+//! parts' energy.
 
 use serde_json::Value;
 use wattbell_bus::{TraceHeader, TraceWriter};
@@ -71,7 +72,7 @@ fn check(profile: &str, fidelity: Fidelity, limit: f64) {
         booked += purposes(spent, &["read", "read_ahead", "map", "write"]);
         own += total("own_j");
     }
-    // What the last writes of a phase caused may be programmed in the pause before the next.
+    // The programs that the last writes of a phase caused may run in the pause before the next phase.
     assert!((own / booked - 1.0).abs() < 0.02, "{profile}: commands are booked {own} J of {booked} J");
 }
 

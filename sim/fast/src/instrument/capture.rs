@@ -10,7 +10,7 @@ use crate::writer::{Block, Source};
 use wattbell_spec::wire::{event_type_code as kind, loss_source_code};
 
 impl<A: Analog> Instrument<A> {
-    /// Does what the run's present state does in `clock`.
+    /// Executes the work of the run's present state in `clock`.
     pub(super) fn run_step(&mut self, clock: Clock) {
         match self.run.state {
             State::Stopped => {

@@ -25,7 +25,7 @@ use wattbell_spec::wire::{loss_source_code, COMMAND_SIZE, EVENT_SIZE};
 const RECORDS: usize = 500;
 const EVENTS: usize = 60;
 const RAW_WORDS: usize = 4000;
-/// Cycles for which they may hold what they have: from about when the hardware makes it to its release.
+/// Cycles for which these queues may hold an entry: from about when the hardware makes it to its release.
 const HELD: Clock = DELAY_TICKS / TICKS - LATENCY;
 
 /// The part that acts next.
@@ -82,7 +82,7 @@ pub struct Instrument<A> {
     moved: bool,
 }
 
-/// What makes [`Instrument::advance`] return before its limit.
+/// Events that make [`Instrument::advance`] return before its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Listening {
     /// A change of PERST#, CLKREQ# or the link state.
@@ -93,7 +93,7 @@ pub struct Listening {
     pub conversions: Wanted,
 }
 
-/// What was listened for.
+/// An event that the caller listens for.
 #[derive(Debug, Clone, Copy)]
 pub enum Told {
     /// A conversion has completed.
@@ -143,7 +143,7 @@ impl<A: Analog> Instrument<A> {
         self.writes.push_back((address, value));
     }
 
-    /// A TLP whose first symbol is at `tick`; ticks do not decrease.
+    /// Takes a TLP with its first symbol at `tick`; ticks do not decrease.
     pub fn tlp(&mut self, direction: Direction, tick: u64, tlp: Tlp) {
         let up = direction == Direction::Up;
         if let Some(clock) = self.tracker.lanes[usize::from(up)].push(up, tick, tlp) {
@@ -183,7 +183,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// What to listen for from now on.
+    /// Sets the events to listen for from now on.
     pub fn listen(&mut self, listening: Listening) {
         self.moved &= listening.levels;
         if !listening.completions {
@@ -193,8 +193,7 @@ impl<A: Analog> Instrument<A> {
         self.listening = listening;
     }
 
-    /// What becomes visible in this cycle among what is listened for, once each; a conversion goes first, then a
-    /// command.
+    /// Returns an awaited event that becomes visible in this cycle, once each. A conversion goes before a command.
     pub fn take_told(&mut self) -> Option<Told> {
         if let Some(conversion) = self.rail.watch.take_told(self.clock) {
             return Some(Told::Conversion(conversion));
@@ -228,7 +227,7 @@ impl<A: Analog> Instrument<A> {
             ];
             let mut quiet_until = outside.iter().map(|(clock, _)| *clock).min().unwrap_or(NEVER).min(limit + 1) - 1;
             if self.listening.completions {
-                // No part goes beyond what may end this.
+                // Every part stops at the earliest cycle that may end this.
                 quiet_until = quiet_until.min(self.tracker.due());
             }
             let inside = [
@@ -302,7 +301,7 @@ impl<A: Analog> Instrument<A> {
         }
     }
 
-    /// Queues what the tracker has made by `clock` for its release.
+    /// Queues the tracker's output up to `clock` for its release.
     fn collect(&mut self, clock: Clock) {
         let made = &mut self.tracker.made;
         if self.player.is_on() {

@@ -37,7 +37,7 @@ impl<A: Analog> Instrument<A> {
         self.rail.pattern = Some(codes);
     }
 
-    /// What the player does to the tracker's other inputs.
+    /// Applies the player's action to the tracker's other inputs.
     pub(super) fn act(&mut self, clock: Clock) {
         match self.player.act() {
             Some(Act::Perst(level)) => self.tracker.perst(clock, level),

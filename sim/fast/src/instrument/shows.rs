@@ -62,7 +62,7 @@ impl<A: Analog> Instrument<A> {
         last_beat.max(self.sidebands_at.saturating_sub(1)).max(self.write_at.saturating_sub(1))
     }
 
-    /// Whether it captures, or still sends what a stop left.
+    /// Returns whether the instrument captures, or still sends the data left after a stop.
     pub fn is_active(&self) -> bool {
         self.run.active || !self.writes.is_empty() || self.run.wanted.1
     }
@@ -72,7 +72,7 @@ impl<A: Analog> Instrument<A> {
         &mut self.writer
     }
 
-    /// What could not be modelled exactly, if it has happened.
+    /// Returns the reason if an event occurred that the model cannot reproduce exactly.
     pub fn inexact(&self) -> Option<&'static str> {
         self.tracker.inexact().or(self.full)
     }

@@ -80,7 +80,7 @@ impl Codes {
 pub struct Player {
     control: u32,
     doorbell: u64,
-    /// Step of a pattern whose codes are no longer there.
+    /// Step of a pattern that no longer supplies its codes.
     step: u64,
     busy_until: Clock,
     acts: VecDeque<(Clock, Act)>,
@@ -142,7 +142,7 @@ impl Player {
         self.acts.front().map_or(NEVER, |(clock, _)| *clock)
     }
 
-    /// What it does in that cycle.
+    /// Returns the player's action in that cycle.
     pub fn act(&mut self) -> Option<Act> {
         self.acts.pop_front().map(|(_, act)| act)
     }

@@ -4,7 +4,7 @@ use super::event::Event;
 
 /// A larger step back is the start of another run's log, not jitter between threads.
 const NEW_RUN_US: i64 = 1_000_000;
-/// A longer pause before a reset lies between two runs: playing it teaches nothing.
+/// Longest pause before a reset. A longer pause lies between two runs, and playing it teaches nothing.
 const PAUSE_BEFORE_RESET_US: i64 = 10_000_000;
 /// No job pauses this long: the log was put together from several, or the machine slept.
 const LONGEST_PAUSE_US: i64 = 600_000_000;
@@ -21,7 +21,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Microseconds from the first timed event to this one; an event without a time takes that of the previous one.
+    /// Returns the microseconds from the first timed event to this one. An event without a time takes the previous event's time.
     pub fn tell(&mut self, time_us: Option<i64>, event: &Event) -> i64 {
         let Some(time) = time_us else { return self.now_us };
         let step = self.last_us.map_or(0, |last| time.saturating_sub(last));

@@ -1,4 +1,4 @@
-//! One command: gathers what the log's lines say about it, and rebuilds its submission queue entry.
+//! One command: gathers the log's lines about it, and rebuilds its submission queue entry.
 
 use super::event::Event;
 use super::identify;
@@ -10,16 +10,16 @@ use super::wire::DataFlow;
 use std::collections::HashMap;
 use wattbell_spec::nvme::{admin, io};
 
-/// Pages for data whose addresses the log does not give: far above any guest memory, handed out in turn.
+/// Pages for data without an address in the log: far above any guest memory, handed out in turn.
 const PAGE_MEMORY: u64 = 0x80_0000_0000;
 const PAGE_COUNT: u64 = 1 << 24;
 
-/// The lines of one command, from `io_cmd` or `admin_cmd` to the next event that is not about it.
+/// The lines of one command, from `io_cmd` or `admin_cmd` to the next event of another command.
 #[derive(Debug, Clone, Default)]
 pub struct Command {
     pub io: bool,
     pub sqid: u16,
-    /// `None` until a line gives it (creations without `admin_cmd`).
+    /// Value from the log; `None` until a line gives it (creations without `admin_cmd`).
     pub cid: Option<u16>,
     pub nsid: u32,
     pub opc: u8,
@@ -35,12 +35,12 @@ pub struct Command {
     pub dsm_index: Option<usize>,
     pub copy_ranges: Option<u32>,
     pub detail: Option<Event>,
-    /// The detail is a guess: positions in the log are those of a queue of unknown size.
+    /// The detail is a guess, because the log's positions belong to a queue of unknown size.
     pub guessed: bool,
     pub identify_nsid: u32,
 }
 
-/// A command as it goes on the bus.
+/// A command in its form on the bus.
 pub struct Built {
     pub sqe: Sqe,
     pub flow: Option<DataFlow>,
@@ -52,12 +52,12 @@ pub struct Built {
     pub action: Action,
 }
 
-/// What building needs besides the command.
+/// Information that building needs besides the command.
 pub struct Context<'a> {
     pub survey: &'a Survey,
     pub page_size: u64,
     pub next_page: u64,
-    /// Number of reads and writes whose size the log does not give.
+    /// Number of reads and writes without a size in the log.
     pub unsized_commands: u64,
     /// Current block size of each namespace in bytes, where a read or write revealed it.
     pub lba_sizes: HashMap<u32, u32>,
@@ -138,7 +138,7 @@ impl Command {
         Some(command)
     }
 
-    /// Rebuilds the entry and what goes with it.
+    /// Rebuilds the entry, and the data and actions that belong to it.
     pub fn build(&self, context: &mut Context<'_>) -> Built {
         let sqe = Sqe::new(self.opc, self.cid.unwrap_or(0), self.nsid);
         let mut built = Built { sqe, flow: None, pages: Vec::new(), data: None, list: None, action: Action::None };

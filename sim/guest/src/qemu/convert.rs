@@ -17,7 +17,7 @@ use std::path::Path;
 use wattbell_bus::{Result as BusResult, SortingWriter, TraceHeader, TraceWriter};
 use wattbell_spec::nvme::{admin, io};
 
-/// Pause after an added Identify: a driver takes its time, and the rig's buffer holds one such structure.
+/// Pause after an added Identify: a driver takes time, and the rig's buffer holds a single such structure.
 pub(super) const ADDED_PS: u64 = 20_000_000;
 /// Time from power-on to the log's first event: room for enumeration,
 const LEAD_PS: u64 = 1_000_000_000;
@@ -25,14 +25,14 @@ const LEAD_PS: u64 = 1_000_000_000;
 const LEAD_PER_NAMESPACE_PS: u64 = 2 * ADDED_PS;
 /// The trace continues this long after the last event, so that the rig closes its blocks.
 const MARGIN_PS: u64 = 20_000_000_000;
-/// Time from the last event of a truncated log to the reset that ends what is in flight.
+/// Time from the last event of a truncated log to the reset that ends the commands in flight.
 const RESET_PS: u64 = 1_000_000_000;
 const PS_PER_US: u64 = 1_000_000;
 const MSI_ADDRESS: u64 = 0xFEE0_0000;
 /// QEMU's MSI-X table lies in BAR0 after the doorbells.
 const MSIX_TABLE: u64 = 0x2000;
 
-/// What the converter had to add or could not place.
+/// Counts of additions by the converter, and of events that it could not place.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs)] // the names are those of `stats_json`
 pub struct Tally {
@@ -68,7 +68,7 @@ pub struct Converter<'s, W: Write> {
 
 /// Figures of a conversion, for `--stats`.
 pub struct Outcome {
-    /// What was added or could not be placed.
+    /// Counts of additions, and of events without a place.
     pub tally: Tally,
     /// TLPs written: host to drive, drive to host.
     pub tlps: [u64; 2],
@@ -110,7 +110,7 @@ pub fn convert<W: Write>(path: &Path, survey: &Survey, phases: Option<Value>, ou
     Ok(Outcome { tally, tlps, delay })
 }
 
-/// The trace's JSON header: what a report over it must say.
+/// Returns the trace's JSON header, with the notes that a report must carry.
 fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
     let mut notes: Vec<String> = [
         "rebuilt from QEMU's NVMe trace log: order, doorbell and completion times are the log's (1 us resolution)",
@@ -171,7 +171,7 @@ fn header(survey: &Survey, phases: Option<Value>) -> TraceHeader {
 }
 
 impl<W: Write> Converter<'_, W> {
-    /// Power-on and, if no driver in the log asks for Identify data, a short session in which one does.
+    /// Writes power-on and, if no driver in the log asks for Identify data, a short session with such a driver.
     fn prelude(&mut self) -> BusResult<()> {
         self.power_up()?;
         let s = self.survey;
@@ -251,7 +251,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// A line about a command whose own line is missing.
+    /// Takes a detail line of a command that has lost its own line.
     fn detail_alone(&mut self, event: &Event) {
         let mut sqid = 1;
         if let Event::Blocks { .. } = event {
@@ -386,7 +386,7 @@ impl<W: Write> Converter<'_, W> {
         self.completion(cqid, Cqe { dw0, dw1, sqid, cid, status })
     }
 
-    /// A completion, once its data is through; it waits if the host has left no room.
+    /// Sends a completion, once its data is through. The completion waits if the host has left no room.
     pub(super) fn completion(&mut self, cqid: u16, cqe: Cqe) -> BusResult<()> {
         if let Some(done) = self.queues.commands.remove(&(cqe.sqid, cqe.cid)) {
             self.wire.finish_transfer(done.owner)?;
@@ -424,7 +424,7 @@ impl<W: Write> Converter<'_, W> {
     }
 }
 
-/// The statistics of a conversion as JSON: lines, what the log itself counts, what the converter did.
+/// Returns the statistics of a conversion as JSON: the lines, the log's own counts, the converter's work.
 pub fn stats_json(survey: &Survey, outcome: &Outcome) -> Value {
     let (l, t) = (survey.lines, outcome.tally);
     json!({

@@ -1,4 +1,4 @@
-//! Identify data, which the log does not contain: rebuilt from what the log's commands reveal.
+//! Identify data, which the log does not contain: rebuilt from the evidence in the log's commands.
 
 use super::namespace::Namespace;
 use super::survey::Survey;

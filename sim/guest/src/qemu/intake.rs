@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Longer lines are not log lines; only this much of one is looked at.
+/// Longest line in bytes. Longer lines are not log lines, and only this much of each is looked at.
 const MAX_LINE: usize = 1 << 16;
 
-/// What became of the lines of a log.
+/// Counts of a log's lines, by their fate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lines {
     /// All lines.
@@ -19,9 +19,9 @@ pub struct Lines {
     pub foreign: u64,
     /// NVMe events.
     pub events: u64,
-    /// Events whose arguments are truncated or unreadable; they are left out.
+    /// Events left out because their arguments are truncated or unreadable.
     pub damaged: u64,
-    /// Events without a time; they take that of the previous event.
+    /// Events without a time; each takes the previous event's time.
     pub untimed: u64,
     /// The last line is an event without a line end: it may be truncated, even in a number that still reads as one.
     pub unfinished: bool,
@@ -89,7 +89,7 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Op
     }
 }
 
-/// What a file that starts with `head` is, if it is not single-byte text, and what to do about it.
+/// Returns the kind of a file that starts with `head`, and the remedy, unless the file is single-byte text.
 fn no_text(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: [(&[u8], &str, &str); 9] = [
         (b"\x1f\x8b", "gzip data", "gunzip first"),

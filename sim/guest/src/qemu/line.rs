@@ -1,9 +1,7 @@
-//! Lines of a QEMU log: where an event starts, when it happened, and the numbers in its arguments.
+//! Lines of a QEMU log: the start of an event, its time, and the numbers in its arguments.
 //!
-//! QEMU 10.0 and older write `PID@SECONDS.MICROS:event arguments`, newer ones `YYYY-MM-DDTHH:MM:SS.MICROSZ event
-//! arguments` (both with `-msg timestamp=on`). Anything may stand between such lines, and a line may be truncated or
-//! run
-//! into the next one.
+//! QEMU 10.0 and older write `PID@SECONDS.MICROS:event arguments`. Newer versions write `YYYY-MM-DDTHH:MM:SS.MICROSZ event arguments`
+//! (both with `-msg timestamp=on`). Other text may stand between such lines. A line may be truncated or run into the next line.
 
 /// Prefix of the names of all events of interest.
 const PREFIX: &str = "pci_nvme_";
@@ -15,7 +13,7 @@ pub struct Segment<'a> {
     pub time_us: Option<i64>,
     /// Name of the event without `pci_nvme_`.
     pub name: &'a str,
-    /// What follows the name.
+    /// The text after the name.
     pub args: &'a str,
 }
 
@@ -51,7 +49,7 @@ pub fn segments(line: &str) -> Vec<Segment<'_>> {
         .collect()
 }
 
-/// Where the timestamp at the end of `before` starts, and its value.
+/// Returns the start of the timestamp at the end of `before`, and the timestamp's value.
 fn timestamp(before: &str) -> (usize, Option<i64>) {
     let body = before.trim_end_matches([' ', '\t', ':']);
     let start = body.rfind(|c: char| !matches!(c, '0'..='9' | 'T' | 'Z' | ':' | '.' | '-' | '@' | '+'));

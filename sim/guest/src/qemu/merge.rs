@@ -1,14 +1,14 @@
-//! Logs shared by two controllers. No event names its controller, so they become one: with queues of the converter's
-//! own, a new identifier for every command, and doorbells and administration left out.
+//! Logs shared by two controllers. No event names its controller, so the converter merges the controllers into one. The merged controller
+//! has the converter's own queues and a new identifier for every command. Doorbells and administration are left out.
 
 use super::event::Event;
 use std::collections::{HashMap, VecDeque};
 use wattbell_spec::nvme::admin;
 
-/// Identifiers wrap below those of added commands; far more than are ever in flight.
+/// Number of identifiers. They wrap below the identifiers of added commands, and are far more than are ever in flight.
 const IDENTIFIERS: u16 = 0xF000;
 
-/// Renames commands, and removes what concerns the queues of only one controller.
+/// Renames commands, and removes events of the queues of only one controller.
 #[derive(Debug, Default)]
 pub struct Merge {
     next: u16,
@@ -20,7 +20,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// The event as a single controller would have logged it; `None` if it is left out.
+    /// Returns the event as a single controller would have logged it, or `None` if the event is left out.
     pub fn pass(&mut self, event: &Event) -> Option<Event> {
         Some(match *event {
             Event::IoCmd { cid, nsid, sqid, opc } => Event::IoCmd { cid: self.begin(sqid, cid), nsid, sqid, opc },
@@ -62,7 +62,7 @@ impl Merge {
         renamed
     }
 
-    /// The new identifier of the command whose details are being logged.
+    /// Returns the new identifier of the command that the present detail lines belong to.
     fn latest(&self, cid: u16) -> u16 {
         self.last.filter(|last| last.0 == cid).map_or(IDENTIFIERS - 1, |last| last.1)
     }

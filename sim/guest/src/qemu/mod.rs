@@ -1,9 +1,7 @@
-//! Converts QEMU's NVMe trace log to a bus trace: what a tap at the drive's connector would have seen.
+//! Converts QEMU's NVMe trace log to a bus trace: the view of a tap at the drive's connector.
 //!
-//! The log is read twice: [`survey`] learns what only the whole log tells (LBA sizes, which events were enabled, the
-//! ranges of each Dataset Management), [`convert`] writes the trace. `docs/real-traffic.md` says what comes from the
-//! log
-//! and what is rebuilt.
+//! The converter reads the log twice. [`survey`] learns facts that need the whole log: LBA sizes, which events were enabled, the ranges of
+//! each Dataset Management. [`convert`] writes the trace. `docs/real-traffic.md` lists the facts from the log and the rebuilt facts.
 
 pub mod clock;
 mod command;
@@ -33,7 +31,7 @@ pub enum Error {
     Io {
         /// The file.
         path: String,
-        /// What happened.
+        /// The cause.
         source: io::Error,
     },
     /// The trace could not be written.

@@ -1,6 +1,6 @@
 //! Namespaces, as far as reads and writes reveal them.
 
-/// What is known of a namespace.
+/// Known facts about a namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Namespace {
     /// Size of a logical block in bytes, from `count` / `nlb` of a read or write (metadata not counted): the smallest
@@ -22,8 +22,8 @@ impl Namespace {
     }
 }
 
-/// Size of a logical block, from the bytes of `nlb` of them. With inline metadata a block is 512 + 8 bytes or so: the
-/// data part is the power of two below.
+/// Returns the size of a logical block, from the bytes of `nlb` blocks. With inline metadata a block has 512 + 8 bytes or so. Its data
+/// part is the next lower power of two.
 pub fn lba_size(nlb: u32, bytes: u64) -> Option<u32> {
     let per_block = bytes.checked_div(nlb.into())?;
     (512..=1 << 20).contains(&per_block).then(|| 1 << per_block.ilog2())

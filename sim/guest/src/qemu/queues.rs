@@ -1,7 +1,7 @@
-//! Queues on the rebuilt bus, and how positions in the log map to them.
+//! Queues on the rebuilt bus, and the mapping of the log's positions to them.
 //!
-//! On the bus every queue starts at slot 0. A log that starts in the middle shows positions that are further on, so
-//! doorbell values are carried over as differences; where the whole life of a queue is in the log, the two agree.
+//! On the bus every queue starts at slot 0. A log that starts in the middle shows later positions, so doorbell values are carried over as
+//! differences. Where the log holds the whole life of a queue, both positions agree.
 
 use super::sqe::Cqe;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -82,7 +82,7 @@ pub struct Cq {
     pub phase: bool,
     /// Last head doorbell value on the bus.
     pub head: u32,
-    /// As in [`Sq`].
+    /// Size of the queue in the log, as in [`Sq`].
     pub log_size: Option<u32>,
     /// Last head doorbell value in the log.
     pub log_head: Option<u32>,
@@ -107,7 +107,7 @@ impl Cq {
         (self.tail + self.size - self.head) % self.size
     }
 
-    /// Bus value of a head doorbell that the log gives as `log_head`; never beyond what was written.
+    /// Returns the bus value of a head doorbell that the log gives as `log_head`. The value never passes the last written entry.
     pub fn doorbell(&mut self, log_head: u32) -> u32 {
         let released = match (self.log_head, self.log_size) {
             (Some(last), Some(size)) if log_head < size && last < size => (log_head + size - last) % size,
@@ -131,7 +131,7 @@ impl Cq {
     }
 }
 
-/// What a command changes once it completes without error.
+/// The change that a command makes when it completes without error.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Nothing that matters here.

@@ -1,5 +1,5 @@
-//! How every session of the drive starts, and what the converter adds where the log starts in the middle: enumeration,
-//! admin queue, Identify, I/O queues.
+//! The start of every session of the drive, and the converter's additions where the log starts in the middle: enumeration, admin queue,
+//! Identify, I/O queues.
 
 use super::convert::{Converter, ADDED_PS};
 use super::event::Event;
@@ -14,10 +14,10 @@ use wattbell_spec::nvme::admin;
 
 /// CC of a driver that uses 64-byte SQEs, 16-byte CQEs and 4 KiB pages, enabled.
 const CC_ENABLED: u32 = 0x0046_0001;
-/// Addresses for queues whose own the log does not give: above any guest memory.
+/// Addresses for queues without an address in the log: above any guest memory.
 const QUEUE_MEMORY: u64 = 0x70_0000_0000;
 const QUEUE_STRIDE: u64 = 0x4_0000;
-/// Entries of queues whose size the log does not give (Linux's default).
+/// Entries of queues without a size in the log (Linux's default).
 const QUEUE_SIZE: u32 = 1024;
 const ADMIN_SIZE: u32 = 32;
 /// Scratch page for data of added commands.
@@ -115,7 +115,7 @@ impl<W: Write> Converter<'_, W> {
         Ok(())
     }
 
-    /// The submission queue `sqid`; created, with its completion queue, if the log used it before creating it.
+    /// Ensures that the submission queue `sqid` exists. Creates it, with its completion queue, if the log used it before creating it.
     pub fn ensure_sq(&mut self, sqid: u16) -> Result<()> {
         if !self.registers.enabled() {
             self.bring_up()?;
@@ -155,8 +155,8 @@ impl<W: Write> Converter<'_, W> {
         Ok(cqid)
     }
 
-    /// The queue meant by an admin command whose details were not logged: drivers create queues in order of number, and
-    /// delete the last first.
+    /// Guesses the queue that an admin command without detail lines creates or deletes. Drivers create queues in order of number, and
+    /// delete the last queue first.
     pub fn guess_queue(&self, opc: u8) -> Option<Event> {
         let (sqs, cqs) = (&self.queues.sqs, &self.queues.cqs);
         let last = |ids: Option<&u16>| ids.copied().filter(|&id| id != 0);

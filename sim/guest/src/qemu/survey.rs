@@ -1,4 +1,4 @@
-//! First pass over a log: what only the whole of it tells.
+//! First pass over a log: facts that need the whole log.
 
 use super::clock::Clock;
 use super::event::Event;
@@ -32,7 +32,7 @@ pub struct Seen {
 /// Result of the first pass.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// What became of the lines.
+    /// Counts of the lines, by their fate.
     pub lines: Lines,
     /// Whether any event has a time.
     pub timed: bool,
@@ -42,7 +42,7 @@ pub struct Survey {
     pub seen: Seen,
     /// Namespaces that an I/O command named (not the broadcast one).
     pub namespaces: BTreeMap<u32, Namespace>,
-    /// Namespaces whose Identify Namespace is in the log.
+    /// Namespaces with an Identify Namespace in the log.
     pub identified: BTreeSet<u32>,
     /// Whether an Identify Controller is in the log.
     pub identified_controller: bool,
@@ -60,7 +60,7 @@ pub struct Survey {
     pub counts: Counts,
 }
 
-/// Dataset Management commands whose ranges are still being traced.
+/// Dataset Management commands with further ranges still to come in the log.
 struct OpenDsm {
     index: usize,
     left: u32,
@@ -75,7 +75,7 @@ struct Reader {
     identify: Option<u8>,
     open_dsm: VecDeque<OpenDsm>,
     waiting: HashMap<u16, usize>,
-    /// Namespace and end of reads and writes in flight: one that fails says nothing about the namespace's size.
+    /// Namespace and end of reads and writes in flight: a failed command says nothing about the namespace's size.
     ends: HashMap<u16, (u32, u64)>,
     /// I/O commands in flight, by identifier.
     under_way: HashMap<u16, u64>,

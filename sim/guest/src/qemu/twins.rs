@@ -7,7 +7,7 @@ use std::collections::HashMap;
 const SAME_RESET_US: i64 = 10_000;
 /// A tail steps back once per round of its queue. This many times as often means two queues.
 const TOO_OFTEN: u64 = 4;
-/// Steps back that prove nothing: lost lines, rounds of a queue whose size is not known yet.
+/// Number of steps back that prove nothing: they come from lost lines, or from rounds of a queue of yet unknown size.
 const FREE_STEPS: u64 = 8;
 
 /// Tail doorbells of the queues with one number.
@@ -68,7 +68,7 @@ impl Twins {
         }
     }
 
-    /// What the doorbells tell, once all of them are known.
+    /// Evaluates the doorbells, once all are known.
     pub fn finish(&mut self) {
         self.found |= self.tails.values().any(|tail| {
             let rounds = tail.commands / (u64::from(tail.highest) + 1) + 1;

@@ -48,7 +48,7 @@ struct Chunk {
 /// How the converter changed times, for the statistics.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delay {
-    /// Events whose TLP came more than a microsecond later than the log says.
+    /// Events with a TLP more than a microsecond later than in the log.
     pub events: u64,
     /// The longest such delay, in picoseconds.
     pub max_ps: u64,
@@ -76,7 +76,7 @@ impl<W: Write> Wire<W> {
         Self { out, cursor_ps: 0, free_ps: [0; 2], backlog: VecDeque::new(), pace_ps: 0, tag: 0, tlps, delay }
     }
 
-    /// Advances to the time of the next logged event; data that fits before it is sent.
+    /// Advances to the time of the next logged event, and sends the data that fits before that event.
     pub fn advance(&mut self, to_ps: u64) -> Result<()> {
         while let Some(chunk) = self.backlog.front() {
             let start = self.start_of(chunk).max(if chunk.flow == DataFlow::FromHost { self.pace_ps } else { 0 });
@@ -108,7 +108,7 @@ impl<W: Write> Wire<W> {
         self.out.push(Record { time_ps: self.cursor_ps, body: Body::Sideband(signal, value) })
     }
 
-    /// Sends a TLP as soon as the cursor and its direction allow; what follows comes after its last symbol.
+    /// Sends a TLP as soon as the cursor and its direction allow. The cursor then moves behind the TLP's last symbol.
     pub fn send(&mut self, direction: Direction, tlp: Tlp) -> Result<()> {
         self.cursor_ps = self.send_from(self.cursor_ps, direction, tlp)?;
         Ok(())
@@ -209,7 +209,7 @@ impl<W: Write> Wire<W> {
         }
     }
 
-    /// Sends the remaining data of `owner`; the cursor is then after it.
+    /// Sends the remaining data of `owner`, and moves the cursor behind the data.
     pub fn finish_transfer(&mut self, owner: u64) -> Result<()> {
         while let Some(at) = self.backlog.iter().position(|c| c.owner == owner) {
             if let Some(chunk) = self.backlog.remove(at) {

@@ -50,7 +50,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// A device whose state is `drive`.
+    /// Creates a device that has its state in `drive`.
     pub fn new(drive: Arc<Drive>) -> Self {
         Self { drive }
     }

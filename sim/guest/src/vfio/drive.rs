@@ -83,7 +83,7 @@ impl Drive {
         self.changed.notify_all();
     }
 
-    /// Lets `access` use the model at the present time, and wakes the clock for what follows.
+    /// Lets `access` use the model at the present time, and wakes the clock for the model's next events.
     pub fn access<T>(&self, access: impl FnOnce(&mut Model, Ps, &mut Guest) -> T) -> Option<T> {
         let mut state = self.lock();
         let now = self.clock.now_ps();
@@ -99,7 +99,7 @@ impl Drive {
         change(&mut self.lock().guest)
     }
 
-    /// Ends the model; returns its sink and the time it ended.
+    /// Ends the model; returns its sink and its end time.
     pub fn finish(&self) -> Option<(Sink, Ps)> {
         let mut state = self.lock();
         let now = self.clock.now_ps();

@@ -49,7 +49,7 @@ impl Guest {
         self.vectors.clear();
     }
 
-    /// The mapping that holds all of `len` bytes at `address`, and the offset in it.
+    /// Returns the mapping that holds all of `len` bytes at `address`, and the offset in the mapping.
     fn find(&self, address: u64, len: usize) -> Option<(&GuestRegionMmap, vm_memory::MemoryRegionAddress)> {
         let region = self.regions.iter().find(|r| {
             let start = r.start_addr().0;

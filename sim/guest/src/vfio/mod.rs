@@ -1,9 +1,8 @@
 //! The SSD model as a PCI NVMe device of a QEMU guest, over vfio-user (`-device vfio-user-pci`).
 //!
-//! The guest's Linux decides traffic, ordering, queues and power policy; the model decides timing and power. Time 0 is
-//! the start of the server; model time follows the machine's monotonic clock, and the model's actions reach guest
-//! memory
-//! when they are due, or as soon after as this process gets the processor.
+//! The guest's Linux decides traffic, ordering, queues and power policy; the model decides timing and power. Time 0 is the start of the
+//! server. Model time follows the machine's monotonic clock. The model's actions reach guest memory when they are due, or as soon after as
+//! this process gets the processor.
 
 mod backend;
 mod drive;
@@ -46,15 +45,15 @@ pub enum Error {
     Trace {
         /// The file.
         path: String,
-        /// What happened.
+        /// The cause.
         source: wattbell_bus::Error,
     },
     /// The socket.
     #[error("socket {path}: {source}")]
     Socket {
-        /// Where it is.
+        /// The socket's path.
         path: String,
-        /// What happened.
+        /// The cause.
         source: vfio_user::Error,
     },
     /// A thread could not be started.

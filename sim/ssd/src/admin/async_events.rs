@@ -1,5 +1,5 @@
-//! Asynchronous Event Requests (NVM Express, command of this name): requests that wait for an event, events that wait for a request,
-//! and types that stay quiet until the host has read their log page.
+//! Asynchronous Event Requests (NVM Express, command of this name). Requests wait for an event, and events wait for a request. A type
+//! stays quiet until the host has read its log page.
 
 use super::identify::AER_LIMIT;
 use crate::nvme::{AsyncEvent, Status};
@@ -36,7 +36,7 @@ impl AsyncEvents {
         Ok(())
     }
 
-    /// A request that waits and the first event that is not masked, which then is.
+    /// Returns the oldest waiting request with the first unmasked event, and masks that event's type.
     pub fn deliver(&mut self) -> Option<(u32, AsyncEvent)> {
         if self.requests.is_empty() {
             return None;

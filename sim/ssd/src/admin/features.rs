@@ -7,11 +7,11 @@ use crate::profile::{Profile, Ps, US};
 /// Which value Get Features asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Select {
-    /// What is in force.
+    /// The value in force.
     Current,
-    /// What the drive was made with.
+    /// The value set in manufacture.
     Default,
-    /// What a reset brings back.
+    /// The value that a reset restores.
     Saved,
     /// Not a value: saveable, by namespace, changeable.
     Capabilities,
@@ -96,7 +96,7 @@ impl Features {
         }
     }
 
-    /// A controller reset: back to what was saved.
+    /// Restores the saved values, at a controller reset.
     pub fn reset(&mut self) {
         self.current = self.saved.clone();
         self.queues = (self.io_queues - 1) << 16 | (self.io_queues - 1);

@@ -8,7 +8,7 @@ pub const DESCRIPTORS: u32 = 64;
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u32 = 16;
 
-/// What Set Features 0Dh asks for.
+/// A host's request by Set Features 0Dh.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Loan {
     /// Pages of 4096 bytes.
@@ -17,7 +17,7 @@ struct Loan {
     pub list: u64,
     /// Its entries.
     pub entries: u32,
-    /// The host says that the memory still holds what the controller left in it.
+    /// The host returns memory that still holds the controller's earlier contents.
     pub returned: bool,
 }
 
@@ -88,7 +88,8 @@ impl Hmb {
         }
     }
 
-    /// Takes the memory whose descriptors are in `list`. They must be page aligned and add up to what was announced.
+    /// Takes the memory that the descriptors in `list` give. The descriptors must be page aligned, and their sizes must add up to the
+    /// announced size.
     pub fn take(&mut self, sqe: &Sqe, list: &[u8]) -> Result<(), Status> {
         let Some(loan) = self.asked(sqe)? else { return Ok(()) };
         let mut ranges = Vec::with_capacity(loan.entries as usize);
@@ -108,7 +109,7 @@ impl Hmb {
         Ok(())
     }
 
-    /// The host takes its memory back, or a reset ended the loan.
+    /// Ends the loan: the host takes its memory back, or a reset ended the loan.
     pub fn give_back(&mut self) {
         self.enabled = false;
         self.ranges.clear();

@@ -114,7 +114,7 @@ pub fn namespace(profile: &Profile, namespace: &Namespace, formats: &[u8], perce
     d
 }
 
-/// What all namespaces have in common (CNS 00h with FFFFFFFFh): 4096 bytes.
+/// Returns the Identify data that all namespaces share (CNS 00h with FFFFFFFFh): 4096 bytes.
 pub fn namespace_common(namespaces: &Namespaces) -> Vec<u8> {
     let mut d = vec![0; 4096];
     lba_formats(&mut d, namespaces.formats());
@@ -154,7 +154,7 @@ pub fn namespace_descriptors(profile: &Profile, namespace: &Namespace) -> Vec<u8
     d
 }
 
-/// OUI, then 40 bits made of the serial number and of which creation of a namespace this was.
+/// Returns the OUI, then 40 bits made from the serial number and the number of the namespace's creation.
 fn eui64(profile: &Profile, namespace: &Namespace) -> [u8; 8] {
     let oui = profile.identity.ieee_oui.to_be_bytes();
     let hash = profile.identity.serial.bytes().fold(0u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b)));

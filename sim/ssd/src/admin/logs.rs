@@ -20,7 +20,7 @@ pub struct Health {
     writes: u64,
     /// Commands that met blocks that could not be read.
     media_errors: u64,
-    /// Entries ever made in the error log, and the last of them, the newest first.
+    /// Number of entries ever made in the error log, and the last entries, the newest first.
     errors: u64,
     entries: VecDeque<[u8; 64]>,
     /// Times that the supply came back.
@@ -53,19 +53,19 @@ impl Health {
         self.io_ends(now, self.io.0);
     }
 
-    /// The supply comes back.
+    /// Counts a return of the supply.
     pub fn power_cycle(&mut self) {
         self.power_cycles += 1;
     }
 
-    /// A command reads, or compares, so many units of 512 bytes.
+    /// Counts a command that reads, or compares, this many units of 512 bytes.
     #[inline]
     pub fn read(&mut self, units: u64) {
         self.reads += 1;
         self.read_units += units;
     }
 
-    /// A command writes so many units of 512 bytes.
+    /// Counts a command that writes this many units of 512 bytes.
     #[inline]
     pub fn write(&mut self, units: u64) {
         self.writes += 1;

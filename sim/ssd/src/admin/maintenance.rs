@@ -1,5 +1,5 @@
-//! Format NVM and Sanitize (NVM Express, commands of these names and Sanitize Operations): work that takes seconds, and what is refused
-//! while it runs. Both go on through a controller reset.
+//! Format NVM and Sanitize (NVM Express, commands of these names and Sanitize Operations): operations that take seconds. This module also
+//! says which commands are refused meanwhile. Both operations continue through a controller reset.
 
 use super::namespaces::Namespaces;
 use crate::nvme::{admin, log_page, Sqe, Status};
@@ -9,7 +9,7 @@ use crate::profile::{Offer, Ps, Way, MS, S as SECOND};
 pub struct FormatPlan {
     namespaces: Vec<u32>,
     format: u8,
-    /// How long it takes at least.
+    /// Least time that the format takes.
     pub time: Ps,
     /// How long all dies erase.
     pub erase: Option<Ps>,
@@ -19,15 +19,15 @@ pub struct FormatPlan {
 pub struct SanitizePlan {
     cdw10: u32,
     passes: u32,
-    /// How long it takes at least.
+    /// Least time that the operation takes.
     pub time: Ps,
     /// How long all dies erase.
     pub erase: Option<Ps>,
 }
 
-/// A format that is over.
+/// A finished format.
 pub struct Formatted {
-    /// The namespaces it was for.
+    /// The formatted namespaces.
     pub namespaces: Vec<u32>,
     /// Number of their new LBA format.
     pub format: u8,
@@ -49,7 +49,7 @@ struct Sanitize {
     passes: u32,
 }
 
-/// What runs, and how the last sanitize operation ended.
+/// The running operation, and the result of the last sanitize operation.
 #[derive(Default)]
 pub struct Maintenance {
     format: Option<Format>,
@@ -98,7 +98,7 @@ impl Maintenance {
         }
     }
 
-    /// Which namespaces a Format NVM command is for, and how long it takes.
+    /// Returns the namespaces that a Format NVM command names, and the duration of the format.
     pub fn plan_format(&self, sqe: &Sqe, all: &Namespaces, offer: &Offer) -> Result<FormatPlan, Status> {
         let cdw10 = sqe.cdw(10);
         if self.format.is_some() {
@@ -129,7 +129,7 @@ impl Maintenance {
         Ok(FormatPlan { namespaces, format, time, erase })
     }
 
-    /// The format goes on from `start` to `end`, when command `id` completes.
+    /// Runs the format from `start` to `end`, when command `id` completes.
     pub fn begin_format(&mut self, plan: FormatPlan, start: Ps, end: Ps, id: u32) {
         let what = Formatted { namespaces: plan.namespaces, format: plan.format, command: Some(id) };
         self.format = Some(Format { what, start, end });
@@ -140,7 +140,7 @@ impl Maintenance {
         self.format.take().map(|format| format.what)
     }
 
-    /// What a Sanitize command asks for; `None`: nothing, it never failed.
+    /// Returns the operation that a Sanitize command starts. `None`: nothing is started, because no sanitize operation has failed.
     pub fn plan_sanitize(&self, sqe: &Sqe, capacity: u64, offer: &Offer) -> Result<Option<SanitizePlan>, Status> {
         const EXIT_FAILURE: u32 = 1;
         const NO_DEALLOCATE: u32 = 1 << 9;
@@ -163,13 +163,13 @@ impl Maintenance {
         Ok(Some(SanitizePlan { cdw10, passes, time, erase: (way != Way::Crypto).then_some(time) }))
     }
 
-    /// The sanitize operation goes on from `start` to `end`.
+    /// Runs the sanitize operation from `start` to `end`.
     pub fn begin_sanitize(&mut self, plan: &SanitizePlan, start: Ps, end: Ps) {
         self.sanitize = Some(Sanitize { start, end, passes: plan.passes });
         self.last = Some((plan.cdw10, 0));
     }
 
-    /// The sanitize operation is over, if one was at work: nothing is left on the drive.
+    /// Ends the sanitize operation, if one was at work: nothing is left on the drive.
     pub fn end_sanitize(&mut self) -> bool {
         let Some(done) = self.sanitize.take() else { return false };
         self.written = false;
@@ -204,7 +204,7 @@ impl Maintenance {
         d
     }
 
-    /// Whether an admin command may run: while the drive is sanitized, only those of section 8.15.
+    /// Returns whether an admin command may run. During a sanitize operation, only the commands of section 8.15 may.
     pub fn allows(&self, sqe: &Sqe) -> bool {
         const QUEUES: [u8; 4] = [admin::DELETE_IO_SQ, admin::CREATE_IO_SQ, admin::DELETE_IO_CQ, admin::CREATE_IO_CQ];
         const OTHERS: [u8; 5] =

@@ -1,6 +1,6 @@
-//! What admin commands manage: features, namespaces, logs, asynchronous events, and operations that take long.
+//! State that admin commands manage: features, namespaces, logs, asynchronous events, and long operations.
 //!
-//! An admin command that needs nothing else is done here; where others are touched, this says what is to be done.
+//! This module executes the admin commands that need nothing else. For the others it returns the next step for the controller.
 
 mod async_events;
 pub mod features;
@@ -50,7 +50,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// As the drive comes.
+    /// Creates the state of a new drive.
     pub fn new(profile: &Profile) -> Self {
         let (offer, limits) = (&profile.offer, &profile.limits);
         let kelvin = |celsius: u64| celsius as u16 + 273;
@@ -149,7 +149,8 @@ impl Admin {
         Ok(Next::Return(0, data))
     }
 
-    /// Set Features (section 5.21): what to read for a feature kept here whose value is data. `None`: it is another one.
+    /// Starts Set Features (section 5.21) for a feature kept here that has a data buffer: returns the data to read. `None`: another
+    /// feature.
     pub fn set_with_data(&mut self, sqe: &Sqe) -> Option<Outcome> {
         Some(match sqe.cdw(10) as u8 {
             feature::TIMESTAMP => Ok(Next::Transfer(TIMESTAMP_BYTES)),
@@ -166,8 +167,8 @@ impl Admin {
         self.timestamp.set(now, data);
     }
 
-    /// DW0 and data of Get Features (section 5.13) for a feature kept here that has data. None of them is saved, so saved and
-    /// default are what a reset leaves.
+    /// Returns DW0 and data of Get Features (section 5.13) for a feature kept here that has data. These features are not saveable, so the
+    /// saved and the default value are the value after a reset.
     pub fn get_with_data(&self, feature: u8, select: Select, now: Ps) -> Option<(u32, Vec<u8>)> {
         let current = select == Select::Current;
         Some(match feature {
@@ -180,7 +181,7 @@ impl Admin {
         })
     }
 
-    /// Namespace Management, delete (section 5.20). Returns what the namespace was.
+    /// Executes Namespace Management, delete (section 5.20). Returns the deleted namespace.
     pub fn delete_namespace(&mut self, nsid: u32) -> Result<Namespace, Status> {
         if self.maintenance.formatting(nsid) {
             return Err(Status::FORMAT_IN_PROGRESS);
@@ -207,7 +208,7 @@ impl Admin {
         self.namespaces.create(size, format).map(Next::Done)
     }
 
-    /// Namespace Attachment (section 5.19): the controller list is here. It must name this controller, the only one.
+    /// Executes Namespace Attachment (section 5.19), with its controller list. The list must name this controller, the only one.
     pub fn attach_namespace(&mut self, sqe: &Sqe, d: &[u8]) -> Outcome {
         if number(&d[0..2]) != 1 || number(&d[2..4]) != u64::from(CONTROLLER_ID) {
             return Err(Status::CONTROLLER_LIST_INVALID);
@@ -222,14 +223,15 @@ impl Admin {
         self.raise(AsyncEvent::NAMESPACE_CHANGED);
     }
 
-    /// A command whose completion says so gets an entry in the error log.
+    /// Adds an entry to the error log if the command's completion status has the More bit.
     pub fn note_completion(&mut self, command: &Command) {
         if command.status.has_more() {
             self.health.log_command(command);
         }
     }
 
-    /// A controller reset: features and requests go, operations go on. Returns the end and number of a self-test that does.
+    /// Applies a controller reset: features and requests are cleared, operations continue. Returns the end and number of a self-test that
+    /// continues.
     pub fn reset(&mut self, now: Ps) -> Option<(Ps, u32)> {
         self.async_events.reset();
         self.maintenance.reset();

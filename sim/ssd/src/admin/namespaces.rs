@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 pub struct Namespace {
     /// First byte on the media.
     pub base: u64,
-    /// Bytes of the media it occupies: a multiple of 4096.
+    /// Bytes of the media that the namespace occupies: a multiple of 4096.
     pub span: u64,
     /// Logical blocks (NSZE and NCAP: there is no thin provisioning).
     pub blocks: u64,
-    /// Number of its LBA format.
+    /// Number of the namespace's LBA format.
     pub format: u8,
     /// Block size as a power of two.
     pub shift: u8,
     /// Whether the controller sees it.
     pub attached: bool,
-    /// Which creation this was: part of its identity.
+    /// Number of the namespace's creation, a part of its identity.
     pub generation: u32,
 }
 
@@ -39,12 +39,12 @@ pub struct Namespaces {
     capacity: u64,
     formats: Vec<u8>,
     created: u32,
-    /// Those of log page 04h.
+    /// Changed namespaces, for log page 04h.
     changed: BTreeSet<u32>,
 }
 
 impl Namespaces {
-    /// As the drive comes.
+    /// Creates the namespaces of a new drive.
     pub fn new(profile: &Profile) -> Self {
         let offer = &profile.offer;
         let total = *profile.namespace.lbas_512;
@@ -93,7 +93,7 @@ impl Namespaces {
         self.slots.get((nsid as usize).checked_sub(1)?)?.as_ref()
     }
 
-    /// The namespace, if the controller sees it.
+    /// Returns the namespace, if the controller sees it.
     pub fn active(&self, nsid: u32) -> Option<&Namespace> {
         self.allocated(nsid).filter(|n| n.attached)
     }
@@ -125,7 +125,7 @@ impl Namespaces {
         Ok(slot as u32 + 1)
     }
 
-    /// First place between the others that is wide enough.
+    /// Returns the first gap between the other namespaces that is wide enough.
     fn gap(&self, span: u64) -> Option<u64> {
         let mut taken: Vec<(u64, u64)> = self.slots.iter().flatten().map(|n| (n.base, n.span)).collect();
         taken.sort_unstable();
@@ -139,7 +139,7 @@ impl Namespaces {
         (self.capacity.checked_sub(at)? >= span).then_some(at)
     }
 
-    /// Deletes a namespace; what it was.
+    /// Deletes a namespace and returns it.
     pub fn delete(&mut self, nsid: u32) -> Result<Namespace, Status> {
         let slot = (nsid as usize).checked_sub(1).and_then(|i| self.slots.get_mut(i));
         slot.ok_or(Status::INVALID_NAMESPACE)?.take().ok_or(Status::INVALID_FIELD)
@@ -159,7 +159,7 @@ impl Namespaces {
         }
     }
 
-    /// The host does not know yet that this namespace came, went or changed.
+    /// Notes that this namespace came, went or changed, and that the host does not know yet.
     pub fn note_change(&mut self, nsid: u32) {
         self.changed.insert(nsid);
     }
@@ -176,7 +176,7 @@ impl Namespaces {
         log
     }
 
-    /// Gives a namespace another block format: it keeps its part of the media.
+    /// Gives a namespace another block format. The namespace keeps its part of the media.
     pub fn reformat(&mut self, nsid: u32, format: u8) {
         let shift = self.formats[usize::from(format)];
         if let Some(Some(n)) = self.slots.get_mut(nsid as usize - 1) {

@@ -19,13 +19,13 @@ const RESULT_BYTES: usize = 28;
 pub enum TestEnd {
     /// Nothing wrong was found.
     Passed = 0x0,
-    /// By a Device Self-test command.
+    /// A Device Self-test command aborted the test.
     Aborted = 0x1,
-    /// By a controller reset.
+    /// A controller reset aborted the test.
     Reset = 0x2,
-    /// By Format NVM.
+    /// Format NVM aborted the test.
     Formatted = 0x4,
-    /// By Sanitize.
+    /// Sanitize aborted the test.
     Sanitized = 0x9,
 }
 
@@ -37,7 +37,7 @@ struct Running {
     serial: u32,
 }
 
-/// The test that runs, and the results of those that ran.
+/// The running test, and the results of past tests.
 #[derive(Default)]
 pub struct SelfTest {
     running: Option<Running>,

@@ -16,7 +16,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The host sets it with this structure.
+    /// Sets the timestamp from the host's structure.
     pub fn set(&mut self, now: Ps, data: &[u8]) {
         *self = Self { value_ms: number(&data[..8]) & MASK, set_at: now, by_host: true };
     }

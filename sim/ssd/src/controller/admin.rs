@@ -148,7 +148,7 @@ impl<S: BusSink> Controller<S> {
         Ok(())
     }
 
-    /// Get Features. None of those with data is saved: saved and default are what a reset leaves.
+    /// Executes Get Features. Features with data are not saveable: their saved and default values are the values after a reset.
     fn get_features(&self, sqe: &Sqe) -> Outcome {
         let (feature, select) = (sqe.cdw(10) as u8, Select::of(sqe.cdw(10))?);
         let (current, states) = (select == Select::Current, &self.power.states);
@@ -233,8 +233,8 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Begins an operation on the whole drive that takes `time` and, for `erase`, the power of all dies: it ends a self-test and
-    /// waits for the write buffer. Returns when it ends.
+    /// Begins an operation on the whole drive. The operation takes `time` and, for the duration `erase`, the power of all dies. It ends a
+    /// self-test and waits for the write buffer. Returns the operation's end.
     fn begin_long(&mut self, time: Ps, erase: Option<Ps>, ends: TestEnd) -> Ps {
         self.admin.self_test.stop(self.now, ends);
         if let Some(time) = erase {

@@ -5,7 +5,7 @@ use crate::profile::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a read of host memory was for.
+/// The purpose of a read of host memory.
 pub enum Want {
     Sqes {
         qid: u16,
@@ -28,7 +28,7 @@ pub enum Want {
     Nothing,
 }
 
-/// What happens in the controller at a time.
+/// An event in the controller; the agenda holds its time.
 pub enum Event {
     Mmio { offset: u64, size: u8, value: u64, first: Ps },
     Arbitrate,

@@ -1,4 +1,4 @@
-//! Submission queues: whose turn it is, reading entries, and the firmware taking commands up.
+//! Submission queues: arbitration, reading entries, and the start of commands in the firmware.
 
 use super::agenda::{Event, Want};
 use super::Controller;

@@ -64,7 +64,7 @@ impl<S: BusSink> Controller<S> {
         Next::DoneAt(self.media.flash.programmed_ps())
     }
 
-    /// A command on blocks of a namespace that has `most` of them.
+    /// Executes a command on blocks of a namespace of `most` blocks.
     fn execute_blocks(&mut self, id: u32, most: u64) -> Outcome {
         let c = &mut self.commands[id];
         let (opcode, slba, blocks) = (c.sqe.opcode(), c.truth.slba, c.truth.blocks);

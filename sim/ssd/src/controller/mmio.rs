@@ -88,8 +88,7 @@ impl<S: BusSink> Controller<S> {
         self.advance(arrival, host);
         let span = self.pcie.port.send(arrival, Direction::Up, answer);
         let done = span.end + self.pcie.port.flight;
-        // A host that asks again before the link had woken asks when it has this answer, not while it is on its way:
-        // it has one tag.
+        // The host has one tag. A host that asks again before the link has woken sends the request only after this answer.
         self.advance(done, host);
         done
     }

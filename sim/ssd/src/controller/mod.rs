@@ -40,19 +40,19 @@ use wattbell_bus::{Body, LinkState, Record, Signal};
 /// From PERST# rising to L0, assumed.
 const TRAINING: Ps = 5 * MS;
 
-/// What a controller is made with, besides its profile.
+/// Settings of a new controller, besides its profile.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Seed of everything random.
     pub seed: u64,
-    /// What the drive held before.
+    /// Contents of the drive before the run.
     pub condition: Condition,
     /// How much it held, from its beginning; see [`crate::flash::Flash::new`].
     pub data_bytes: Option<u64>,
     /// Keep written data and return it. Without, user data neither enters nor leaves host memory.
     pub store: bool,
-    /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device): every vector counts as enabled, and
-    /// messages on the trace carry a made-up address and `vector` as data.
+    /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device). Every vector then counts as enabled, and messages on the
+    /// trace carry a made-up address and `vector` as data.
     pub msix_outside: bool,
 }
 
@@ -139,12 +139,12 @@ impl<S: BusSink> Controller<S> {
         self.power.states.current()
     }
 
-    /// What the drive draws at [`Controller::now_ps`], in watt.
+    /// Returns the drive's power at [`Controller::now_ps`], in watt.
     pub fn power_w(&self) -> f64 {
         self.power.meter.power_w()
     }
 
-    /// Where the energy went that was drawn until `time`, which is [`Controller::now_ps`] or a little later.
+    /// Returns the account of the energy drawn until `time`, which is [`Controller::now_ps`] or a little later.
     pub fn account(&self, time: Ps) -> Account {
         self.power.meter.account.at(time)
     }
@@ -154,18 +154,18 @@ impl<S: BusSink> Controller<S> {
         self.pcie.port.state()
     }
 
-    /// Allows link power states without configuration writes: for a host whose configuration space does not reach the
-    /// drive's link (a guest's root port).
+    /// Allows link power states without configuration writes. A host needs this if its configuration space does not reach the drive's link
+    /// (a guest's root port).
     pub fn set_aspm(&mut self, aspm: Aspm) {
         self.pcie.port.set_aspm(aspm);
     }
 
-    /// The sink, to ask it what it collected.
+    /// Returns the sink, for access to the records it collected.
     pub fn sink(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// What admin commands manage.
+    /// Returns the state that admin commands manage.
     #[cfg(test)]
     pub(crate) fn admin(&self) -> &Admin {
         &self.admin
@@ -190,7 +190,7 @@ impl<S: BusSink> Controller<S> {
         self.power.set_ambient_c(ambient_c);
     }
 
-    /// What the flash was asked to do so far, and holds.
+    /// Returns the flash's work so far, and its contents.
     pub fn holdings(&self) -> Holdings {
         self.media.flash.holdings()
     }
@@ -205,7 +205,7 @@ impl<S: BusSink> Controller<S> {
         self.power.meter.log = Some(Box::default());
     }
 
-    /// What was kept of that.
+    /// Returns the log of states, and ends the logging.
     pub fn take_states(&mut self) -> Option<Box<StateLog>> {
         self.power.meter.log.take()
     }
@@ -308,7 +308,7 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Takes up a command whose turn it is.
+    /// Executes the command that is next in turn.
     fn execute(&mut self, id: u32) {
         let command = &self.commands[id];
         let next = match command.qid {
@@ -330,7 +330,7 @@ impl<S: BusSink> Controller<S> {
         self.go_on(id, next);
     }
 
-    /// Carries out what is next for a command.
+    /// Carries out the next step of a command.
     fn go_on(&mut self, id: u32, next: Outcome) {
         match next {
             Ok(Next::Done(dw0)) => {
@@ -385,7 +385,7 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Tells the power states whether anything is in hand.
+    /// Reports to the power states whether work is in hand.
     fn settle(&mut self) {
         let nothing = self.commands.idle() && !self.queues.arbitrating() && self.media.flash.buffered() == 0;
         if nothing && !self.admin.busy() {

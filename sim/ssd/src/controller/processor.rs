@@ -3,7 +3,7 @@
 use crate::profile::{ps, Profile, Ps, MS, NS, US};
 use crate::variation::Variation;
 
-/// Times of a profile, in picoseconds, and what the processor does next.
+/// The controller's processor: times of a profile, in picoseconds, and the time until which the processor is busy.
 pub struct Processor {
     /// Doorbell to read of the entries.
     pub to_fetch: Ps,
@@ -23,7 +23,7 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// That of a profile.
+    /// Creates the processor of a profile.
     pub fn new(profile: &Profile, seed: u64) -> Self {
         let c = &profile.controller;
         Self {
@@ -50,7 +50,7 @@ impl Processor {
         self.last_understood
     }
 
-    /// When a write whose data is in the buffer at `now` is done with.
+    /// Returns when the controller finishes a write that has its data in the buffer at `now`.
     pub fn write_done_ps(&mut self, now: Ps) -> Ps {
         now + (self.write as f64 * self.write_variation.factor()) as Ps
     }

@@ -12,7 +12,7 @@ const PERST_FIRST: Ps = MS;
 /// is held as long.
 const PERST_LOW: Ps = 100 * MS;
 
-/// What is true of a restart, in picoseconds.
+/// The true times of a restart, in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Restart {
     /// PERST# falls.
@@ -63,7 +63,7 @@ impl<S: BusSink> Controller<S> {
         Restart { perst_low, off_on, perst_high, link_up }
     }
 
-    /// A conventional reset: what a controller reset takes, and the registers that it leaves.
+    /// Applies a conventional reset: a controller reset, and the reset of the registers that a controller reset leaves.
     fn forget(&mut self) {
         self.disable();
         self.registers = Registers::new(&self.profile);

@@ -178,7 +178,7 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Data came from the host: it is kept, or compared with what is.
+    /// Keeps data that came from the host, or compares it with the stored data.
     fn keep_data(&mut self, id: u32, offset: u32, bytes: &[u8]) {
         let c = &mut self.commands[id];
         let at = c.at + u64::from(offset);

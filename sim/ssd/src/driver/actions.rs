@@ -1,4 +1,4 @@
-//! What a step of a plan does, and the step as it is written.
+//! The action of a plan's step, and the step's form in the file.
 
 use crate::fio::{parse_file, parse_text, trace_job, JobFile, Reading};
 use crate::profile::LBA;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Idle time of a trace is cut to this, in seconds.
 const IDLE_CUT_S: f64 = 0.025;
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Runs a job file, or a fill or trace as one.
@@ -22,12 +22,12 @@ pub enum Action {
     Wake {
         /// For how long, in seconds.
         seconds: f64,
-        /// Where to read.
+        /// First block to read.
         slba: u64,
     },
     /// Shuts the drive down and brings it up again, then reads 4 KiB.
     Restart {
-        /// For how long its supply is off, in seconds; `None`: it stays on, and PERST# alone resets the drive.
+        /// Time in seconds for which the supply is off; `None`: the supply stays on, and PERST# alone resets the drive.
         off_s: Option<f64>,
     },
     /// Formats a namespace.
@@ -41,7 +41,7 @@ pub enum Action {
     Sanitize(u8),
 }
 
-/// How long the drive is left alone after a group of jobs: so long that it was busy for `duty` of the time.
+/// Pause of the drive after a group of jobs: so long that the drive was busy for `duty` of the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rest {
     /// Share of the time, above 0 and at most 1.
@@ -121,7 +121,7 @@ fn large() -> String {
     "128k".into()
 }
 
-/// What a step does, and what it is called if it has no name.
+/// A step's action, and its default name.
 pub struct RawAction {
     pub action: Action,
     pub kind: &'static str,

@@ -14,25 +14,25 @@ use crate::profile::{Ps, MS, NS};
 const CONFIGURE: Ps = 100 * MS;
 /// Between two reads of CSTS while a drive starts: Linux waits 1 to 2 ms.
 const POLL: Ps = MS;
-/// Where the virtual BIOS puts BAR0.
+/// Address of BAR0 that the virtual BIOS assigns.
 const BAR0: u64 = 0xFE80_0000;
 /// Entries of the admin queues (Linux: 32).
 const ADMIN_DEPTH: u32 = 32;
-/// Entries of an I/O queue (Linux: 1024, or what the controller offers).
+/// Entries of an I/O queue. Linux uses 1024, or the controller's maximum if that is lower.
 const IO_DEPTH: u32 = 1024;
 
 /// Time the virtual host takes. These are the figures of a fast desktop CPU, and assumed.
 pub mod cpu {
     use super::{Ps, NS};
-    /// From the start of an I/O to its doorbell.
+    /// Time from the start of an I/O to its doorbell.
     pub const SUBMIT: Ps = 900 * NS;
-    /// From an interrupt message to its handler.
+    /// Time from an interrupt message to its handler.
     pub const INTERRUPT: Ps = 1_100 * NS;
     /// From the handler to the application, for each completion.
     pub const COMPLETE: Ps = 450 * NS;
 }
 
-/// The drive did not do what it must.
+/// A violation of the specification by the drive.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// A command the driver depends on failed.
@@ -69,7 +69,7 @@ impl QueuePair {
         self.free_cids.len()
     }
 
-    /// A command identifier that is free; the caller has seen to it that there is one.
+    /// Returns a free command identifier; the caller must ensure that there is one.
     pub fn take_cid(&mut self) -> u16 {
         self.free_cids.pop().expect("the caller looked for room")
     }
@@ -91,12 +91,12 @@ pub struct Completion {
     pub status: u16,
 }
 
-/// What is true of a restart, in picoseconds.
+/// The true times of a restart, in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Restarted {
     /// The shutdown was announced.
     pub shutdown: Ps,
-    /// What the drive and its supply did.
+    /// Times of the drive and its supply.
     pub restart: Restart,
     /// CC.EN was written.
     pub enabled: Ps,
@@ -131,7 +131,7 @@ impl<S: BusSink> Device<S> {
         Ok(device)
     }
 
-    /// Shuts the drive down and brings it up again: with its supply off for `off` in between, or by PERST# alone.
+    /// Shuts the drive down and starts it again: with its supply off for `off` in between, or by PERST# alone.
     pub fn restart(&mut self, off: Option<Ps>) -> Result<Restarted, DriverError> {
         let shutdown = self.shut_down();
         let restart = self.controller.restart(self.now, off, &mut self.memory);
@@ -270,8 +270,8 @@ impl<S: BusSink> Device<S> {
         self.controller.advance(self.now, &mut self.memory);
     }
 
-    /// Puts a command into queue `index` and rings its doorbell at `at`; its identifier and the time of the doorbell's
-    /// first symbol. The caller has seen to it that there is room.
+    /// Puts a command into queue `index` and rings its doorbell at `at`. Returns its identifier and the time of the doorbell's first
+    /// symbol. The caller must ensure that the queue has room.
     pub(crate) fn submit(&mut self, index: usize, at: Ps, mut entry: [u8; 64]) -> (u16, Ps) {
         let queue = &mut self.queues[index];
         let cid = queue.free_cids.pop().expect("the caller looked for room");
@@ -283,7 +283,7 @@ impl<S: BusSink> Device<S> {
         (cid, self.controller.mmio_write(at, offset, 4, u64::from(tail), &mut self.memory))
     }
 
-    /// Takes what is new in completion queue `index` and rings its head doorbell at `at`.
+    /// Takes the new completions from completion queue `index` and rings its head doorbell at `at`.
     pub(crate) fn reap(&mut self, index: usize, at: Ps, out: &mut Vec<Completion>) {
         let queue = &mut self.queues[index];
         let before = out.len();
@@ -308,12 +308,13 @@ impl<S: BusSink> Device<S> {
         }
     }
 
-    /// Sends one command on queue `index` and waits for it; the completion, the doorbell's time, the handler's time.
+    /// Sends one command on queue `index` and waits for it. Returns the completion, the doorbell's time, the handler's time.
     pub fn command(&mut self, index: usize, entry: [u8; 64]) -> Result<(Completion, Ps, Ps), DriverError> {
         self.command_with(index, entry, |_, _| {})
     }
 
-    /// The same; `rung` sees the controller and the doorbell's time before the drive acts on it.
+    /// Sends a command as the function above does. `rung` sees the controller and the doorbell's time before the drive acts on the
+    /// doorbell.
     fn command_with(
         &mut self,
         index: usize,
@@ -363,7 +364,7 @@ impl<S: BusSink> Device<S> {
         self.admin("APST", sqe(admin::SET_FEATURES, 0, self.scratch, [0x0C, u32::from(enabled)])).map(drop)
     }
 
-    /// What [`Self::set_apst`] programs: from which state into which after how many ms of idle time.
+    /// Returns the table that [`Self::set_apst`] programs: from which state, to which state, after how many ms of idle time.
     pub fn apst_table(&self) -> Vec<(u8, u8, u32)> {
         let table = linux_apst(&self.identity);
         let entry = |(state, e): (usize, &[u8])| (state as u8, e[0] >> 3, u32::from_le_bytes([e[1], e[2], e[3], 0]));
@@ -416,7 +417,7 @@ impl<S: BusSink> Device<S> {
         }
     }
 
-    /// Notifies the drive of a shutdown and waits until it is ready for it; when CC was written.
+    /// Notifies the drive of a shutdown and waits until the drive is ready for it. Returns when CC was written.
     fn shut_down(&mut self) -> Ps {
         let told = self.write(0x14, 4, 6 << 16 | 4 << 20 | 1 << 14 | 1);
         for _ in 0..1000 {
@@ -428,7 +429,7 @@ impl<S: BusSink> Device<S> {
         told
     }
 
-    /// Powers down as a host does: shutdown notification, then off. Gives the sink back.
+    /// Powers down as a host does: shutdown notification, then off. Returns the sink.
     pub fn stop(mut self) -> S {
         self.shut_down();
         let now = self.now;
@@ -447,8 +448,8 @@ pub(crate) fn sqe(opcode: u8, nsid: u32, prp1: u64, cdw: [u32; 2]) -> [u8; 64] {
     e
 }
 
-/// The table of `nvme_configure_apst` with the kernel's defaults: states that enter and leave within 15 ms after
-/// 100 ms of idle time, slower ones (100 ms) after 2000 ms, the deepest of each kind only.
+/// Returns the table of `nvme_configure_apst` with the kernel's defaults. States that enter and leave within 15 ms follow after 100 ms of
+/// idle time. Slower states (100 ms) follow after 2000 ms. Only the deepest state of each kind is used.
 fn linux_apst(identity: &[u8]) -> [u8; APST_BYTES] {
     let mut table = [0; APST_BYTES];
     let (mut target, mut last) = (0u32, u32::MAX);

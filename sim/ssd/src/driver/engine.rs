@@ -10,14 +10,14 @@ use crate::nvme::prp::PAGE;
 use crate::profile::{Ps, LBA};
 use std::collections::VecDeque;
 
-/// Whose a command identifier is.
+/// Owner of each command identifier.
 type Owners = Vec<Vec<Option<(usize, usize)>>>;
 
-/// What jobs that ran together left.
+/// Results of jobs that ran together.
 pub struct GroupOutcome {
     /// Their results.
     pub results: Vec<JobResult>,
-    /// One of them ended all jobs that were to follow.
+    /// One of these jobs ended all jobs that were to follow.
     pub ends_all: bool,
 }
 
@@ -172,7 +172,7 @@ fn entry<S: BusSink>(
     entry
 }
 
-/// The interrupt handler of a queue, and what it wakes.
+/// Runs the interrupt handler of a queue, and resumes the jobs that it wakes.
 fn handle<S: BusSink>(device: &mut Device<S>, jobs: &mut [Job], queue: usize, at: Ps, owners: &mut Owners) {
     let at = at.max(device.controller.now_ps());
     let mut done: Vec<Completion> = Vec::new();

@@ -1,4 +1,4 @@
-//! One job of fio: which I/O follows and when, its slots, and its results.
+//! One job of fio: the sequence and times of its I/Os, its slots, and its results.
 
 use super::device::{Device, DriverError};
 use super::latency::{DepthSearch, Found};
@@ -10,7 +10,7 @@ use crate::host::BusSink;
 use crate::nvme::prp::PAGE;
 use crate::profile::{Ps, NS, S as SECOND, US};
 
-/// One I/O in flight: of one or, beyond the drive's largest transfer, several commands.
+/// One I/O in flight: a single command, or several beyond the drive's largest transfer.
 #[derive(Clone, Default)]
 pub(super) struct Slot {
     pub buffer: u64,
@@ -25,7 +25,7 @@ pub(super) struct Slot {
     pub left: u32,
 }
 
-/// As in Linux: a latency target that is missed ends a job with this error.
+/// Error of a job that misses its latency target, with the number that Linux uses.
 const ETIMEDOUT: i32 = 110;
 
 pub(super) struct Job {
@@ -37,7 +37,7 @@ pub(super) struct Job {
     pub slots: Vec<Slot>,
     pub free: Vec<usize>,
     pub start: Ps,
-    /// What completes before is in no figure of the job.
+    /// Start of the job's figures: completions before this time are in no figure.
     figures_from: Ps,
     pub cpu_free: Ps,
     last_done: Ps,
@@ -49,22 +49,22 @@ pub(super) struct Job {
     next: Option<(Direction, u64, u64)>,
     /// Offset and length of each range of the next trim, where a trim has several.
     ranges: Vec<(u64, u64)>,
-    /// The next I/O reads what was written, between writes.
+    /// The next I/O reads back written data, between writes.
     next_checks: bool,
-    /// What completed last.
+    /// Direction of the last completion.
     last_completed: Option<Direction>,
-    /// Where the last trim was, that a write is to follow.
+    /// Area of the last trim, if a write is to follow there.
     trimmed: Option<(u64, u64)>,
     /// When a rate allows the next I/O of each direction.
     due: [Ps; 3],
     thought_at: u64,
     writes_unsynced: u64,
-    /// A flush is due at the end: `end_fsync`, or before what was written is read again.
+    /// A flush is due at the end (`end_fsync`), or before written data is read back.
     last_flush: bool,
     written: Option<Written>,
     pub syncing: bool,
     pub stopped: bool,
-    /// It issues nothing more: another job, its latency target, a steady state, or its runtime ended it.
+    /// The job issues nothing more: another job, its latency target, a steady state, or its runtime ended it.
     ended: bool,
     /// It begins when another job is over.
     pub waits: bool,
@@ -72,7 +72,7 @@ pub(super) struct Job {
     pub parked: bool,
     /// Its share of a flow was used up then: it goes on so long after its last completion.
     dozing: Option<(Ps, Ps)>,
-    /// That its runtime is over shows when it is over, not when nothing starts before: others look at it.
+    /// The job must be looked at when its runtime is over, because other jobs depend on its end.
     pub timely: bool,
     search: Option<DepthSearch>,
     /// All that is complete.
@@ -80,7 +80,7 @@ pub(super) struct Job {
     trace: Option<Replay>,
 }
 
-/// Which direction an I/O of this pattern takes; `trimmed`: the last one was a trim that a write is to follow.
+/// Returns the direction of an I/O of this pattern; `trimmed`: the last I/O was a trim that a write is to follow.
 fn choose(pattern: Pattern, read_percent: u8, trimmed: bool, rng: &mut fastrand::Rng) -> Direction {
     match (pattern.read, pattern.write, pattern.trim) {
         (_, true, true) if !trimmed => Direction::Trim,
@@ -100,7 +100,7 @@ impl Job {
         self.slots.len() - self.free.len()
     }
 
-    /// When the next I/O (or flush) may start; `None` while something must complete first, or nothing is left.
+    /// Returns when the next I/O (or flush) may start. Returns `None` while another I/O must complete first, or nothing is left.
     pub fn next_start(&mut self) -> Option<Ps> {
         if self.stopped || self.free.is_empty() || self.syncing || self.waits && !self.ended {
             return None;
@@ -188,12 +188,12 @@ impl Job {
         !late
     }
 
-    /// The job's next I/O waits until all others of it are complete, and `sleep` longer.
+    /// Delays the job's next I/O until all its other I/Os are complete, and for `sleep` more.
     pub fn sleep_after_all(&mut self, at: Ps, sleep: Ps) {
         self.dozing = Some((at, sleep));
     }
 
-    /// The job begins at `at`, or later if it has a delay.
+    /// Begins the job at `at`, or later if it has a delay.
     pub fn begin_at(&mut self, at: Ps) {
         self.waits = false;
         self.start = self.start.max(at);
@@ -204,7 +204,7 @@ impl Job {
         }
     }
 
-    /// The job issues nothing more than what must follow what it wrote.
+    /// Ends the job: it issues only the commands that must follow its writes.
     pub fn terminate(&mut self) {
         self.ended = true;
     }
@@ -229,7 +229,7 @@ impl Job {
         self.last_flush || self.spec.fsync > 0 && self.writes_unsynced >= self.spec.fsync
     }
 
-    /// Everything is issued: a job with `verify` flushes, and reads what it wrote.
+    /// Handles a job that has issued everything: a job with `verify` flushes, and reads back its data.
     fn read_back(&mut self, at: Ps) -> Option<Ps> {
         if self.written.is_some() && self.in_flight() > 0 {
             return None;
@@ -266,7 +266,7 @@ impl Job {
         None
     }
 
-    /// Whether sequential offsets with gaps between them have come to the end of the area, as often as `loops` says.
+    /// Returns whether sequential offsets with gaps have reached the end of the area as often as `loops` says.
     fn is_through(&self, direction: usize) -> bool {
         let spec = &self.spec;
         let once = spec.pattern.stride != 0 && !spec.pattern.random && !spec.time_based && spec.io_size.is_none();
@@ -363,7 +363,7 @@ impl Job {
         }
     }
 
-    /// One of the commands of slot `id` is complete at `now`, as the application sees it.
+    /// Notes that one command of slot `id` is complete at `now`, as the application sees it.
     pub fn end_command(&mut self, id: usize, now: Ps, failed: bool) {
         self.result.errors += u64::from(failed);
         let slot = &mut self.slots[id];
@@ -400,7 +400,7 @@ impl Job {
         }
     }
 
-    /// Tells the search for a depth of an I/O that took `ns`.
+    /// Reports an I/O that took `ns` to the search for a depth.
     fn search_on(&mut self, ns: u64, now: Ps) {
         let in_flight = self.in_flight();
         let Some(search) = &mut self.search else { return };
@@ -414,7 +414,7 @@ impl Job {
             Found::Failed => (self.ended, self.result.error) = (true, ETIMEDOUT),
         }
     }
-    /// The result of a job that is done.
+    /// Returns the result of a finished job.
     pub fn finish(mut self) -> JobResult {
         self.result.runtime_ns = self.last_done.saturating_sub(self.figures_from) / NS;
         if let Some(search) = &self.search {
@@ -424,12 +424,12 @@ impl Job {
     }
 }
 
-/// Which jobs run: the number of this run, from which seeds come, and that of the file's first group in the report.
+/// Numbers of a run and of its reporting groups.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
-    /// Of this run.
+    /// Number of this run; the seeds derive from this number.
     pub run: usize,
-    /// Of the file's first reporting group.
+    /// Number of the file's first reporting group, in the report.
     pub first: usize,
 }
 
@@ -446,8 +446,8 @@ pub(super) fn make_job<S: BusSink>(
     numbers: Numbers,
     seed: u64,
 ) -> Result<Job, DriverError> {
-    // As in fio, a job's sequence goes by its number: the same blocks in the same order, group after group, would let each write over
-    // what the one before it wrote last.
+    // As in fio, a job's sequence depends on its number. With the same blocks in the same order, each group would overwrite the blocks
+    // that the group before it wrote last.
     let number = (numbers.run as u64) << 32 | index as u64;
     let seed = spec.randseed.unwrap_or(seed) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let size = spec.size.unwrap_or(device.drive_bytes() - spec.offset);
@@ -509,7 +509,7 @@ pub(super) fn make_job<S: BusSink>(
     })
 }
 
-/// Where the I/Os of direction `d` fall in an area of `size` bytes.
+/// Returns the placement of the I/Os of direction `d` in an area of `size` bytes.
 fn placement(spec: &JobSpec, d: usize, size: u64) -> Placement {
     let distribution = spec.distribution[d].clone();
     let random = spec.pattern.random.then(|| Spread {

@@ -1,10 +1,10 @@
-//! `latency_target`: the search for the largest depth at which enough I/Os are fast enough. The rules are those of fio's
-//! `lat_target_*` (`io_u.c`); the time is that of completions.
+//! `latency_target`: the search for the largest depth at which enough I/Os are fast enough. The rules follow fio's `lat_target_*`
+//! (`io_u.c`). Time advances with completions.
 
 use crate::fio::LatencyTarget;
 use crate::profile::{Ps, NS, US};
 
-/// What a completion means for the job.
+/// The consequence of a completion for the job.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     /// It goes on.
@@ -146,7 +146,7 @@ impl DepthSearch {
 mod tests {
     use super::*;
 
-    /// Runs a search on a drive whose latency is `ns_each` times the depth, and returns the depths of its windows.
+    /// Runs a search on a drive with a latency of `ns_each` times the depth, and returns the depths of its windows.
     fn search(target_ns: u64, percentile: f64, most: u32, ns_each: u64) -> (Vec<u32>, Found) {
         let spec = LatencyTarget { target_ns, window_us: 1000, percentile, run: false };
         let mut search = DepthSearch::new(&spec, most, 0);
@@ -167,12 +167,13 @@ mod tests {
         panic!("no end: {depths:?}");
     }
 
-    /// By hand: 10 us an I/O in flight and a limit of 75 us allow 7. The depth doubles to 8, which fails; then halves of what is left.
+    /// Checks a search by hand: 10 us an I/O in flight and a limit of 75 us allow 7. The depth doubles to 8, which fails; then the
+    /// remaining range is halved.
     #[test]
     fn the_largest_depth_that_meets_the_target_is_found() {
         assert_eq!(search(75_000, 99.0, 64, 10_000), (vec![1, 2, 4, 8, 6, 7], Found::Done));
         assert_eq!(search(75_000, 100.0, 64, 10_000), (vec![1, 2, 4, 8, 6, 7], Found::Done));
-        // what is allowed beyond the most is not looked for
+        // the limit would allow a depth of 100, but the search stops at the most
         assert_eq!(search(1_000_000, 99.0, 16, 10_000), (vec![1, 2, 4, 8, 16], Found::Done));
     }
 

@@ -1,9 +1,8 @@
-//! Jobs without TLPs: for traces whose I/O commands are SUMMARY records.
+//! Jobs without TLPs, for traces that hold I/O commands as SUMMARY records.
 //!
-//! Host and drive do the same things at the same times as in `engine` and in the controller; only what carries them is
-//! leaner. Instants agree to the picosecond except where two events fall on the same one (their order is then another) and
-//! where several threads' doorbells meet on the link. What the lean path cannot do (trims, interrupt coalescing) runs
-//! through the controller with its TLPs.
+//! Host and drive act as in `engine` and in the controller, at the same times; only the transport is leaner. Instants agree to the
+//! picosecond, with two exceptions. Two events at the same instant may change their order. The doorbells of several threads may meet on
+//! the link. Work that the lean path cannot do (trims, interrupt coalescing) runs through the controller with its TLPs.
 
 use super::device::{cpu, Device, DriverError};
 use super::engine::{finish_jobs, make_jobs, GroupOutcome};
@@ -21,7 +20,7 @@ pub fn can_run(specs: &[JobSpec]) -> bool {
     specs.iter().all(|s| !s.trims())
 }
 
-/// As `engine::run_group`, without TLPs; `None` if the controller has something in hand that needs them.
+/// Runs a group of jobs as `engine::run_group` does, without TLPs. Returns `None` if the controller has work in hand that needs TLPs.
 pub fn run_group<S: BusSink>(
     device: &mut Device<S>,
     specs: &[JobSpec],
@@ -60,7 +59,7 @@ fn all_done(jobs: &[Job]) -> bool {
 struct JobLoop<'a, S: BusSink> {
     drive: Drive<'a, S>,
     queues: &'a mut Vec<super::device::QueuePair>,
-    /// When each job can start its next I/O, and how many commands that may take.
+    /// For each job, the time of its next I/O, and the number of commands that this I/O may take.
     next: Vec<Option<Ps>>,
     need: Vec<usize>,
     now: Ps,
@@ -103,7 +102,7 @@ impl<S: BusSink> JobLoop<'_, S> {
         }
     }
 
-    /// What the jobs do to each other; anything that one does may change when another goes on.
+    /// Applies the effects of the jobs on each other. Any such effect may change when another job continues.
     fn settle(&mut self, jobs: &mut [Job]) {
         if !self.together.any {
             return;
@@ -116,7 +115,7 @@ impl<S: BusSink> JobLoop<'_, S> {
         }
     }
 
-    /// When the next I/O of a job that has room in its queue can start, and which job's it is.
+    /// Returns when the next I/O of a job with room in its queue can start, and the job's number.
     fn next_issue(&self, jobs: &[Job]) -> (Ps, usize) {
         let (mut issue, mut index) = (NEVER, 0);
         for (i, next) in self.next.iter().enumerate() {
@@ -157,7 +156,7 @@ impl<S: BusSink> JobLoop<'_, S> {
         self.drive.submit(at, truth, owner);
     }
 
-    /// The interrupt handler of a queue, and what it wakes.
+    /// Runs the interrupt handler of a queue, and resumes the jobs that it wakes.
     fn handle(&mut self, jobs: &mut [Job], queue: u16, at: Ps) {
         let at = at.max(self.drive.now_ps());
         let mut done = std::mem::take(&mut self.done);

@@ -4,9 +4,9 @@ use crate::host::Host;
 use crate::profile::Ps;
 use std::collections::VecDeque;
 
-/// Where the backed region starts.
+/// Start of the backed region.
 const BASE: u64 = 0x1000_0000;
-/// Where user data lies: above 4 GiB, as most of a PC's memory does.
+/// Start of user data: above 4 GiB, as most of a PC's memory is.
 const USER: u64 = 0x1_4000_0000;
 
 /// Host memory, and interrupts that arrived.

@@ -1,4 +1,4 @@
-//! A host in virtual time: a small NVMe driver, fio's way of making I/O, plans of phases, and what is true of them.
+//! A host in virtual time: a small NVMe driver, fio's way of making I/O, plans of phases, and the truth about the phases.
 
 mod actions;
 pub mod device;

@@ -13,17 +13,17 @@ pub enum PlanError {
     /// The plan.
     #[error("plan {0}: {1}")]
     Plan(String, String),
-    /// A job file of it.
+    /// An error in one of the plan's job files.
     #[error(transparent)]
     Fio(#[from] FioError),
 }
 
-/// What the drive and its link may do while nothing is asked of it.
+/// Power saving that the drive and its link may use in idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Idle {
     /// Whether APST is on, with Linux's table.
     pub apst: bool,
-    /// What the link may do.
+    /// Link states that the host allows.
     pub aspm: Aspm,
     /// Power state to ask for.
     pub power_state: Option<u8>,
@@ -34,11 +34,11 @@ pub struct Idle {
 pub struct Step {
     /// Its name.
     pub name: String,
-    /// What its phases are, in phases.json: `fio`, `idle`, `wake`, `trace`, or `precondition`.
+    /// Kind of the step's phases in phases.json: `fio`, `idle`, `wake`, `trace`, or `precondition`.
     pub kind: &'static str,
     /// Whether it counts; if not, it prepares the drive.
     pub measured: bool,
-    /// Power management while it runs.
+    /// Power management during the step.
     pub idle: Idle,
     /// Ambient temperature from here on, in degrees Celsius.
     pub temperature_c: Option<f64>,
@@ -46,16 +46,16 @@ pub struct Step {
     pub write_cache: Option<bool>,
     /// Rest after each group of jobs.
     pub rest: Option<Rest>,
-    /// What it does.
+    /// The step's action.
     pub action: Action,
 }
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// What the drive held before.
+    /// Contents of the drive before the run.
     pub condition: Condition,
-    /// How much of it there was, from the drive's beginning; `None` where the plan does not say.
+    /// Size of the data before the run, from the drive's beginning; `None` where the plan gives no size.
     pub data_bytes: Option<u64>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
@@ -102,7 +102,7 @@ impl Plan {
         Self { condition: Condition::default(), data_bytes: None, steps }
     }
 
-    /// Reads a plan; job files are looked for beside it. `power_states` is the drive's number of them.
+    /// Reads a plan, and looks for job files beside it. `power_states`: the drive's number of power states.
     pub fn load(path: &Path, power_states: usize, reading: &Reading) -> Result<Self, PlanError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| PlanError::Plan(name.clone(), e.to_string()))?;

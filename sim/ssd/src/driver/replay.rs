@@ -8,12 +8,12 @@ use crate::profile::{Ps, US};
 pub enum Wait {
     /// Then.
     Until(Ps),
-    /// When what is in flight is complete: the entry is a flush.
+    /// When all I/Os in flight are complete: the entry is a flush.
     ForOthers,
 }
 
-/// A trace being replayed: each entry as long after the one before as in the trace, but no longer than the cut, and not
-/// before there is room for it.
+/// A trace being replayed. Each entry follows the previous entry after the trace's interval, but no longer than the cut, and not before
+/// there is room.
 pub struct Replay {
     entries: Entries,
     next: Option<Entry>,
@@ -23,7 +23,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// From its first entry.
+    /// Starts from the trace's first entry.
     pub fn new(spec: &TraceSpec) -> Result<Self, DriverError> {
         let fail = |e: crate::fio::FioError| DriverError::Trace(e.to_string());
         let mut entries = Entries::open(&spec.path).map_err(fail)?;
@@ -46,7 +46,7 @@ impl Replay {
         self.next.is_some_and(|e| e.ask == Ask::Sync)
     }
 
-    /// The next entry starts at `at`: its direction, offset and length in bytes.
+    /// Starts the next entry at `at`; returns its direction, offset and length in bytes.
     pub fn take(&mut self, at: Ps) -> (Direction, u64, u64) {
         let entry = self.next.expect("the caller asked when it may start");
         (self.last_us, self.last_start) = (Some(entry.at_us), at);

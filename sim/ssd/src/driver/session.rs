@@ -23,7 +23,7 @@ const IO_QUEUES: u16 = 4;
 /// Between the end of a phase and the start of the next.
 const PAUSE_US: u64 = 200;
 
-/// What the trace shows of I/O commands.
+/// Form of I/O commands in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fidelity {
     /// Every TLP, and power steps of a microsecond.
@@ -35,7 +35,7 @@ pub enum Fidelity {
     },
 }
 
-/// What a run leaves.
+/// The results of a run.
 pub struct Outcome {
     /// The phases of `docs/capture.md`.
     pub phases: Value,
@@ -206,7 +206,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(())
     }
 
-    /// Runs a group of jobs; whether it ended all that was to follow.
+    /// Runs a group of jobs; returns whether the group ended all jobs that were to follow.
     fn fio(&mut self, name: String, path: &str, group: &[JobSpec], step: &Step) -> Result<bool, RunError> {
         let idle = step.idle;
         let jobs: Vec<&str> = group.iter().map(|j| j.name.as_str()).collect();
@@ -240,7 +240,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(ends_all)
     }
 
-    /// Notes jobs that another one ended before they began.
+    /// Notes jobs that another job ended before they began.
     fn leave_out(&mut self, jobs: &[JobSpec]) {
         let Some(phase) = self.phases.last_mut().filter(|_| !jobs.is_empty()) else { return };
         phase.detail["never_ran"] = json!(jobs.iter().map(|j| j.name.as_str()).collect::<Vec<_>>());
@@ -250,7 +250,7 @@ impl<T: Write, C: Write> Session<T, C> {
         }
     }
 
-    /// Leaves the drive alone after a group, and notes in its phase for how long.
+    /// Leaves the drive alone after a group, and notes the pause's length in the group's phase.
     fn rest(&mut self, step: &Step) {
         if let (Some(rest), Some(phase)) = (step.rest, self.phases.last_mut()) {
             let seconds = rest.after((phase.end_tick - phase.start_tick) as f64 * 1e-9);
@@ -269,7 +269,7 @@ impl<T: Write, C: Write> Session<T, C> {
         Ok(run_group(&mut self.device, group, numbers, self.seed)?)
     }
 
-    /// Afterwards the drive and its link are as after power-on: what the steps before asked of them is gone.
+    /// Restarts the drive. Afterwards the drive and its link are as after power-on: the settings of earlier steps are lost.
     fn restart(&mut self, off_s: Option<f64>) -> Result<Value, RunError> {
         let done = self.device.restart(off_s.map(|s| ps(s, SECOND)))?;
         (self.idle, self.kept_ps) = (Idle::default(), false);
@@ -335,7 +335,7 @@ fn names(group: &[JobSpec]) -> String {
     group.iter().map(|j| j.name.as_str()).collect::<Vec<_>>().join("+")
 }
 
-/// Notes what is in `list` under `key`, each once, if there is anything.
+/// Notes the entries of `list` under `key`, each once. Writes no key for an empty list.
 fn note<'a>(detail: &mut Value, key: &str, list: impl Iterator<Item = &'a String>) {
     let list: std::collections::BTreeSet<&String> = list.collect();
     if !list.is_empty() {

@@ -1,11 +1,11 @@
-//! `steadystate`: ends jobs when their figures are steady. The rules are those of fio's `steadystate.c`, at exact intervals.
+//! `steadystate`: ends jobs when their figures are steady. The rules follow fio's `steadystate.c`, at exact intervals.
 
 use crate::fio::{SteadyFigure, SteadyState};
 use crate::profile::{Ps, S as SECOND, US};
 use serde_json::{json, Value};
 use std::collections::VecDeque;
 
-/// What jobs had done at an instant.
+/// The jobs' work up to an instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Done {
     /// I/Os.
@@ -87,7 +87,7 @@ impl SteadyWatch {
         steady
     }
 
-    /// What the limit is compared with: of a full window.
+    /// Returns the value that is compared with the limit, for a full window.
     fn value(&self) -> f64 {
         let figure = |i: &Interval| match self.spec.figure {
             SteadyFigure::Iops => i.iops as f64,
@@ -109,7 +109,7 @@ impl SteadyWatch {
         }
     }
 
-    /// What was found, as in fio's `steadystate`; `criterion` is null before a window was full.
+    /// Returns the result in the form of fio's `steadystate`; `criterion` is null before a window was full.
     pub fn json(&self) -> Value {
         let list = |f: fn(&Interval) -> u64| self.window.iter().map(f).collect::<Vec<_>>();
         let attained_s = self.attained_at.map(|at| (at - self.start) as f64 / SECOND as f64);
@@ -154,8 +154,11 @@ mod tests {
         })
     }
 
-    /// By hand. Window 110 104 100 98: mean 103, furthest 7. Window 104 100 98 97: mean 99.75, furthest 4.25, slope
-    /// (-1.5 x 104 - 0.5 x 100 + 0.5 x 98 + 1.5 x 97) / 5 = -2.3.
+    /// Checks steadiness by hand.
+    ///
+    /// Window 110 104 100 98: mean 103, furthest 7.
+    ///
+    /// Window 104 100 98 97: mean 99.75, furthest 4.25. The slope is (-1.5 x 104 - 0.5 x 100 + 0.5 x 98 + 1.5 x 97) / 5 = -2.3.
     #[test]
     fn steadiness_by_hand() {
         let falling = [200, 150, 110, 104, 100, 98, 97, 97, 97, 97];

@@ -1,4 +1,4 @@
-//! What jobs that run at the same time do to each other: `exitall`, `wait_for`, `flow`, and `steadystate`.
+//! Effects of simultaneous jobs on each other: `exitall`, `wait_for`, `flow`, and `steadystate`.
 
 use super::job::Job;
 use super::steady::{Done, SteadyWatch};
@@ -13,7 +13,7 @@ struct Flow {
     weights: u64,
 }
 
-/// A watch and the jobs that it is for.
+/// A watch and its jobs.
 struct Watched {
     jobs: Vec<usize>,
     watch: SteadyWatch,
@@ -32,7 +32,7 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// Of these jobs.
+    /// Creates the shared state of these jobs.
     pub fn new(jobs: &mut [Job]) -> Self {
         let mut flows: BTreeMap<u64, Flow> = BTreeMap::new();
         let mut watched: Vec<Watched> = Vec::new();
@@ -84,7 +84,7 @@ impl Together {
         ended
     }
 
-    /// Whether job `index` may start an I/O at `at`. One whose share of its flow is used up may not.
+    /// Returns whether job `index` may start an I/O at `at`. A job that has used up its share of its flow may not.
     pub fn admits(&mut self, jobs: &mut [Job], index: usize, at: Ps) -> bool {
         let job = &mut jobs[index];
         if !job.may_start(at) {
@@ -111,7 +111,7 @@ impl Together {
         true
     }
 
-    /// Notes jobs that are over at `now`, and does what others wait for; whether that changed anything for others.
+    /// Notes jobs that are over at `now`, and starts the jobs that wait for them. Returns whether that changed anything for other jobs.
     pub fn settle(&mut self, jobs: &mut [Job], now: Ps) -> bool {
         let mut changed = false;
         for index in 0..jobs.len() {
@@ -158,7 +158,7 @@ impl Together {
         true
     }
 
-    /// Lets jobs begin whose `wait_for` is over.
+    /// Starts jobs when the job named in their `wait_for` is over.
     fn release(&mut self, jobs: &mut [Job], now: Ps) -> bool {
         let mut released = false;
         for index in 0..jobs.len() {
@@ -180,7 +180,7 @@ impl Together {
         released
     }
 
-    /// What the watches found, each with the number of the last job that it is for.
+    /// Returns the results of the watches, each with the number of its last job.
     pub fn steady(&self) -> Vec<(usize, Value)> {
         self.watched.iter().map(|w| (w.jobs.last().copied().unwrap_or(0), w.watch.json())).collect()
     }

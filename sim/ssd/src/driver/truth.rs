@@ -1,4 +1,4 @@
-//! What is true of a run: the exact energy of each phase, and every command as the model saw it.
+//! The truth about a run: the exact energy of each phase, and every command as the model saw it.
 
 use crate::host::{BusSink, CommandTruth};
 use crate::power::account::Account;
@@ -20,7 +20,7 @@ const MOST_CLASSES: usize = 64;
 /// Bounds before, opcode, blocks.
 type Class = (usize, u8, u64);
 
-/// What the commands of a class are booked.
+/// Energy booked to the commands of a class.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     count: u64,
@@ -61,11 +61,11 @@ pub struct TruthSink<T: Write, C: Write> {
     commands: Option<C>,
     commands_error: Option<std::io::Error>,
     bounds: VecDeque<Ps>,
-    /// Where the energy went until each bound.
+    /// The energy account at each bound.
     accounts: Vec<Account>,
     /// Commands by the bounds given before their end, opcode and blocks.
     classes: BTreeMap<Class, Spent>,
-    /// The class of the last command, and what is to be added to it.
+    /// The class of the last command, and the sum that its entry still lacks.
     last_class: (Class, Spent),
     rails: VecDeque<(Ps, Rail)>,
     integrals: Vec<Integral>,
@@ -73,11 +73,11 @@ pub struct TruthSink<T: Write, C: Write> {
     whole: Integral,
     at: Ps,
     end: Ps,
-    /// What the rail delivers, in nA nV and in nW.
+    /// Power of the rail, in nA nV and in nW.
     power: i128,
     power_nw: i64,
     counts: BTreeMap<(u16, u8), (u64, u64)>,
-    /// Queue and opcode of the last command, and what is to be added to their count.
+    /// Queue and opcode of the last command, and the numbers that its count still lacks.
     last_count: ((u16, u8), (u64, u64)),
 }
 
@@ -121,7 +121,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         trace.or_else(|| self.commands_error.as_ref().map(|e| format!("truth commands: {e}")))
     }
 
-    /// Integrates the rail, of which everything before `time` is known, up to `time`.
+    /// Integrates the rail up to `time`; everything before `time` must be known.
     fn integrate(&mut self, time: Ps) {
         while let Some((at, rail)) = self.rails.front().copied().filter(|r| r.0 <= time) {
             self.rails.pop_front();
@@ -197,7 +197,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         let listed: Vec<Value> = phases
             .iter()
             .map(|p| {
-                // Bounds alternate start, end: integral 2 k + 1 is what lies inside phase k.
+                // Bounds alternate start, end, and phases count from 1: integral 2 k - 1 lies inside phase k.
                 let inside = self.integrals.get(2 * p.phase as usize - 1).copied().unwrap_or_default();
                 let seconds = (p.end_tick - p.start_tick) as f64 * 1e-9;
                 let energy_j = inside.energy as f64 * ENERGY_LSB_J;
@@ -242,7 +242,8 @@ impl<T: Write, C: Write> TruthSink<T, C> {
     }
 }
 
-/// What the commands of phase `number` caused, by opcode and blocks; blocks are null for what is beyond the number of classes kept.
+/// Returns the energy that the commands of phase `number` caused, by opcode and blocks. Blocks are null for commands beyond the kept
+/// number of classes.
 fn classes_json(classes: &BTreeMap<Class, Spent>, number: u32) -> Value {
     let bound = 2 * number as usize - 1;
     let within = classes.range((bound, 0, 0)..=(bound, u8::MAX, u64::MAX));

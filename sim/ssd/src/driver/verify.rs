@@ -1,4 +1,4 @@
-//! What a job with `verify` wrote, to be read again when all of it is written, or (`verify_backlog`) after so many writes.
+//! Data that a job with `verify` wrote. The job reads the data again at its end, or after the number of writes in `verify_backlog`.
 
 use crate::fio::Direction;
 use std::collections::{BTreeMap, VecDeque};
@@ -81,7 +81,7 @@ impl Written {
         Some((Direction::Read, offset, piece.bytes))
     }
 
-    /// From here on it is read.
+    /// Begins to read the written data back.
     pub fn begin_reading(&mut self) {
         self.queue.extend(self.sorted.take().into_iter().flatten());
         self.reading = true;

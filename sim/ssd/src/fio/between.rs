@@ -1,9 +1,9 @@
-//! What the jobs of a file ask of each other: `exitall`, `wait_for`, `flow`, and steady states of a reporting group.
+//! Dependencies between the jobs of a file: `exitall`, `wait_for`, `flow`, and steady states of a reporting group.
 
 use super::job::{JobFile, JobSpec};
 use super::refusal::{refuse, Refusal};
 
-/// Settles what goes for all jobs, and refuses what cannot be met; the error has the number of its job.
+/// Applies the settings that hold for all jobs, and refuses impossible ones. The error has the number of its job.
 pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
     // In fio the option sets one switch for all jobs.
     let exitall = file.jobs.iter().any(|job| job.exitall);
@@ -33,7 +33,7 @@ pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
     Ok(())
 }
 
-/// For each job, behind how many stonewalls it stands.
+/// Returns, for each job, the number of stonewalls before it.
 fn walls(jobs: &[JobSpec]) -> Vec<usize> {
     let mut wall = 0;
     let count = |(index, job): (usize, &JobSpec)| {
@@ -52,7 +52,8 @@ fn waits(jobs: &[JobSpec], index: usize) -> Result<(), Refusal> {
     }
 }
 
-/// fio counts the shares of jobs that have not begun: those of two stonewall groups would wait for each other for ever.
+/// Refuses a flow across two stonewall groups. fio counts the shares of jobs that have not begun, so the two groups would wait for each
+/// other for ever.
 fn flows(jobs: &[JobSpec], walls: &[usize], index: usize) -> Result<(), Refusal> {
     let job = &jobs[index];
     let shares = |other: &JobSpec| other.flow > 0 && other.flow_id == job.flow_id;

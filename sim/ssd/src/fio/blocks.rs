@@ -72,7 +72,8 @@ impl BlockSize {
     }
 }
 
-/// The first size up to whose summed percentage `share` lies and that fits; the last of the list if none does.
+/// Returns the first size that fits and that has a summed percentage of at least `share`. Returns the last size of the list if there is no
+/// such size.
 fn split(list: &[(u64, u32)], share: f64, room: u64) -> u64 {
     let (mut percent, mut bytes) = (0, 0);
     for &(size, part) in list.iter().filter(|e| e.1 > 0) {
@@ -84,7 +85,7 @@ fn split(list: &[(u64, u32)], share: f64, room: u64) -> u64 {
     bytes
 }
 
-/// `min-max`, or one size.
+/// Parses `min-max`, or a single size.
 pub fn range(text: &str) -> Result<BlockSize, String> {
     match text.split_once('-') {
         None => Ok(BlockSize::Fixed(size(text)?)),
@@ -96,7 +97,7 @@ pub fn range(text: &str) -> Result<BlockSize, String> {
     }
 }
 
-/// `4k/60:64k/40`; sizes without a percentage share what the others leave.
+/// Parses `4k/60:64k/40`. Sizes without a percentage share the remaining percentage.
 pub fn split_of(text: &str) -> Result<BlockSize, String> {
     let mut list = Vec::new();
     for entry in text.split(':').filter(|e| !e.is_empty()) {
@@ -150,7 +151,7 @@ mod tests {
         let sizes = range("4k-16k").unwrap();
         let mut rng = fastrand::Rng::with_seed(1);
         let drawn: Vec<u64> = (0..40_000).filter_map(|_| sizes.draw(1 << 30, &mut rng)).collect();
-        // 4 KiB + 16 KiB x share, rounded down to 4 KiB: each of 4, 8, 12 KiB a quarter, and 16 KiB what is left
+        // 4 KiB + 16 KiB x share, rounded down to 4 KiB: each of 4, 8, 12 KiB a quarter, and 16 KiB the rest
         for bytes in [4096, 8192, 12288, 16384] {
             let share = drawn.iter().filter(|&&b| b == bytes).count() as f64 / 40_000.0;
             assert!((share - 0.25).abs() < 0.01, "{bytes}: {share}");

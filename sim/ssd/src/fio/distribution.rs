@@ -3,7 +3,7 @@
 
 use super::units::{number, size};
 
-/// fio sums no more terms of zeta than this, and so the model does not either.
+/// Most terms of zeta that fio sums; the model sums as many.
 const MOST_TERMS: u64 = 10_000_000;
 /// Multiplier by which fio scatters the ranks of zipf, pareto and normal over the blocks.
 const SCATTER: u64 = 0x61C8_8646_80B5_83EB;
@@ -59,7 +59,7 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     }
 }
 
-/// `percent/extent:...` as percent and summed extent. Entries without an extent (`20/`) share what the others leave of `whole`.
+/// Parses `percent/extent:...` to percent and summed extent. Entries without an extent (`20/`) share the remaining part of `whole`.
 fn zones(
     text: &str,
     whole: Option<u64>,

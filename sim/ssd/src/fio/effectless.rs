@@ -1,7 +1,8 @@
-//! fio's options that change nothing at the drive, and those that change something this model cannot do.
+//! fio's options without effect at the drive, and options with an effect that this model cannot produce.
 
-/// Options without effect at the drive, whatever their value: how fio measures, logs and reports, on which CPU and from which memory
-/// it works, what the data is, and how files of a file system are made. `name*` is a family, `name=value` goes for that value only.
+/// Options without effect at the drive, whatever their value. They say how fio measures, logs and reports, and which CPU and memory it
+/// uses. They also describe the data, and how files of a file system are made. `name*` is a family; `name=value` holds for that value
+/// only.
 const WITHOUT_EFFECT: &str = "\
     fixedbufs registerfiles hipri hipri_percentage sqthread_poll sqthread_poll_cpu nonvectored userspace_reap uncached \
     force_async libaio_vectored nowait thread threads use_os_rand clocksource gtod_* disable_* clat_percentiles lat_percentiles \
@@ -18,7 +19,7 @@ const WITHOUT_EFFECT: &str = "\
     writefua=0 readfua=0 write_mode=write experimental_verify=0 rate_process=linear fsync_on_close=0 \
     experimental_verify=0 thinktime_blocks_type=complete end_fsync=0";
 
-/// Options whose work the model cannot do, and why.
+/// Options that the model cannot carry out, and the reason.
 const UNABLE: [(&str, &str); 36] = [
     ("bs_is_seq_rand", "sizes by random and sequential are not modelled"),
     ("bs_unaligned", "a drive moves whole blocks"),
@@ -67,10 +68,10 @@ pub fn without_effect(key: &str, value: &str) -> bool {
     })
 }
 
-/// Options without effect of which a user need not be told: they say where and what, not how.
+/// Options without effect that need no note to the user: they say where and what, not how.
 pub const UNTOLD: [&str; 5] = ["filename", "directory", "description", "group_reporting", "randrepeat"];
 
-/// Why the model cannot do what the option asks for, if it is such an option.
+/// Returns the reason why the model cannot carry out an option, if it cannot.
 pub fn unable(key: &str) -> Option<&'static str> {
     let aliases = [("rate_iops_minimum", "rate_iops_min"), ("ratemin", "rate_min")];
     let key = aliases.iter().find(|a| a.0 == key).map_or(key, |a| a.1);

@@ -1,9 +1,9 @@
-//! What fio replaces in an option before it reads it: `${VARIABLE}` and its keywords, with the arithmetic that keywords allow.
+//! Replacements that fio makes in an option before reading it: `${VARIABLE}` and its keywords, with the arithmetic that keywords allow.
 
 /// fio's keywords, as on the virtual host: a desktop with four CPUs and 16 GiB.
 pub const KEYWORDS: [(&str, &str); 3] = [("$pagesize", "4096"), ("$mb_memory", "16384"), ("$ncpus", "4")];
 
-/// Replaces every `${NAME}` by what `variable` says; the error names one that is not set.
+/// Replaces every `${NAME}` by the value from `variable`; the error names an unset variable.
 pub fn variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {
@@ -64,7 +64,7 @@ mod tests {
         assert!(variables("${SIZES}", variable).unwrap_err().contains("SIZES"));
     }
 
-    /// The results are those of `bc`, which fio calls.
+    /// Checks the results against `bc`, which fio calls.
     #[test]
     fn keywords_are_replaced_and_calculated() {
         for (text, result) in [

@@ -9,10 +9,10 @@ use std::path::Path;
 
 /// First line of such a log.
 const HEADER: &str = "fio version 3 iolog";
-/// The most I/Os of a trace in flight: the application that was traced waits for one when there are that many.
+/// Most I/Os of a trace in flight. At this number, the traced application waits for a completion.
 const DEPTH: u32 = 256;
 
-/// What an entry asks for.
+/// The action that an entry asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     /// A transfer or trim.
@@ -26,9 +26,9 @@ pub enum Ask {
 pub struct Entry {
     /// Microseconds from the start of the log.
     pub at_us: u64,
-    /// What.
+    /// The action.
     pub ask: Ask,
-    /// Where, in bytes.
+    /// Offset, in bytes.
     pub offset: u64,
     /// How much, in bytes.
     pub bytes: u64,
@@ -67,7 +67,7 @@ impl Entries {
         Ok(read > 0)
     }
 
-    /// The next entry that asks the drive for something; `None` at the end.
+    /// Returns the next entry with an I/O for the drive; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, FioError> {
         while self.read_line()? {
             if let Some(entry) = parse(&self.buffer).map_err(|reason| self.fail(reason))? {
@@ -78,7 +78,7 @@ impl Entries {
     }
 }
 
-/// Reads a line; `None` for one that asks the drive for nothing.
+/// Reads a line; returns `None` for a line without an I/O for the drive.
 fn parse(line: &str) -> Result<Option<Entry>, String> {
     let mut words = line.split_ascii_whitespace();
     let Some(stamp) = words.next() else { return Ok(None) };
@@ -101,7 +101,7 @@ fn parse(line: &str) -> Result<Option<Entry>, String> {
     Ok(Some(Entry { at_us, ask, offset, bytes }))
 }
 
-/// A job that replays the log at `path`. The whole log is read once, so that what is wrong with it is said first.
+/// Returns a job that replays the log at `path`. Reads the whole log once, so that an error in the log is reported first.
 pub fn trace_job(path: &Path, cut_us: u64, drive_bytes: u64) -> Result<JobSpec, FioError> {
     let mut entries = Entries::open(path)?;
     let mut trace = TraceSpec { path: path.into(), cut_us, largest: 4096, trims: false };

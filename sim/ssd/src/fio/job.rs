@@ -5,7 +5,7 @@ use super::distribution::Distribution;
 use super::offsets::Zones;
 use std::path::PathBuf;
 
-/// What an I/O does.
+/// Direction of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Read.
@@ -33,14 +33,14 @@ pub struct Pattern {
     pub every: u64,
 }
 
-/// `exit_what`: which jobs end with the first that is done, where `exitall` is set.
+/// `exit_what`: the jobs that end with the first finished job, where `exitall` is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitWhat {
-    /// Those of its reporting group.
+    /// The jobs of the same reporting group.
     Group,
     /// Those that run; the next `stonewall` group follows.
     Stonewall,
-    /// Those that run, and those that were to follow.
+    /// The running jobs, and the jobs that were to follow.
     All,
 }
 
@@ -53,11 +53,11 @@ pub struct LatencyTarget {
     pub window_us: u64,
     /// `latency_percentile`.
     pub percentile: f64,
-    /// `latency_run`: the search goes on to the end.
+    /// `latency_run`: the search continues to the job's end.
     pub run: bool,
 }
 
-/// What `steadystate` looks at.
+/// The figure that `steadystate` checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SteadyFigure {
     /// I/Os per second.
@@ -71,9 +71,9 @@ pub enum SteadyFigure {
 /// `steadystate`: the job ends when its figures are steady.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SteadyState {
-    /// As it is written.
+    /// The option's text.
     pub text: String,
-    /// What is looked at.
+    /// The checked figure.
     pub figure: SteadyFigure,
     /// The slope over the window is limited, not the largest distance from the mean.
     pub slope: bool,
@@ -96,7 +96,7 @@ pub struct TraceSpec {
     pub path: PathBuf,
     /// Longer times between two entries are cut to this, in microseconds.
     pub cut_us: u64,
-    /// Bytes of its largest entry.
+    /// Size of its largest entry, in bytes.
     pub largest: u64,
     /// Whether it trims.
     pub trims: bool,
@@ -125,7 +125,7 @@ pub struct JobSpec {
     pub iodepth: u32,
     /// `offset` in bytes.
     pub offset: u64,
-    /// `offset_increment` in bytes: each of `numjobs` begins that much after the one before it.
+    /// `offset_increment` in bytes: each of the `numjobs` copies begins this much after the previous copy.
     pub offset_increment: u64,
     /// `size` in bytes; the rest of the drive if not given.
     pub size: Option<u64>,
@@ -135,7 +135,7 @@ pub struct JobSpec {
     pub loops: u64,
     /// `runtime` in microseconds.
     pub runtime_us: Option<u64>,
-    /// `ramp_time` in microseconds: what completes in it is in no figure, and `runtime` begins after it.
+    /// `ramp_time` in microseconds: completions within the ramp are in no figure, and `runtime` begins after the ramp.
     pub ramp_us: u64,
     /// `time_based`.
     pub time_based: bool,
@@ -161,11 +161,11 @@ pub struct JobSpec {
     pub fsync: u64,
     /// `end_fsync`: a flush when all is written.
     pub end_fsync: bool,
-    /// `verify`: what was written is read again at the end.
+    /// `verify`: written data is read again at the end.
     pub verify: bool,
-    /// `verify_backlog`: what was written is read again after so many writes; 0 is at the end.
+    /// `verify_backlog`: written data is read again after this number of writes; 0 is at the end.
     pub verify_backlog: u64,
-    /// `verify_backlog_batch`: so many are read again then; 0 is as many as were written.
+    /// `verify_backlog_batch`: number of writes that are then read again; 0 reads all of the backlog's writes.
     pub verify_batch: u64,
     /// `norandommap`: blocks may be hit twice before all were hit once.
     pub norandommap: bool,
@@ -177,7 +177,7 @@ pub struct JobSpec {
     pub number_ios: Option<u64>,
     /// `new_group`: another group of the report begins here.
     pub new_group: bool,
-    /// Number of its group in the report, counted in the file: one begins with `stonewall` and with `new_group`.
+    /// Number of the job's group in the report, counted in the file. `stonewall` and `new_group` each begin a group.
     pub report_group: usize,
     /// `exitall`, of any job of the file: when a job is done, others end.
     pub exitall: bool,
@@ -185,9 +185,9 @@ pub struct JobSpec {
     pub exitall_on_error: bool,
     /// `exit_what`.
     pub exit_what: ExitWhat,
-    /// `wait_for`: the job whose end this one waits for.
+    /// `wait_for`: the job that must end before this job starts.
     pub wait_for: Option<String>,
-    /// `flow`: this job's share of the I/Os of its flow; 0 is none.
+    /// `flow`: this job's share of the I/Os of its flow; 0 is no flow.
     pub flow: u64,
     /// `flow_id`.
     pub flow_id: u64,
@@ -201,7 +201,7 @@ pub struct JobSpec {
     pub ranges: u32,
     /// Options that change nothing at the drive, in order.
     pub without_effect: Vec<String>,
-    /// What this model does otherwise than fio would.
+    /// Differences between this model and fio.
     pub departures: Vec<String>,
     /// The log to replay, instead of everything above that says what to do.
     pub trace: Option<TraceSpec>,
@@ -264,7 +264,7 @@ impl JobSpec {
         }
     }
 
-    /// Bytes of its largest I/O.
+    /// Returns the size of its largest I/O, in bytes.
     pub fn largest(&self) -> u64 {
         self.block_size.iter().map(BlockSize::max).max().unwrap_or(0)
     }
@@ -278,7 +278,7 @@ impl JobSpec {
 /// A job file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// Where it was read from.
+    /// Path of the file.
     pub path: String,
     /// Its jobs, in order.
     pub jobs: Vec<JobSpec>,

@@ -1,4 +1,4 @@
-//! fio job files: what they say, the offsets they ask for, and the figures fio reports.
+//! fio job files: the parser, the offsets of the jobs, and the figures that fio reports.
 
 mod between;
 mod blocks;

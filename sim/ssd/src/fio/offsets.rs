@@ -4,7 +4,7 @@ use super::blocks::BlockSize;
 use super::distribution::{Chooser, Distribution};
 use std::collections::HashMap;
 
-/// Where the I/Os of one direction of a job fall.
+/// Placement of the I/Os of one direction of a job.
 #[derive(Debug, Clone)]
 pub struct Placement {
     /// Bytes of the area.
@@ -24,17 +24,17 @@ pub struct Placement {
 /// How random I/Os are spread.
 #[derive(Debug, Clone)]
 pub struct Spread {
-    /// Where they fall.
+    /// Distribution of the offsets.
     pub distribution: Distribution,
     /// Whether every block is hit once before any is hit twice.
     pub map: bool,
-    /// `percentage_random`; the others go on where the last one ended.
+    /// `percentage_random`; the other I/Os continue at the end of the last I/O.
     pub percent: u8,
-    /// One random offset, then so many less one that go on from there: `rw=randread:8`.
+    /// I/Os in a row: the first at a random offset, the others continue from there: `rw=randread:8`.
     pub every: u64,
 }
 
-/// Strips that are used, and what is skipped between them, in bytes.
+/// Used strips and the gaps between them, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zones {
     /// `zonesize`: so much is moved in a zone.
@@ -64,7 +64,7 @@ struct Random {
     map: Option<Map>,
 }
 
-/// What was hit: every block once a round, in an order that the seed chooses.
+/// Blocks hit so far: every block once a round, in an order that the seed chooses.
 struct Map {
     seed: u64,
     round: u64,
@@ -116,7 +116,7 @@ impl Offsets {
         };
         let bytes = match &self.place.sizes {
             BlockSize::Fixed(bytes) => *bytes,
-            // With a map, what was hit already is left out, as in fio: the I/O is shorter.
+            // With a map, blocks already hit are left out, as in fio: the I/O is shorter.
             sizes => sizes.draw(end - offset, &mut self.sizes).unwrap_or(least).min(most.max(least)),
         };
         if let Some(map) = self.random.as_mut().and_then(|r| r.map.as_mut()) {
@@ -214,8 +214,8 @@ impl Map {
     }
 }
 
-/// A permutation of `0 .. n` chosen by `seed`: a Feistel network over the next even number of bits, walked until the
-/// value is in range. It stands for fio's random map without its memory.
+/// Returns a permutation of `0 .. n` chosen by `seed`: a Feistel network over the next even number of bits, walked until the value is in
+/// range. This permutation replaces fio's random map and needs no memory.
 fn permute(index: u64, n: u64, seed: u64) -> u64 {
     let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half) - 1;
@@ -324,7 +324,7 @@ mod tests {
         assert!(neighbours < 5, "{neighbours}");
     }
 
-    /// The sectors are those of fio 3.33 (`--write_iolog`, engine null) for 4 KiB I/Os over 64 KiB.
+    /// Compares the sectors with fio 3.33 (`--write_iolog`, engine null) for 4 KiB I/Os over 64 KiB.
     #[test]
     fn sequences_are_those_of_fio() {
         let place = |stride, zones| Placement { stride, zones, ..sequential(65536, BlockSize::Fixed(4096)) };

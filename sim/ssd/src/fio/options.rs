@@ -1,4 +1,4 @@
-//! What each option of a job file means for the job.
+//! The meaning of each option of a job file.
 
 use super::blocks::{range, split_of, BlockSize};
 use super::distribution::{distribution, Distribution};
@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
     /// Takes up an option as it is written.
     pub fn option(&mut self, key: &str, raw: Option<&str>) -> Result<(), String> {
         let value = raw.map(|text| self.reading.expand(text)).transpose();
-        // What a variable holds does not matter where the value does not.
+        // The content of a variable does not matter where the value does not.
         let value = match value {
             Err(_) if without_effect(key, "") => raw.map(str::to_string),
             other => other?,
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The job, or why it cannot run.
+    /// Returns the job, or the reason why the job cannot run.
     pub fn finish(self) -> Result<JobSpec, Refusal> {
         let drive_bytes = self.reading.drive_bytes;
         let mut made = self.spec.clone();
@@ -228,7 +228,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What even an option without effect may not say.
+/// Refuses values that even an option without effect may not have.
 fn check_without_effect(key: &str, value: Option<&str>) -> Result<(), String> {
     match key {
         "filename" => {
@@ -359,7 +359,7 @@ fn percent(text: &str) -> Result<u8, String> {
     number(text)?.try_into().ok().filter(|p| *p <= 100).ok_or_else(|| format!("`{text}` is not 0 to 100"))
 }
 
-/// Of the zoned kinds, `kind:a,b,c` is for reads, writes and trims; the others are the same for all.
+/// Parses three distributions. For the zoned kinds, `kind:a,b,c` gives reads, writes and trims; other kinds hold for all three.
 fn distributions(text: &str) -> Result<[Distribution; 3], String> {
     match text.split_once(':') {
         Some((kind @ ("zoned" | "zoned_abs"), rest)) => three(rest, |part| distribution(&format!("{kind}:{part}"))),
@@ -367,7 +367,7 @@ fn distributions(text: &str) -> Result<[Distribution; 3], String> {
     }
 }
 
-/// `read[,write[,trim]]`: what is left out repeats the one before it.
+/// Parses `read[,write[,trim]]`. A missing value repeats the previous value.
 fn three<T: Clone>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<[T; 3], String> {
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 3 {

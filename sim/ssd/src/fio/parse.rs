@@ -16,11 +16,11 @@ pub struct FioError {
     pub path: String,
     /// Line, from 1; 0 where the file as a whole is meant.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-/// An option as it is written, and where.
+/// An option as written, and its place.
 #[derive(Clone)]
 struct Written {
     key: String,
@@ -29,7 +29,7 @@ struct Written {
     line: usize,
 }
 
-/// A section other than the global ones, with what was global before it.
+/// A section other than the global ones, with the global options before it.
 struct Section {
     name: String,
     line: usize,
@@ -37,7 +37,7 @@ struct Section {
 }
 
 impl Section {
-    /// The error of a job that cannot run: at the last of the options that it is about, else at the section.
+    /// Returns the error of a job that cannot run. The error points at the last option concerned, else at the section.
     fn place(&self, path: &str, refusal: Refusal) -> FioError {
         let reason = format!("job `{}`: {}", self.name, refusal.reason);
         let about = self.options.iter().rev().find(|o| refusal.options.contains(&o.key.as_str()));
@@ -108,7 +108,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     spoken.enumerate().map(|(index, line)| (index + 1, line)).filter(|l| !l.1.is_empty())
 }
 
-/// Takes up an option, or those of the file that an `include` names.
+/// Takes up an option, or the options of the file that an `include` names.
 fn take(path: &str, line: usize, content: &str, options: &mut Vec<Written>, depth: usize) -> Result<(), FioError> {
     let fail = |reason: String| FioError { path: path.into(), line, reason };
     let Some(name) = content.strip_prefix("include").filter(|n| n.starts_with([' ', '\t', '='])) else {

@@ -1,8 +1,8 @@
-//! What a job file is read for: the drive, the environment, and whether buffered jobs are taken as direct ones.
+//! The context of a job file: the drive, the environment, and whether buffered jobs are read as direct jobs.
 
 use super::expand::{keywords, variables};
 
-/// What the reading of a job file depends on besides its text.
+/// Context that the meaning of a job file depends on, besides its text.
 pub struct Reading<'a> {
     /// Size that percentages refer to.
     pub drive_bytes: u64,
@@ -13,12 +13,12 @@ pub struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// On a drive of so many bytes, with this process's environment.
+    /// Creates the context of a drive with this many bytes, and this process's environment.
     pub fn on(drive_bytes: u64) -> Self {
         Self { drive_bytes, as_direct: false, variable: &|name| std::env::var(name).ok() }
     }
 
-    /// A value with its variables and keywords replaced.
+    /// Returns a value with its variables and keywords replaced.
     pub fn expand(&self, text: &str) -> Result<String, String> {
         keywords(&variables(text, self.variable)?)
     }

@@ -1,8 +1,8 @@
 //! Why a job file's job cannot run as a whole.
 
-/// Why a job as a whole cannot run, and the options that it is about.
+/// The reason why a job as a whole cannot run, and the options concerned.
 pub struct Refusal {
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
     /// Names of options.
     pub options: &'static [&'static str],

@@ -5,7 +5,7 @@ use serde_json::{json, Map, Value};
 
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-/// As in fio's stat.h: 64 buckets an octave, so a percentile is exact to 1/64.
+/// Bits of a bucket's number within an octave: 64 buckets an octave, as in fio's stat.h. A percentile is exact to 1/64.
 const BUCKET_BITS: u32 = 6;
 
 /// Latencies in nanoseconds.
@@ -38,7 +38,7 @@ impl Samples {
         }
     }
 
-    /// The first one in this bucket, beyond all there are.
+    /// Extends the buckets up to `bucket`, for the first value beyond all present buckets.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         self.buckets.resize(bucket + 1, 0);
@@ -80,7 +80,7 @@ impl Samples {
         (self.min, self.max)
     }
 
-    /// The value at or below which `percent` of them lie.
+    /// Returns the value at or below which `percent` of the values lie.
     pub fn percentile(&self, percent: f64) -> u64 {
         let want = (percent / 100.0 * self.count as f64).ceil() as u64;
         let mut seen = 0;
@@ -138,7 +138,7 @@ pub struct DirectionResult {
     pub bytes: u64,
     /// Commands.
     pub ios: u64,
-    /// From start of the I/O to its submission.
+    /// Time from the start of the I/O to its submission.
     pub slat: Samples,
     /// Bytes moved and commands in the ramp, which are in nothing else here.
     pub ramp: (u64, u64),
@@ -148,7 +148,7 @@ pub struct DirectionResult {
     pub lat: Samples,
 }
 
-/// What a job did.
+/// The work and figures of a job.
 #[derive(Debug, Clone, Default)]
 pub struct JobResult {
     /// Name.
@@ -167,9 +167,9 @@ pub struct JobResult {
     pub runtime_ns: u64,
     /// Commands that ended with an error.
     pub errors: u64,
-    /// Number of the error by which a rule of its own ended the job; 0 is none.
+    /// Error number with which the job's own rule ended the job; 0 is no error.
     pub error: i32,
-    /// What the job found out: a depth, a steady state. In fio's layout.
+    /// The job's findings (a depth, a steady state), in fio's layout.
     pub about: Map<String, Value>,
 }
 
@@ -201,7 +201,7 @@ impl JobResult {
         *ramp = (ramp.0 + bytes, ramp.1 + 1);
     }
 
-    /// From here on figures count anew; what was done so far is in the counts of the phase only.
+    /// Starts the figures anew. The earlier work remains in the counts of the phase only.
     pub fn begin_anew(&mut self) {
         for d in &mut self.directions {
             let ramp = (d.ramp.0 + d.bytes, d.ramp.1 + d.ios);
@@ -265,7 +265,7 @@ impl JobResult {
     }
 }
 
-/// fio's JSON output of these jobs; members of a group that asked for `group_reporting` become one.
+/// Returns fio's JSON output of these jobs. Members of a group with `group_reporting` become one entry.
 pub fn report(results: &[JobResult]) -> Value {
     let mut merged: Vec<JobResult> = Vec::new();
     for result in results {

@@ -61,7 +61,7 @@ impl Targets {
         Ok(())
     }
 
-    /// What the job does of it. An option that does nothing goes to `without_effect`.
+    /// Returns the targets that the job pursues. Adds an option that does nothing to `without_effect`.
     pub fn finish(
         &self,
         without_effect: &mut Vec<String>,

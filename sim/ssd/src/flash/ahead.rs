@@ -1,8 +1,8 @@
-//! Read-ahead: a controller that sees a sequential read fetches what comes next into its buffer.
+//! Read-ahead: a controller that sees a sequential read fetches the following units into its buffer.
 //!
-//! A few streams are followed at a time, each by the unit it would go on with. Once a read goes on where one ended, the units
-//! behind it are read from flash at once and stand in the stream's window until they are asked for. A write ends all of
-//! them: the buffer is the writes', and so mixed sequential loads lose most of the gain.
+//! The controller follows a few streams at a time, each by its next expected unit. A read that continues a stream fetches the units behind
+//! it from flash at once. The stream's window holds these units until the host asks for them. A write ends all streams, because writes use
+//! the buffer. Mixed sequential loads therefore lose most of the gain.
 
 use crate::profile::Ps;
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ impl Ahead {
         Self { depth, streams: Vec::new(), reads: 0 }
     }
 
-    /// A write or a deallocation comes in between: no sequence any more, and what was read ahead may be out of date.
+    /// Ends all sequences, at a write or a deallocation: the fetched units may be out of date.
     #[inline]
     pub fn forget(&mut self) {
         self.streams.clear();

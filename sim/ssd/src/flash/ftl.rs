@@ -1,8 +1,8 @@
-//! The flash translation layer's state: where each logical unit lies, what each superblock holds, which are free.
+//! The flash translation layer's state: the place of each logical unit, the contents of each superblock, and the free superblocks.
 //!
-//! No time here: `super` decides when something moves and what that costs. A unit is 4 KiB. Both directions of the map are
-//! flat tables of 4 bytes a unit that the operating system commits page by page as they are written, so a drive that is
-//! only partly used costs little: at most 1 GB for each way and TB of the drive.
+//! This module knows no time: `super` decides when data moves, and the cost. A unit is 4 KiB. Both directions of the map are flat tables
+//! of 4 bytes a unit. The operating system commits a table page when it is first written, so a partly used drive costs little memory. Each
+//! direction takes at most 1 GB for each TB of the drive.
 
 use crate::profile::Geometry;
 use std::collections::VecDeque;
@@ -14,21 +14,21 @@ const GONE: u32 = 1;
 /// Reverse entry of a slot that was left out when a page was programmed before it was full.
 const PADDING: u32 = u32::MAX;
 
-/// Base-2 logarithm of the map entries that a bit of `touched` stands for: a page of memory.
+/// Base-2 logarithm of the map entries that a bit of `touched` covers: a page of memory.
 const LUMP_BITS: u32 = 10;
 
-/// Units of a stripe for the purpose of what lies in SLC before the run.
+/// Units of a stripe, for choosing the stripes in SLC before the run.
 const STRIPE: u64 = 64;
 
-/// What units untouched in this run are taken to be.
+/// Assumed state of units untouched in this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
     /// Nothing.
     Nothing,
     /// So many units written sequentially from the drive's beginning: unit u lies in slot u, in dense flash.
     Filled(u64),
-    /// Written sequentially over the whole drive, so many of 256 stripes in SLC and the others in dense flash, but taking up none
-    /// of the space new data needs: where nobody said how much data there is.
+    /// Written sequentially over the whole drive, with this many of 256 stripes in SLC and the others in dense flash. The data takes no
+    /// space that new data needs. This state applies where the amount of data is unknown.
     Aside(u16),
 }
 
@@ -48,7 +48,7 @@ pub enum Stream {
     Moved = 2,
 }
 
-/// Where a unit lies.
+/// Place of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Slot number: superblock and offset.
@@ -85,8 +85,8 @@ pub struct Ftl {
     geometry: Geometry,
     before: Before,
     map: Vec<u32>,
-    /// A bit for each [`LUMP`] of the map's entries: some of them were written. What is not need not be looked at, which
-    /// saves a cache miss, and a page of memory.
+    /// A bit for each [`LUMP`] of the map's entries, set once an entry in the lump is written. A clear bit saves a lookup: a cache miss,
+    /// and a page of memory.
     touched: Vec<u64>,
     reverse: Vec<u32>,
     blocks: Vec<Superblock>,
@@ -125,7 +125,7 @@ impl Ftl {
         }
     }
 
-    /// The last `units` of what the drive was filled with lie in the SLC cache instead of in dense flash.
+    /// Places the last `units` of the drive's first contents in the SLC cache instead of dense flash.
     pub fn hold_in_cache(&mut self, units: u64) {
         let Before::Filled(end) = self.before else { return };
         for unit in end.saturating_sub(units)..end {
@@ -156,12 +156,12 @@ impl Ftl {
         }
     }
 
-    /// Nothing is stored any more: what a format or a sanitize leaves.
+    /// Removes all data, as a format or a sanitize does.
     pub fn clear(&mut self) {
         *self = Self::new(self.geometry, Before::Nothing);
     }
 
-    /// Where a unit lies; `None` if it holds nothing.
+    /// Returns the place of a unit, or `None` if the unit holds nothing.
     #[inline]
     pub fn place(&self, unit: u64) -> Option<Place> {
         match self.entry(unit) {
@@ -187,7 +187,7 @@ impl Ftl {
         self.map[unit as usize]
     }
 
-    /// Sets the map's entry of a unit; what it was.
+    /// Sets the map's entry of a unit and returns the previous entry.
     #[inline]
     fn enter(&mut self, unit: u64, entry: u32) -> u32 {
         let lump = unit >> LUMP_BITS;
@@ -225,7 +225,7 @@ impl Ftl {
         true
     }
 
-    /// Writes a unit to a stream that has an open superblock; its slot. What the unit held before is void.
+    /// Writes a unit to a stream that has an open superblock, and returns its slot. The unit's previous data becomes void.
     #[inline]
     pub fn append(&mut self, stream: Stream, unit: u64) -> u32 {
         let slot = self.take_slot(stream);
@@ -384,7 +384,7 @@ mod tests {
         ftl.append(stream, unit);
     }
 
-    /// What a format leaves, whatever the drive held before and whatever was written since.
+    /// Checks the state after a format, whatever the drive held before and whatever was written since.
     #[test]
     fn nothing_is_stored_after_a_format() {
         for before in [Before::Nothing, Before::Filled(150), Before::Aside(256), Before::Aside(0)] {

@@ -1,16 +1,16 @@
-//! The part of the map that a drive without DRAM keeps at hand: in the controller, and in the host memory buffer.
+//! The cached part of the map of a drive without DRAM: in the controller, and in the host memory buffer.
 //!
-//! The map is read from flash in pages of 1024 entries. A direct-mapped table of page numbers stands for the cache.
+//! The controller reads the map from flash in pages of 1024 entries. A direct-mapped table of page numbers models the cache.
 
 /// Entries of a map page: 4 KiB of 4-byte entries, which cover 4 MiB of the drive.
 const ENTRIES: u64 = 1024;
 
-/// Which map pages are at hand, and which of them were changed.
+/// The cached map pages, each with a mark if it was changed.
 pub struct MapCache {
     pages: Vec<(u32, bool)>,
 }
 
-/// What looking a unit up in the cache comes to.
+/// Result of looking up a unit in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
     /// The map page is at hand.

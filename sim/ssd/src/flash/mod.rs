@@ -1,8 +1,8 @@
-//! The flash array and the write buffer in front of it: who is busy until when.
+//! The flash array and the write buffer in front: each part's time until it is free.
 //!
-//! Data is laid out in stripes: a stripe stays on one die, the next is on the next channel, then the next die of each
-//! channel. A die does one array operation at a time on all its planes; a channel one transfer. What is moved in the
-//! background (folding of the SLC cache, garbage collection) is in `relocate`.
+//! Data is laid out in stripes. A stripe stays on one die; the next stripe is on the next channel, then on the next die of each channel. A
+//! die does one array operation at a time, on all its planes. A channel does one transfer at a time. `relocate` moves data in the
+//! background (folding of the SLC cache, garbage collection).
 
 mod ahead;
 mod ftl;
@@ -21,15 +21,15 @@ use ftl::{Before, Ftl, Place, Stream};
 use mapcache::{Lookup, MapCache};
 use relocation::Relocation;
 
-/// What the drive held before the run.
+/// Contents of the drive before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Condition {
-    /// Only the test's data, sequentially written, a share of it in the SLC cache.
+    /// Only the test's data, sequentially written, with a share in the SLC cache.
     #[default]
     TestData,
     /// Just filled: data in dense flash, and in an SLC cache at its smallest that is full, too.
     Full,
-    /// Nothing: reads of what was not written answer zeroes without touching flash.
+    /// Nothing: reads of unwritten data return zeroes without touching flash.
     Empty,
 }
 
@@ -64,10 +64,10 @@ pub struct Flash {
     ftl: Ftl,
     map_cache: Option<MapCache>,
     ahead: Ahead,
-    /// What was read ahead last; kept for its memory.
+    /// The units read ahead last; the vector is kept to reuse its memory.
     fetched: Vec<(Ps, u64, u64)>,
     map_own: u64,
-    /// Map pages that wait to be written back together; pages of them written so far.
+    /// Map pages that wait to be written back together, and pages of the array written for them so far.
     map_changed: u64,
     map_writes: u64,
     map_lent: u64,
@@ -94,7 +94,7 @@ pub struct Program {
     pub units: u64,
 }
 
-/// What the flash did and holds, in units of 4 KiB.
+/// Work and contents of the flash, in units of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holdings {
     /// Written by the host.
@@ -108,7 +108,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// What was written and moved since `before`, and what is held now, as JSON, in bytes.
+    /// Returns the data written and moved since `before`, and the present contents, as JSON, in bytes.
     pub fn json_since(&self, before: &Self) -> serde_json::Value {
         let (written, moved) = (self.written - before.written, self.moved - before.moved);
         let amplification = (written > 0).then(|| (written + moved) as f64 / written as f64);
@@ -120,9 +120,10 @@ impl Holdings {
 }
 
 impl Flash {
-    /// An array of this profile in this condition; `seed` for the spread of read times. `data_bytes`: how much it holds, from its
-    /// beginning. Where that is not said a full drive is full to its end; and test data is wherever something is read, but
-    /// takes up no room, neither in the SLC cache nor elsewhere.
+    /// Creates an array of this profile in this condition; `seed` gives the spread of read times. `data_bytes`: size of the data, from the
+    /// drive's beginning.
+    /// Without `data_bytes`, a full drive is full to its end. Test data is then wherever a command reads, but takes no room, neither in
+    /// the SLC cache nor elsewhere.
     pub fn new(profile: &Profile, condition: Condition, data_bytes: Option<u64>, seed: u64) -> Self {
         let (f, p) = (&profile.flash, &profile.power);
         let dies = *f.channels * *f.dies_per_channel;
@@ -143,7 +144,7 @@ impl Flash {
         let relocation = Relocation::new(profile, geometry);
         let slc_block = u64::from(geometry.slc_block);
         if let Before::Filled(units) = before {
-            // What was written last lies in the cache, and fills it: as much as the rest of it leaves.
+            // The data written last lies in the cache and fills it, as far as the rest of the data leaves room.
             let mut held = 0;
             while held + slc_block <= units
                 && (held / slc_block + 1) as f64 <= relocation.limit(units - held - slc_block)
@@ -204,8 +205,7 @@ impl Flash {
         }
     }
 
-    /// The host lends this many bytes for the map (Host Memory Buffer), or takes them back (0). What was in the cache
-    /// has to be read again.
+    /// Lends this many bytes for the map (Host Memory Buffer), or takes them back (0). The cached pages must then be read again.
     pub fn lend(&mut self, bytes: u64) {
         if bytes != self.map_lent {
             self.map_lent = bytes;
@@ -213,13 +213,13 @@ impl Flash {
         }
     }
 
-    /// What was written and moved, and where the data lies.
+    /// Returns the data written and moved, and the present places of data.
     pub fn holdings(&self) -> Holdings {
         let (in_slc, in_dense) = self.ftl.valid();
         Holdings { written: self.written, moved: self.moved, in_slc, in_dense }
     }
 
-    /// Nothing is stored any more: what a format or a sanitize leaves. Programs under way run to their end.
+    /// Removes all data, as a format or a sanitize does. Running programs run to their end.
     pub fn clear(&mut self) {
         self.ftl.clear();
         self.ahead.forget();
@@ -233,8 +233,8 @@ impl Flash {
         self.look_up_for(now, unit, false, slow, meter)
     }
 
-    /// As above, for changing the entry or not. Changed map pages that make room for others are collected until they fill a page
-    /// of the array, which is then programmed in SLC mode. They take up no room there: the map is a thousandth of the data.
+    /// Looks up a map page as above, for changing the entry or not. Changed pages that are evicted are collected until they fill a page of
+    /// the array. That page is then programmed in SLC mode. It takes no room there, because the map is a thousandth of the data.
     fn look_up_for(&mut self, now: Ps, unit: u64, change: bool, slow: f64, meter: &mut Meter) -> Ps {
         let Some(cache) = &mut self.map_cache else { return now };
         let Lookup::Miss { write_back } = cache.look_up(unit, change) else { return now };
@@ -362,7 +362,7 @@ impl Flash {
         (self.open > 0).then(|| self.opened + self.flush_idle)
     }
 
-    /// Programs what is waiting for its page to fill.
+    /// Programs the data that waits for its page to fill.
     pub fn flush(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Program> {
         (self.open > 0).then(|| {
             self.ftl.pad(self.stream, self.page - self.open);

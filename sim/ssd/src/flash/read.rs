@@ -1,4 +1,4 @@
-//! Reads: out of what was read ahead, or out of the array.
+//! Reads, from read-ahead data or from the array.
 
 use super::ftl::Place;
 use super::Flash;
@@ -7,8 +7,8 @@ use crate::power::meter::Meter;
 use crate::profile::Ps;
 
 impl Flash {
-    /// Reads units `first .. first + count` from `now` on: pushes `(ready, unit, count)` for each run of them that comes
-    /// out of one array operation, or out of the buffer. Units that hold nothing are ready at once.
+    /// Reads units `first .. first + count` from `now` on. Pushes `(ready, unit, count)` for each run of units that one array operation,
+    /// or the buffer, delivers. Units that hold nothing are ready at once.
     pub fn read(
         &mut self,
         now: Ps,

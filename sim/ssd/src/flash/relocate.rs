@@ -1,9 +1,9 @@
 //! Moving data: folding the SLC cache into dense flash, and garbage collection.
 //!
-//! Both empty a superblock, chosen greedily, by reading what is still valid and programming it into dense flash. Idle time
-//! is used for it when the profile says so; otherwise it happens page by page between host writes, as much as is
-//! needed to keep up with them, and costs them the dies' time. Reads of the host pass it, as they pass programs. Of the channels what is
-//! moved takes the power and not the time, which is a twentieth of the dies'.
+//! Both empty a greedily chosen superblock: they read its valid data and program the data into dense flash. They use idle time when the
+//! profile says so. Otherwise they run page by page between host writes, just fast enough to keep up, and cost these writes the dies'
+//! time. Reads of the host pass relocation, as they pass programs. Moved data takes the channels' power but not their time, which is a
+//! twentieth of the dies' time.
 
 use super::ftl::{Stream, Victim};
 use super::relocation::Past;
@@ -27,7 +27,7 @@ impl Flash {
         self.relocation.limit(self.ftl.valid().1)
     }
 
-    /// Free superblocks that dense flash may have. A cache that is drained gets what was emptied of it back.
+    /// Returns the number of free superblocks that dense flash may have. A drained cache gets its emptied superblocks back.
     fn spare_blocks(&self) -> f64 {
         let kept = match self.relocation.past {
             Past::Direct | Past::Fold => 0.0,
@@ -61,8 +61,8 @@ impl Flash {
         }
     }
 
-    /// Folds until the cache has a superblock for new data, or nothing that could be folded. Most of it was done page by page while
-    /// the last superblock was written.
+    /// Folds until the cache has a superblock for new data, or nothing is left to fold. Folding page by page while the last superblock was
+    /// written has already done most of this work.
     fn fold_for_room(&mut self, now: Ps, slow: f64, meter: &mut Meter) {
         while self.cache_excess() > 0.0 {
             self.make_room(now, slow, meter);
@@ -116,7 +116,7 @@ impl Flash {
         if free < 2.0 * LOW {
             let urgency = ((2.0 * LOW - free) / LOW).max(0.0);
             let share = self.relocation.collect_share.clamp(0.05, 0.98);
-            // New data in SLC takes up more room than it is long; what is collected is dense.
+            // New data in SLC takes up more room than its length. Collected data is dense.
             let room = if self.stream == Stream::Cache { self.dense_per_slc() } else { 1.0 };
             self.relocation.credit += units as f64 * room * urgency * share / (1.0 - share);
             while self.relocation.credit >= self.page as f64 {
@@ -220,7 +220,7 @@ impl Flash {
         end
     }
 
-    /// Reads what is to be moved: one array operation for each multi-plane page it lies in.
+    /// Reads the units to move: one array operation for each multi-plane page that holds some.
     fn read_sources(&mut self, now: Ps, sources: &[(u64, u32)], slc: bool, slow: f64, meter: &mut Meter) -> Ps {
         let page = |slot: u32| u64::from(slot) / self.page;
         let mut runs: [(u32, u64); 64] = [(0, 0); 64];
@@ -250,8 +250,8 @@ impl Flash {
         ready
     }
 
-    /// Data that is moved on its way to or from a die, from `at` on, behind what else is moved on this channel; when it is there. The
-    /// host's data does not wait for it.
+    /// Moves relocated data to or from a die, from `at` on, behind other relocated data on this channel. Returns the time of arrival. The
+    /// host's data does not wait for relocated data.
     fn move_across(&mut self, at: Ps, channel: usize, units: u64, slow: f64, meter: &mut Meter) -> Ps {
         let start = at.max(self.channel_moved[channel]);
         let end = start + (self.unit_transfer as f64 * units as f64 * slow) as Ps;

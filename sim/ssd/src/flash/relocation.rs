@@ -4,7 +4,7 @@ use super::ftl::Victim;
 use crate::profile::{ps, Geometry, Profile, Ps, MS, UNIT};
 use std::cell::Cell;
 
-/// Where new data goes while the SLC cache is full.
+/// Destination of new data while the SLC cache is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
     /// Straight to dense flash.
@@ -81,14 +81,14 @@ impl Relocation {
         }
     }
 
-    /// SLC superblocks of the cache when `dense` units lie in dense flash: shrinks linearly, down to its smallest when all
-    /// that the cache does not hold then is there.
+    /// Returns the SLC superblocks of the cache when `dense` units lie in dense flash. The number shrinks linearly. It is smallest when
+    /// dense flash holds all data that the cache then cannot hold.
     pub fn limit(&self, dense: u64) -> f64 {
         let [empty, full] = self.cache_blocks;
         full + (empty - full) * (1.0 - dense as f64 / self.dense_units).max(0.0)
     }
 
-    /// Drops what is in hand: the superblocks no longer hold anything.
+    /// Drops the relocation in hand: the superblocks no longer hold anything.
     pub fn forget(&mut self) {
         (self.fold, self.collect, self.credit, self.idle_fold) = (None, None, 0.0, false);
         (self.draining, self.in_cycle) = (false, false);

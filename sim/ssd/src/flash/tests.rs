@@ -1,4 +1,4 @@
-//! What the flash does over time, as the controller sees it.
+//! Behaviour of the flash over time, as the controller sees it.
 
 use super::*;
 use crate::profile::{Profile, MS};
@@ -235,7 +235,7 @@ fn a_die_does_one_thing_at_a_time_and_draws_no_more_than_that() {
         most = meter.take().map(|(_, rail)| watt(&rail)).fold(most, f64::max);
     }
     assert!(flash.holdings().moved > 1 << 16);
-    // 8 dies that program while another page of theirs is sensed, and 4 channels with the host's data and what is moved
+    // 8 dies that program while another page on the same die is sensed, and 4 channels with the host's data and moved data
     let bound = 8.0 * (0.165 + 0.075) + 4.0 * 2.0 * 0.09;
     assert!((1.0..bound).contains(&most), "{most} W, at most {bound}");
 }

@@ -4,7 +4,7 @@ use crate::power::account::{Purpose, Unit};
 use crate::power::Power;
 use crate::profile::{ps, Profile, Ps, US};
 
-/// What all user data goes through.
+/// The data path that all user data passes.
 pub struct DataPath {
     free: Ps,
     /// Time for 4096 bytes.
@@ -13,7 +13,7 @@ pub struct DataPath {
 }
 
 impl DataPath {
-    /// That of a profile.
+    /// Creates the data path of a profile.
     pub fn new(profile: &Profile) -> Self {
         let page = ps(4096.0 / *profile.controller.data_path_mb_per_s, US);
         Self { free: 0, page, watt: *profile.power.data_path_w }

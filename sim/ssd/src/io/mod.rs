@@ -1,4 +1,4 @@
-//! What I/O commands work on: the media behind the controller, and the ways to them.
+//! Parts that I/O commands use: the media behind the controller, and the paths to the media.
 
 pub mod data_path;
 pub mod media;

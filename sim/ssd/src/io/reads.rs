@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-/// Reads outstanding at a time, of any kind: leaves tags for the largest of them.
+/// Most reads outstanding at a time, of any kind; the limit leaves tags for the largest read.
 const MOST: usize = 12;
-/// Reads of submission queue entries that may be outstanding besides those of data.
+/// Reads of submission queue entries that may be outstanding besides reads of data.
 const FETCHES: usize = 4;
 
-/// The account of reads: `W` says what one is for, `D` is a piece of write data that waits for the DMA engine.
+/// The account of reads. `W` is the purpose of a read; `D` is a piece of write data that waits for the DMA engine.
 pub struct HostReads<W, D> {
     outstanding: usize,
     deferred: VecDeque<W>,
@@ -74,7 +74,7 @@ impl<W, D> HostReads<W, D> {
         self.data_active -= 1;
     }
 
-    /// A controller reset: what waits is forgotten. What is outstanding is still answered.
+    /// Forgets the waiting reads, at a controller reset. Outstanding reads are still answered.
     pub fn reset(&mut self) {
         self.deferred.clear();
         self.data.clear();

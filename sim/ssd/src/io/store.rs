@@ -3,7 +3,7 @@
 use crate::profile::{LBA, UNIT};
 use std::collections::HashMap;
 
-/// User data, kept sparsely: what was never written reads as zeroes.
+/// User data, kept sparsely: unwritten data reads as zeroes.
 #[derive(Default)]
 pub struct Store {
     units: HashMap<u64, Box<[u8]>>,

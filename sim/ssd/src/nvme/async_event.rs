@@ -24,7 +24,7 @@ impl AsyncEvent {
         Self((log as u32) << 16 | information << 8 | kind)
     }
 
-    /// Bit of feature 0Bh that lets it through; `None`: nothing can hold it back.
+    /// Returns the bit of feature 0Bh that enables the event; `None`: no bit can hold the event back.
     pub fn enable(self) -> Option<u32> {
         match self {
             Self::TEMPERATURE => Some(1 << 1),
@@ -38,7 +38,7 @@ impl AsyncEvent {
         self.0 & 7
     }
 
-    /// The log page that tells more.
+    /// Returns the log page with the details.
     pub fn log(self) -> u8 {
         (self.0 >> 16) as u8
     }

@@ -12,27 +12,27 @@ pub struct Command {
     pub sqe: Sqe,
     /// Its submission queue.
     pub qid: u16,
-    /// Where its data is in host memory, as far as that is known.
+    /// Places of the command's data in host memory, as far as known.
     pub pieces: Pieces,
     /// Bytes of data.
     pub len: u32,
-    /// Bytes of them moved so far.
+    /// Bytes of data moved so far.
     pub done: u32,
-    /// DW0 of its completion.
+    /// DW0 of the command's completion.
     pub dw0: u32,
-    /// Status of its completion.
+    /// Status of the command's completion.
     pub status: Status,
-    /// Its data structure, if it has one.
+    /// The command's data structure, if it has one.
     pub data: Vec<u8>,
-    /// Units of the write buffer that wait for its data.
+    /// Units of the write buffer that wait for the command's data.
     pub buffered: u64,
     /// First byte on the media.
     pub at: u64,
     /// Block size as a power of two.
     pub shift: u8,
-    /// What the account of energy said when its doorbell was rung.
+    /// Reading of the energy account when the command's doorbell was rung, in joule.
     pub begun_j: f64,
-    /// What the model knows of it.
+    /// The model's knowledge of the command.
     pub truth: CommandTruth,
 }
 
@@ -71,26 +71,26 @@ impl Command {
     }
 }
 
-/// How a command goes on.
+/// The next step of a command.
 pub enum Next {
-    /// It is done: DW0 of its completion.
+    /// The command is done; DW0 of its completion.
     Done(u32),
     /// Its work ends then.
     DoneAt(Ps),
-    /// This many bytes of data move, to or from where its PRPs say.
+    /// This many bytes of data move, to or from the addresses of the command's PRPs.
     Transfer(u32),
-    /// This structure goes where its PRPs say; and DW0 of its completion.
+    /// This structure goes to the addresses of the command's PRPs; and DW0 of its completion.
     Return(u32, Vec<u8>),
     /// A structure is read from this address, this many bytes in one piece.
     Fetch(u64, u32),
-    /// Something else will go on with it.
+    /// Another part continues the command later.
     Wait,
 }
 
-/// How a command goes on, or the status it ends with.
+/// The next step of a command, or the status with which the command ends.
 pub type Outcome = Result<Next, Status>;
 
-/// All of them, by number.
+/// All commands, by number.
 #[derive(Default)]
 pub struct Commands {
     slots: Vec<Option<Command>>,
@@ -130,7 +130,7 @@ impl Commands {
         self.slots[id as usize].take()
     }
 
-    /// A controller reset: nothing is in hand any more. Returns what was.
+    /// Removes and returns all commands in hand, at a controller reset.
     pub fn reset(&mut self) -> impl Iterator<Item = Command> {
         std::mem::take(self).slots.into_iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! What NVM Express defines for every command: entries (Submission Queue Entry, Completion Queue Entry), queues, PRPs, registers.
+//! Parts of NVM Express that every command uses: entries (Submission Queue Entry, Completion Queue Entry), queues, PRPs, registers.
 
 mod async_event;
 pub mod commands;

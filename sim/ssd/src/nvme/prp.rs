@@ -1,14 +1,14 @@
-//! Physical region pages: which host addresses a transfer goes to (NVM Express, Physical Region Page Entry and List).
+//! Physical region pages: the host addresses of a transfer (NVM Express, Physical Region Page Entry and List).
 
 use super::{number, Status};
 
-/// Host memory page; CC.MPS 0 is the only one supported.
+/// Host memory page in bytes; the model supports only CC.MPS 0.
 pub const PAGE: u64 = 4096;
 
 /// Pieces of host memory of a transfer, in order: address, length in bytes.
 pub type Pieces = Vec<(u64, u32)>;
 
-/// What has to be read from the host before the pieces are known.
+/// A read from the host that must precede knowing the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListRead {
     /// Address of the entries.
@@ -17,7 +17,7 @@ pub struct ListRead {
     pub entries: u32,
 }
 
-/// Resolves PRP1 and PRP2 for `len` bytes: `pieces` is complete if `None` comes back, else a list has to be read.
+/// Resolves PRP1 and PRP2 for `len` bytes. If `None` comes back, `pieces` is complete; else a list has to be read.
 pub fn start(prp1: u64, prp2: u64, len: u32, pieces: &mut Pieces) -> Result<Option<ListRead>, Status> {
     if prp1 % 4 != 0 {
         return Err(Status::INVALID_PRP_OFFSET);
@@ -37,7 +37,7 @@ pub fn start(prp1: u64, prp2: u64, len: u32, pieces: &mut Pieces) -> Result<Opti
     }
 }
 
-/// Takes up the entries of a list, of which `rest` bytes of the transfer are still to be placed.
+/// Takes up the entries of a list; `rest` bytes of the transfer still need a place.
 pub fn go_on(entries: &[u8], mut rest: u32, pieces: &mut Pieces) -> Result<Option<ListRead>, Status> {
     let pages = u64::from(rest).div_ceil(PAGE);
     let count = entries.len() as u64 / 8;

@@ -10,15 +10,15 @@ pub struct Sq {
     pub(super) base: u64,
     /// Entries.
     pub(super) size: u32,
-    /// Completion queue it belongs to.
+    /// Completion queue of this submission queue.
     pub(super) cqid: u16,
     /// Next entry to ask for.
     pub(super) next: u32,
-    /// Next entry whose fetch is not complete: what SQHD tells the host.
+    /// Next entry not yet completely fetched; SQHD reports this entry to the host.
     pub(super) head: u32,
     /// Next entry the host will fill.
     pub(super) tail: u32,
-    /// Doorbells whose entries are not all asked for: entries they announced, and the time of the first symbol.
+    /// Doorbells with entries not yet asked for: the number of entries that each announced, and the time of its first symbol.
     pub(super) doorbells: VecDeque<(u32, Ps)>,
 }
 
@@ -47,7 +47,7 @@ impl Sq {
         self.head = (self.head + count) % self.size;
     }
 
-    /// One entry is asked for; the time of the doorbell that announced it.
+    /// Notes that one entry is asked for. Returns the time of the doorbell that announced it.
     pub fn ask(&mut self) -> Ps {
         self.next = (self.next + 1) % self.size;
         let Some((left, first)) = self.doorbells.front_mut() else { return 0 };

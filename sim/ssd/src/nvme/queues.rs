@@ -1,4 +1,5 @@
-//! All queues: creating and deleting them (NVM Express, the Create and Delete commands of I/O queues), whose turn it is, doorbells, completions.
+//! All queues: their creation and deletion (NVM Express, the Create and Delete commands of I/O queues), arbitration, doorbells,
+//! completions.
 
 use super::queue::{Cq, Sq};
 use super::registers::AdminQueue;
@@ -7,7 +8,7 @@ use crate::host::CommandTruth;
 use crate::profile::Ps;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Whose turn it was last, and how many more commands it may have in a row (`None`: any number).
+/// The queue served last, and how many more commands it may have in a row (`None`: any number).
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     /// Submission queue.
@@ -17,8 +18,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes entries to read at once, from `next` on, and returns how many: at most `most` of those that wait, and none beyond
-    /// the end of a page or of the queue, which has `size` entries.
+    /// Takes entries to read at once, from `next` on, and returns their number. Takes at most `most` of the waiting entries, and none
+    /// beyond the end of a page or of the queue, which has `size` entries.
     #[inline]
     pub fn take(&mut self, waiting: u32, next: u32, size: u32, most: u32) -> u32 {
         let batch = self.left.unwrap_or(u32::MAX).min(most);
@@ -30,13 +31,13 @@ impl Turn {
 
 /// Entries of a submission queue to read.
 pub struct Batch {
-    /// Where they are.
+    /// Address of the entries.
     pub address: u64,
-    /// For each of them, the time of the doorbell that announced it.
+    /// For each entry, the time of the doorbell that announced it.
     pub announced: Vec<Ps>,
 }
 
-/// Where a completion goes.
+/// Destination of a completion.
 pub enum Slot {
     /// To this entry.
     Entry {
@@ -98,7 +99,7 @@ impl Queues {
         std::mem::take(&mut self.cqs).into_values().flat_map(|cq| cq.posted)
     }
 
-    /// Commands whose completions the host has not released.
+    /// Returns the commands with completions that the host has not released.
     pub fn posted(&self) -> impl Iterator<Item = &CommandTruth> {
         self.cqs.values().flat_map(|cq| &cq.posted)
     }
@@ -153,7 +154,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Delete I/O Completion Queue. Returns what it adds to [`Queues::posted`], and how many commands waited for an entry.
+    /// Executes Delete I/O Completion Queue. Returns the queue's commands in [`Queues::posted`], and how many others waited.
     pub fn delete_cq(&mut self, sqe: &Sqe) -> Result<(VecDeque<CommandTruth>, u32), Status> {
         let qid = sqe.cdw(10) as u16;
         let cq = self.cqs.get(&qid).filter(|_| qid != 0).ok_or(Status::QID_INVALID)?;
@@ -169,13 +170,12 @@ impl Queues {
         self.arbitrating
     }
 
-    /// Asks for a turn; returns whether one must be scheduled.
+    /// Asks for a turn; returns whether a turn must be scheduled.
     pub fn want_turn(&mut self) -> bool {
         !std::mem::replace(&mut self.arbitrating, true)
     }
 
-    /// The queue whose turn it is, if any has entries waiting, and whether its last turn goes on: round robin, in bursts
-    /// (feature 01h).
+    /// Returns the next queue with waiting entries, if any, and whether its last turn continues: round robin, in bursts (feature 01h).
     pub fn next_turn(&mut self) -> Option<(u16, bool)> {
         self.arbitrating = false;
         let waiting = |(&qid, sq): (&u16, &Sq)| (sq.waiting() > 0).then_some(qid);
@@ -200,12 +200,12 @@ impl Queues {
         Some(Batch { address, announced: (0..count).map(|_| sq.ask()).collect() })
     }
 
-    /// Whose turn it was last.
+    /// Returns the queue served last.
     pub fn turn(&self) -> Turn {
         self.turn
     }
 
-    /// Sets whose turn it was last, after queues were served elsewhere.
+    /// Sets the queue served last, after another part served the queues.
     pub fn set_turn(&mut self, turn: Turn) {
         self.turn = turn;
     }
@@ -215,12 +215,12 @@ impl Queues {
         self.sqs.values().any(|sq| sq.waiting() > 0)
     }
 
-    /// `count` entries of a submission queue are here. Returns whether it still exists.
+    /// Notes that `count` entries of a submission queue have arrived. Returns whether the queue still exists.
     pub fn fetched(&mut self, qid: u16, count: u32) -> bool {
         self.sqs.get_mut(&qid).map(|sq| sq.fetched(count)).is_some()
     }
 
-    /// The host writes a tail doorbell, whose first symbol is at `first`.
+    /// Takes a write of a tail doorbell by the host, with its first symbol at `first`.
     pub fn ring_tail(&mut self, qid: u16, tail: u32, first: Ps) -> Result<u32, AsyncEvent> {
         let sq = self.sqs.get_mut(&qid).ok_or(AsyncEvent::INVALID_DOORBELL_REGISTER)?;
         if tail >= sq.size {
@@ -231,7 +231,7 @@ impl Queues {
         Ok((sq.waiting() + sq.size - before) % sq.size)
     }
 
-    /// The host writes a head doorbell: the commands whose completions it releases.
+    /// Takes a write of a head doorbell by the host. Returns the commands with completions that this write releases.
     pub fn ring_head(
         &mut self,
         qid: u16,
@@ -248,7 +248,8 @@ impl Queues {
         Ok(released.map(move |truth| CommandTruth { cq_head_ps: Some(first), ..truth }))
     }
 
-    /// Where the completion of command `id` of a submission queue goes; if the queue is full, it waits for a place.
+    /// Returns the destination of the completion of command `id` of a submission queue. If the queue is full, the completion waits for a
+    /// place.
     pub fn slot(&mut self, qid: u16, id: u32) -> Slot {
         let Some(sq) = self.sqs.get(&qid) else { return Slot::Gone };
         let (cqid, sq_head) = (sq.cqid, sq.head as u16);
@@ -261,7 +262,7 @@ impl Queues {
         Slot::Entry { cqid, address, sq_head, phase }
     }
 
-    /// The next command that waited for a place in a completion queue, if there is one now.
+    /// Returns the next command that waited for a place in a completion queue, if there is a place now.
     pub fn unblock(&mut self, cqid: u16) -> Option<u32> {
         self.cqs.get_mut(&cqid).filter(|cq| !cq.is_full())?.blocked.pop_front()
     }
@@ -273,7 +274,7 @@ impl Queues {
         }
     }
 
-    /// An entry has reached the host. `threshold`: how many of them call for an interrupt (0's based); `None`: each does.
+    /// Notes that an entry has reached the host. `threshold`: how many entries call for an interrupt (0's based); `None`: each does.
     pub fn arrived(&mut self, cqid: u16, threshold: Option<u32>) -> Call {
         let Some(cq) = self.cqs.get_mut(&cqid) else { return Call::Joined };
         cq.uncalled += 1;
@@ -292,7 +293,7 @@ impl Queues {
         cq.vector.filter(|_| called > 0)
     }
 
-    /// Notes that the message of a vector goes out at `first`: it stands for all entries written before.
+    /// Notes that the message of a vector goes out at `first`. The message covers all entries written before.
     pub fn called(&mut self, vector: u16, first: Ps) {
         for cq in self.cqs.values_mut().filter(|cq| cq.vector == Some(vector)) {
             for truth in cq.posted.iter_mut().rev().take_while(|t| t.msix_ps.is_none()) {

@@ -18,7 +18,7 @@ pub fn version(text: &str) -> u32 {
     major.unwrap_or(1) << 16 | minor.unwrap_or(0) << 8 | tertiary.unwrap_or(0)
 }
 
-/// What a write of CC asks for.
+/// The change that a write of CC asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     /// CC.EN changed to this.
@@ -122,7 +122,7 @@ impl Registers {
         self.csts = 0;
     }
 
-    /// The shutdown that was announced goes on, or is `complete`.
+    /// Marks the announced shutdown as in progress, or as `complete`.
     pub fn shut_down(&mut self, complete: bool) {
         self.csts = self.csts & !SHUTDOWN | if complete { SHUT_DOWN } else { SHUTTING_DOWN };
     }

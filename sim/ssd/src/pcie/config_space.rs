@@ -110,7 +110,7 @@ impl ConfigSpace {
         (control & 0x8000 != 0, control & 0x4000 != 0)
     }
 
-    /// What Link Control and L1 PM Substates Control 1 allow.
+    /// Returns the link states that Link Control and L1 PM Substates Control 1 allow.
     pub fn aspm(&self) -> Aspm {
         let l1 = self.read(PCIE_CAP + 0x10) & 2 != 0;
         let l1_2 = self.read(L1SS_CAP + 8) & 4 != 0;

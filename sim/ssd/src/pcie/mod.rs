@@ -20,7 +20,7 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// An endpoint whose link is down.
+    /// Creates an endpoint; its link is down.
     pub fn new(profile: &Profile, msix_outside: bool) -> Self {
         let vectors = *profile.limits.io_queues + 1;
         Self {
@@ -38,7 +38,7 @@ impl Pcie {
         self.port.reset();
     }
 
-    /// Address and data of a vector's message, if it may be sent now.
+    /// Returns address and data of a vector's message, if the message may be sent now.
     pub fn message(&mut self, vector: u16) -> Option<(u64, u32)> {
         let (enabled, function_mask) = self.config.msix();
         self.msix.message(vector, enabled, function_mask)

@@ -1,4 +1,4 @@
-//! MSI-X: the table, and the vectors whose message waits for a mask to fall.
+//! MSI-X: the table, and the vectors with a message that waits for its mask to be cleared.
 
 use super::config_space::{BAR0_SIZE, MSIX_PBA, MSIX_TABLE};
 
@@ -52,7 +52,7 @@ impl Msix {
         }
     }
 
-    /// Address and data of a vector's message; `None`: it is masked and becomes pending, or is not enabled.
+    /// Returns address and data of a vector's message. `None`: the vector is masked and becomes pending, or is not enabled.
     pub fn message(&mut self, vector: u16, enabled: bool, function_mask: bool) -> Option<(u64, u32)> {
         let &[low, high, data, control] = self.table.get(usize::from(vector))?;
         let open = enabled && !function_mask && control & 1 == 0;
@@ -63,7 +63,7 @@ impl Msix {
         }
     }
 
-    /// Vectors whose message waits.
+    /// Returns the vectors with a waiting message.
     pub fn pending(&self) -> Vec<u16> {
         (0..self.table.len() as u16).filter(|&vector| self.pending[usize::from(vector)]).collect()
     }

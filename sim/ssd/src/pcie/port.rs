@@ -22,7 +22,7 @@ pub enum Aspm {
     L1_2,
 }
 
-/// What the drive's payload is.
+/// The payload that the drive sends.
 pub enum Payload<'a> {
     /// User data: the trace leaves it out.
     LeftOut(u32),
@@ -41,7 +41,7 @@ pub struct Span {
     pub end: Ps,
 }
 
-/// The port. Records it makes wait in [`Port::take`].
+/// The port. Its new records wait in [`Port::take`].
 pub struct Port {
     link: Link,
     max_payload: u32,
@@ -59,13 +59,13 @@ pub struct Port {
     l1_2_exit: Ps,
     /// Last symbol sent to effect behind the receiver.
     pub flight: Ps,
-    /// Read request at the root complex to its first completion.
+    /// Time from a read request at the root complex to its first completion.
     pub host_read: Ps,
     out: Vec<Record>,
 }
 
 impl Port {
-    /// A port whose link is down.
+    /// Creates a port; its link is down.
     pub fn new(profile: &Profile) -> Self {
         let l = &profile.link;
         Self {
@@ -105,7 +105,7 @@ impl Port {
         self.state
     }
 
-    /// What the host allows; takes effect at the next idle time.
+    /// Sets the link states that the host allows. The setting takes effect at the next idle time.
     pub fn set_aspm(&mut self, aspm: Aspm) {
         self.aspm = aspm;
     }
@@ -144,7 +144,7 @@ impl Port {
         }
     }
 
-    /// Brings the link to L0 because either side has a TLP to send at `now`; the time from which it can.
+    /// Brings the link to L0 because either side has a TLP to send at `now`. Returns the time from which that side can send.
     #[inline]
     pub fn wake(&mut self, now: Ps) -> Ps {
         match self.state {
@@ -183,7 +183,7 @@ impl Port {
         }
     }
 
-    /// Takes a lane for `time`, without writing what is sent; the first symbol's time.
+    /// Takes a lane for `time`, without writing to the trace. Returns the time of the first symbol.
     #[inline]
     pub fn claim(&mut self, at: Ps, direction: Direction, time: Ps) -> Ps {
         let at = self.wake(at);
@@ -278,7 +278,7 @@ impl Port {
         Request { reads, first, answer: last + self.flight + self.host_read }
     }
 
-    /// The root complex answers a request at `at`; `data` is what it read, or `None` for user data (left out).
+    /// Answers a request as the root complex, at `at`. `data`: the bytes read, or `None` for user data (left out).
     pub fn answer(&mut self, at: Ps, request: &Request, data: Option<&[u8]>) -> Span {
         let mut whole: Option<Span> = None;
         let base = request.reads.first().map_or(0, |r| r.0);

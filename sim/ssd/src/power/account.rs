@@ -1,9 +1,9 @@
-//! Where the rail's joules go: each is booked once, when what draws it is ordered.
+//! The account of the rail's energy: each joule is booked once, when the drawing part starts.
 //!
-//! What draws a level (the core by power state, the link by its state, the controller while something is in hand) is booked by state,
-//! with its time. What draws for a while (an array operation, a transfer) is booked to the purpose it serves and the part that does it.
-//! A command is booked what it causes itself ([`Account::own_fj`]), and an equal share of what the controller draws while commands are in
-//! hand. All sums are kept as joules since power-on; [`Account::at`] gives them as of a time.
+//! Some parts draw a level: the core by power state, the link by its state, the controller while work is in hand. This energy is booked by
+//! state, with its time. Other work draws for a while (an array operation, a transfer). Its energy is booked to its purpose and to the
+//! part that does the work. A command is booked the energy that it causes itself ([`Account::own_fj`]). It also gets an equal share of the
+//! controller's draw while commands are in hand. All sums are joules since power-on; [`Account::at`] gives the sums at a time.
 
 use crate::profile::Ps;
 use serde_json::{json, Map, Value};
@@ -14,12 +14,12 @@ const NW_PS_J: f64 = 1e-21;
 /// Femtojoule in a joule.
 const FJ: f64 = 1e15;
 
-/// What energy is spent for.
+/// The purpose that energy is spent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Data that a read asks for.
     Read,
-    /// What a sequential read has fetched for those that follow; booked to the one that sets it off.
+    /// Units that a sequential read fetches for later reads; booked to the read that starts it.
     ReadAhead,
     /// Reading a page of the map.
     Map,
@@ -42,7 +42,7 @@ pub enum Purpose {
 const PURPOSES: [&str; 10] =
     ["read", "read_ahead", "map", "write", "padding", "map_write_back", "fold", "collect", "background", "erase"];
 
-/// What does it.
+/// The part that draws the energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A die's array.
@@ -57,14 +57,14 @@ pub enum Unit {
 
 const UNITS: [&str; 4] = ["die", "channel", "data_path", "core"];
 
-/// State of the controller's core, as it is booked.
+/// State of the controller's core, for booking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreState {
     /// In this power state.
     In(u8),
-    /// On the way into it.
+    /// On the way into this power state.
     Entering(u8),
-    /// On the way to an operational one.
+    /// On the way to an operational power state.
     Leaving,
     /// Starting, or held in reset.
     Booting,
@@ -139,13 +139,13 @@ impl Level {
     }
 }
 
-/// A pulse that was booked and may not be over: until when, since when, how much, and where it is booked.
+/// A booked pulse that may not be over: its end, its start, its power in nW, and its place in the account.
 type Pulse = (Ps, Ps, i64, u8);
 
 /// The account.
 #[derive(Clone)]
 pub struct Account {
-    /// What pulses are booked to until told otherwise.
+    /// Purpose that pulses are booked to, until another is set.
     pub purpose: Purpose,
     core: Level,
     link: Level,
@@ -157,7 +157,7 @@ pub struct Account {
     own_fj: f64,
     recent: VecDeque<Pulse>,
     in_hand: u32,
-    /// What each command that is in hand all the time is booked of the active level, in joule.
+    /// Part of the active level booked to each command in hand the whole time, in joule.
     each_j: f64,
     /// `each_j` when the doorbells of commands that are not fetched yet were rung, by submission queue.
     rung: Vec<VecDeque<f64>>,
@@ -207,13 +207,13 @@ impl Account {
         self.own_fj += joules * FJ;
     }
 
-    /// Of what was booked for programming new data, `joules` went into the empty part of a page.
+    /// Moves `joules` of the energy booked for programming new data to the empty part of a page.
     pub fn pad(&mut self, joules: f64) {
         self.pulses[Purpose::Write as usize][Unit::Die as usize] -= joules;
         self.pulses[Purpose::Padding as usize][Unit::Die as usize] += joules;
     }
 
-    /// What commands caused so far, in femtojoule: the difference over a command's work is the command's.
+    /// Returns the energy that commands caused so far, in femtojoule. The difference over a command's work belongs to that command.
     #[inline]
     pub fn own_fj(&self) -> f64 {
         self.own_fj
@@ -231,7 +231,7 @@ impl Account {
         (self.link.key, self.link.nw) = (key, nw);
     }
 
-    /// What the controller draws because something is in hand.
+    /// Sets the controller's draw for the work in hand.
     #[inline]
     pub fn active(&mut self, now: Ps, nw: i64) {
         self.share(now);
@@ -259,12 +259,12 @@ impl Account {
         self.rung[qid].extend(std::iter::repeat_n(self.each_j, count as usize));
     }
 
-    /// The next command of that queue was fetched: what [`Account::over`] needs to know of it.
+    /// Notes that the next command of that queue was fetched. Returns the reading that [`Account::over`] needs.
     pub fn fetched(&mut self, qid: u16) -> f64 {
         self.rung.get_mut(usize::from(qid)).and_then(VecDeque::pop_front).unwrap_or(self.each_j)
     }
 
-    /// Its CQE is written: its share in femtojoule.
+    /// Notes that a command's CQE is written. Returns the command's share in femtojoule.
     pub fn over(&mut self, now: Ps, begun_j: f64) -> u64 {
         self.share(now);
         self.in_hand = self.in_hand.saturating_sub(1);
@@ -278,7 +278,7 @@ impl Account {
         self.rung.clear();
     }
 
-    /// The supply is off: what was under way ends.
+    /// Switches the supply off: all work under way ends.
     pub fn off(&mut self, now: Ps) {
         *self = self.at(now);
         self.core(now, CoreState::Off.key(), 0);
@@ -291,7 +291,7 @@ impl Account {
         self.supply_j += joules;
     }
 
-    /// The account as of `time`, which is not before what was last told: what pulses draw later is not in it.
+    /// Returns the account at `time`, which must not lie before the last report. Draw of pulses after `time` is not included.
     pub fn at(&self, time: Ps) -> Self {
         let mut then = self.clone();
         then.recent.clear();
@@ -312,7 +312,8 @@ impl Account {
         pulses + self.core.total() + self.link.total() + self.active.total() + self.supply_j
     }
 
-    /// What was spent since `before`, as JSON: `sum_j`, levels as `{state: {j, s}}`, purposes as `{unit: j}`; what is nothing is left out.
+    /// Returns the energy spent since `before`, as JSON: `sum_j`, levels as `{state: {j, s}}`, purposes as `{unit: j}`. Zero entries are
+    /// left out.
     pub fn json_since(&self, before: &Self) -> Value {
         let mut purposes = Map::new();
         for (index, name) in PURPOSES.iter().enumerate() {
@@ -342,7 +343,7 @@ mod tests {
 
     const W: i64 = 1_000_000_000;
 
-    /// Joules of each purpose and unit as written out by hand; what is not named is absent.
+    /// Returns the joules of each purpose and unit, rounded, without absent entries.
     fn purposes(account: &Account, before: &Account) -> Value {
         let mut found = account.json_since(before)["purposes"].clone();
         for units in found.as_object_mut().unwrap().values_mut() {
@@ -394,7 +395,7 @@ mod tests {
         let end = account.at(S);
         assert_eq!(purposes(&end, &start), wanted);
         near(end.total_j(), 0.156);
-        // own: read, read ahead and map; of writes what is owed
+        // own: read, read ahead and map; for writes the owed energy
         near(account.own_fj() * 1e-15, 0.030);
         account.owe(0.5);
         near(account.own_fj() * 1e-15, 0.530);

@@ -1,16 +1,15 @@
-//! Power as means over steps of equal width, from edges in any order: what a long run needs instead of exact edges.
+//! Power as means over steps of equal width, from edges in any order. A long run needs these means instead of exact edges.
 //!
-//! An edge is one addition to the step it lies in, whatever comes between its beginning and its end. The energy of every
-//! step is exact in integers; what the division into a mean leaves is carried on. Steps whose means lie close together are
-//! given as one, with their common mean, up to [`LONGEST`].
+//! An edge is one addition to its step, however far away its end is. The energy of every step is exact in integers; the remainder of the
+//! division into a mean is carried on. Adjacent steps with similar means are joined into one with their common mean, up to [`LONGEST`].
 
 use crate::profile::{Ps, MS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Steps are joined up to this length,
+/// Length up to which steps are joined.
 const LONGEST: Ps = MS;
-/// if their means differ by less than one part in so many from what is joined so far.
+/// Divisor of the tolerance: a step is joined if its mean differs by at most one part in [`CLOSE`] from the joined steps.
 const CLOSE: i128 = 10;
 
 /// Steps held; edges further in the future wait in a heap.
@@ -18,9 +17,9 @@ const RING: u64 = 1 << 13;
 
 #[derive(Clone, Copy, Default)]
 struct Bin {
-    /// What edges within the step add to its energy, in nW ps.
+    /// Energy that edges within the step add to the step, in nW ps.
     energy: i64,
-    /// What they add to the level of the steps after it, in nW.
+    /// Change that these edges make to the level of later steps, in nW.
     step: i64,
 }
 
@@ -39,7 +38,7 @@ pub struct Bins {
     reciprocal: u64,
     ring: Box<[Bin; RING as usize]>,
     used: Box<[u64; RING as usize / 64]>,
-    /// Number of the first step that is not closed, and its beginning.
+    /// Number of the first open step, and its beginning.
     base: u64,
     start: Ps,
     level: i64,
@@ -67,7 +66,7 @@ impl Bins {
         }
     }
 
-    /// Steps of `width` that begin at `time`, or with the first one after it.
+    /// Creates steps of `width` that begin at `time`, or with the first step after it.
     pub fn starting(width: Ps, time: Ps) -> Self {
         let base = time.div_ceil(width);
         Self { base, start: base * width, ..Self::new(width) }
@@ -96,8 +95,8 @@ impl Bins {
         self.edge(end, -nw);
     }
 
-    /// Where in the ring the step of a time lies, which is not before the first open one, and how long before its end;
-    /// `None` if it is too far off.
+    /// Returns the ring position of the step at a time, and the time left until the step's end. The time must not lie before the first
+    /// open step. Returns `None` if the time is too far off.
     #[inline]
     fn place(&self, time: Ps) -> Option<(usize, Ps)> {
         let since = time - self.start;
@@ -113,7 +112,7 @@ impl Bins {
         Some((((self.base + steps) % RING) as usize, end - since))
     }
 
-    /// The level changes by `nw` at `time`; one before the first open step counts from that step on.
+    /// Changes the level by `nw` at `time`. A change before the first open step counts from that step on.
     #[inline]
     pub fn edge(&mut self, time: Ps, nw: i64) {
         if nw == 0 {
@@ -128,7 +127,7 @@ impl Bins {
         self.used[index / 64] |= 1 << (index % 64);
     }
 
-    /// Closes the steps that end at or before `now`; `out` gets the start and level of those that differ from the last.
+    /// Closes the steps that end at or before `now`. `out` gets the start and level of steps that differ from the previous step.
     pub fn close(&mut self, now: Ps, mut out: impl FnMut(Ps, i64)) {
         let end = now / self.width;
         while self.base < end {
@@ -186,7 +185,7 @@ impl Bins {
         out(joined.first * self.width, mean);
     }
 
-    /// Closes the step that is open.
+    /// Closes the open step.
     pub fn finish(&mut self, mut out: impl FnMut(Ps, i64)) {
         self.close((self.base + 1) * self.width, &mut out);
         self.give_out(&mut out);

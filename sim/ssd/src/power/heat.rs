@@ -1,4 +1,4 @@
-//! Heat: one mass, warmed by what the drive draws, cooled by the air.
+//! Heat: one mass, warmed by the drive's power, cooled by the air.
 
 use crate::power::thermal::Throttle;
 use crate::profile::{Profile, Ps, MS};
@@ -10,7 +10,7 @@ const LIGHT: f64 = 1.25;
 /// Heavy throttling by it: whatever it costs. Assumed.
 const HEAVY: f64 = 4.0;
 
-/// Temperature, and what it does.
+/// Temperature, and its effect on speed.
 pub struct Heat {
     temperature_c: f64,
     ambient_c: f64,
@@ -20,12 +20,12 @@ pub struct Heat {
     throttle_per_k: f64,
     at: Ps,
     energy_j: f64,
-    /// Somebody else says what the temperature is.
+    /// An outside source sets the temperature.
     told: bool,
 }
 
 impl Heat {
-    /// As warm as its surroundings, at time 0.
+    /// Creates a drive as warm as its surroundings, at time 0.
     pub fn new(profile: &Profile) -> Self {
         let t = &profile.thermal;
         Self {
@@ -41,7 +41,7 @@ impl Heat {
         }
     }
 
-    /// The temperature comes from outside from now on.
+    /// Takes the temperature from outside from now on.
     pub fn leave_to_others(&mut self) {
         self.told = true;
     }
@@ -71,7 +71,8 @@ impl Heat {
         true
     }
 
-    /// How many times slower the drive works because of its temperature, and of what the host's management asks for.
+    /// Returns how many times slower the drive works, because of its temperature and of the throttling that the host's management
+    /// requests.
     pub fn slowdown(&self, managed: Throttle) -> f64 {
         let managed = match managed {
             Throttle::None => 1.0,

@@ -4,7 +4,7 @@ use crate::power::account::{CoreState, LINK};
 use crate::profile::{Ps, MS};
 use std::io::Write;
 
-/// What is closer together than this is one span of work.
+/// Largest gap within one span of work.
 const APART: Ps = MS;
 
 /// Changes of state, in the order in which they are known; of work, which is ordered ahead, when its span is over.
@@ -17,7 +17,7 @@ pub struct StateLog {
     pulses: Spans,
 }
 
-/// Spans of time in order, those less than [`APART`] from each other as one.
+/// Spans of work in order; spans less than [`APART`] from each other are joined.
 #[derive(Debug, Default)]
 struct Spans(Vec<(Ps, Ps)>);
 

@@ -1,7 +1,7 @@
-//! The 3.3 V rail: the sum of what every part draws, as a piecewise constant current.
+//! The 3.3 V rail: the sum of all parts' draw, as a piecewise constant current.
 //!
-//! Parts report power levels and pulses. Changes within the coalescing window that an isolated change opens are merged
-//! into one step whose level is their mean, so the energy over each window is kept (to the rounding of a nanoampere).
+//! Parts report power levels and pulses. An isolated change opens a coalescing window. Changes within the window are merged into one step
+//! at their mean level. The energy over each window is kept, to the rounding of a nanoampere.
 
 use crate::power::account::{Account, CoreState, Unit};
 use crate::power::bins::Bins;
@@ -14,7 +14,7 @@ use wattbell_bus::Rail;
 /// Steps in which the supply rises.
 const RAMP: u64 = 64;
 
-/// Something that draws a level until told otherwise.
+/// A part that draws a level until its level is set anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Controller core, by power state.
@@ -27,7 +27,7 @@ enum Part {
 
 /// Adds up power and turns it into rail records.
 pub struct Meter {
-    /// Where the energy goes.
+    /// The account of the rail's energy.
     pub account: Account,
     /// When each part was in which state, where somebody wants to know.
     pub log: Option<Box<StateLog>>,
@@ -169,8 +169,8 @@ impl Meter {
         }
     }
 
-    /// `unit` draws `watt` more from `start` to `end`, for the account's present purpose; `start` must not lie before what was already
-    /// advanced over.
+    /// Adds `watt` to the draw of `unit` from `start` to `end`, for the account's present purpose. `start` must not lie before the time
+    /// already advanced to.
     pub fn pulse(&mut self, start: Ps, end: Ps, watt: f64, unit: Unit) {
         let nw = to_nw(watt);
         if let Some(log) = self.log.as_mut().filter(|_| nw != 0 && end > start) {

@@ -1,4 +1,4 @@
-//! What the drive draws, its power states and its temperature.
+//! The drive's power, its power states and its temperature.
 
 pub mod account;
 mod bins;
@@ -74,7 +74,7 @@ impl Power {
         self.meter.link(now, index, self.link_w[index]);
     }
 
-    /// What work on flash and data needs to know: how many times slower it is than in PS0, and the meter it is charged to.
+    /// Returns how many times slower than in PS0 flash and data work, and the meter for their energy.
     #[inline]
     pub fn load(&mut self) -> (f64, &mut Meter) {
         (self.states.slowdown(), &mut self.meter)
@@ -115,13 +115,13 @@ impl Power {
         beyond
     }
 
-    /// The composite temperature comes from outside from now on, and is `kelvin`. Returns the same as [`Power::warm`].
+    /// Takes the composite temperature from outside from now on, as `kelvin`. Returns the same as [`Power::warm`].
     pub fn set_temperature(&mut self, now: Ps, kelvin: u16, limits: &Limits) -> bool {
         self.heat.leave_to_others();
         self.thermal.update(now, kelvin, limits)
     }
 
-    /// A limit has changed: what was below the old one may be above the new one. Returns the same as [`Power::warm`].
+    /// Applies a changed limit: a temperature below the old limit may be above the new limit. Returns the same as [`Power::warm`].
     pub fn set_limits(&mut self, now: Ps, limits: &Limits) -> bool {
         self.thermal.update(now, self.thermal.composite_k(), limits)
     }

@@ -68,7 +68,7 @@ impl PowerStates {
         }
     }
 
-    /// Back to what a controller reset leaves: PS0, APST off.
+    /// Returns to the state after a controller reset: PS0, APST off.
     pub fn reset(&mut self, now: Ps, meter: &mut Meter) {
         self.apst_enabled = false;
         self.apst = [0; APST_BYTES];
@@ -132,8 +132,8 @@ impl PowerStates {
         true
     }
 
-    /// The host asks for a power state (Set Features 02h) that must exist; it is taken up when the controller is idle
-    /// (non-operational) or at once (operational).
+    /// Takes a host's request for a power state (Set Features 02h). The state must exist. An operational state is taken up at once, a
+    /// non-operational state when the controller is idle.
     pub fn request(&mut self, now: Ps, state: usize, meter: &mut Meter) {
         self.host_asked = (!self.states[state].operational).then_some(state);
         if self.states[state].operational {
@@ -167,7 +167,7 @@ impl PowerStates {
         ready
     }
 
-    /// What leaving the current state takes this time.
+    /// Returns the time that leaving the current state takes.
     fn exit_time(&mut self) -> Ps {
         (self.states[self.current].exit as f64 * self.variation.factor()) as Ps
     }
@@ -193,7 +193,7 @@ impl PowerStates {
         }
     }
 
-    /// Does what is due at `now`.
+    /// Executes the steps that are due at `now`.
     pub fn step(&mut self, now: Ps, meter: &mut Meter) {
         match self.mode {
             Mode::Entering { .. } | Mode::Exiting { .. } => {

@@ -1,7 +1,7 @@
 //! The controller's side of temperature: thresholds, host controlled thermal management, and the counters of both.
 //!
-//! The composite temperature comes from [`Heat`](super::heat::Heat), or from outside; what the drive does about it is the
-//! throttle level that this gives back.
+//! The composite temperature comes from [`Heat`](super::heat::Heat), or from outside. This module returns the throttle level with which
+//! the drive responds.
 
 use crate::profile::{Ps, S};
 
@@ -28,7 +28,7 @@ pub struct Limits {
     pub composite: (u16, u16),
 }
 
-/// What the drive has counted.
+/// The drive's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Time at or above WCTEMP.
@@ -52,11 +52,11 @@ pub struct Warmth {
     pub composite_k: u16,
     /// Whether it is beyond a threshold of feature 04h: critical warning bit 1.
     pub beyond: bool,
-    /// What was counted.
+    /// The counters.
     pub counters: Counters,
 }
 
-/// Composite temperature and what follows from it.
+/// Composite temperature and its consequences.
 pub struct Thermal {
     composite_k: u16,
     level: Throttle,
@@ -81,7 +81,7 @@ impl Thermal {
         self.level
     }
 
-    /// What the SMART / Health log says at `now`.
+    /// Returns the SMART / Health log's temperature fields at `now`.
     pub fn warmth(&mut self, now: Ps, limits: &Limits) -> Warmth {
         self.count(now, limits);
         Warmth { composite_k: self.composite_k, beyond: self.beyond, counters: self.counters }

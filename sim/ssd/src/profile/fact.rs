@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A figure and where it comes from.
+/// A figure and its source.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact<T> {
@@ -10,7 +10,7 @@ pub struct Fact<T> {
     pub value: T,
     /// `declared: ...`, `measured: ...`, `standard: ...` or `assumed...`.
     pub source: String,
-    /// Whether the figure was chosen so that the model gives what was measured on the drive.
+    /// Whether the figure was fitted so that the model reproduces a measurement on the drive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fitted: bool,
 }

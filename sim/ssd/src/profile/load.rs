@@ -1,9 +1,9 @@
-//! Reading a profile, and what must hold for it.
+//! Reading a profile, and the conditions that it must meet.
 
 use super::{Geometry, Profile};
 use std::path::Path;
 
-/// What profiles that say nothing else take: typical figures, each marked as assumed.
+/// Defaults for profiles that leave a figure out: typical figures, each marked as assumed.
 const COMMON: &str = include_str!("../../../profiles/common.toml");
 
 macro_rules! built_in {
@@ -144,7 +144,7 @@ impl Profile {
     }
 }
 
-/// An error names the figure that no drive has: what is computed from the others cannot overflow.
+/// Refuses figures that no drive has, so that computed values cannot overflow. The error names the figure.
 fn sane(name: &str, value: &toml::Value) -> Result<(), String> {
     const MOST: f64 = 1e15;
     let out = |figure: &dyn std::fmt::Display| Err(format!("{name} = {figure} is no figure of a drive: at most 1e15"));
@@ -161,7 +161,7 @@ fn sane(name: &str, value: &toml::Value) -> Result<(), String> {
     }
 }
 
-/// Lays the tables of `own` over those of `common`; a figure (a table with a `source`) is replaced as a whole.
+/// Lays the tables of `own` over the tables of `common`; a figure (a table with a `source`) is replaced as a whole.
 fn overlay(common: &mut toml::Table, own: toml::Table) {
     for (key, value) in own {
         match (common.get_mut(&key), value) {

@@ -1,4 +1,4 @@
-//! What a drive declares and what was measured on it: a TOML file in which every figure carries its source.
+//! A drive's declared and measured figures: a TOML file in which every figure carries its source.
 
 mod fact;
 mod geometry;
@@ -56,7 +56,7 @@ table!(
     }
 );
 table!(
-    /// What Identify and the configuration space say.
+    /// Contents of Identify and the configuration space.
     Identity {
         model: Text,
         firmware: Text,
@@ -178,7 +178,7 @@ table!(
     }
 );
 table!(
-    /// One power state: what the drive declares, and what it does.
+    /// One power state: declared figures and modelled behaviour.
     PowerState {
         max_w: Num,
         entry_us: Fact<u32>,

@@ -1,5 +1,5 @@
-//! What a drive's controller offers beyond reading and writing: the table `[offer]` of a profile. Every entry may be left
-//! out; the defaults are assumed and typical of client drives.
+//! Functions that a drive's controller offers beyond reading and writing: the table `[offer]` of a profile. Every entry may be left out;
+//! the defaults are assumed and typical of client drives.
 
 use super::fact::{Fact, Int};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// What must hold; `capacity_lbas_512` is the drive's.
+    /// Checks the table's conditions; `capacity_lbas_512` is the drive's capacity.
     pub fn check(&self, capacity_lbas_512: u64) -> Result<(), String> {
         let must = |ok: bool, what: &str| if ok { Ok(()) } else { Err(format!("offer.{what}")) };
         must((1..=128).contains(&*self.namespaces), "namespaces must be 1 to 128")?;

@@ -222,7 +222,7 @@ fn a_host_that_asks_while_the_link_wakes_asks_again_when_it_has_the_answer() {
     d.set_aspm(Aspm::L1_2);
     d.sleep(300 * MS);
     let asked = d.now;
-    // a host in real time: the model is 75 us ahead of it, and none of these may use the one tag twice at a time
+    // a host in real time: the model is 75 us ahead, and no two requests may use the one tag at the same time
     d.controller.mmio_read(asked, 0x00, 4, &mut d.memory);
     d.controller.cfg_read(asked, 0x00, 4, &mut d.memory);
     d.controller.cfg_write(asked, 0x04, 2, 0x0406, &mut d.memory);

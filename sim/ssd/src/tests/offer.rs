@@ -1,4 +1,4 @@
-//! What a controller offers beyond reading and writing, as a driver meets it.
+//! Functions that a controller offers beyond reading and writing, as a driver sees them.
 
 use super::{entry, profile, status, Seen};
 use crate::driver::Device;
@@ -57,7 +57,7 @@ fn blocks(opcode: u8, nsid: u32, page: u64, slba: u32, count: u32) -> [u8; 64] {
     entry(opcode, nsid, [page, 0], [slba, 0, count - 1, 0])
 }
 
-/// What arrived on the admin queue: identifier, DW0, status.
+/// Returns the arrivals on the admin queue: identifier, DW0, status.
 fn arrived(d: &mut Device<Seen>) -> Vec<(u16, u32, u16)> {
     let mut done = vec![];
     d.memory.interrupts.clear();
@@ -233,7 +233,7 @@ fn temperature_thresholds_raise_an_event_once_and_thermal_management_counts() {
 #[test]
 fn host_memory_is_lent_and_returned() {
     let mut d = drive(|p| (p.offer.hmb_preferred_mib.value, p.offer.hmb_minimum_mib.value) = (2, 1));
-    // The virtual driver lends what the drive asks for, as Linux does.
+    // The virtual driver lends as much as the drive asks for, as Linux does.
     assert_eq!(d.controller.admin().hmb.ranges().iter().map(|r| r.1).sum::<u64>(), 2 << 20);
     assert_eq!(status(&mut d, 0, entry(admin::SET_FEATURES, 0, [0; 2], [0x0D, 0, 0, 0])), 0);
     let (list, page) = (d.memory.allocate(4096), d.memory.allocate(4096));

@@ -1,7 +1,7 @@
-//! The drive's side of the lean path: what `fetch`, `io`, `transfer` and `complete` do, without TLPs or host memory.
+//! The drive's side of the lean path: the work of `fetch`, `io`, `transfer` and `complete`, without TLPs or host memory.
 //!
-//! Flash, power states, rail and port are the controller's own. What differs is only how events wait: most are over within
-//! a microsecond, so there are few of them at a time; of the others, most come in order of time by themselves.
+//! Flash, power states, rail and port are the controller's own. Only the queues of events differ. Most events are due within a
+//! microsecond, so few wait at a time. Most of the others arrive in order of time.
 
 use super::out::Merger;
 use super::steps::{kind, Later, Piece, Read, Soon, Want};
@@ -27,9 +27,9 @@ pub struct Command {
     pub truth: CommandTruth,
     pub(super) len: u32,
     pub(super) done: u32,
-    /// What the account of energy said when its doorbell was rung.
+    /// Reading of the energy account when the command's doorbell was rung, in joule.
     begun_j: f64,
-    /// Whose it is: job and slot.
+    /// The command's owner: job and slot.
     pub owner: (u32, u32),
 }
 
@@ -39,7 +39,7 @@ struct Queue {
     rung: u32,
     head: u32,
     size: u32,
-    /// Commands whose CQE is written, oldest first, and how many of them the host can see.
+    /// Commands with a written CQE, oldest first, and how many of these the host can see.
     posted: VecDeque<u32>,
     visible: usize,
 }
@@ -76,7 +76,7 @@ pub struct Drive<'a, S: BusSink> {
     arbitrating: bool,
     turn: Turn,
     pub(super) runs: Vec<(Ps, u64, u64)>,
-    /// Key of what the controller does of its own accord.
+    /// Key of the controller's next own action.
     pub(super) own: u64,
     /// The drive's events from this time on wait for the host.
     pub limit: Ps,
@@ -89,9 +89,10 @@ pub struct Drive<'a, S: BusSink> {
 }
 
 impl<'a, S: BusSink> Drive<'a, S> {
-    /// Takes the controller over, with the programs it has under way; `None` if it has anything else in hand, or namespace 1
-    /// has other blocks than of 512 bytes or something needs a command's own look at it.
-    /// `interrupt_latency`: from an interrupt message to the host's handler.
+    /// Takes over the controller and its running programs. Returns `None` if the controller has other work in hand. It also returns `None`
+    /// if namespace 1 has blocks of another size than 512 bytes, or if a command needs an individual check.
+    ///
+    /// `interrupt_latency`: time from an interrupt message to the host's handler.
     pub fn new(c: &'a mut Controller<S>, queues: usize, interrupt_latency: Ps) -> Option<Self> {
         let base = c.admin.namespaces.named(1).ok().filter(|n| n.shift == 9)?.base;
         let plain = c.media.is_plain() && !c.admin.maintenance.busy();
@@ -170,7 +171,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.handed_out = c.now;
     }
 
-    /// Hands out everything and gives the controller back what is still under way.
+    /// Hands out everything and returns the unfinished work to the controller.
     pub fn give_back(mut self) {
         self.hand_out();
         self.merger.finish(&mut self.c.sink);
@@ -212,8 +213,8 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.c.now = self.c.now.max(now);
     }
 
-    /// Does everything that is due before [`Drive::limit`], but stops after what happens at one time if it is time to hand
-    /// out what cannot change any more.
+    /// Executes every event due before [`Drive::limit`]. Stops earlier, after all events of one instant, when records that can no longer
+    /// change should be handed out.
     pub fn run(&mut self) {
         let rest = self.handed_out + HAND_OUT;
         let mut next = self.next();
@@ -266,7 +267,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
     }
 
-    /// What the controller does of its own accord; nothing if what was due has moved on since it was looked for.
+    /// Performs the controller's own action that is due. Does nothing if the action was postponed since its time was computed.
     fn act(&mut self) {
         if let Some(program) = self.c.act(self.c.now) {
             self.later.push(program.end, Later::Programmed(program.units));
@@ -463,8 +464,8 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
     }
 
-    /// What the host sees in a completion queue is taken out and its head doorbell rung at `at`. The commands' numbers in
-    /// `commands`, which hold until the next one is submitted, are put into `out`.
+    /// Takes the completions that the host sees out of a completion queue, and rings the queue's head doorbell at `at`. Appends the
+    /// commands' numbers to `out`. The numbers index `commands` and hold until the next command is submitted.
     pub fn reap(&mut self, queue: u16, at: Ps, out: &mut Vec<u32>) {
         let q = &mut self.queues[usize::from(queue)];
         let visible = std::mem::take(&mut q.visible);

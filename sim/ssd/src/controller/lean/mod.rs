@@ -1,4 +1,4 @@
-//! The controller without TLPs, for traces whose I/O commands are SUMMARY records.
+//! The controller without TLPs, for traces that hold I/O commands as SUMMARY records.
 
 mod data;
 mod drive;

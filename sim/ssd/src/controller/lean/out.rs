@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use wattbell_bus::summary::Instants;
 use wattbell_bus::{Body, Rail, Record, Summary};
 
-/// What waits to be handed out.
+/// Records that wait to be handed out.
 #[derive(Default)]
 pub struct Merger {
     commands: VecDeque<(Ps, Summary)>,
@@ -80,7 +80,7 @@ impl Merger {
         sink.release(horizon);
     }
 
-    /// Hands out what is left through the sorting sink, at the end of the jobs.
+    /// Hands out the remaining records through the sorting sink, at the end of the jobs.
     pub fn finish<S: BusSink>(&mut self, sink: &mut S) {
         for (time_ps, summary) in self.commands.drain(..) {
             sink.record(Record { time_ps, body: Body::Summary(summary) });

@@ -1,8 +1,8 @@
-//! What happens in a drive on the lean path.
+//! Events of a drive on the lean path.
 
 use crate::profile::Ps;
 
-/// What a read of host memory was for.
+/// The purpose of a read of host memory.
 #[derive(Clone, Copy)]
 pub enum Want {
     Sqes { queue: u16, count: u16 },
@@ -33,7 +33,7 @@ pub mod kind {
     pub const OWN: u8 = 10;
 }
 
-/// What happens within a microsecond or so.
+/// An event due within about a microsecond.
 #[derive(Clone, Copy)]
 pub enum Soon {
     Bell(u16),
@@ -44,7 +44,7 @@ pub enum Soon {
     Post(u32),
 }
 
-/// What may be far off, and comes in any order.
+/// An event that may be far off; such events arrive in any order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Later {
     Page { id: u32, len: u32 },

@@ -1,13 +1,13 @@
-//! Events that wait: three ways of keeping them, each for what its events are like.
+//! Three queues for waiting events, each suited to one kind of event.
 //!
-//! An event's key is its time with its kind in the lowest bits: of those due at the same time, the one with the lower kind
-//! comes first. Those of one kind and one time come in the order in which they were pushed.
+//! An event's key is its time, with its kind in the lowest bits. Among events due at the same time, the lowest kind comes first. Events of
+//! the same kind and time keep the order in which they were pushed.
 
 use crate::profile::Ps;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Bits of a key that hold the kind. What is left of 64 is enough for 13 days of picoseconds.
+/// Bits of a key that hold the kind. The remaining bits of 64 hold 13 days of picoseconds.
 const KIND_BITS: u32 = 4;
 
 /// No event: later than all others.
