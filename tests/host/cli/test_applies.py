@@ -219,6 +219,7 @@ class World:
         """In place of drive model and virtual rig."""
         given = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
         job = given.pop("job")
+        given.pop("stop")  # an event for each run
         given.pop("extra_files")  # in the folder of the plan, which is of another name each time
         self.see("model", given)
         self.plan(job.parent) if run.overwrite and job.name == "plan.toml" else self.see(job.read_text())
