@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 
-from tests.e2e.virtual import MARKS, stop_in, wait_for_no_rig
+from tests.e2e.virtual import MARKS, finished, stop_in, wait_for_no_rig, wattbell
 
 pytestmark = MARKS
 TESTS = ["burst-random-read", "random-read", "random-write", "mixed-random", "active-idle"]
@@ -42,18 +39,6 @@ def arguments(suite: Path, out: Path, *more: str) -> list[str]:
     return [*common, "--out", str(out), "--store", str(out.parent / "store.sqlite"), "--no-page", *more]
 
 
-def start(folder: Path, command: list[str]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "WATTBELL_RUNTIME": str(folder / "runtime")}
-    return subprocess.Popen(["nice", sys.executable, "-m", "wattbell", *command], env=environment, text=True, stdout=-1, stderr=-1)
-
-
-def finished(process: subprocess.Popen[str], code: int = 0) -> str:
-    _, err = process.communicate()
-    assert process.returncode == code, err
-    assert "Traceback" not in err
-    return err
-
-
 def results(out: Path) -> dict[str, Any]:
     data: dict[str, Any] = json.loads((out / "results.json").read_text())
     return data
@@ -67,22 +52,22 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
 
 def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) -> None:
     once, again = tmp_path / "once", tmp_path / "again"
-    finished(start(tmp_path, arguments(suite, once)))
+    finished(wattbell(tmp_path, *arguments(suite, once)))
 
-    process = start(tmp_path, arguments(suite, again))
+    process = wattbell(tmp_path, *arguments(suite, again))
     stop_in(process, again / "captures/random-read-test-data", signal.SIGINT)
-    assert "Continue with --resume" in finished(process, 130)
+    assert "Continue with --resume" in finished(process, 130)[1]
     done = results(again)
     assert [t["test"] for t in done["tests"]] == TESTS[:1]
 
-    process = start(tmp_path, arguments(suite, again, "--resume"))
+    process = wattbell(tmp_path, *arguments(suite, again, "--resume"))
     stop_in(process, again / "captures/random-write-test-data", signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     wait_for_no_rig(tmp_path / "runtime")
     assert [t["test"] for t in results(again)["tests"]] == TESTS[:2]
 
-    said = finished(start(tmp_path, arguments(suite, again, "--resume")))
+    _, said = finished(wattbell(tmp_path, *arguments(suite, again, "--resume")))
     assert said.count("done before") == 2
     assert figures(results(again)) == figures(results(once))
     assert results(again)["started_utc"] == done["started_utc"]
@@ -95,7 +80,7 @@ def test_interrupted_and_killed_and_gone_on_with(suite: Path, tmp_path: Path) ->
     with sqlite3.connect(tmp_path / "store.sqlite") as store:
         assert store.execute("SELECT count(*), count(DISTINCT started_utc) FROM runs").fetchone() == (2, 2)
     # once more: nothing is left to run, and the store has it already
-    assert finished(start(tmp_path, arguments(suite, again, "--resume"))).count("done before") == len(TESTS)
+    assert finished(wattbell(tmp_path, *arguments(suite, again, "--resume")))[1].count("done before") == len(TESTS)
 
     before = (again / "results.json").read_bytes()
     for more, says in (
