@@ -5,6 +5,7 @@ Seconds are measured by ``make bench``, never here: a test that is timed fails o
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -96,3 +97,10 @@ def test_the_package_alone_is_light_and_gives_all_it_names() -> None:
     light = run("import wattbell\nprint(json.dumps([heavy(), [name for name in sys.modules if name.startswith('wattbell')]]))")
     assert light == [[], ["wattbell"]]
     assert run("import wattbell\nprint(json.dumps([name for name in wattbell.__all__ if not hasattr(wattbell, name)]))") == []
+
+
+def test_reading_a_capture_imports_no_pandas() -> None:
+    """pandas is no dependency of wattbell, but pyarrow imports an installed one in some calls: a third of a second."""
+    assert importlib.util.find_spec("pandas"), "without pandas this test shows nothing: tools/setup.sh dev brings it with scikit-rf"
+    script = "import sys, wattbell.capture.reader; sys.exit('pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
