@@ -19,8 +19,8 @@ class Power(wiring.Component):
     -----
     now : ticks.
     rail_valid, rail_tick : a conversion, and its tick.
-    rail_guard, rail_beyond : its current, corrected (signed, 500 nA), in every range of the meter, and whether the current is more than
-    that (``guard`` and ``beyond`` of :data:`..rail.config.CONVERSION`).
+    rail_guard : the current that the protection compares, corrected (signed, 500 nA): ``guard`` of :data:`..rail.config.CONVERSION`.
+    rail_beyond : the true current is higher than ``rail_guard``.
     load_switch : closed.
     wanted, level : for a simulator: while ``wanted`` is low, a conversion of ``level`` or less changes nothing in here.
     """

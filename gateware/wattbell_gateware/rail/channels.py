@@ -21,11 +21,11 @@ class Channels(wiring.Component):
     """The channels go through one :class:`.correct.Corrector` in turn: voltage, current, and with ``fine`` the second current, which
     :class:`.merge.Merge` then makes one with the first.
 
-    A single range is no other way through: the merge gets the wanted path twice, and makes of a value with itself that value.
-    ``overload_i`` is the coarse path's, but that of the fine one where only it counts; ``saturated`` is any channel's that counts.
+    In a single range the merge gets the wanted path twice, and returns it unchanged. ``overload_i`` comes from the coarse path, or from the
+    fine path if only that path counts. ``saturated`` is set if any channel that counts is saturated.
 
-    The coarse path has a turn in every range, the last one where only the fine path counts: ``guard`` and ``beyond``
-    (:data:`.config.CONVERSION`) need a current that does not end where the fine path does.
+    The coarse path has a turn in every range; in the fine range it has the last turn. ``guard`` and ``beyond``
+    (:data:`.config.CONVERSION`) therefore see currents above the fine path's scale.
 
     ``strobe`` with the words, at most every 16 clocks; ``config`` must stand meanwhile. Latency 5 clocks from ``strobe`` to ``valid``,
     with ``fine`` 10. Results and codes stand until the next ``valid``, or ``strobe``.
@@ -117,7 +117,7 @@ class Channels(wiring.Component):
         m.submodules.merge = merge = Merge()
         first, pair = before[1], merge.i.payload
         only = config.range != Range.MERGED
-        # Of the coarse path; they stand long before the merge's result.
+        # Whether the coarse code is at its upper end, and the coarse current above the band: known long before the merge's result.
         end, above = Signal(), Signal()
         m.d.sync += [
             end.eq(Mux(fine_alone, corrector.overload, first.overload) & ~self.i_code[-1]),

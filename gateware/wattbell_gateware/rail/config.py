@@ -53,9 +53,12 @@ CONVERSION = data.StructLayout(
         "beyond": 1,  # the current is more than `guard` says
     }
 )
-"""A conversion, for what needs more than the samples: meter, protection, trigger. Without a fine path ``f_code`` is 0.
+"""A conversion, for the parts that need more than samples: meter, protection, trigger. Without a fine path ``f_code`` is 0.
 
-``guard`` is ``i``, but for two cases. Where the fine path alone is wanted and the coarse one is above the merge's band, which the fine
-path hardly reaches, ``guard`` is the coarse path's current. With a coarse code at the upper end of the scale it is the greatest value:
-above any level, whatever the calibration. ``beyond`` says that the code behind ``guard`` is at that end: the current is at least this.
+``guard`` equals ``i``, with two exceptions:
+
+- In the fine range, if the coarse path shows more than the upper end of the merge's band, ``guard`` is the coarse path's current.
+- If the coarse code is at the upper end of its scale, ``guard`` is the greatest value: above any level, whatever the calibration.
+
+``beyond``: the code behind ``guard`` is at the upper end of its scale, so the current is at least ``guard``.
 """
