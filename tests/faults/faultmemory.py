@@ -20,7 +20,7 @@ from wattbell.capture import open_capture
 from wattbell.errors import WattbellError
 
 from tests.faults.faultbench import Bench, wait_for, waits
-from tests.faults.faultoracle import Verdict, judge, missing_records
+from tests.faults.faultoracle import NotHere, Verdict, judge, missing_records
 from tests.faults.faultpower import OLD_ENOUGH_S, Watch, sent_whole
 from tests.faults.faultstream import Block, make, parse
 from tests.patience import PATIENCE_S
@@ -100,11 +100,12 @@ def _below(line: str) -> Group | None:
 
 
 def group_killed(rng: np.random.Generator, folder: Path) -> Verdict:
-    """Use up the memory of a control group; the kernel kills the recorder in it."""
+    """Use up the memory of a control group; the kernel kills the recorder in it. Raises NotHere without control groups for memory."""
     blocks = parse(make(rng, scale=30.0))
     hogs: list[subprocess.Popen[bytes]] = []
     with control_group() as group:
-        assert group is not None, "this kernel has no control groups for memory, or lets none be made"
+        if group is None:
+            raise NotHere("this kernel, or this container, lets no control group for memory be made")
 
         def limit(recorder: subprocess.Popen[str]) -> None:
             with suppress(OSError):

@@ -16,6 +16,10 @@ Key = tuple[int, ...]
 _WINDOW_KEYS = ("commands", "rates", "queue_depth", "power", "efficiency", "energy_per_command", "consistency")
 
 
+class NotHere(Exception):
+    """This machine lacks what a fault needs, so the fault cannot be tried."""
+
+
 @dataclass
 class Verdict:
     """Verdict on a try.

@@ -24,7 +24,7 @@ from wattbell.capture import open_capture
 from wattbell.errors import WattbellError
 
 from tests.faults.faultbench import Bench, wait_for
-from tests.faults.faultoracle import Verdict, judge, missing_records
+from tests.faults.faultoracle import NotHere, Verdict, judge, missing_records
 from tests.faults.faultstream import Block, Sent, make, parse
 
 FICLONE = 0x40049409
@@ -55,7 +55,9 @@ def run_program(*command: str | Path) -> None:
 
 @contextmanager
 def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
-    """Mount a file system in a file at ``where``."""
+    """Mount a file system in a file at ``where``. Raises NotHere if this process may not."""
+    if not possible():
+        raise NotHere("only root may mount, and only with loop devices")
     where.mkdir(exist_ok=True)
     run_program("mount", "-t", kind, "-o", "loop", image, where)
     try:

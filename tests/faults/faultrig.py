@@ -42,7 +42,7 @@ class Step:
     - ``file``: the stream it sends, in the folder.
     - ``cut``: the line is cut before.
     - ``waits``: it sends nothing before INITiate.
-    - ``ask``: the next step begins when the recorder has asked for the identity.
+    - ``ask``: the next step begins when the recorder, which now reads this step's data, has asked for the identity.
     - ``most_s``: if positive, the next step begins after this time at the latest.
     """
 
@@ -117,9 +117,10 @@ def play(rig: Rig, steps: Sequence[Step]) -> None:
         if step.cut:
             rig.replug()
         rig.serial = step.serial
-        asked, until = rig.asked, time.monotonic() + (step.most_s or PATIENCE_S)
+        until = time.monotonic() + (step.most_s or PATIENCE_S)
         while step.waits and not rig.running and time.monotonic() < until:
             rig.wait(0.02)
+        asked = rig.asked
         rest = (rig.folder / step.file).read_bytes() if rig.running or not step.waits else b""
         while rest and time.monotonic() < until:
             if rig.wait(0.1, send=True):

@@ -31,12 +31,12 @@ def other_rig(rng: np.random.Generator, folder: Path, *, cut: bool) -> Verdict:
     foreign = make(rng, run=2, scale=3.0)
     back, idle, killed = (bool(rng.random() < p) for p in (0.5, 0.3, 0.3))
     data = b"".join(block.data for block in first)
-    at = int(rng.integers(len(data) // 10, len(data)))
+    at = max(int(rng.integers(len(data) // 10, len(data))), len(first[0].data))
     (folder / "first").write_bytes(data[:at])
     (folder / "foreign").write_bytes(foreign)
     (folder / "second").write_bytes(b"".join(block.data for block in second))
     steps = [
-        Step(SERIAL, "first", waits=True),
+        Step(SERIAL, "first", waits=True, ask=not cut),
         Step(OTHER, "foreign", cut=cut, waits=cut and idle, ask=not cut, most_s=2.0 if cut else 0.0),
     ]
     if back:

@@ -7,7 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
+import pytest
+
+from tests.faults import faultmatrix, faulttrial
+from tests.faults.faultoracle import NotHere, Verdict
 from tools import soak
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +48,22 @@ def test_a_try_that_was_not_flagged_makes_the_soak_fail(tmp_path: Path) -> None:
     assert soak._faults(tmp_path, "aaaaaaa") == 1
     assert soak._faults(tmp_path, "bbbbbbb") == 0, "of another tree"
     assert "| disk full | 1 | 1 | 0 | 1 |" in soak.page(tmp_path, "aaaaaaa")
+
+
+def test_a_row_that_the_machine_cannot_try_is_named_and_is_no_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def impossible(_rng: object, _folder: Path) -> Verdict:
+        raise NotHere("no such device")
+
+    place = tmp_path / "try"
+    place.mkdir()
+    with patch.dict(faultmatrix.ROWS, {"made": (impossible, 1)}), patch.object(faulttrial, "scratch", lambda: place):
+        assert soak._try(("made", 0)) == ("made", 0, False, False, "no such device")
+    store = soak.Store(tmp_path, "matrix", "aaaaaaa")
+    store.data |= {"command": "`make soak`", "not_here": {"made": "no such device"}}
+    store.save()
+    assert soak._faults(tmp_path, "aaaaaaa") == 0
+    assert "not tried: made: no such device" in capfd.readouterr().err
+    assert "**Not tried:** made. Reason: no such device." in soak.page(tmp_path, "aaaaaaa")
 
 
 def test_changes_that_no_commit_has_are_named_and_never_continued(tmp_path: Path) -> None:
