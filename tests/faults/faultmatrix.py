@@ -28,7 +28,7 @@ from tests.faults.faultline import CUT, Pieces, restart
 from tests.faults.faultmemory import address_space, group_killed
 from tests.faults.faultoracle import Verdict, judge
 from tests.faults.faultpower import cut_power
-from tests.faults.faultrate import contradicting, fast_clock, flood
+from tests.faults.faultrate import contradicting, flood, wrong_clock
 from tests.faults.faultstranger import long_stop, other_rig
 from tests.faults.faultstream import Block, make, parse
 from tests.faults.faulttrial import record
@@ -312,7 +312,7 @@ ROWS: dict[str, tuple[Row, float]] = {
     "another rig on the port, without a cut": (_other_rig(cut=False), 1),
     "samples at ten times the stated rate": (contradicting, 20),
     "samples and events at ten times the usual rate": (flood, 0.5),
-    "a rig's clock ten times as fast": (fast_clock, 2),
+    "a rig's clock ten times as fast or as slow": (wrong_clock, 10),
     "two recorders": (two_recorders, 1),
     "steps of the host's clock": (clock_steps, 20),
     "host suspended": (suspended_host, 20),

@@ -113,12 +113,15 @@ def _true_or_marked(verdict: Verdict, capture: Capture, true_w: float) -> Verdic
     return verdict
 
 
-def fast_clock(rng: np.random.Generator, folder: Path, times: float | None = None) -> Verdict:
-    """Let a real rig's counter advance ten times as fast as the host's clock: its times are wrong, and marked. At equal rates they
-    are not.
+def wrong_clock(rng: np.random.Generator, folder: Path, times: float | None = None, stop_s: float | None = None) -> Verdict:
+    """Let a real rig's counter advance ten times as fast as the host's clock, or a tenth: its times are wrong, and marked.
+
+    Equal rates leave no mark, even if the recorder stops for ``stop_s`` now and then.
     """
-    times = times or float(rng.choice([1.0, TIMES]))
-    lasts = int(rng.integers(8, 40))
+    times = times or float(rng.choice([1 / TIMES, 1.0, TIMES]))
+    stop_s = float(rng.choice([0.0, 2.0, 18.0])) if stop_s is None else stop_s
+    seconds = int(rng.integers(20, 40) + 2 * stop_s)
+    lasts = max(8, round(seconds * times))
     with CaptureWriter(folder / "capture", lba_size_bytes=512, conditions={"virtual": False}) as writer:
         writer.expect_stream()
         for number in range(lasts * 10 + 1):
@@ -127,12 +130,22 @@ def fast_clock(rng: np.random.Generator, folder: Path, times: float | None = Non
             event = (tick, 15, int(not ends), 0, 0) if ends or not number else (tick, 2, 1, 0, number)
             data = encoder.events(2 * number + int(not ends), tick, [event])
             status = encoder.status(2 * number + int(ends), tick, run=int(not ends))
-            writer.feed(data + status if ends else status + data, UTC + round(number * 1e8 / times))
+            writer.feed(data + status if ends else status + data, UTC + _arrival_ns(round(number * 1e8 / times), stop_s))
     capture = open_capture(folder / "capture")
     marked = not capture.meta["loss"]["lossless"] and bool(analyze(capture)["warnings"])
-    if marked != (times > 1):
+    if marked != (times != 1):
         return Verdict(silent=[f"{times:g} times as fast as the host's clock for {lasts} s: marked {marked}"])
     return Verdict(lost=int(marked), told=marked)
+
+
+def _arrival_ns(sent_ns: int, stop_s: float) -> int:
+    """Return the time of a block's arrival at a recorder with pauses.
+
+    The recorder reads for ten seconds, stops for ``stop_s``, then reads twice as fast as the rig sends until no block waits.
+    """
+    work_ns, stop_ns = 10_000_000_000, round(stop_s * 1e9)
+    behind_ns = sent_ns % (work_ns + 2 * stop_ns) - work_ns
+    return sent_ns if behind_ns < 0 else sent_ns - behind_ns + stop_ns + behind_ns // 2
 
 
 def flood(rng: np.random.Generator, folder: Path, rounds: int = 8000) -> Verdict:

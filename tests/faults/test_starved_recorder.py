@@ -82,10 +82,11 @@ def test_energy_does_not_believe_a_period_that_its_own_counts_contradict(tmp_pat
     assert power["energy_j"]["conditions"]["source"] == "samples"
 
 
-@pytest.mark.parametrize("times", [1.0, 10.0])
-def test_a_clock_that_runs_ahead_of_the_host_is_marked(times: float, tmp_path: Path) -> None:
-    verdict = faultrate.fast_clock(rng(), tmp_path, times)
-    assert verdict.told == (times > 1) and verdict.silent == []
+@pytest.mark.parametrize("times", [0.1, 0.7, 1.0, 10.0])
+@pytest.mark.parametrize("stop_s", [0.0, 2.0, 18.0])
+def test_a_clock_that_is_not_the_hosts_is_marked(times: float, stop_s: float, tmp_path: Path) -> None:
+    verdict = faultrate.wrong_clock(rng(), tmp_path, times, stop_s)
+    assert verdict.told == (times != 1) and verdict.silent == []
 
 
 def test_a_flood_of_samples_and_events_is_recorded_whole(tmp_path: Path) -> None:

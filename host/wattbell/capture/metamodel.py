@@ -243,6 +243,7 @@ class JournalAbout(Struct):
     rail_only: whether the records of the rig's tap are left out
     senders: serial number of the rig that answered in each epoch; null: none did
     fast: epochs in which the rig's clock ran ahead of the host's
+    slow: epochs in which the rig's clock fell behind the host's, or data came later and later
     """
 
     cuts: list[Count]
@@ -252,6 +253,7 @@ class JournalAbout(Struct):
     rail_only: bool = False
     senders: list[str | None] | None = None
     fast: list[U32] = []
+    slow: list[U32] = []
 
 
 class FileSum(Struct):

@@ -20,6 +20,7 @@ from ..wire.decode import Batch, Decoder, Gap
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
 from .arrowjournal import ArrowJournal
+from .clockwatch import FAST, SLOW, ClockWatch
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .live import NAME as LIVE
@@ -41,8 +42,6 @@ COMMAND_JOURNAL = "commands.arrow"
 _META_PERIOD_S = 1.0
 _UPTIME_TICKS = 1_000_000_000
 """Ticks by which a counter may exceed the host's clock since the last data. With more, it did not begin at 0 in that time."""
-_AHEAD_NS = 5_000_000_000
-"""Largest delay in ns of the first block, on a busy host."""
 
 
 LEAST_STEP_S = 0.5
@@ -153,8 +152,7 @@ class CaptureWriter:
         """Growth of the rig's counters of loss in the runs before the present one."""
         self._rig_counters = RigCounters({})
         self._rail_rate = RailRate()
-        self._first_lag: tuple[int, int] | None = None
-        """Lead of the host's clock over the run's first tick in ns, and when it was read."""
+        self._clock_watch = ClockWatch()
         self._run_began = 0
         """Tick of the capture."""
         self._offset, self._epoch = 0, 0
@@ -300,16 +298,14 @@ class CaptureWriter:
             self.save_meta()  # which rig it is and where its ticks lie: a rebuild can ask nobody
 
     def _watch_clock(self, tick: int, arrival_utc_ns: int | None) -> None:
-        """Hold the counter of a real rig to the host's clock: a block cannot come before its time. (A virtual rig's time is its own.)"""
+        """Hold the counter of a real rig to the host's clock. (A virtual rig's time is its own.)"""
         if arrival_utc_ns is None or self.journal is None or self.meta["conditions"].get("virtual") is not False or tick <= 0:
             return
-        lag_ns = arrival_utc_ns - tick * int(self.meta["clock"]["tick_ps"]) // 1000
-        if self._first_lag is None:
-            self._first_lag = lag_ns, arrival_utc_ns
-        first_ns, since_ns = self._first_lag
-        fast: list[int] = self.meta["journal"].setdefault("fast", [])
-        if first_ns - lag_ns > _AHEAD_NS + (arrival_utc_ns - since_ns) // 1000 and self._epoch not in fast:
-            fast.append(self._epoch)
+        self._clock_watch.add(arrival_utc_ns - tick * int(self.meta["clock"]["tick_ps"]) // 1000, arrival_utc_ns)
+        for name, found in (("fast", self._clock_watch.fast), ("slow", self._clock_watch.slow)):
+            epochs: list[int] = self.meta["journal"].setdefault(name, [])
+            if found and self._epoch not in epochs:
+                epochs.append(self._epoch)
 
     def _is_stranger(self, epoch: int, sender: str | None) -> bool:
         """Whether another rig sends in an epoch, which is then left out."""
@@ -347,10 +343,11 @@ class CaptureWriter:
         found = [gap for gap in gaps if gap]
         self._every_run_whole = self._every_run_whole and not found
         self._add_gaps(found + self._rig_counters.finish() + self._rail_rate.finish(), self._offset)
-        self._rail_rate, self._first_lag = RailRate(), None
-        if self._epoch in self.meta["journal"].get("fast", []):
-            began = min(self._run_began, self.last_tick)
-            self._add_gaps([Gap(None, began, self.last_tick, -1, "the rig's clock ran ahead of the host's: its times are wrong")], 0)
+        self._rail_rate, self._clock_watch = RailRate(), ClockWatch()
+        for name, reason in (("fast", FAST), ("slow", SLOW)):
+            if self._epoch in self.meta["journal"].get(name, []):
+                began = min(self._run_began, self.last_tick)
+                self._add_gaps([Gap(None, began, self.last_tick, -1, reason)], 0)
         if before := self._rig_counters.before:
             what = ", ".join(f"{name} {count}" for name, count in before.items())
             self.note(f"before this run the rig had counted since power-on: {what}")
