@@ -95,7 +95,7 @@ def best_ms(work: Callable[[], object], runs: int = 3) -> float:
 
 
 def beside(capture: Path) -> dict[str, float]:
-    """What pyjls and Polars need for a picture of everything."""
+    """Measure the time of pyjls and Polars for a picture of everything."""
     with pyjls.Reader(str(capture / "rail.jls")) as reader:
         samples = min(int(signal.length) for signal in reader.signals.values() if signal.name in ("voltage", "current", "power"))
         increment = max(1, samples // POINTS)

@@ -20,7 +20,7 @@ NOT_HERE = {"CHANGELOG.md"}
 
 @cache
 def targets() -> frozenset[str]:
-    """Of the Makefile."""
+    """Return the targets of the Makefile."""
     return frozenset(re.findall(r"^([a-z][a-z0-9-]*):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 

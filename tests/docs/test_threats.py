@@ -13,7 +13,7 @@ LISTENS = re.compile(
     r"|import uvicorn|UnixListener|TcpListener|UdpSocket|UnixDatagram|posix_openpt|Server::new\(|--socket-path|hostfwd"
     r"|\.bind\(\("
 )
-"""What opens a port or a terminal to others, in Python and in Rust."""
+"""Calls in Python and in Rust that open a port or a terminal to others."""
 OURS = ("host", "sim", "gateware", "hw", "tools", "spec")
 
 

@@ -242,8 +242,8 @@ def test_a_step_lies_between_the_samples_around_it() -> None:
 
 
 def test_a_meters_clock_is_placed_where_the_steps_are() -> None:
-    """Instants known within 200 ms, a drive that is at once, the host 5 s ahead: the offset follows from steps, not from an end of the
-    instants, and what is left of its bound is what the drive may be late by."""
+    """The host is 5 s ahead, and knows its instants within 200 ms. The drive reacts at once. The offset follows from the steps, not from
+    an end of the instants; its remaining bound is the delay that the drive may have."""
     time = np.arange(0, 12, 1e-3)
     spans = [(1.0, 2.0), (3.0, 5.5), (7.0, 7.8), (9.0, 10.5)]
     power = np.full(len(time), 0.5) + np.random.default_rng(2).normal(0, 1e-3, len(time))

@@ -264,9 +264,11 @@ def test_rates_power_and_efficiency_agree_within_what_they_state(both: Both) -> 
 
 
 def test_mb_per_s_are_the_taps_to_half_a_percent(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    """Over a phase from its first command to its last: over its bursts, of which the host's log may join two that the tap tells apart, they
-    agree within what the log says of itself. So they do where it says more than half a percent: the emulated processor's way to the
-    doorbell and from the CQE is long on a busy machine."""
+    """Over a phase from its first command to its last, host and tap agree to half a percent.
+
+    The host's log may join two bursts that the tap tells apart, so over bursts they agree within the log's own uncertainty. This also
+    holds above half a percent: on a busy machine the emulated processor needs long to the doorbell and from the CQE.
+    """
     for host, tap in phases:
         if host["kind"] != "fio" or not host["rates"].get("bytes"):
             continue
