@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import random
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ import pytest
 from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.journal import Journal
-from wattbell.errors import RigError
+from wattbell.errors import CaptureError, RigError
 from wattbell.rig.reader import Later, Line, StreamReader
 from wattbell.wire.decode import Decoder
 
 from tests.faults import faultdisk, faultmemory, faultpower, faultrate, faultstranger
 from tests.faults.faultoracle import NotHere
 from tests.faults.faultstream import make
+from tests.faults.faulttrial import record
 from tests.host.wire import encoder
 
 root = pytest.mark.skipif(not faultpower.possible(), reason="needs root and loop devices: run in the bare root of CI, or as root")
@@ -124,6 +126,26 @@ MODES = [(0o027, "new", True), (0o077, "empty", False), (0o000, "new", True), (0
 @pytest.mark.parametrize(("mask", "kind", "killed"), MODES)
 def test_no_file_is_more_open_than_the_umask_says(mask: int, kind: str, killed: bool, tmp_path: Path) -> None:
     assert faultdisk.modes(rng(), tmp_path, mask, kind, killed).silent == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize("owner", [1234, 0])
+def test_force_leaves_the_capture_of_another_user_alone(owner: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="wattbell-force-") as folder:  # pytest's own folders are closed to other users
+        shared = Path(folder)
+        record([make(rng(), scale=0.3)], shared / "capture")
+        shared.chmod(0o1777)
+        for path in (shared / "capture", *(shared / "capture").rglob("*")):
+            os.chown(path, owner, owner)
+        before = {path: path.read_bytes() for path in (shared / "capture").iterdir()}
+        os.seteuid(2345)
+        try:
+            with pytest.raises(CaptureError, match="belongs to .* --force replaces only your own"):
+                CaptureWriter(shared / "capture", overwrite=True)
+        finally:
+            os.seteuid(0)
+        assert {path: path.read_bytes() for path in (shared / "capture").iterdir()} == before
+        assert [path.name for path in shared.iterdir()] == ["capture"]
 
 
 class Fast:
