@@ -180,7 +180,7 @@ energy: setup sim  ## 200 random workloads on models of all drives: do the inter
 false-calls: setup sim controller  ## 100 pairs of equal models: how often does compare call them different, and does it see 1 %? (20 minutes; PAIRS=10): docs/results.md
 	@$(PY) -m tools.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)
 
-soak: setup sim  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
+soak: setup sim rtl-tests  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)
 
 requirements: setup  ## requirements/*.txt: the version of every Python package, and the hash of every file of it (REQUIREMENTS=--upgrade: the newest)

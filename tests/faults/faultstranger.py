@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Sequence
@@ -46,6 +47,8 @@ def other_rig(rng: np.random.Generator, folder: Path, *, cut: bool) -> Verdict:
         recorder = bench.record()
         wait_for(lambda: bench.over or recorder.poll() is not None, "the rigs")
         if killed and waits(recorder):
+            if not cut:  # the answer is on disk at once, although no data comes any more
+                wait_for(lambda: OTHER in json.loads((bench.capture / "meta.json").read_text())["journal"]["senders"], "the answer")
             recorder.kill()
         elif waits(recorder):
             recorder.send_signal(signal.SIGINT)

@@ -271,6 +271,8 @@ class CaptureWriter:
         self._end_run()
         sender = self._sender(batch.epoch)
         if self._is_stranger(batch.epoch, sender):
+            if self.journal:
+                self.save_meta()
             return
         self.account = RunAccount()
         elapsed = 0
