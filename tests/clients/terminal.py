@@ -10,6 +10,7 @@ from wattbell.bridge import Bridge
 from wattbell.rig.discovery import find
 
 from tests.firmware.rig import Rig
+from tests.patience import PATIENCE_S
 
 
 class Terminal(threading.Thread):
@@ -75,5 +76,5 @@ class Bridged(threading.Thread):
         """End the bridge and its client, unless already done."""
         if self.is_alive():
             self.server.stop()
-        self.join(10)
+        self.join(PATIENCE_S)
         assert not self.is_alive()

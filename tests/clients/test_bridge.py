@@ -18,6 +18,7 @@ from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 
 from tests.clients.terminal import Bridged, Terminal
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(params=["token", "no token"])
@@ -30,7 +31,7 @@ def bridged(terminal: Terminal, request: pytest.FixtureRequest) -> Iterator[Brid
 
 def connect(bridged: Bridged) -> socket.socket:
     """Return a client that has sent the token."""
-    client = socket.create_connection(bridged.address, timeout=10)
+    client = socket.create_connection(bridged.address, timeout=PATIENCE_S)
     if bridged.token:
         client.sendall(bridged.token.encode() + b"\n")
     return client
@@ -164,7 +165,7 @@ def test_the_program(terminal: Terminal) -> None:
         assert process.stdout
         told = json.loads(process.stdout.readline())
         assert told["host"] == "127.0.0.1"
-        with socket.create_connection((told["host"], told["port"]), timeout=10) as client:
+        with socket.create_connection((told["host"], told["port"]), timeout=PATIENCE_S) as client:
             client.sendall(told["token"].encode() + b"\nSYST:VERS?\n")
             assert line(client) == "1999.0"
         process.send_signal(signal.SIGINT)
@@ -189,7 +190,7 @@ def test_a_megabyte_without_a_newline_keeps_nobody_out(terminal: Terminal, bridg
 @pytest.mark.parametrize("first", [b"", b"\n", b"t" * 32 + b"\n", b"T" * 31 + b"\n", b"*IDN?\n", b"OUTP OFF\n", b"T" * 5000, b"\xff" * 10])
 def test_without_the_token_the_rig_hears_nothing(terminal: Terminal, first: bytes) -> None:
     bridged = Bridged(terminal.control, "T" * 32, allow_power=True)
-    with socket.create_connection(bridged.address, timeout=10) as client:
+    with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
         client.sendall(first)
         client.shutdown(socket.SHUT_WR)
         said = rest(client)
@@ -208,7 +209,7 @@ def test_the_first_line_of_another_protocol_ends_it(terminal: Terminal, first: b
     """HTTP/0.9 to 2, TLS 1.x, SSL 2, STUN (of WebRTC): closed without an answer, even without a token."""
     bridged = Bridged(terminal.control, None, allow_power=True)
     for piece in (len(first), 1):
-        with socket.create_connection(bridged.address, timeout=10) as client:
+        with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
             with contextlib.suppress(ConnectionError):
                 for at in range(0, len(first), piece):
                     client.sendall(first[at : at + piece])
@@ -221,7 +222,7 @@ def test_the_first_line_of_another_protocol_ends_it(terminal: Terminal, first: b
 def test_clients_that_say_nothing_keep_nobody_out(terminal: Terminal, bridged: Bridged) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(100):
-            stack.enter_context(socket.create_connection(bridged.address, timeout=10))
+            stack.enter_context(socket.create_connection(bridged.address, timeout=PATIENCE_S))
         client = stack.enter_context(connect(bridged))
         client.sendall(b"*ESE?\n")
         assert line(client) == "0"

@@ -81,7 +81,7 @@ def test_pyvisa(control: str, bridged: Bridged, way: str) -> None:
     host, port = bridged.address
     name = f"ASRL{control}::INSTR" if way == "serial" else f"TCPIP::{host}::{port}::SOCKET"
     manager = pyvisa.ResourceManager("@py")
-    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=60_000) as rig:
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=PATIENCE_S * 1000) as rig:
         assert rig.query("*IDN?").startswith("Wattbell,virtual-rig,CLIENTS,")
         assert rig.query("CAL:STAT?;*OPC?") == "1;1"
         rig.write("*CLS;:SENS:SWE:DEC 0")
@@ -94,7 +94,7 @@ def test_pyvisa(control: str, bridged: Bridged, way: str) -> None:
 
 def test_pyvisa_reads_what_the_drive_draws(drive: Drive, control: str) -> None:
     manager = pyvisa.ResourceManager("@py")
-    with manager.open_resource(f"ASRL{control}::INSTR", read_termination="\n", write_termination="\n", timeout=60_000) as rig:
+    with manager.open_resource(f"ASRL{control}::INSTR", read_termination="\n", write_termination="\n", timeout=PATIENCE_S * 1000) as rig:
         rig.write("SENS:APER 10 MS")
         before = drive.now_ns()
         amps = rig.query_ascii_values("MEAS:CURR?")[0]
@@ -125,7 +125,7 @@ def test_picocom(control: str) -> None:
 def test_sigrok_takes_it_for_the_multimeter_that_it_says_it_is(drive: Drive, bridged: Bridged) -> None:
     """sigrok finds the rig and reads the rail."""
     host, port = bridged.address
-    with socket.create_connection(bridged.address, timeout=60) as client:
+    with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
         client.sendall(b'SYST:LANG "34405A";:CONF:CURR;:SENS:APER 1 MS;:SYST:LANG?\n')
         assert b"34405A" in client.recv(100)
     command = ["sigrok-cli", "-d", f"scpi-dmm:conn=tcp-raw/{host}/{port}", "--scan"]
@@ -144,6 +144,6 @@ def test_sigrok_takes_it_for_the_multimeter_that_it_says_it_is(drive: Drive, bri
     for number, milli in readings:
         assert float(number) * (1e-3 if milli else 1) == pytest.approx(idle, rel=1e-3)
     assert len(readings) == 3, done.stdout + done.stderr
-    with socket.create_connection(bridged.address, timeout=60) as client:
+    with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
         client.sendall(b'SYST:LANG "WATTBELL";:SYST:LANG?\n')
         assert b"WATTBELL" in client.recv(100)

@@ -43,8 +43,8 @@ name = "wake"
 wake = { idle_s = 0.06, slba = 64 }
 aspm = "l1.2"
 [[step]]
-name = "rest"
-idle_s = 0.06
+name = "rest"  # enough for a server that is slow to stop the rig behind the wake-up
+idle_s = 0.3
 """
 LEVEL_A = 0.25
 NAMES = ",".join(f"{number}={name}" for number, name in enumerate(PROBES))
@@ -63,7 +63,7 @@ ols doorbell --config samplerate=10m:captureratio=10 --samples 2000 -C '{NAMES}'
 ols wake --config samplerate=1m:captureratio=50:rle=on --samples 600 -t 9=01 -O csv
 python - > pyserial.txt 2>&1 <<'END'
 import serial
-with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
+with serial.Serial("/dev/ttyS3", 115200, timeout={PATIENCE_S}) as port:
     for question in (b"*IDN?", b"*CLS;*OPC?", b'SYST:LANG "34405A";:CONF:VOLT;:SENS:APER 1 MS;:READ?'):
         port.write(question + b"\n")
         print(port.readline().decode().strip())
@@ -74,7 +74,7 @@ for n in $(seq 40); do  # it waits a second for *IDN?, in which a busy machine m
 done
 python - > after.txt 2>&1 <<'END'
 import serial
-with serial.Serial("/dev/ttyS3", 115200, timeout=60) as port:
+with serial.Serial("/dev/ttyS3", 115200, timeout={PATIENCE_S}) as port:
     port.write(b'SYST:LANG "WATTBELL";:SYST:LANG?;ERR?\n')
     print(port.readline().decode().strip())
 END

@@ -10,6 +10,7 @@ import pytest
 from wattbell.rig import Scpi
 
 from tests.clients.terminal import Bridged, Terminal
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.needs("sigrok-cli")
 
@@ -28,6 +29,6 @@ def test_sigrok_reads_the_rail(terminal: Terminal, bridged: Bridged, setup: str,
     assert len(readings) == 3, done.stdout + done.stderr
     for number, milli in readings:
         assert float(number) * (1e-3 if milli else 1) == pytest.approx(value, abs=2e-4)
-    with socket.create_connection(bridged.address, timeout=10) as client:
+    with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
         client.sendall(b"STAT:RIG?\n")
         assert b"state=RUN" in client.recv(4096), "sigrok's ABORT leaves the capture alone"

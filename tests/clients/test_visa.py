@@ -8,6 +8,7 @@ import pytest
 
 from tests import needs
 from tests.clients.terminal import Bridged, Terminal
+from tests.patience import PATIENCE_S
 
 pyvisa = needs.library("pyvisa")
 
@@ -18,7 +19,7 @@ def instrument(request: pytest.FixtureRequest, terminal: Terminal, bridged: Brid
     host, port = bridged.address
     name = f"ASRL{terminal.control}::INSTR" if request.param == "serial" else f"TCPIP::{host}::{port}::SOCKET"
     manager = pyvisa.ResourceManager("@py")
-    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=5000) as opened:
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=PATIENCE_S * 1000) as opened:
         assert isinstance(opened, pyvisa.resources.MessageBasedResource)
         yield opened
     manager.close()
@@ -58,12 +59,12 @@ def test_a_program_sends_the_token_first(terminal: Terminal) -> None:
     manager = pyvisa.ResourceManager("@py")
     host, port = bridged.address
     name = f"TCPIP::{host}::{port}::SOCKET"
-    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=5000) as rig:
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=PATIENCE_S * 1000) as rig:
         rig.write("T" * 32)
         assert rig.query("*IDN?").startswith("Wattbell,")
         rig.write("OUTP OFF")
         assert rig.read().startswith("-203,")
-    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=5000) as rig:
+    with manager.open_resource(name, read_termination="\n", write_termination="\n", timeout=PATIENCE_S * 1000) as rig:
         assert rig.query("*IDN?").startswith("-203,")
     manager.close()
     bridged.stop()

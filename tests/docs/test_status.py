@@ -21,6 +21,7 @@ from wattbell.present.pictures import STYLE, figures
 from wattbell.virtual import programs
 
 from tests.docs.pages import ROOT, page, pages
+from tests.patience import PATIENCE_S
 from tools import power_picture
 
 README = page("README.md").text
@@ -166,7 +167,7 @@ def test_readmes_output_is_what_its_command_prints(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "wattbell", *command, "--no-store"],
         env={**os.environ, "WATTBELL_RUNTIME": str(tmp_path / "runtime"), "COLUMNS": "160"},
-        capture_output=True, text=True, check=True, timeout=600,
+        capture_output=True, text=True, check=True, timeout=PATIENCE_S,
     )  # fmt: skip
     printed = [line.rstrip().replace("\u202f", " ") for line in told.stdout.splitlines()]  # a narrow space within numbers
     assert not [line for line in block if line not in printed], told.stdout + told.stderr

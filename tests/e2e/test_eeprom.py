@@ -43,7 +43,7 @@ def started(trace: Path, env: dict[str, str], *options: object) -> Iterator[list
     command = [sys.executable, "-m", "wattbell", "sim", "start", "--trace", str(trace), *map(str, options)]
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not (listed := wattbell(env, "rigs", "--json")):
             assert process.poll() is None and time.monotonic() < deadline, process.stderr and process.stderr.read()
             time.sleep(0.1)
@@ -59,7 +59,7 @@ def wattbell(env: dict[str, str], *words: object) -> list[dict[str, str]]:
 
 
 def ask(listed: list[dict[str, str]], line: str) -> str:
-    with serial.Serial(listed[0]["control"], 115200, timeout=60) as port:
+    with serial.Serial(listed[0]["control"], 115200, timeout=PATIENCE_S) as port:
         port.write(line.encode() + b"\n")
         return port.readline().decode().strip()
 

@@ -20,6 +20,7 @@ from wattbell.export import export_sigrok
 from wattbell.sigrok import DECODERS
 
 from tests.e2e.virtual import MARKS, finished, wattbell
+from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_trace import encode, records, squeeze
 
 pytestmark = MARKS
@@ -156,7 +157,7 @@ def test_a_rig_that_waits_is_listed_recorded_and_then_spent(recorded: tuple[Path
     trace = folder / "capture" / "workload" / "trace.wbt"
     rig = wattbell(folder, "sim", "start", "--trace", trace, "--serial", "BENCH1")
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while not (folder / "runtime" / "rigs" / "BENCH1.json").exists():
             assert rig.poll() is None
             assert time.monotonic() < deadline
@@ -188,7 +189,7 @@ def test_a_rig_started_by_a_job_that_ignores_ctrl_c_can_be_stopped(recorded: tup
         rig = wattbell(folder, "sim", "start", "--trace", trace, "--serial", "BENCH2")
     finally:
         signal.signal(signal.SIGINT, before)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not entry.exists():
         assert rig.poll() is None
         assert time.monotonic() < deadline

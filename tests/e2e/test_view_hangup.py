@@ -20,6 +20,7 @@ from wattbell.capture import open_capture
 
 from tests.e2e import stream_maker as maker
 from tests.e2e.test_record import Bench, wait_for
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -33,6 +34,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.end()
 
 
+def _own_terminal() -> None:
+    """Take the terminal of standard input, and heed its end: tests may run below ``nohup``."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class InTerminal:
     """A shell in its own terminal, which runs ``wattbell view`` of a rig; ready once the rig is recorded and the page served."""
 
@@ -41,8 +48,7 @@ class InTerminal:
         view = [sys.executable, "-m", "wattbell", "view", "FEED1", "--out", str(out), "--no-browser"]
         self.shell = subprocess.Popen(
             ["bash", "-c", '"$@"; true', "bash", *view],
-            env=bench.env, stdin=far, stdout=far, stderr=far, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env=bench.env, stdin=far, stdout=far, stderr=far, start_new_session=True, preexec_fn=_own_terminal,
         )  # fmt: skip
         os.close(far)
         self.said = ""
@@ -64,7 +70,7 @@ class InTerminal:
 
 def check(bench: Bench, seen: InTerminal, out: Path) -> None:
     """Check that no process of it is left, and that the recorder has closed the capture, as after Ctrl-C (test_view_rig.py)."""
-    assert psutil.wait_procs(seen.all, timeout=120)[1] == []
+    assert psutil.wait_procs(seen.all, timeout=PATIENCE_S)[1] == []
     assert not (out / "live.bin").exists() and not (out / "stream.wbs").exists(), "nothing is left to be rebuilt"
     capture = open_capture(out)
     assert capture.state in ("complete", "incomplete") and capture.rail is not None and capture.rail.samples > 0

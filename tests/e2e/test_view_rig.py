@@ -15,6 +15,7 @@ from wattbell.capture import open_capture
 
 from tests.e2e import stream_maker as maker
 from tests.e2e.test_record import Bench, wait_for
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def ask(url: str, name: str) -> Any:
     try:
-        with urllib.request.urlopen(f"{url}api/0/{name}", timeout=60) as answer:
+        with urllib.request.urlopen(f"{url}api/0/{name}", timeout=PATIENCE_S) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         return json.load(error)

@@ -24,6 +24,7 @@ import pytest
 from wattbell.capture import CaptureWriter
 
 from tests.e2e.virtual import MARKS
+from tests.patience import PATIENCE_S
 from tools import wheels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ class Installed:
         """Run Python there, without anything of the checkout in its environment."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "WATTBELL"))}
         kept |= {"XDG_DATA_HOME": str(self.folder / "data"), "PATH": os.defpath}
-        return subprocess.run([self.python, *arguments], cwd=self.folder, env=kept, capture_output=True, text=True, timeout=300)
+        return subprocess.run([self.python, *arguments], cwd=self.folder, env=kept, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def install(folder: Path, *made: Path) -> Installed:
@@ -53,7 +54,7 @@ def install(folder: Path, *made: Path) -> Installed:
     place = folder / "venv"
     venv.create(place, symlinks=True)
     python = place / "bin" / "python"
-    subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", *made], check=True, timeout=300)
+    subprocess.run([*pip, "--python", python, "install", "--no-deps", "--no-index", *made], check=True, timeout=PATIENCE_S)
     (own,) = place.glob("lib/python*/site-packages")
     # A path file adds the folder, but reads no path files in it: the checkout, which is installed there as editable, stays out.
     (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -13,6 +13,8 @@ import pytest
 from wattbell.errors import SimError
 from wattbell.virtual import simulator
 
+from tests.patience import PATIENCE_S
+
 
 def built() -> bool:
     try:
@@ -63,7 +65,7 @@ def stop_in(process: subprocess.Popen[str], capture: Path, how: signal.Signals) 
 
 def wait_for_no_rig(runtime: Path) -> None:
     """Wait until the virtual rig of a killed recorder ends, too."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while left := list(runtime.glob("rigs/*")):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)

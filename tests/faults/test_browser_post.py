@@ -14,6 +14,7 @@ import pytest
 from tests import needs
 from tests.clients.terminal import Bridged, Terminal
 from tests.firmware.rig import Rig, make
+from tests.patience import PATIENCE_S
 
 playwright = needs.library("playwright.sync_api")
 pytestmark = pytest.mark.needs("chromium")
@@ -116,7 +117,7 @@ def test_nothing_of_it_reaches_the_rig(attack: Attack, terminal: Terminal, token
     """The rig is free, and in some cases every client may switch the power."""
     bridged = Bridged(terminal.control, token, allow_power=True)
     attack(bridged.address[1])
-    with socket.create_connection(bridged.address, timeout=10) as client:
+    with socket.create_connection(bridged.address, timeout=PATIENCE_S) as client:
         client.sendall((f"{token}\n" if token else "").encode() + b"*ESE?;:OUTP?\n")
         assert client.makefile().readline() == "0;1\n", "the next client is served, and nothing has changed"
     bridged.stop()
@@ -133,7 +134,7 @@ def test_the_view_answers_a_page_of_another_site_with_nothing(attack: Attack, tm
     threading.Thread(target=server.serve, daemon=True).start()
     attack(server.port)
     for request in ("GET / HTTP/1.1", "POST / HTTP/1.1", f"POST /{server.token}/api/captures HTTP/1.1", "GET /../ HTTP/1.1"):
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as client:
             client.sendall(f"{request}\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n".encode())
             head, _, body = client.makefile("rb").read().partition(b"\r\n\r\n")
         assert int(head.split()[1]) in (404, 405), request

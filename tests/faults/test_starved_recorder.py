@@ -22,6 +22,7 @@ from tests.faults.faultoracle import NotHere
 from tests.faults.faultstream import make
 from tests.faults.faulttrial import record
 from tests.host.wire import encoder
+from tests.patience import PATIENCE_S
 
 root = pytest.mark.skipif(not faultpower.possible(), reason="needs root and loop devices: run in the bare root of CI, or as root")
 
@@ -175,7 +176,7 @@ def test_a_backlog_lies_in_the_journal_and_not_in_memory(tmp_path: Path) -> None
     reader.start()
     found, in_memory, pieces = 0, 0, []
     while True:  # everything is queued before the first read
-        item = reader.items.get(timeout=900)
+        item = reader.items.get(timeout=PATIENCE_S)
         if item is Line.CUT:
             break
         pieces.append(item)
@@ -196,7 +197,7 @@ def test_a_reader_without_memory_says_so() -> None:
 
     reader = StreamReader(Fast(b"abc"), none_left)
     reader.start()
-    assert isinstance(reader.items.get(timeout=900), MemoryError)
+    assert isinstance(reader.items.get(timeout=PATIENCE_S), MemoryError)
     reader.stop()
     with pytest.raises(queue.Empty):
         reader.items.get_nowait()

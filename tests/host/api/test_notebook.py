@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.patience import PATIENCE_S
+
 NOTEBOOK = Path(__file__).resolve().parents[3] / "examples" / "capture.ipynb"
 
 
@@ -28,7 +30,7 @@ def test_every_cell_runs(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPTURE", str(capture.path))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE_S, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert not [output for output in shown if output.output_type == "error"]
     assert sum("image/png" in output.get("data", {}) for output in shown) == 2

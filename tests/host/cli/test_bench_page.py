@@ -16,6 +16,7 @@ import typer
 from wattbell.cli.app import app
 from wattbell.meters.meter import KINDS
 
+from tests.patience import PATIENCE_S
 from tests.slow import bench_page
 
 LINES = bench_page.lines()
@@ -123,7 +124,7 @@ def test_the_typist_sees_a_prompt_behind_which_something_goes_on_talking(tmp_pat
     ]
     (tmp_path / "lines.json").write_text(json.dumps({"folder": str(tmp_path), "lines": lines}))
     script = Path(bench_page.__file__).with_name("bench_page_guest.py")
-    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE_S)
     said = json.loads((tmp_path / "said.json").read_text())
     assert [(entry["code"], entry["asked"]) for entry in said] == [(0, 0), (1, 0), (0, 1), (0, 0)]
     assert said[2]["said"].endswith("y\n") and (tmp_path / "made").read_text() == "one\n"

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from wattbell.capture import CaptureWriter
 
+from tests.patience import PATIENCE_S
+
 COMMANDS = [
     (), ("rigs",), ("info",), ("record",), ("run",), ("analyze",), ("report",), ("export",), ("export", "csv"),
     ("export", "sigrok"), ("compare",), ("seeds-check",), ("results",), ("results", "list"), ("results", "import"),
@@ -28,7 +30,7 @@ def wattbell(tmp_path: Path) -> Any:
         env.pop("WATTBELL_DEBUG", None)
         return subprocess.run(
             [sys.executable, "-m", "wattbell", *map(str, arguments)],
-            env=env, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False,
+            env=env, cwd=tmp_path, text=True, capture_output=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
     return run
@@ -140,7 +142,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest() -> None:
     program = "from wattbell.cli import app, info\ninfo.info.__code__ = (lambda capture, rig, wide, json: {}['rail']).__code__\napp.main()"
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=120, check=False)
+        return subprocess.run([sys.executable, "-c", program, *arguments], text=True, capture_output=True, timeout=PATIENCE_S, check=False)
 
     done = run("info")
     failed(done, 70, "bug:", "KeyError", "--debug")

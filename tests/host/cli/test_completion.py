@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.cli.test_light import run as imported
+from tests.patience import PATIENCE_S
 
 PROGRAM = "import os, sys\nfrom wattbell.cli import main\nsys.argv = ['wattbell']\nmain()"
 BASH = """
@@ -52,7 +53,7 @@ def offered(folder: Path, *words: str) -> list[str]:
         cwd=folder,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert done.stderr == ""
@@ -108,7 +109,13 @@ def test_bash_itself_gets_the_same(folder: Path) -> None:
         if at == 2:
             script = script.replace(" '')", ")")
         done = subprocess.run(
-            ["bash", "--norc", "-c", script], env=environment(folder), cwd=folder, text=True, capture_output=True, timeout=120, check=True
+            ["bash", "--norc", "-c", script],
+            env=environment(folder),
+            cwd=folder,
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=True,
         )
         assert set(done.stdout.split()) == wanted, done.stderr
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from wattbell.cli.commands import PLACES
 
+from tests.patience import PATIENCE_S
+
 HEAVY = (
     "polars", "scipy", "pyarrow", "pyjls", "numpy", "matplotlib", "ruptures", "starlette", "uvicorn", "asyncio", "jinja2", "serial",
     "msgspec", "pydantic",
@@ -60,7 +62,7 @@ def run(program: str, *arguments: str, **environment: str) -> Any:
     """What a program that begins with ON_THE_WAY prints as JSON in its last line."""
     env = {**os.environ, "COLUMNS": "100", "WATTBELL_CONFIG": "", **environment}
     command = [sys.executable, "-c", ON_THE_WAY + program, *arguments]
-    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=300, check=True)
+    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=PATIENCE_S, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

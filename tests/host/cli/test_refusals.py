@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from wattbell.capture import CaptureWriter
 
+from tests.patience import PATIENCE_S
+
 
 @pytest.fixture
 def wattbell(tmp_path: Path) -> Any:
@@ -20,7 +22,7 @@ def wattbell(tmp_path: Path) -> Any:
         for name in ("WATTBELL_DEBUG", "WATTBELL_STORE"):
             env.pop(name, None)
         command = [sys.executable, "-m", "wattbell", *map(str, arguments)]
-        return subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False)
+        return subprocess.run(command, env=env, cwd=tmp_path, text=True, capture_output=True, timeout=PATIENCE_S, check=False)
 
     return run
 
@@ -178,7 +180,7 @@ def test_a_full_disk_says_what_to_do(wattbell: Any, tmp_path: Path) -> None:
 def test_output_that_nobody_takes_is_an_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-m", "wattbell", *arguments]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, text=True, timeout=120, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: disk is full: free some space\n"
 

@@ -21,6 +21,7 @@ from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, cluste
 from wattbell.fleet.tables import short_names
 
 from tests import needs
+from tests.patience import PATIENCE_S
 
 MS, US = 1_000_000, 1_000
 
@@ -171,7 +172,7 @@ def test_the_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
             assert process.poll() is None
             children = parent.children(recursive=True)
         process.kill()
-    assert psutil.wait_procs(children, timeout=60)[1] == []
+    assert psutil.wait_procs(children, timeout=PATIENCE_S)[1] == []
 
 
 def test_dask_is_imported_only_when_it_is_used() -> None:

@@ -12,6 +12,8 @@ from wattbell.errors import CaptureError, RigError, WattbellError
 from wattbell.rig.reader import Line, StreamReader
 from wattbell.rig.stream import Source
 
+from tests.patience import PATIENCE_S
+
 Pipe = tuple[int, int]
 
 
@@ -86,7 +88,7 @@ class Lines:
 
     def reopen(self) -> bool:
         os.close(self.source.descriptor)
-        self.may_come_back.wait(30)
+        self.may_come_back.wait(PATIENCE_S)
         if self.parts:
             self.source = self.next()
         else:
@@ -102,7 +104,7 @@ def test_everything_is_journalled_before_it_is_handed_over_and_memory_is_used_ag
     got, lines, addresses = bytearray(), [], []
     reader.start()
     while len(lines) < 3:
-        item = reader.items.get(timeout=30)
+        item = reader.items.get(timeout=PATIENCE_S)
         if isinstance(item, memoryview):
             assert journal[len(got) : len(got) + len(item)] == item
             got += item
@@ -123,7 +125,7 @@ def test_a_journal_that_fails_ends_the_reader_with_its_error() -> None:
 
     reader = StreamReader(Lines([b"abc"]), full)
     reader.start()
-    item = reader.items.get(timeout=30)
+    item = reader.items.get(timeout=PATIENCE_S)
     reader.stop()
     assert isinstance(item, WattbellError)
     assert "disk full" in str(item)

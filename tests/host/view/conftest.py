@@ -20,6 +20,7 @@ from wattbell_spec.wire import EventType, Kind, LinkState
 
 from tests import needs
 from tests.host.conftest import MS, Builder
+from tests.patience import PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", StarletteDeprecationWarning)  # of httpx, which the project has
@@ -143,7 +144,7 @@ def opened(browser: Browser, served: Served) -> Iterator[Opened]:
 
 
 def settled(page: Page) -> None:
-    page.wait_for_selector("body[data-busy='0']", timeout=20_000)
+    page.wait_for_selector("body[data-busy='0']", timeout=PATIENCE_S * 1000)
 
 
 def view_of(page: Page) -> tuple[float, float]:

@@ -18,6 +18,8 @@ from wattbell.wire.decode import Gap
 from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType, Kind, LinkState
 
+from tests.patience import PATIENCE_S
+
 from ..conftest import MS, Builder
 from .conftest import Ask, Opened, Served, TestClient, in_a_browser, make_app, place_of, serve, settled
 
@@ -54,7 +56,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server, thread = serve(path)
     yield Served(server.url, capture, open_zoom(path).bounds[0])
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def told(served: Served) -> Analysis:
 
 def shown(page: Page) -> Page:
     """The page with its energies."""
-    page.wait_for_selector("#energy[data-state='shown']", timeout=60_000)
+    page.wait_for_selector("#energy[data-state='shown']", timeout=PATIENCE_S * 1000)
     settled(page)
     return page
 
@@ -252,7 +254,7 @@ def test_a_long_capture_is_worked_out_when_asked(opened: Opened, tmp_path: Path,
     assert page.is_visible("[data-row='states']") and page.locator("#energy dd[data-state]").count() > 0
     assert heights["power"] != page.locator("[data-row='power']").bounding_box(), "it has its place among the rows"
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 @in_a_browser
@@ -262,11 +264,11 @@ def test_what_cannot_be_analysed_says_why(opened: Opened, tmp_path: Path) -> Non
     server, thread = serve(path)
     (path / "meta.json").rename(tmp_path / "gone")
     page = opened(url=server.url, ignore="409")
-    page.wait_for_selector("#energy[data-state='failed']", timeout=60_000)
+    page.wait_for_selector("#energy[data-state='failed']", timeout=PATIENCE_S * 1000)
     assert "meta.json" in page.inner_text("#energy")
     expect(page.locator("[data-row='states']")).to_have_attribute("aria-label", "Power states: not worked out")
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 @in_a_browser
@@ -337,4 +339,4 @@ def test_the_share_on_the_page_is_that_of_the_report(opened: Opened, late_rail: 
     }
     assert told == {label: pytest.approx(100 * share) for label, share in shares.items()}
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)

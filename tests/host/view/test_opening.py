@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.conftest import Builder
+from tests.patience import PATIENCE_S
 
 
 def wait_for(path: Path) -> str:
@@ -44,7 +45,7 @@ def test_the_browser_is_led_to_the_page_by_a_private_file(tmp_path: Path, how: s
         page = Path(told.removeprefix("file://"))
         assert url in page.read_text()
         assert stat.S_IMODE(page.stat().st_mode) == 0o600 and stat.S_IMODE(page.parent.stat().st_mode) == 0o700
-        with urllib.request.urlopen(f"{url}api/0/capture", timeout=60) as answer:
+        with urllib.request.urlopen(f"{url}api/0/capture", timeout=PATIENCE_S) as answer:
             assert answer.status == 200
     finally:
         process.send_signal(how)

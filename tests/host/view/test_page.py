@@ -18,6 +18,8 @@ from wattbell.capture import Capture, CaptureWriter, blocks
 from wattbell.zoom import open_zoom
 from wattbell_spec.wire import EventType
 
+from tests.patience import PATIENCE_S
+
 from ..conftest import MS, Builder
 from ..report.test_colours import SIGHT, difference
 from .conftest import Opened, Served, in_a_browser, place_of, serve, settled, view_of
@@ -68,7 +70,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server, thread = serve(path)
     yield Served(server.url, capture, open_zoom(path).bounds[0])
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 def test_all_of_a_capture_is_drawn_and_said(opened: Opened, served: Served) -> None:
@@ -376,7 +378,7 @@ def test_captures_lie_over_one_another(opened: Opened, served: Served, tmp_path:
         assert "capture 2" in (page.get_attribute("[data-row='power']", "aria-label") or "")
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_captures_are_aligned_at_a_phase(opened: Opened, served: Served, tmp_path: Path) -> None:
@@ -396,7 +398,7 @@ def test_captures_are_aligned_at_a_phase(opened: Opened, served: Served, tmp_pat
         settled(page)
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Opened, tmp_path: Path) -> None:
@@ -437,7 +439,7 @@ def test_a_recording_is_followed_until_one_pans_and_ends_as_a_capture(opened: Op
     settled(page)
     assert view_of(page)[1] == pytest.approx(recorded * 1000 * MS, rel=0.01)
     server.stop()
-    thread.join(10)
+    thread.join(PATIENCE_S)
 
 
 def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Path) -> None:
@@ -455,7 +457,7 @@ def test_a_capture_without_rail_or_commands_says_so(opened: Opened, tmp_path: Pa
         assert "Nothing was recorded" in nothing.inner_text("#notices") and nothing.locator(".notice").count() == 1
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_many_commands_are_a_density_fewer_are_points_and_few_are_bars(opened: Opened, tmp_path: Path) -> None:
@@ -485,7 +487,7 @@ def test_many_commands_are_a_density_fewer_are_points_and_few_are_bars(opened: O
         assert " of 3" in told or " of 4" in told  # the slow tenth, 400 us, lies at the top
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 CLKREQ_HIGH = 320 * MS
@@ -644,4 +646,4 @@ def test_no_two_phases_and_no_two_captures_have_one_colour(opened: Opened, tmp_p
         assert min(difference(one, other, SIGHT["normal"]) for one, other in itertools.pairwise(many[0])) > 12
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(PATIENCE_S)

@@ -14,6 +14,7 @@ from wattbell.view.server import ViewServer
 from wattbell.view.shown import Shown
 
 from tests.host.view.conftest import TOKEN
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("path", ["/", "/api/0/capture", f"/{TOKEN}x/", f"/{TOKEN[:-1]}/", "/static/uPlot.iife.js", "/licences"])
@@ -67,13 +68,13 @@ def test_a_real_server_is_on_this_computer_alone_with_a_token_of_its_own(shown: 
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:
-        with urllib.request.urlopen(f"{server.url}api/captures", timeout=20) as answer:
+        with urllib.request.urlopen(f"{server.url}api/captures", timeout=PATIENCE_S) as answer:
             assert answer.status == 200 and b"complete" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/captures", timeout=20)
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/api/captures", timeout=PATIENCE_S)
     finally:
         server.stop()
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert not thread.is_alive()
 
 

@@ -12,6 +12,8 @@ from board.layout.rail import _Made
 from board.layout.track import Copper, Track, Via
 from board.netlist import Design
 
+from tests.patience import PATIENCE_S
+
 
 @pytest.fixture
 def router() -> route._Router:
@@ -75,7 +77,7 @@ def test_a_search_joins_what_it_can_and_puts_back_what_it_cannot(router: route._
     nets = {one.name: one for one in (a, b)}
     route._route_net(router, nets, b, 0)
     a.open = 1
-    route._search(router, nets, time.monotonic() + 20, 1, False)
+    route._search(router, nets, time.monotonic() + PATIENCE_S, 1, False)
     assert a.open == b.open == 0 and a.found.tracks and b.found.tracks
     router.copper(True, 15, (5.0, 40.0), (5.0, 40.0), (1.0, 1.0), 0.0, 0.1, 99)
     c.open = 1
