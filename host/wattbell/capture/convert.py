@@ -155,7 +155,7 @@ def without_tap(batch: Batch) -> Batch:
         seen = np.isin(kind, _OF_THE_TAP) | ((kind == spec.EventType.MARKER) & (source != spec.MarkerSource.CONTROL))
         if seen.any():
             events = Events(events.tick[~seen], {name: column[~seen] for name, column in events.columns.items()})
-    gaps = [gap for gap in batch.gaps if gap.kind not in (spec.Kind.COMMANDS, spec.Kind.TLP)]
+    gaps = [gap for gap in batch.gaps if gap.kind not in (spec.BlockContent.COMMANDS, spec.BlockContent.TLP)]
     return replace(batch, commands=None, tlps=None, events=events if events is not None and len(events.tick) else None, gaps=gaps)
 
 

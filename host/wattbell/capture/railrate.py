@@ -55,7 +55,7 @@ class RailRate:
     def finish(self) -> list[Gap]:
         """Return a gap for samples that still contradict the last STATUS."""
         odd, self._odd = self._odd, None
-        return [] if odd is None else [Gap(spec.Kind.RAIL, *odd, -1, REASON)]
+        return [] if odd is None else [Gap(spec.BlockContent.RAIL, *odd, -1, REASON)]
 
     def _follow(self, rail: Rail) -> None:
         order = np.argsort(rail.first_tick, kind="stable")

@@ -130,7 +130,7 @@ def _recover_rail(directory: Path) -> meta.Meta:
             for source in journalled(directory):
                 writer.add_rail_source(source)
                 writer.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * int(source.interval_ticks[-1])
-            writer.add_gap(Gap(spec.Kind.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
+            writer.add_gap(Gap(spec.BlockContent.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
             writer.note(f"rebuilt from its journal: {RECORDER_DIED}")
             log.settle(RECORDER_DIED)
             writer.close("recovered")
@@ -192,7 +192,7 @@ class _Log:
         missing = self._rows - (0 if book is None else book.rows)
         if self._rail_only and (self._failed or missing > 0):
             writer.add_gap(
-                Gap(spec.Kind.COMMANDS, 0, writer.last_tick, missing if missing > 0 else -1, "the host's log of commands is lost")
+                Gap(spec.BlockContent.COMMANDS, 0, writer.last_tick, missing if missing > 0 else -1, "the host's log of commands is lost")
             )
         if book is None:
             return
@@ -230,7 +230,7 @@ class _Log:
         end_ns = book.until_ns
         if clock is not None:
             end_ns = max(end_ns, int(clock.inverse().to_reference(ns_of(self._writer.last_tick, tick_ps))))
-        book.lose(Gap(spec.Kind.COMMANDS, book.until_ns, end_ns, -1, died))
+        book.lose(Gap(spec.BlockContent.COMMANDS, book.until_ns, end_ns, -1, died))
 
 
 def _made() -> list[str]:

@@ -264,7 +264,7 @@ class CaptureWriter:
         if batch.links:
             self._tables["link"].add(convert.link_table(batch.links, offset))
         # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
-        self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.Kind.RAIL], offset)
+        self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.BlockContent.RAIL], offset)
         self.last_tick = max(self.last_tick, batch.last_tick + offset)
 
     def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
@@ -382,7 +382,7 @@ class CaptureWriter:
             for gap in gaps:
                 name = gap.kind.name if gap.kind else schema.ANY_KIND
                 self._gap_counts[name] = self._gap_counts.get(name, 0) + 1
-                if self.live and gap.kind in (spec.Kind.COMMANDS, None):
+                if self.live and gap.kind in (spec.BlockContent.COMMANDS, None):
                     self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
 
     # -- live summary -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wattbell_spec.boards import Board
+from wattbell_spec.boards import BoardFigures
 
 from .device import Device
 
@@ -258,7 +258,7 @@ class _Space:
         return {"l1_substates": names(_SUBSTATES_ENABLED), "l1_substates_offered": names(_SUBSTATES_OFFERED)}
 
 
-def unseen(board: Board, link: Link, set_to_gt_s: float | None = None) -> str | None:
+def unseen(board: BoardFigures, link: Link, set_to_gt_s: float | None = None) -> str | None:
     """Return why a tap of that board does not see the link's traffic, with advice; None if it does, or nothing is known.
 
     set_to_gt_s: the speed that the link will be set to

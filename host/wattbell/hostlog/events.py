@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 from wattbell_spec.nvme import LBA_OPCODES, io
-from wattbell_spec.wire import CommandFlag, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag
 
 from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.marking import BY_FEATURE, Marking
@@ -245,5 +245,5 @@ def _of_commands(lost: list[Gap], alone: Events) -> list[Gap]:
     found = []
     for gap, there in zip(lost, rows.tolist(), strict=True):
         count = gap.count if gap.count < 0 else max(1, (gap.count - there + 1) // 2)
-        found.append(Gap(Kind.COMMANDS, gap.first_tick, gap.last_tick, count, gap.reason))
+        found.append(Gap(BlockContent.COMMANDS, gap.first_tick, gap.last_tick, count, gap.reason))
     return found

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.wire.decode import Gap
@@ -104,13 +104,13 @@ class _Losses:
         for begin, end, count, reason in places:
             low = first if begin is None else min(max(begin, first), last)
             high = last if end is None else min(max(end, low), last)
-            gaps.append(Gap(Kind.COMMANDS, low, high, count, reason))
+            gaps.append(Gap(BlockContent.COMMANDS, low, high, count, reason))
         if len(gaps) <= _MOST_GAPS:
             return gaps
         counts = [gap.count for gap in gaps]
         reason = ", ".join(dict.fromkeys(gap.reason for gap in gaps))
         ends = min(gap.first_tick for gap in gaps), max(gap.last_tick for gap in gaps)
-        return [Gap(Kind.COMMANDS, *ends, -1 if min(counts) < 0 else sum(counts), reason)]
+        return [Gap(BlockContent.COMMANDS, *ends, -1 if min(counts) < 0 else sum(counts), reason)]
 
 
 @dataclass
@@ -315,7 +315,7 @@ def _lost(trace: _Trace, first: int, last: int) -> list[Gap]:
     """Return the gaps. In a buffer that holds other events, too, nobody knows how many missing events were of commands."""
     gaps = trace.losses.within(first, last)
     if trace.overwritten and not trace.marked:
-        gaps.append(Gap(Kind.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
+        gaps.append(Gap(BlockContent.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
     mixed = any(count for name, count in trace.skipped.events.items() if name not in BLOCK_EVENTS or trace.rows)
     if not mixed:
         return gaps

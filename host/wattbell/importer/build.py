@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wattbell_spec.wire import EventType, Kind, MarkerSource
+from wattbell_spec.wire import BlockContent, EventType, MarkerSource
 
 from ..capture import CaptureWriter
 from ..capture.hostcommands import PlacedCommands
@@ -226,7 +226,7 @@ class _Writing:
             if end < 0 and int(source.first_tick[0]):
                 count = int(source.first_tick[0]) // about.interval_ticks
                 before = self.origin + int(source.first_tick[0]) - about.interval_ticks
-                writer.add_gap(Gap(Kind.RAIL, self.origin, before, count, _MISSING))
+                writer.add_gap(Gap(BlockContent.RAIL, self.origin, before, count, _MISSING))
             writer.add_rail_source(replace(source, first_tick=source.first_tick + self.origin))
             end = int(source.first_tick[-1]) // about.interval_ticks + int(source.count[-1])
         if end < 0:
@@ -235,7 +235,7 @@ class _Writing:
             writer.note(note)
         if end < about.span:
             first, last = (self.origin + place * about.interval_ticks for place in (end, about.span - 1))
-            writer.add_gap(Gap(Kind.RAIL, first, last, about.span - end, _MISSING))
+            writer.add_gap(Gap(BlockContent.RAIL, first, last, about.span - end, _MISSING))
         writer.last_tick = self.origin + about.span * about.interval_ticks
         if about.utc is not None and "utc" not in self.maps:
             writer.set_anchor(self.origin + int(about.utc.index[0]) * about.interval_ticks, int(about.utc.ns[0]))

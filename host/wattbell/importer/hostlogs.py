@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from wattbell_spec.nvme import io
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from ..capture.hostcommands import HostCommands
 from ..capture.schema import SeenBy
@@ -235,7 +235,7 @@ def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
         told = sum(side.total_ios for job in phase.jobs for side in job.sides)
         if told <= seen or any(job.failure for job in phase.jobs):
             continue
-        gaps.append(Gap(Kind.COMMANDS, phase.first_ns, phase.last_ns, told - seen, "not in fio's logs"))
+        gaps.append(Gap(BlockContent.COMMANDS, phase.first_ns, phase.last_ns, told - seen, "not in fio's logs"))
         notes.append(f"{told - seen} of the {told} I/Os that fio counts in {phase.name} are not in its logs")
     marked = replace(mine[0].commands, lost=[*mine[0].commands.lost, *gaps], notes=[*mine[0].commands.notes, *notes])
     return [replace(log, commands=marked) if log is mine[0] else log for log in logs]
@@ -253,7 +253,7 @@ def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
     if missing <= 0 or not with_any or any(job.failure for job in jobs):
         return list(logs)
     longest = max(with_any, key=lambda log: len(log.commands))
-    gap = Gap(Kind.COMMANDS, *_ticks(longest.commands), missing, "not in fio's logs")
+    gap = Gap(BlockContent.COMMANDS, *_ticks(longest.commands), missing, "not in fio's logs")
     note = f"{missing} of the {told} I/Os that fio counts are not in its logs; of which phase is not known, for the logs have another clock"
     marked = replace(longest.commands, lost=[*longest.commands.lost, gap], notes=[*longest.commands.notes, note])
     return [replace(log, commands=marked) if log is longest else log for log in logs]

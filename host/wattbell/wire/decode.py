@@ -61,7 +61,7 @@ class Gap:
     ``FLUSH_TICKS`` before it would have been sent.
     """
 
-    kind: spec.Kind | None
+    kind: spec.BlockContent | None
     first_tick: int
     last_tick: int
     count: int
@@ -94,7 +94,7 @@ class Counters:
     """Blocks with a good CRC and a bad payload: not a whole number of records, or a record at an impossible time."""
     restarts: int = 0
     """Number of times the rig restarted its counter."""
-    dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
+    dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.BlockContent})
     """Per kind: records (rail: samples) that the rig itself reports as lost."""
 
     @property
@@ -430,18 +430,18 @@ class Decoder:
                 pending.rail.append(payload)
                 pending.rail_ticks.append(tick)
                 pending.rail_dropped.append(dropped)
-        elif kind == spec.Kind.EVENTS:
+        elif kind == spec.BlockContent.EVENTS:
             good = not length % spec.EVENT_SIZE and events_near(payload, tick, _SLACK_TICKS)
             if good and length:
                 pending.events.append(payload)
-        elif kind == spec.Kind.TLP:
+        elif kind == spec.BlockContent.TLP:
             good = split_tlps(payload, tick, pending.tlps)
-        elif kind == spec.Kind.STATUS:
+        elif kind == spec.BlockContent.STATUS:
             good = length >= spec.STATUS_SIZE and self._tick_agrees(status_tick_ps(payload))
             if good:
                 pending.status.append(payload)
                 pending.status_ticks.append(tick)
-        elif kind == spec.Kind.LINK:
+        elif kind == spec.BlockContent.LINK:
             good = not length % spec.LINK_SIZE
             if good and length:
                 pending.links.append(payload)
@@ -461,7 +461,7 @@ class Decoder:
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:
-            known = spec.Kind(kind)
+            known = spec.BlockContent(kind)
         except ValueError:
             return
         self._counters.dropped[known.name] += dropped

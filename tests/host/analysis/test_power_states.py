@@ -21,7 +21,7 @@ from wattbell.capture.meta import save
 from wattbell.measure.phases import Phase
 from wattbell.present.capture.charts import charts
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 from ..conftest import Builder
 
@@ -359,7 +359,7 @@ def test_without_a_rail_there_is_a_reason(builder: Any) -> None:
 
 def test_where_commands_were_lost_nothing_is_claimed(builder: Any) -> None:
     night(builder)
-    builder.gaps.append(Gap(Kind.COMMANDS, 600 * MS, 601 * MS, 3, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 600 * MS, 601 * MS, 3, "test"))
     spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
     asleep = next(s for s in spans if s["first_tick"] <= 600 * MS < s["last_tick"])
     assert (asleep["label"], asleep["probability"]) == ("unknown", None) and "lost" in asleep["why"]

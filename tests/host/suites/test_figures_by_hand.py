@@ -31,7 +31,7 @@ from wattbell.suites.steady import window
 from wattbell.suites.suite import Suite
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, EventType, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag, EventType
 
 from tests.host.suites.made import suite
 
@@ -408,7 +408,7 @@ def test_a_point_by_hand(builder: Any) -> None:
         builder.command(20 * MS + k * MS, MS, blocks=256)
     for k in range(6):
         builder.command(124 * MS + k * MS // 2, MS // 2, opcode=1, blocks=16)
-    builder.gaps.append(Gap(Kind.COMMANDS, 30 * MS, 31 * MS, 2, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 30 * MS, 31 * MS, 2, "test"))
     capture = builder.write(end=500 * MS)
     capture.meta["rig"]["error_model"] = {"gain": 1e-3, "offset_a": 5e-6, "timebase": 1e-4, "tick_resolution_s": 0.0, "instant_s": 1e-6}
     save(capture.path, capture.meta)

@@ -245,7 +245,9 @@ def test_the_gap_of_what_a_kind_dropped_does_not_reach_back_over_a_restart() -> 
         batches = decoder.feed(piece) if piece else decoder.reconnected()
         gaps += [(batch.epoch, tuple_of(gap)) for batch in batches for gap in batch.gaps]
     assert [epoch for epoch, _ in gaps] == [1, 1]
-    assert [gap for _, gap in gaps] == [(spec.Kind.COMMANDS, 500, last, n, "dropped in the rig") for last, n in ((500, 3), (900, 2))]
+    assert [gap for _, gap in gaps] == [
+        (spec.BlockContent.COMMANDS, 500, last, n, "dropped in the rig") for last, n in ((500, 3), (900, 2))
+    ]
 
 
 # -- what is read and what is not --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wattbell.wire.decode import Batch, Decoder
-from wattbell_spec.wire import FLUSH_TICKS, Kind
+from wattbell_spec.wire import FLUSH_TICKS, BlockContent
 
 from tests.host.wire import encoder as e
 
@@ -340,7 +340,7 @@ def test_dropped_records_are_gaps_of_their_kind() -> None:
     stream = e.events(0, 1000, [(1000, 1, 1, 0, 0)]) + e.events(1, 9000, [(9000, 1, 2, 0, 0)], dropped=12)
     batches, decoder = decode(stream)
     (gap,) = [gap for batch in batches for gap in batch.gaps]
-    assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (Kind.EVENTS, 1000, 9000, 12)
+    assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (BlockContent.EVENTS, 1000, 9000, 12)
     assert decoder.counters.dropped == {"COMMANDS": 0, "RAIL": 0, "EVENTS": 12, "TLP": 0, "STATUS": 0, "LINK": 0}
 
 
