@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from wattbell.calibration import Line, Point, autozero, fit, registers
+from wattbell.calibration import CalibrationLine, CalibrationPoint, autozero, fit, registers
 from wattbell_spec.units import CURRENT_LSB_A, VOLTAGE_LSB_V
 
 from . import boards
@@ -117,7 +117,7 @@ def mean_sigma(noise: dict[str, dict[str, float]], nominal: NominalDesign, path:
 
 def _factory(
     instrument: RandomInstrument, parts: dict[str, AfePart], noise: dict[str, dict[str, float]], nominal: NominalDesign, rng: Random
-) -> dict[str, Line]:
+) -> dict[str, CalibrationLine]:
     """Two points a path, against sources with errors of their own; then the current paths' offsets by autozero."""
     calibrator = parts["calibrator"].figures
     kelvin = rng.uniform(-FACTORY_KELVIN, FACTORY_KELVIN)
@@ -132,20 +132,20 @@ def _factory(
                 code = instrument.codes(0.0, value * (1 + voltage_gain), kelvin)[path]
             else:
                 code = instrument.codes(value * (1 + current_gain) + current_offset, parts["rail"].voltage, kelvin)[path]
-            readings.append(Point(value, code + rng.gauss(0, sigma), sigma))
+            readings.append(CalibrationPoint(value, code + rng.gauss(0, sigma), sigma))
         lines[path] = fit(readings)
     return _zeroed(instrument, lines, kelvin, parts, noise, nominal, rng)
 
 
 def _zeroed(
     instrument: RandomInstrument,
-    lines: dict[str, Line],
+    lines: dict[str, CalibrationLine],
     kelvin: float,
     parts: dict[str, AfePart],
     noise: dict[str, dict[str, float]],
     nominal: NominalDesign,
     rng: Random,
-) -> dict[str, Line]:
+) -> dict[str, CalibrationLine]:
     codes = instrument.codes(0.0, parts["rail"].voltage, kelvin, short=True)
     zeroed = dict(lines)
     for path in ("coarse", "fine"):
@@ -156,7 +156,7 @@ def _zeroed(
 
 def _measure(
     instrument: RandomInstrument,
-    lines: dict[str, Line],
+    lines: dict[str, CalibrationLine],
     scenario: Scenario,
     parts: dict[str, AfePart],
     noise: dict[str, dict[str, float]],

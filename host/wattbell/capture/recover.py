@@ -22,7 +22,7 @@ from .journal import NAME as JOURNAL
 from .journal import JournalReader
 from .live import NAME as LIVE
 from .live import being_recorded
-from .loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Waveform
+from .loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, PatternPower
 from .logbook import Logbook
 from .marking import marking_of
 from .railjournal import NAME as RAIL_JOURNAL
@@ -155,7 +155,7 @@ class _Log:
         self._tick_ps = int(old["clock"]["tick_ps"])
         self._rail_only = bool((old.get("journal") or {}).get("rail_only")) or (directory / RAIL_JOURNAL).exists()
         self._virtual = bool(old["conditions"].get("virtual"))
-        self._waveform = Waveform(self._tick_ps)
+        self._waveform = PatternPower(self._tick_ps)
         self._spans: list[tuple[int, int]] = []
         """Spans of the meter's clock in ns that may contain patterns of load."""
         self._failed = ""

@@ -16,7 +16,7 @@ from wattbell_spec import wire as spec
 from ..clock import Anchor, iso, near_leap_second, now_ns
 from ..errors import CaptureError
 from ..origin import origin_of_capture
-from ..wire.decode import Batch, Decoder, Gap
+from ..wire.decode import Batch, Gap, StreamDecoder
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
 from .arrowjournal import ArrowJournal
@@ -24,7 +24,7 @@ from .journal import NAME as JOURNAL
 from .journal import Journal
 from .live import NAME as LIVE
 from .livewriter import LiveSummary
-from .place import Place
+from .place import CapturePlace
 from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
@@ -101,7 +101,7 @@ class CaptureWriter:
         tick_ps: int = spec.TICK_PS,
         missing: str = "blocks lost on the way to the host",
     ) -> None:
-        self._place = Place(Path(path), overwrite)
+        self._place = CapturePlace(Path(path), overwrite)
         self.path = self._place.path
         self.meta = meta.new()
         self.meta["rig"] = dict(rig or {})
@@ -109,7 +109,7 @@ class CaptureWriter:
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
         self._marking = marking.marking_of(self.meta)
-        self.decoder = Decoder()
+        self.decoder = StreamDecoder()
         self.keep_stream = keep_stream
         self.account = RunAccount()
         """The rig's reports of its present run."""

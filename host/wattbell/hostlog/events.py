@@ -73,7 +73,7 @@ def together(parts: Sequence[Events]) -> Events:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedCommands:
     """The wanted commands. The admin queue belongs to every namespace.
 
     controller: the N of /dev/nvmeN; None: all
@@ -93,7 +93,7 @@ class Pairing:
     """Pairs events as they come. ``instant_u_ns``: limit of the error of their time stamps as times of these events. ``marking``: which
     commands are markers."""
 
-    def __init__(self, wanted: Wanted, instant_u_ns: int = 1, marking: Marking = BY_FEATURE) -> None:
+    def __init__(self, wanted: WantedCommands, instant_u_ns: int = 1, marking: Marking = BY_FEATURE) -> None:
         self._wanted = wanted
         self._marking = marking
         self._u_ns = instant_u_ns

@@ -22,7 +22,7 @@ from ..capture.schema import SeenBy
 from ..errors import CaptureError
 from ..hostlog import blkparse, iolog
 from ..hostlog.fiolog import OWN_BEGIN, FioLogName, name_of
-from ..measure.fiojson import Job
+from ..measure.fiojson import FioJob
 from ..wire.decode import Gap
 from .align import Aligned
 from .fiophases import CLOCKS, MS, FioRun, ProcessFile
@@ -182,7 +182,7 @@ class _FioJob:
 
     of: ProcessFile
     place: int
-    job: Job
+    job: FioJob
 
 
 def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
@@ -259,7 +259,7 @@ def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
     return [replace(log, commands=marked) if log is longest else log for log in logs]
 
 
-def _must_be_latencies_of(log: HostLog, job: Job) -> None:
+def _must_be_latencies_of(log: HostLog, job: FioJob) -> None:
     """Raise CaptureError if a log's values are not the latencies that fio's JSON sums up.
 
     fio's logs of bandwidth look like logs of latency and differ only in their name, which can be changed. Nearly all values must lie
@@ -292,12 +292,12 @@ def _must_be_latencies_of(log: HostLog, job: Job) -> None:
         raise CaptureError(f"{text}. Give the latency log of this run, or the JSON of the run that wrote this log.")
 
 
-def _is_of_several(job: Job) -> bool:
+def _is_of_several(job: FioJob) -> bool:
     """Return whether one entry combines jobs that may have begun at different times."""
     return job.is_set("group_reporting") and job.option("startdelay", "0").strip() not in ("0", "")
 
 
-def _epoch(job: Job) -> str | None:
+def _epoch(job: FioJob) -> str | None:
     """Return the clock of a job's log, other than the job's own begin and the time of day; None without one."""
     if not (job.is_set("log_alternate_epoch") or job.is_set("log_unix_epoch")):
         return None
@@ -323,13 +323,13 @@ def _candidates(log: HostLog, run: FioRun) -> list[_FioJob]:
     return beside if len({job.of.path.parent.resolve() for job in jobs_}) > 1 and beside else jobs_
 
 
-def _log_name(job: Job) -> str | None:
+def _log_name(job: FioJob) -> str | None:
     """Return the prefix of the names of a job's logs; None if the JSON does not state it."""
     given = job.option("write_lat_log", "\0")
     return None if given == "\0" else Path(given or job.jobname).name
 
 
-def _may_hold(job: Job, commands: HostCommands) -> bool:
+def _may_hold(job: FioJob, commands: HostCommands) -> bool:
     """Whether a job ran long enough for a log, and moved as much."""
     if not job.ran_ms or (commands.clock == OWN_BEGIN and _epoch(job) == "utc"):
         return False

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from wattbell_spec import wire as spec
 
-from .framing import Block, Framer, crc32
+from .framing import Block, BlockFramer, crc32
 from .records import (
     Buffer,
-    Commands,
-    Events,
-    Rail,
+    CommandRecords,
+    EventRecords,
+    RailRecords,
     Statuses,
     Tlps,
     decode_commands,
@@ -29,7 +29,7 @@ from .records import (
 )
 from .sequence import Arrival, SequenceTracker, near
 
-__all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
+__all__ = ["Batch", "Counters", "Gap", "StreamDecoder", "crc32"]
 
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
@@ -108,13 +108,13 @@ class Counters:
 
 @dataclass
 class Batch:
-    """Result of one call of :meth:`Decoder.feed`; a kind that did not occur is None."""
+    """Result of one call of :meth:`StreamDecoder.feed`; a kind that did not occur is None."""
 
     epoch: int = 0
     """Number of rig restarts before these records: ticks of different epochs do not compare."""
-    commands: Commands | None = None
-    rail: Rail | None = None
-    events: Events | None = None
+    commands: CommandRecords | None = None
+    rail: RailRecords | None = None
+    events: EventRecords | None = None
     tlps: Tlps | None = None
     status: Statuses | None = None
     links: Statuses | None = None
@@ -158,7 +158,7 @@ class _Pending:
         return batch if filled else None
 
 
-class Decoder:
+class StreamDecoder:
     """Decodes a byte stream that may start anywhere and be damaged anywhere.
 
     Feed it bytes as they arrive, in pieces of any size; some hundred KiB at a time are fastest. Call :meth:`finish` when no
@@ -177,7 +177,7 @@ class Decoder:
         sooner than its tick: a recorder that was held up finds old blocks, which came late, and then new ones."""
         self._tick_ps = 0
         """Tick in ps from a STATUS; 0: none came yet."""
-        self._framer = Framer()
+        self._framer = BlockFramer()
         self._sequence = SequenceTracker()
         self._counters = Counters()
         self._last_tick = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from wattbell.wire.decode import Decoder
+from wattbell.wire.decode import StreamDecoder
 from wattbell_spec.wire import BlockContent
 
 from tests.host.wire import encoder as e
@@ -22,7 +22,7 @@ MAKERS: dict[BlockContent, Callable[[int, int, int], bytes]] = {
 @pytest.mark.parametrize("at", range(5))
 def test_dropped_records_are_a_gap_since_the_block_before(kind: BlockContent, at: int) -> None:
     """`at`: which of five blocks reports it; the later ones come in order, all alike."""
-    decoder, gaps = Decoder(), []
+    decoder, gaps = StreamDecoder(), []
     for n in range(5):
         gaps += [gap for batch in decoder.feed(MAKERS[kind](n, 10_000 * (n + 1), 17 if n == at else 0)) for gap in batch.gaps]
     gaps += [gap for batch in decoder.finish() for gap in batch.gaps]
@@ -34,7 +34,7 @@ def test_dropped_records_are_a_gap_since_the_block_before(kind: BlockContent, at
 
 
 def test_dropped_records_of_several_blocks_add_up() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(b"".join(e.commands(n, 1000 * (n + 1), [e.Command(1000 * (n + 1))], dropped=n) for n in range(6)))
     assert sum(gap.count for batch in batches + decoder.finish() for gap in batch.gaps) == 0 + 1 + 2 + 3 + 4 + 5
     assert decoder.counters.dropped["COMMANDS"] == 15
