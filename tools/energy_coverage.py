@@ -175,9 +175,9 @@ def judge(path: Path, subject: Subject, seen: str, used: Board) -> list[Found]:
     capture = used.state(open_capture(path))
     origin = int((capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     commands, joules = truth_of(path, origin * 1000, subject.trim_bytes)
-    windows: list[perclass.Window] = []
+    windows: list[perclass.EnergyWindow] = []
 
-    def kept(given: Sequence[perclass.Window]) -> None:
+    def kept(given: Sequence[perclass.EnergyWindow]) -> None:
         windows.extend(given)
         separate(given)
 
@@ -185,7 +185,7 @@ def judge(path: Path, subject: Subject, seen: str, used: Board) -> list[Found]:
         result: JsonObject = analyze(capture)
     told = iter(windows)  # one of each phase that has energies
     truths = json.loads((path / "workload/truth.json").read_text())["phases"]
-    loads: list[tuple[perclass.Window, float, list[Found]]] = []
+    loads: list[tuple[perclass.EnergyWindow, float, list[Found]]] = []
     for phase, true, after in zip(result["phases"], truths, [*truths[1:], None], strict=True):
         window = next(told) if "energy_per_command" in phase else None
         if phase["kind"] != "fio":
@@ -201,12 +201,12 @@ def compare(
     seen: str,
     subject: Subject,
     phase: JsonObject,
-    window: perclass.Window,
+    window: perclass.EnergyWindow,
     true: JsonObject,
     after: JsonObject,
     commands: Commands,
     joules: Float,
-) -> tuple[perclass.Window, float, list[Found]]:
+) -> tuple[perclass.EnergyWindow, float, list[Found]]:
     """Return the classes of one phase, its window, and its energy put off, in J."""
     each = phase["energy_per_command"]
     low, high = np.searchsorted(commands.start_tick, (phase["first_tick"], phase["last_tick"]))
@@ -254,7 +254,7 @@ def compare(
     return window, put_off, out
 
 
-def with_oracle(loads: list[tuple[perclass.Window, float, list[Found]]]) -> list[Found]:
+def with_oracle(loads: list[tuple[perclass.EnergyWindow, float, list[Found]]]) -> list[Found]:
     """Return the classes of all loads, with the half-width of an oracle.
 
     The oracle is the same regression for the same classes, if each phase's put-off energy is known and need not be separated.

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from wattbell.campaign.ending import Ending
-from wattbell.campaign.runner import Order, run_suite
+from wattbell.campaign.runner import SuiteOrder, run_suite
 from wattbell.campaign.virtual import VirtualBench
 from wattbell.results import Run, read_run
 from wattbell.results.comparison import compare_sides
@@ -203,7 +203,7 @@ def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out"
         bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
-        run_suite(Order(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
+        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
         (capture,) = (out / "captures").iterdir()
         return read_run(out), run_from_capture(capture)
 

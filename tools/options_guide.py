@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from wattbell.cli.applies import ANY_BENCH, ANY_WORK, APART, BENCH_WORDS, NEEDS, RUN, Box, Trait, any_of, works_words
+from wattbell.cli.applies import ANY_BENCH, ANY_WORK, APART, BENCH_WORDS, NEEDS, RUN, OptionScope, Trait, any_of, works_words
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs/users-guide.md"
 BEGIN, END = "<!-- generated: python tools/options_guide.py --write -->\n", "<!-- end of generated -->\n"
@@ -49,7 +49,7 @@ def _code(text: str) -> str:
     return text and ", ".join(f"`{part}`" for part in text.split("/"))
 
 
-def _words(box: Box) -> str:
+def _words(box: OptionScope) -> str:
     works = "any work" if box.works == ANY_WORK else works_words(box.works)
     has = "" if box.trait is None else f" {HAS[box.trait]}"
     return f"{works}{has}" + ("" if box.benches == ANY_BENCH else f", on {BENCH_WORDS[box.benches][0]}")

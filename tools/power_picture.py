@@ -14,7 +14,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
-from wattbell.present.chart import Axis, Chart, Line, Panel, Section
+from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Panel
 from wattbell.present.colours import PALETTE
 from wattbell.present.pictures import STYLE, figures
 from wattbell.report.suite import sections
@@ -43,7 +43,7 @@ def chart() -> Chart:
         name, fastest = line.label.removesuffix(" (model)"), max(line.y)
         depths = line.texts if line is panel.lines[0] and line.texts else [""] * len(line.y)
         texts = [", ".join(filter(None, (name if y == fastest else "", depth))) for y, depth in zip(line.y, depths, strict=True)]
-        lines.append(Line(texts[line.y.index(fastest)], colour, line.y, line.x, texts=texts, beside="right"))
+        lines.append(Curve(texts[line.y.index(fastest)], colour, line.y, line.x, texts=texts, beside="right"))
     ends = max(max(line.x) for line in lines), max(max(line.y) for line in lines)
     x, y = Axis("rate, MB/s", span=(0, 1.28 * ends[0]), grid=True), Axis("mean power, W", span=(0, 1.08 * ends[1]))
     return Chart(
@@ -96,7 +96,7 @@ def faults(figure: Figure) -> list[str]:
 def main() -> None:
     """Draw, look for overlaps, write."""
     with rc_context(STYLE):
-        [(_, figure)] = figures([Section("", blocks=[chart()])], STAMP)
+        [(_, figure)] = figures([ChartSection("", blocks=[chart()])], STAMP)
         figure.set_dpi(DPI)
         if wrong := faults(figure):
             sys.exit("power_picture: error: " + "; ".join(wrong))

@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.registers import ID, VERSION, by_name
 from wattbell_spec.units import CURRENT_LSB_NA, VOLTAGE_LSB_UV
-from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, EventType, Kind, LossSource, MarkerSource
+from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, BlockContent, EventType, LossSource, MarkerSource
 
 from .deadlines import earliest
 from .layouts import EVENT, tlp_beat
@@ -197,8 +197,10 @@ class Instrument(wiring.Component):
         m.submodules.event_blocks = event_blocks = RecordBuilder(EVENT_SIZE // 4, relative=False, slow=slow)
         m.submodules.raw_blocks = raw_blocks = RawBuilder(slow=slow)
         m.submodules.status = status = StatusSource(all_out)
-        first = (Kind.STATUS, Kind.LINK) if options.lanes else (Kind.STATUS,)
-        m.submodules.writer = writer = BlockWriter((*first, Kind.EVENTS, Kind.RAIL, Kind.COMMANDS, Kind.TLP))
+        first = (BlockContent.STATUS, BlockContent.LINK) if options.lanes else (BlockContent.STATUS,)
+        m.submodules.writer = writer = BlockWriter(
+            (*first, BlockContent.EVENTS, BlockContent.RAIL, BlockContent.COMMANDS, BlockContent.TLP)
+        )
         fillers = {"event": event_blocks.fill, "rail": rail.fill, "command": command_blocks.fill, "raw": raw_blocks.fill}
         wiring.connect(m, writer.source0, status.read)
         for k, (name, fill) in enumerate(fillers.items(), len(first)):

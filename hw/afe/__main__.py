@@ -21,7 +21,7 @@ from typing import Any
 
 from . import boards, model, report, studies
 from .design import design
-from .parts import FOLDER, Part, load
+from .parts import FOLDER, AfePart, load
 from .population import population
 from .selftest import load_edges, load_leakage, skew
 from .spice import SpiceError
@@ -31,7 +31,7 @@ AGREE_V, AGREE_S = 2e-6, 1e-10
 """Largest difference between ngspice and the hand analysis: in V, of 4 V (its tolerance is 1e-6), and in s of a delay."""
 
 
-def monte_carlo(parts: dict[str, Part], count: int) -> dict[str, float]:
+def monte_carlo(parts: dict[str, AfePart], count: int) -> dict[str, float]:
     """Random boards through ngspice, against :func:`.boards.transfer` and :func:`.boards.delays`: the largest differences."""
     rng = Random(1)
     volts = seconds = 0.0

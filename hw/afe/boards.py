@@ -22,7 +22,7 @@ from .design import (
     pole,
     temperature_coefficient,
 )
-from .parts import Part
+from .parts import AfePart
 
 __all__ = ["AMPLIFIERS", "Outputs", "delays", "draw", "spice_transfer", "transfer"]
 
@@ -30,7 +30,7 @@ AMPLIFIERS = (1, 2, 4, 5, 7, 8)
 DRIVERS = (3, 6)
 
 
-def draw(parts: dict[str, Part], rng: Random) -> dict[str, float]:
+def draw(parts: dict[str, AfePart], rng: Random) -> dict[str, float]:
     """Parameters of the decks for a random board. The converters, the reference and the shunt's heating are not among them
     (see :mod:`.population`)."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .design import BOLTZMANN, GAIN_COARSE, GAIN_FINE, GAIN_FIRST, design
 from .merge import LOW
-from .parts import Part
+from .parts import AfePart
 from .population import AUTOZERO_S, COARSE_POINTS, CURRENT_UNIT, FINE_POINTS, LIMIT_A, LIMIT_GAIN, POINT_S, READING_S, VOLTAGE_POINTS
 from .selftest import ELEMENTARY_CHARGE, leakage
 
@@ -85,7 +85,9 @@ def is_fine(current: float) -> bool:
     return abs(current) <= LOW * CURRENT_UNIT
 
 
-def current_terms(parts: dict[str, Part], density: float, current: float, condition: Condition, reading_s: float = READING_S) -> list[Term]:
+def current_terms(
+    parts: dict[str, AfePart], density: float, current: float, condition: Condition, reading_s: float = READING_S
+) -> list[Term]:
     """Terms of a mean current over ``reading_s``. ``density`` is the noise at 1 kHz in A/sqrt(Hz)."""
     shunt, driver, reference = parts["shunt"], parts["driver"], parts["reference"]
     nominal, fine = design(parts), is_fine(current)
@@ -158,7 +160,7 @@ def current_terms(parts: dict[str, Part], density: float, current: float, condit
     return [term for term in terms if term.relative or term.absolute]
 
 
-def voltage_terms(parts: dict[str, Part], condition: Condition) -> list[Term]:
+def voltage_terms(parts: dict[str, AfePart], condition: Condition) -> list[Term]:
     """Terms of a mean voltage over a second."""
     nominal, room = design(parts), _uniform(condition.room)
 
@@ -200,7 +202,7 @@ def voltage_terms(parts: dict[str, Part], condition: Condition) -> list[Term]:
     return terms
 
 
-def power(parts: dict[str, Part], density: float, watts: float, condition: Condition, reading_s: float = READING_S) -> float:
+def power(parts: dict[str, AfePart], density: float, watts: float, condition: Condition, reading_s: float = READING_S) -> float:
     """k = 2 of a mean power at 3.3 V, in W. The reference's terms of voltage and current are added in squares though they are
     the same one's: a power sees it twice. So they are counted once more here."""
     rail = parts["rail"].voltage
@@ -212,7 +214,7 @@ def power(parts: dict[str, Part], density: float, watts: float, condition: Condi
     return math.sqrt(by_current**2 + by_voltage**2 + correlated)
 
 
-def pulse(parts: dict[str, Part], density: float, current: float, seconds: float, condition: Condition) -> dict[str, float]:
+def pulse(parts: dict[str, AfePart], density: float, current: float, seconds: float, condition: Condition) -> dict[str, float]:
     """k = 2 of the energy of a rectangular pulse at 3.3 V, relative, by origin; the pulse is wholly inside the window."""
     rail = parts["rail"].voltage
     terms = current_terms(parts, density, current, condition, seconds)

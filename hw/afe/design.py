@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .parts import Part
+from .parts import AfePart
 
 __all__ = [
     "BOLTZMANN",
@@ -23,7 +23,7 @@ __all__ = [
     "GAIN_FINE",
     "GAIN_FIRST",
     "SECOND_PAIR",
-    "Design",
+    "NominalDesign",
     "design",
     "parameters",
     "phase_margin",
@@ -55,7 +55,7 @@ DRIVER_RESISTORS = ("ca1", "ca2", "cb1", "cb2", "fa1", "fa2", "fb1", "fb2")
 
 
 @dataclass(frozen=True)
-class Design:
+class NominalDesign:
     """Nominal figures. Currents in A at the shunt, voltages in V at the rail, times in s."""
 
     full_scale_coarse: float
@@ -85,7 +85,7 @@ def adc_noise(snr_db: float, peak_to_peak: float) -> float:
     return peak_to_peak / (2 * math.sqrt(2)) / 10 ** (snr_db / 20)
 
 
-def design(parts: dict[str, Part]) -> Design:
+def design(parts: dict[str, AfePart]) -> NominalDesign:
     """The nominal front end."""
     shunt, amplifier, driver, filter_, adc = (parts[k] for k in ("shunt", "amplifier", "driver", "filter", "adc"))
     reference = parts["reference"].voltage
@@ -95,7 +95,7 @@ def design(parts: dict[str, Part]) -> Design:
     )
     full_coarse, full_fine = (reference / gain / shunt.resistance for gain in (GAIN_COARSE, GAIN_FINE))
     full_voltage = reference / DIVIDER
-    return Design(
+    return NominalDesign(
         full_scale_coarse=full_coarse,
         full_scale_fine=full_fine,
         full_scale_voltage=full_voltage,
@@ -115,7 +115,7 @@ def design(parts: dict[str, Part]) -> Design:
     )
 
 
-def phase_margin(driver: Part, network: tuple[float, float], feedback: float) -> float:
+def phase_margin(driver: AfePart, network: tuple[float, float], feedback: float) -> float:
     """Return the phase margin of a driver's loop, in degrees.
 
     The loop has one pole at the driver's gain-bandwidth, and a divider of the network's resistors. ``feedback`` (F) is across the second
@@ -131,7 +131,7 @@ def phase_margin(driver: Part, network: tuple[float, float], feedback: float) ->
     return float(180 + np.degrees(np.angle(loop[crossing])))
 
 
-def parameters(parts: dict[str, Part]) -> dict[str, float]:
+def parameters(parts: dict[str, AfePart]) -> dict[str, float]:
     """Parameters of the decks for the nominal board: every error 0."""
     amplifier, driver, filter_, clamp, shunt, rail = (parts[k] for k in ("amplifier", "driver", "filter", "clamp", "shunt", "rail"))
     values = {

@@ -21,8 +21,8 @@ from .design import (
     pole,
 )
 from .merge import BAND, HOLD, LOW, RISE
-from .parts import FOLDER, Part
-from .population import AUTOZERO_S, CURRENT_UNIT, Instrument
+from .parts import FOLDER, AfePart
+from .population import AUTOZERO_S, CURRENT_UNIT, RandomInstrument
 
 __all__ = ["MODEL", "model", "spreads", "text"]
 
@@ -44,7 +44,7 @@ HEADER = """\
 """
 
 
-def spreads(parts: dict[str, Part], count: int = BOARDS, seed: int = 2) -> dict[str, dict[str, float]]:
+def spreads(parts: dict[str, AfePart], count: int = BOARDS, seed: int = 2) -> dict[str, dict[str, float]]:
     """Return the standard deviations from board to board.
 
     They are of gain and offset at 25 C, of their drift a kelvin, and of the delay. ``common`` has the part that the current paths share,
@@ -55,7 +55,7 @@ def spreads(parts: dict[str, Part], count: int = BOARDS, seed: int = 2) -> dict[
     samples: dict[str, dict[str, list[float]]] = {name: {} for name in ("common", "coarse", "fine", "voltage")}
     rng = Random(seed)
     for _ in range(count):
-        instrument = Instrument(parts, rng)
+        instrument = RandomInstrument(parts, rng)
         shared = {
             key: 0.0 if key in _OWN or key in DRIVER_RESISTORS or key in map(_tc, DRIVER_RESISTORS) else value
             for key, value in instrument.board.items()
@@ -96,7 +96,7 @@ def _sigma(values: list[float]) -> float:
     return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1))
 
 
-def model(parts: dict[str, Part], results: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def model(parts: dict[str, AfePart], results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The tables of ``model.toml``; ``results`` has the studies' under their names."""
     nominal, spread = design(parts), spreads(parts)
     amplifier, driver, filter_ = parts["amplifier"], parts["driver"], parts["filter"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-__all__ = ["FOLDER", "Figure", "Part", "load"]
+__all__ = ["FOLDER", "AfePart", "PartFigure", "load"]
 
 FOLDER = Path(__file__).parent
 KINDS = ("typ", "max", "design", "assumed")
@@ -15,7 +15,7 @@ DRAWS = (None, "limit", "uniform", "sigma")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PartFigure:
     """One figure of a part. ``kind``, ``draw`` and ``source`` are explained at the top of ``parts.toml``."""
 
     value: float
@@ -46,12 +46,12 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Part:
+class AfePart:
     """A part with the reason for it. Figures are attributes: ``part.noise`` is a value, ``part.figures["noise"]`` the whole figure."""
 
     part: str
     why: str
-    figures: dict[str, Figure]
+    figures: dict[str, PartFigure]
 
     def __getattr__(self, name: str) -> float:
         try:
@@ -60,16 +60,16 @@ class Part:
             raise AttributeError(name) from None
 
 
-def load(path: Path = FOLDER / "parts.toml") -> tuple[dict[str, Part], dict[str, str]]:
+def load(path: Path = FOLDER / "parts.toml") -> tuple[dict[str, AfePart], dict[str, str]]:
     """Parts and sources by name. Raises ValueError for a figure of an unknown kind, draw or source."""
     with path.open("rb") as file:
         table = tomllib.load(file)
     sources = table.pop("sources")
     parts = {}
     for name, entry in table.items():
-        figures = {key: Figure(**value) for key, value in entry.items() if key not in ("part", "why")}
+        figures = {key: PartFigure(**value) for key, value in entry.items() if key not in ("part", "why")}
         for key, figure in figures.items():
             if figure.kind not in KINDS or figure.draw not in DRAWS or figure.source not in sources:
                 raise ValueError(f"{path.name}: {name}.{key}: {figure}")
-        parts[name] = Part(entry["part"], entry["why"], figures)
+        parts[name] = AfePart(entry["part"], entry["why"], figures)
     return parts, sources

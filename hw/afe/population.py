@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from wattbell.calibration import Line, Point, autozero, fit, registers
+from wattbell.calibration import CalibrationLine, CalibrationPoint, autozero, fit, registers
 from wattbell_spec.units import CURRENT_LSB_A, VOLTAGE_LSB_V
 
 from . import boards
-from .design import Design, design
+from .design import NominalDesign, design
 from .merge import WEIGHT, level_weight
-from .parts import Part
+from .parts import AfePart
 
-__all__ = ["CURRENTS_A", "LIMIT_A", "LIMIT_ENERGY", "LIMIT_GAIN", "SCENARIOS", "Instrument", "Measured", "Scenario", "population"]
+__all__ = ["CURRENTS_A", "LIMIT_A", "LIMIT_ENERGY", "LIMIT_GAIN", "SCENARIOS", "Measured", "RandomInstrument", "Scenario", "population"]
 
 LIMIT_GAIN, LIMIT_A = 1e-3, 5e-6
 LIMIT_ENERGY = 2e-3
@@ -46,14 +46,14 @@ class Scenario:
 SCENARIOS = (Scenario("lab, autozero", 5.0, 1.0), Scenario("0..50 C, autozero", 25.0, 1.0), Scenario("0..50 C, no autozero", 25.0, None))
 
 
-class Instrument:
+class RandomInstrument:
     """A random board with its converters, which gives the mean of a path's codes.
 
     Some errors are drawn here and not in the decks: reference, converters (zero, gain, drift, a smooth nonlinearity of second and third
     order), heating of the shunt.
     """
 
-    def __init__(self, parts: dict[str, Part], rng: Random):
+    def __init__(self, parts: dict[str, AfePart], rng: Random):
         def error(part: str, figure: str) -> float:
             return parts[part].figures[figure].drawn(rng)
 
@@ -94,20 +94,20 @@ class Measured:
     power_error: float
 
 
-def population(parts: dict[str, Part], noise: dict[str, dict[str, float]], count: int, seed: int = 1) -> dict[str, list[list[Measured]]]:
+def population(parts: dict[str, AfePart], noise: dict[str, dict[str, float]], count: int, seed: int = 1) -> dict[str, list[list[Measured]]]:
     """{scenario: [readings of a board, one for each of CURRENTS_A]}. ``noise`` is :func:`.studies.noise`'s: means have its noise."""
     nominal = design(parts)
     result: dict[str, list[list[Measured]]] = {scenario.name: [] for scenario in SCENARIOS}
     for number in range(count):
         rng = Random(f"{seed} {number}")
-        instrument = Instrument(parts, rng)
+        instrument = RandomInstrument(parts, rng)
         lines = _factory(instrument, parts, noise, nominal, rng)
         for scenario in SCENARIOS:
             result[scenario.name].append(_measure(instrument, lines, scenario, parts, noise, nominal, rng))
     return result
 
 
-def mean_sigma(noise: dict[str, dict[str, float]], nominal: Design, path: str, seconds: float) -> float:
+def mean_sigma(noise: dict[str, dict[str, float]], nominal: NominalDesign, path: str, seconds: float) -> float:
     """Standard deviation of a mean of codes over a time (conversions each microsecond), in codes."""
     lsb = getattr(nominal, f"lsb_{path}")
     if path == "voltage":
@@ -116,8 +116,8 @@ def mean_sigma(noise: dict[str, dict[str, float]], nominal: Design, path: str, s
 
 
 def _factory(
-    instrument: Instrument, parts: dict[str, Part], noise: dict[str, dict[str, float]], nominal: Design, rng: Random
-) -> dict[str, Line]:
+    instrument: RandomInstrument, parts: dict[str, AfePart], noise: dict[str, dict[str, float]], nominal: NominalDesign, rng: Random
+) -> dict[str, CalibrationLine]:
     """Two points a path, against sources with errors of their own; then the current paths' offsets by autozero."""
     calibrator = parts["calibrator"].figures
     kelvin = rng.uniform(-FACTORY_KELVIN, FACTORY_KELVIN)
@@ -132,20 +132,20 @@ def _factory(
                 code = instrument.codes(0.0, value * (1 + voltage_gain), kelvin)[path]
             else:
                 code = instrument.codes(value * (1 + current_gain) + current_offset, parts["rail"].voltage, kelvin)[path]
-            readings.append(Point(value, code + rng.gauss(0, sigma), sigma))
+            readings.append(CalibrationPoint(value, code + rng.gauss(0, sigma), sigma))
         lines[path] = fit(readings)
     return _zeroed(instrument, lines, kelvin, parts, noise, nominal, rng)
 
 
 def _zeroed(
-    instrument: Instrument,
-    lines: dict[str, Line],
+    instrument: RandomInstrument,
+    lines: dict[str, CalibrationLine],
     kelvin: float,
-    parts: dict[str, Part],
+    parts: dict[str, AfePart],
     noise: dict[str, dict[str, float]],
-    nominal: Design,
+    nominal: NominalDesign,
     rng: Random,
-) -> dict[str, Line]:
+) -> dict[str, CalibrationLine]:
     codes = instrument.codes(0.0, parts["rail"].voltage, kelvin, short=True)
     zeroed = dict(lines)
     for path in ("coarse", "fine"):
@@ -155,12 +155,12 @@ def _zeroed(
 
 
 def _measure(
-    instrument: Instrument,
-    lines: dict[str, Line],
+    instrument: RandomInstrument,
+    lines: dict[str, CalibrationLine],
     scenario: Scenario,
-    parts: dict[str, Part],
+    parts: dict[str, AfePart],
     noise: dict[str, dict[str, float]],
-    nominal: Design,
+    nominal: NominalDesign,
     rng: Random,
 ) -> list[Measured]:
     kelvin = rng.uniform(-scenario.room, scenario.room)

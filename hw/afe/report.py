@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 
 from .budget import CONDITIONS, COVERAGE, DECADES_A, current_terms, expanded, limit, power, pulse
-from .parts import FOLDER, Part
+from .parts import FOLDER, AfePart
 from .population import AUTOZERO_S, CURRENTS_A, LIMIT_A, LIMIT_ENERGY, LIMIT_GAIN, READING_S, SCENARIOS, Measured
 from .selftest import EDGES, STEP_A, leakage
 
@@ -43,7 +43,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def tables(parts: dict[str, Part], results: dict[str, Any], readings: dict[str, list[list[Measured]]]) -> str:
+def tables(parts: dict[str, AfePart], results: dict[str, Any], readings: dict[str, list[list[Measured]]]) -> str:
     """Return all text between the marks."""
     density = results["noise"]["fine"]["density_1khz"]
     return "\n\n".join(
@@ -87,7 +87,7 @@ def _paths(results: dict[str, Any]) -> str:
     return table(["path", "noise of a conversion, RMS", "in codes", "of a mean over 100 us", "1 ms", "1 s", "-3 dB", "delay"], rows)
 
 
-def _edges(parts: dict[str, Part], results: dict[str, Any]) -> str:
+def _edges(parts: dict[str, AfePart], results: dict[str, Any]) -> str:
     rows = [
         [
             name,
@@ -139,7 +139,7 @@ def _overload(results: dict[str, Any]) -> str:
     )
 
 
-def _budget(parts: dict[str, Part], density: float) -> str:
+def _budget(parts: dict[str, AfePart], density: float) -> str:
     rows = []
     for current in DECADES_A:
         uncertain = [expanded(current_terms(parts, density, current, c), current) for c in CONDITIONS]
@@ -166,14 +166,14 @@ def _budget(parts: dict[str, Part], density: float) -> str:
     )
 
 
-def _largest_gradient(parts: dict[str, Part], density: float) -> float:
+def _largest_gradient(parts: dict[str, AfePart], density: float) -> float:
     """The temperature difference across the shunt (k = 1, in K) at which the offset goal is used up."""
     terms = current_terms(parts, density, 0.0, CONDITIONS[2])
     others = sum(t.absolute**2 for t in terms if t.name != "shunt, thermal voltage")
     return math.sqrt((LIMIT_A / COVERAGE) ** 2 - others) * parts["shunt"].resistance / parts["shunt"].thermal_emf
 
 
-def _from_memory(parts: dict[str, Part], density: float) -> str:
+def _from_memory(parts: dict[str, AfePart], density: float) -> str:
     cases = [(1e-3, CONDITIONS[2]), (1.0, CONDITIONS[2]), (1.0, CONDITIONS[3])]
     before = [expanded(current_terms(parts, density, current, condition), current) for current, condition in cases]
     rows, others = [], []
@@ -196,7 +196,7 @@ def _from_memory(parts: dict[str, Part], density: float) -> str:
     )
 
 
-def _idle(parts: dict[str, Part], density: float) -> str:
+def _idle(parts: dict[str, AfePart], density: float) -> str:
     rows = [[si(w, "W"), *(f"{si(u := power(parts, density, w, c), 'W', 2)} ({percent(u / w)})" for c in CONDITIONS)] for w in IDLE_W]
     idle = table(["mean power over 1 s", *(c.name for c in CONDITIONS)], rows)
     rows = []
@@ -265,7 +265,7 @@ def _skew(results: dict[str, Any]) -> str:
     )
 
 
-def _load(parts: dict[str, Part], results: dict[str, Any]) -> str:
+def _load(parts: dict[str, AfePart], results: dict[str, Any]) -> str:
     rows = []
     for name, edge in results["load_edges"].items():
         on, off = edge["on_delay_s"], edge["off_delay_s"]

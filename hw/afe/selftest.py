@@ -11,7 +11,7 @@ from wattbell.calibration import Edge, edge_delay
 
 from . import spice
 from .design import BOLTZMANN, GAIN_FIRST, GAIN_SECOND, parameters, pole
-from .parts import Part
+from .parts import AfePart
 
 __all__ = ["EDGES", "HOSTS", "STEP_A", "answer", "leakage", "load_edge", "load_edges", "load_leakage", "simulated_edges", "skew"]
 
@@ -59,7 +59,7 @@ def simulated_edges(entry: dict[str, Any], step: float, count: int, seed: int) -
     return [Edge(0.0, float(f), INTERVAL_S, list(s)) for f, s in zip(first, samples)]
 
 
-def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
+def skew(parts: dict[str, AfePart], tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the skew by path, in s.
 
     ``spread`` is from board to board (k = 1), ``drift`` over 25 K. For the current paths, ``found_error`` is the error of the self-test's
@@ -76,13 +76,13 @@ def skew(parts: dict[str, Part], tables: dict[str, dict[str, Any]]) -> dict[str,
     return result
 
 
-def leakage(parts: dict[str, Part], celsius: float) -> float:
+def leakage(parts: dict[str, AfePart], celsius: float) -> float:
     """Return the largest leakage of one transistor of a test load, in A: exponential between the two stated limits."""
     load = parts["test_load"]
     return load.leakage * (load.leakage_hot / load.leakage) ** ((celsius - 25) / 125)
 
 
-def _load_parameters(parts: dict[str, Part], path: str, celsius: float) -> dict[str, float]:
+def _load_parameters(parts: dict[str, AfePart], path: str, celsius: float) -> dict[str, float]:
     load = parts["test_load"]
     return {
         **parameters(parts),
@@ -105,7 +105,7 @@ def _load_parameters(parts: dict[str, Part], path: str, celsius: float) -> dict[
     }
 
 
-def load_leakage(parts: dict[str, Part], celsius: float) -> float:
+def load_leakage(parts: dict[str, AfePart], celsius: float) -> float:
     """Return the current of one load through the shunt when it is off, in A, by the deck.
 
     The transistors' own conduction does not follow the temperature there, only their leakage does.
@@ -114,7 +114,7 @@ def load_leakage(parts: dict[str, Part], celsius: float) -> float:
     return printed["leak"]
 
 
-def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, float]:
+def load_edge(parts: dict[str, AfePart], path: str, **other: float) -> dict[str, float]:
     """The current through the shunt when a path's load is switched, by the deck at 25 C; ``other``: parameters that differ.
 
     ``current_a`` that it settles at; of the edge (``on_``, ``off_``): ``delay_s`` from the buffer's input to the edge's centroid, as
@@ -138,7 +138,7 @@ def load_edge(parts: dict[str, Part], path: str, **other: float) -> dict[str, fl
     return entry
 
 
-def load_edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def load_edges(parts: dict[str, AfePart]) -> dict[str, dict[str, float]]:
     """Return `load_edge` of both loads, in a row each.
 
     Rows on a stiff host: nominal parts, and every transistor at an end of its threshold with the buffer's resistance half (early) or twice

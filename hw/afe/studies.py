@@ -11,7 +11,7 @@ import numpy as np
 
 from . import spice
 from .design import DIVIDER, GAIN_COARSE, GAIN_FINE, design, parameters
-from .parts import Part
+from .parts import AfePart
 
 __all__ = ["bandwidth", "common_mode", "edges", "headroom", "noise", "overload"]
 
@@ -24,7 +24,7 @@ RAIL_STEP_V = 0.165
 """Largest change in V of the rail from 3.3 V that M.2 allows."""
 
 
-def noise(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
+def noise(parts: dict[str, AfePart], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Return the noise of a conversion, and of means of conversions.
 
     A sample folds all noise in front of the converter into its band. So the RMS of a conversion is the integral over all frequencies (1 Hz
@@ -54,7 +54,7 @@ def noise(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[
     return result
 
 
-def bandwidth(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
+def bandwidth(parts: dict[str, AfePart], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Return corner (-3 dB) and delay of each path, and the relative difference of the two current paths at 10 and 100 kHz.
 
     The delay is the slope of the phase at the lowest frequency, 100 Hz.
@@ -76,7 +76,7 @@ def bandwidth(parts: dict[str, Part], circuit: str | None = None) -> dict[str, d
     return result
 
 
-def edges(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def edges(parts: dict[str, AfePart]) -> dict[str, dict[str, float]]:
     """Study a drive's capacitors behind the shunt: a step of 1 A of the drive, and a pulse of 100 us.
 
     The connector and the coarse converter see both. ``delay`` is the centre of gravity of the step's slope. ``within`` is the share of the
@@ -113,7 +113,7 @@ def _crossing(time: np.ndarray, wave: np.ndarray, level: float) -> float:
     return float(np.interp(level, wave[first - 1 : first + 1], time[first - 1 : first + 1]))
 
 
-def common_mode(parts: dict[str, Part]) -> dict[str, float]:
+def common_mode(parts: dict[str, AfePart]) -> dict[str, float]:
     """Return the current that a change of the rail feigns: static (A for the 165 mV that M.2 allows) and A/V by frequency.
 
     Every resistor of the drivers' networks and both amplifiers of the first pair are at their limits in the worst combination.
@@ -137,7 +137,7 @@ def common_mode(parts: dict[str, Part]) -> dict[str, float]:
     return result
 
 
-def headroom(parts: dict[str, Part], circuit: str | None = None) -> dict[str, dict[str, float]]:
+def headroom(parts: dict[str, AfePart], circuit: str | None = None) -> dict[str, dict[str, float]]:
     """Return the voltages of the amplifiers' outputs and the drivers' inputs, and the current in the fine driver's input clamp, in A.
 
     They are at 0.1 A and in an overload of the fine path at 4 A.
@@ -145,7 +145,7 @@ def headroom(parts: dict[str, Part], circuit: str | None = None) -> dict[str, di
     return {f"{current:g} A": spice.run("headroom", parameters(parts) | {"current": current}, circuit=circuit)[0] for current in (0.1, 4.0)}
 
 
-def overload(parts: dict[str, Part]) -> dict[str, dict[str, float]]:
+def overload(parts: dict[str, AfePart]) -> dict[str, dict[str, float]]:
     """Study the way from 4 A, which saturates the fine path, to a small current within 100 ns.
 
     The result is the time until a path stays within 0.1 % of the fine path's full scale of its end. ``linear_s`` is the same for a single

@@ -45,7 +45,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Line:
+class BomLine:
     """One line of the table."""
 
     item: Item
@@ -135,11 +135,11 @@ def items(ours: Design, table: dict[str, Any] | None = None) -> dict[str, Item]:
     return found
 
 
-def lines(ours: Design, table: dict[str, Any] | None = None) -> Iterator[Line]:
+def lines(ours: Design, table: dict[str, Any] | None = None) -> Iterator[BomLine]:
     """The table's lines by key, each with its parts in order."""
     for key, item in sorted(items(ours, table).items()):
         parts = sorted((part for part in ours.parts.values() if part.bom == key), key=_by_number)
-        yield Line(item, " / ".join(sorted({part.value for part in parts})), tuple(parts))
+        yield BomLine(item, " / ".join(sorted({part.value for part in parts})), tuple(parts))
 
 
 def _by_number(part: Part) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .netlist import Design, DesignError
-from .powertree import Span, Tree
+from .powertree import ToleranceRange, Tree
 
 __all__ = ["BEGIN", "END", "PAGE", "page", "rails"]
 
@@ -25,7 +25,7 @@ def points(ours: Design) -> dict[str, str]:
     return found
 
 
-def rails(tree: Tree) -> Iterator[tuple[str, str, Span, float, str, str, float]]:
+def rails(tree: Tree) -> Iterator[tuple[str, str, ToleranceRange, float, str, str, float]]:
     """Yield (test point, rail, V with its sign, typical A, source, predecessor, W at most), in the order in which the rails come up."""
     where = points(tree.ours)
     waits = dict(tree.table["after"])
@@ -40,7 +40,7 @@ def rails(tree: Tree) -> Iterator[tuple[str, str, Span, float, str, str, float]]
     for net in sorted((net for net in tree.links if net in where), key=lambda one: (rank(one), list(tree.links).index(one))):
         link, span = tree.links[net], tree.voltage(net)
         if net.startswith("-"):
-            span = Span(-span.low, -span.nominal, -span.high)
+            span = ToleranceRange(-span.low, -span.nominal, -span.high)
         by = f"{link.part.ref} ({link.part.value}) from `{link.input}`"
         yield where[net], net, span, tree.current(net)[0], by, f"`{waits[net]}`" if net in waits else "", tree.loss(link)
 

@@ -15,11 +15,11 @@ from .layout.frame import COPPER, ORIGIN, XY
 from .netlist import DesignError
 from .schematic.sexpr import Node, children, first, parse
 
-__all__ = ["COPPER", "Pad", "Pcb", "Track", "Via", "Zone", "read"]
+__all__ = ["COPPER", "Pcb", "PcbPad", "PcbTrack", "PcbVia", "Zone", "read"]
 
 
 @dataclass(frozen=True)
-class Pad:
+class PcbPad:
     """``corners``: of the rectangle around it, turned as it is."""
 
     ref: str
@@ -33,7 +33,7 @@ class Pad:
 
 
 @dataclass(frozen=True)
-class Track:
+class PcbTrack:
     net: str
     layer: str
     start: XY
@@ -46,7 +46,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Via:
+class PcbVia:
     """Through all layers."""
 
     net: str
@@ -73,21 +73,21 @@ class Zone:
 
 @dataclass
 class Pcb:
-    pads: list[Pad] = field(default_factory=list)
-    tracks: list[Track] = field(default_factory=list)
-    vias: list[Via] = field(default_factory=list)
+    pads: list[PcbPad] = field(default_factory=list)
+    tracks: list[PcbTrack] = field(default_factory=list)
+    vias: list[PcbVia] = field(default_factory=list)
     zones: list[Zone] = field(default_factory=list)
     parts: dict[str, tuple[XY, str]] = field(default_factory=dict)
     """Place and side of each part."""
 
-    def pad(self, ref: str, number: str) -> Pad:
+    def pad(self, ref: str, number: str) -> PcbPad:
         """Raises DesignError where there is none."""
         for one in self.pads:
             if (one.ref, one.number) == (ref, number):
                 return one
         raise DesignError(f"the board has no pad {ref}.{number}")
 
-    def pads_on(self, ref: str, net: str) -> list[Pad]:
+    def pads_on(self, ref: str, net: str) -> list[PcbPad]:
         """Return the pads of a part that are on a net."""
         return [pad for pad in self.pads if pad.ref == ref and pad.net == net and pad.layers]
 
@@ -105,11 +105,11 @@ def read(source: Path | str) -> Pcb:
     for item in children(node, "segment"):
         start, end, width, layer, net = (first(item, name) for name in ("start", "end", "width", "layer", "net"))
         assert start and end and width and layer and net
-        board.tracks.append(Track(names[str(net[1])], str(layer[1]), _xy(start), _xy(end), _f(width[1])))
+        board.tracks.append(PcbTrack(names[str(net[1])], str(layer[1]), _xy(start), _xy(end), _f(width[1])))
     for item in children(node, "via"):
         at, size, drill, net = (first(item, name) for name in ("at", "size", "drill", "net"))
         assert at and size and drill and net
-        board.vias.append(Via(names[str(net[1])], _xy(at), _f(size[1]), _f(drill[1])))
+        board.vias.append(PcbVia(names[str(net[1])], _xy(at), _f(size[1]), _f(drill[1])))
     for item in children(node, "zone"):
         board.zones += _zones(item)
     return board
@@ -144,7 +144,7 @@ def _turned(x: float, y: float, angle: float) -> XY:
     return x * c + y * s, -x * s + y * c
 
 
-def _pad(node: list[Node], ref: str, origin: XY, angle: float) -> Pad:
+def _pad(node: list[Node], ref: str, origin: XY, angle: float) -> PcbPad:
     x, y, own = _place(node)
     dx, dy = _turned(x, y, angle)
     at = origin[0] + dx, origin[1] + dy
@@ -165,7 +165,7 @@ def _pad(node: list[Node], ref: str, origin: XY, angle: float) -> Pad:
     if str(node[2]) == "np_thru_hole":
         copper = ()
     bore = next((_f(value) for value in (drill or [])[1:] if str(value).replace(".", "").isdigit()), 0.0)
-    return Pad(ref, str(node[1]), _plain(str(net[2])) if net else "", copper, _own(at), (width, height), tuple(corners), bore)
+    return PcbPad(ref, str(node[1]), _plain(str(net[2])) if net else "", copper, _own(at), (width, height), tuple(corners), bore)
 
 
 def _points(node: Node) -> Iterator[XY]:

@@ -16,7 +16,20 @@ from .netlist import Design, DesignError, Part
 from .schematic.symbols import symbol
 from .values import number
 
-__all__ = ["NO_LIMIT_V", "Link", "Load", "Span", "Tree", "between", "divided", "inverted", "load", "pins_named", "supply_pins", "tolerance"]
+__all__ = [
+    "NO_LIMIT_V",
+    "RailSupply",
+    "SupplyLoad",
+    "ToleranceRange",
+    "Tree",
+    "between",
+    "divided",
+    "inverted",
+    "load",
+    "pins_named",
+    "supply_pins",
+    "tolerance",
+]
 
 NO_LIMIT_V = 99.0
 """Limit in V of a rail without a limiting load."""
@@ -27,7 +40,7 @@ LED_V = 1.9
 
 
 @dataclass(frozen=True)
-class Span:
+class ToleranceRange:
     """Least, nominal and largest."""
 
     low: float
@@ -35,7 +48,7 @@ class Span:
     high: float
 
 
-def divided(reference: float, tolerance_: float, top: tuple[float, float], bottom: tuple[float, float]) -> Span:
+def divided(reference: float, tolerance_: float, top: tuple[float, float], bottom: tuple[float, float]) -> ToleranceRange:
     """Return the voltage at the top of a divider with its middle held at a reference. Resistors are (ohm, tolerance).
 
     V = Vref (1 + top / bottom), SLVSDV6C equation 4.
@@ -44,10 +57,10 @@ def divided(reference: float, tolerance_: float, top: tuple[float, float], botto
     def at(error: float) -> float:
         return reference * (1 + error * tolerance_) * (1 + top[0] * (1 + error * top[1]) / (bottom[0] * (1 - error * bottom[1])))
 
-    return Span(at(-1), at(0), at(1))
+    return ToleranceRange(at(-1), at(0), at(1))
 
 
-def inverted(reference: float, tolerance_: float, output: tuple[float, float], from_reference: tuple[float, float]) -> Span:
+def inverted(reference: float, tolerance_: float, output: tuple[float, float], from_reference: tuple[float, float]) -> ToleranceRange:
     """Return the magnitude of a negative output with a divider to the reference, and the middle held at 0 V.
 
     |V| = Vref R(output) / R(reference), SLVS493B equation 2.
@@ -57,7 +70,7 @@ def inverted(reference: float, tolerance_: float, output: tuple[float, float], f
         ratio = output[0] * (1 + error * output[1]) / (from_reference[0] * (1 - error * from_reference[1]))
         return reference * (1 + error * tolerance_) * ratio
 
-    return Span(at(-1), at(0), at(1))
+    return ToleranceRange(at(-1), at(0), at(1))
 
 
 def tolerance(part: Part) -> float:
@@ -92,7 +105,7 @@ def between(ours: Design, kind: str, one: str, other: str) -> list[Part]:
 
 
 @dataclass(frozen=True)
-class Link:
+class RailSupply:
     """The source that makes a rail out of another net."""
 
     part: Part
@@ -108,7 +121,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Load:
+class SupplyLoad:
     """One supply of one circuit."""
 
     part: Part
@@ -126,9 +139,9 @@ class Tree:
 
     ours: Design
     table: dict[str, Any]
-    links: dict[str, Link] = field(init=False)
+    links: dict[str, RailSupply] = field(init=False)
     """Links by the net that they make."""
-    loads: dict[str, list[Load]] = field(init=False)
+    loads: dict[str, list[SupplyLoad]] = field(init=False)
     unknown: list[str] = field(init=False)
     """Circuits that the table has no figures for."""
     _low: dict[str, float] = field(init=False)
@@ -168,7 +181,7 @@ class Tree:
         (other,) = set(found[0].pins.values()) - {net}
         return other
 
-    def _links(self, part: Part) -> Iterator[Link]:
+    def _links(self, part: Part) -> Iterator[RailSupply]:
         spec = self.table["regulator"].get(part.bom)
         if spec is None:
             return
@@ -179,22 +192,22 @@ class Tree:
                 (switch, *_) = pins_named(part, spec[side]["switch"])
                 (feedback,) = pins_named(part, spec[side]["feedback"])
                 rail = self._other_end("D_Schottky", switch, part.ref)
-                yield Link(part, spec, side, inlet, rail, feedback)
+                yield RailSupply(part, spec, side, inlet, rail, feedback)
             return
         (outlet, *_) = pins_named(part, spec["output"])
         if kind == "buck":
             outlet = self._other_end("L", outlet, part.ref)
         held = pins_named(part, spec.get("feedback") or spec.get("set") or "?")
-        yield Link(part, spec, kind, inlet, outlet, held[0] if held else "")
+        yield RailSupply(part, spec, kind, inlet, outlet, held[0] if held else "")
 
-    def _loads(self, part: Part) -> Iterator[Load]:
+    def _loads(self, part: Part) -> Iterator[SupplyLoad]:
         if part.symbol == "Device:LED":
             anode = part.pins["2"]
             for ref, _ in sorted(self.ours.nets[anode].pins):
                 resistor = self.ours.parts[ref]
                 for rail in set(resistor.pins.values()) & self.links.keys():
                     current = (self.nominal(rail) - LED_V) / number(resistor.value)
-                    yield Load(part, "A", rail, current, current)
+                    yield SupplyLoad(part, "A", rail, current, current)
             return
         if part.ref[0] not in "UY":
             return
@@ -208,7 +221,7 @@ class Tree:
             seen.add((stem, net))
             if stem:
                 f = table[stem]
-                yield Load(part, stem, net, f["typ"], f["max"], f["low"], f["high"])
+                yield SupplyLoad(part, stem, net, f["typ"], f["max"], f["low"], f["high"])
             elif not regulator and net[:1] in "+-":
                 self.unknown.append(f"{part.ref} ({part.bom}), {name}")
 
@@ -223,22 +236,22 @@ class Tree:
         """Volt."""
         return self.voltage(net).nominal
 
-    def voltage(self, net: str) -> Span:
+    def voltage(self, net: str) -> ToleranceRange:
         """Return the voltage of a rail.
 
         It includes tolerances of reference and resistors, and the drop in switches and beads at the largest current.
         """
         if net in self.table["outside"]:
             given = self.table["outside"][net]
-            return Span(given["low"], 3.3, given["high"])
+            return ToleranceRange(given["low"], 3.3, given["high"])
         if net == self.usb_input:
-            return Span(self.figure("usb", "low_v"), 5.0, self.figure("usb", "high_v"))
+            return ToleranceRange(self.figure("usb", "low_v"), 5.0, self.figure("usb", "high_v"))
         link = self.links[net]
         if link.kind in PASSING:
             before = self.voltage(link.input)
             fixed = link.figure("drop_v")
             drop = [fixed + link.figure("ohm") * amount for amount in (self.current(net)[1], self.current(net)[0])]
-            return Span(before.low - drop[0], before.nominal - drop[1], before.high)
+            return ToleranceRange(before.low - drop[0], before.nominal - drop[1], before.high)
         error = link.figure("reference_tolerance")
         if link.kind in ("buck", "positive"):
             return divided(link.figure("reference_v"), error, self.resistor(net, link.feedback), self.resistor(link.feedback, "GND"))
@@ -249,9 +262,9 @@ class Tree:
         if "set_a" in link.spec:
             ohm, spread = self.resistor(link.feedback, "GND")
             volt, spread = link.figure("set_a") * ohm, spread + error
-            return Span(volt * (1 - spread), volt, volt * (1 + spread))
+            return ToleranceRange(volt * (1 - spread), volt, volt * (1 + spread))
         volt = link.figure("fixed_v")
-        return Span(volt * (1 - error), volt, volt * (1 + error))
+        return ToleranceRange(volt * (1 - error), volt, volt * (1 + error))
 
     def current(self, net: str) -> tuple[float, float]:
         """(typical, most) in ampere that is taken from a net."""
@@ -263,7 +276,7 @@ class Tree:
                 typical, most = typical + t, most + m
         return typical, most
 
-    def taken(self, link: Link) -> tuple[float, float]:
+    def taken(self, link: RailSupply) -> tuple[float, float]:
         """(typical, most) in ampere that a link takes at its input."""
         typical, most = self.current(link.output)
         if link.kind in ("buck", "positive", "negative"):
@@ -273,7 +286,7 @@ class Tree:
         quiescent = link.figure("quiescent_a")
         return typical + quiescent, most + quiescent
 
-    def loss(self, link: Link) -> float:
+    def loss(self, link: RailSupply) -> float:
         """W that a link's part turns into heat at the largest current. Of a split supply both halves."""
         if link.kind in ("positive", "negative"):
             both = [other for other in self.links.values() if other.part.ref == link.part.ref]

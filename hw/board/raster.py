@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .layout.frame import XY
-from .pcb import Pad, Pcb, Track, Via, Zone
+from .pcb import Pcb, PcbPad, PcbTrack, PcbVia, Zone
 
 __all__ = ["Grid", "copper"]
 
@@ -105,17 +105,17 @@ def copper(board: Pcb, net: str, layer: str, grid: Grid) -> Mask:
     return mask
 
 
-def _items(board: Pcb, net: str, layer: str) -> list[Pad | Track | Via]:
-    found: list[Pad | Track | Via] = [pad for pad in board.pads if pad.net == net and layer in pad.layers]
+def _items(board: Pcb, net: str, layer: str) -> list[PcbPad | PcbTrack | PcbVia]:
+    found: list[PcbPad | PcbTrack | PcbVia] = [pad for pad in board.pads if pad.net == net and layer in pad.layers]
     found += [track for track in board.tracks if track.net == net and track.layer == layer]
     found += [via for via in board.vias if via.net == net]
     return found
 
 
-def _paint(grid: Grid, mask: Mask, item: Pad | Track | Via, far: float) -> None:
-    if isinstance(item, Pad):
+def _paint(grid: Grid, mask: Mask, item: PcbPad | PcbTrack | PcbVia, far: float) -> None:
+    if isinstance(item, PcbPad):
         grid.around(mask, item.corners, far)
-    elif isinstance(item, Track):
+    elif isinstance(item, PcbTrack):
         grid.near(mask, item.start, item.end, item.width / 2 + far)
     else:
         grid.near(mask, item.at, item.at, item.size / 2 + far)
@@ -146,7 +146,7 @@ def _fill(board: Pcb, zone: Zone, grid: Grid) -> Mask:
     return mask
 
 
-def _relief(grid: Grid, mask: Mask, pad: Pad, zone: Zone) -> None:
+def _relief(grid: Grid, mask: Mask, pad: PcbPad, zone: Zone) -> None:
     """A gap around a pad, with four bridges from its middle outwards."""
     ring, bridges = grid.empty(), grid.empty()
     grid.around(ring, pad.corners, zone.gap)

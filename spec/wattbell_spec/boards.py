@@ -8,7 +8,7 @@ from .wire import TICK_PS
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardFigures:
     """A board.
 
     - ``lanes``: lanes of each direction.
@@ -30,12 +30,12 @@ class Board:
         return 10**12 // (TICK_PS * self.ticks_per_clock)
 
 
-ECP5 = Board("ecp5", lanes=2, rates_gt_s=(2.5, 5.0), ticks_per_clock=16, instant_s=6e-9)
-KINTEX7 = Board("kintex7", lanes=4, rates_gt_s=(2.5, 5.0, 8.0), ticks_per_clock=4, instant_s=4e-9)
+ECP5 = BoardFigures("ecp5", lanes=2, rates_gt_s=(2.5, 5.0), ticks_per_clock=16, instant_s=6e-9)
+KINTEX7 = BoardFigures("kintex7", lanes=4, rates_gt_s=(2.5, 5.0, 8.0), ticks_per_clock=4, instant_s=4e-9)
 BOARDS = (ECP5, KINTEX7)
 
 
-def board_of(serial: str) -> Board | None:
+def board_of(serial: str) -> BoardFigures | None:
     """Return the board with the name at the start of a rig's USB serial number (``ECP5-0001``); None for other rigs."""
     name = serial.partition("-")[0].lower()
     return next((board for board in BOARDS if board.name == name), None)

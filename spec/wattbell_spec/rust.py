@@ -77,7 +77,7 @@ def wire() -> str:
             position += item.bits
         lines.append("}")
     for enum in (
-        spec.Kind,
+        spec.BlockContent,
         spec.CommandFlag,
         spec.RailFlag,
         spec.EventType,

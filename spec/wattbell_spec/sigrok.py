@@ -29,7 +29,7 @@ def _names(kind: type[IntEnum]) -> tuple[str, ...]:
 def tables() -> str:
     """``tables.py``."""
     lines = ["# mypy: ignore-errors", '"""Made by `python -m wattbell_spec` from spec/. Do not edit."""', ""]
-    lines += _dictionary("KINDS", ((str(int(kind)), kind.name) for kind in spec.Kind))
+    lines += _dictionary("KINDS", ((str(int(kind)), kind.name) for kind in spec.BlockContent))
     lines += _dictionary("EVENTS", ((str(int(kind)), kind.name) for kind in spec.EventType))
     lines += _dictionary("ADMIN", ((f"0x{o.code:02X}", o.title) for o in nvme.ADMIN))
     lines += _dictionary("IO", ((f"0x{o.code:02X}", o.title) for o in nvme.IO))

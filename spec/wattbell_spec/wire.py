@@ -11,7 +11,7 @@ offset    size  field
 ========  ====  =====================================================================================
 0         4     magic ``WBEL``
 4         1     format version (2)
-5         1     kind (:class:`Kind`)
+5         1     kind (:class:`BlockContent`)
 6         2     payload length in bytes, a multiple of 4, at most ``MAX_PAYLOAD``
 8         4     sequence number, shared by all kinds, +1 per block, modulo 2**32
 12        4     dropped: records (rail: samples) of this kind lost in the rig since its previous block
@@ -44,7 +44,7 @@ FLUSH_TICKS = 10_000_000
 """An open block is closed this long after its first record, full or not (10 ms)."""
 
 
-class Kind(IntEnum):
+class BlockContent(IntEnum):
     """Content of a block."""
 
     COMMANDS = 1

@@ -107,14 +107,14 @@ def _members(kind: type[enum.Enum]) -> str:
 def _kinds() -> str:
     tick = "time base of the offsets"
     meaning = {
-        spec.Kind.COMMANDS: ("completed commands", tick),
-        spec.Kind.RAIL: ("samples of the 3.3 V rail", "instant of the first sample"),
-        spec.Kind.EVENTS: ("link, sidebands, markers, losses", "tick of the first event"),
-        spec.Kind.TLP: ("raw TLPs", tick),
-        spec.Kind.STATUS: ("state and counters of the rig", "tick of the counters"),
-        spec.Kind.LINK: ("state and counters of the link's two directions", "tick of the counters"),
+        spec.BlockContent.COMMANDS: ("completed commands", tick),
+        spec.BlockContent.RAIL: ("samples of the 3.3 V rail", "instant of the first sample"),
+        spec.BlockContent.EVENTS: ("link, sidebands, markers, losses", "tick of the first event"),
+        spec.BlockContent.TLP: ("raw TLPs", tick),
+        spec.BlockContent.STATUS: ("state and counters of the rig", "tick of the counters"),
+        spec.BlockContent.LINK: ("state and counters of the link's two directions", "tick of the counters"),
     }
-    rows = [(str(int(kind)), f"`{kind.name}`", *meaning[kind]) for kind in spec.Kind]
+    rows = [(str(int(kind)), f"`{kind.name}`", *meaning[kind]) for kind in spec.BlockContent]
     return _table(("kind", "name", "payload", "first tick"), rows)
 
 

@@ -55,10 +55,10 @@ def best_cpu_s(work: Callable[[], object], repeat: int = 5) -> float:
 
 def bench_decode(stream: bytes) -> dict[str, float]:
     """Decode from memory in pieces of 1 MiB."""
-    from wattbell.wire.decode import Decoder
+    from wattbell.wire.decode import StreamDecoder
 
     def decode() -> None:
-        decoder = Decoder()
+        decoder = StreamDecoder()
         for start in range(0, len(stream), 1 << 20):
             decoder.feed(stream[start : start + (1 << 20)])
         decoder.finish()

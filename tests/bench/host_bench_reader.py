@@ -13,7 +13,7 @@ from typing import Any
 from wattbell.capture import CaptureWriter
 from wattbell.capture.record import record
 from wattbell.rig import Rig
-from wattbell.rig.stream import Source
+from wattbell.rig.stream import DescriptorReader
 
 
 class PipeRig:
@@ -21,7 +21,7 @@ class PipeRig:
 
     def __init__(self, data: int, control: int) -> None:
         os.set_blocking(data, False)  # as PySerial opens a port
-        self._source, self._control = Source(data), control
+        self._source, self._control = DescriptorReader(data), control
 
     def start(self) -> None:
         """Start the feeder."""

@@ -129,9 +129,9 @@ def test_an_unplugged_rig_is_one_clear_error(terminal: Terminal, bridged: Bridge
 
 
 def test_the_port_is_free_between_clients(terminal: Terminal, bridged: Bridged) -> None:
-    from wattbell.rig import Scpi
+    from wattbell.rig import ScpiConnection
 
-    scpi = Scpi(terminal.control)
+    scpi = ScpiConnection(terminal.control)
     with connect(bridged) as client:
         client.sendall(b"*ESE?\n")
         assert "cannot be opened" in rest(client)

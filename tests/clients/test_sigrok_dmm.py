@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from wattbell.rig import Scpi
+from wattbell.rig import ScpiConnection
 
 from tests.clients.terminal import Bridged, Terminal
 from tests.patience import PATIENCE_S
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("sigrok-cli")
 
 @pytest.mark.parametrize(("setup", "unit", "value"), [("CONF:VOLT", "V", 3.3), ("CONF:CURR", "A", 0.5)])
 def test_sigrok_reads_the_rail(terminal: Terminal, bridged: Bridged, setup: str, unit: str, value: float) -> None:
-    rig = Scpi(terminal.control)
+    rig = ScpiConnection(terminal.control)
     rig.command(f'SYST:LANG "34405A";:{setup};:SENS:APER 10 MS;:INIT')
     rig.close()
     host, port = bridged.address

@@ -25,7 +25,7 @@ from wattbell.errors import RigError, WattbellError
 from wattbell.probes import PROBES
 from wattbell.rig import Rig as HostRig
 from wattbell.rig.discovery import at_ports
-from wattbell.sump import Options, Server, Threshold, open_pty
+from wattbell.sump import CaptureOptions, Server, Threshold, open_pty
 from wattbell.sump.protocol import IDENTITY, metadata
 
 from tests.sim.rig.rig_process import PATIENCE_S, Rig, find, run, wait_until
@@ -38,7 +38,7 @@ RESET, ARM, ID = bytes(5), b"\x01", b"\x02"
 class Client(threading.Thread):
     """A server on a pseudo-terminal, and its client's end."""
 
-    def __init__(self, open_rig: object, options: Options) -> None:
+    def __init__(self, open_rig: object, options: CaptureOptions) -> None:
         super().__init__(daemon=True)
         self.said: list[str] = []
         self.port = open_pty()
@@ -77,7 +77,7 @@ def no_rig() -> HostRig:
 @pytest.fixture(scope="module")
 def alone() -> Iterator[Client]:
     """Start a server without a rig."""
-    one = Client(no_rig, Options())
+    one = Client(no_rig, CaptureOptions())
     yield one
     one.close()
 
@@ -122,7 +122,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 @pytest.fixture
 def client(rig: Rig) -> Iterator[Client]:
     where = at_ports(f"{rig.entry['data']},{rig.entry['control']}")
-    one = Client(lambda: HostRig(where), Options([Threshold("voltage", 3.0)]))
+    one = Client(lambda: HostRig(where), CaptureOptions([Threshold("voltage", 3.0)]))
     yield one
     one.close()
 
@@ -166,7 +166,7 @@ def test_a_rig_that_captures_already_goes_on(rig: Rig, client: Client) -> None:
 def test_a_rig_that_is_lost_is_one_line(rig: Rig, tmp_path: Path) -> None:
     other = Rig(tmp_path, rig.process.args[2], "--serial", "SUMP3", ports=False)  # type: ignore[index]
     other.control.close()
-    client = Client(lambda: HostRig(at_ports(f"{other.entry['data']},{other.entry['control']}")), Options())
+    client = Client(lambda: HostRig(at_ports(f"{other.entry['data']},{other.entry['control']}")), CaptureOptions())
     client.long(0xC1, 1)
     client.long(0xC2, 1 << 27 | 3 << 16)
     client.send(ARM)

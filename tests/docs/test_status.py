@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from wattbell import __version__
 from wattbell.errors import SimError
-from wattbell.present.chart import Section
+from wattbell.present.chart import ChartSection
 from wattbell.present.pictures import STYLE, figures
 from wattbell.virtual import programs
 
@@ -125,7 +125,7 @@ def test_readmes_picture_is_of_the_reference_set_as_it_is() -> None:
 
 def test_no_text_of_readmes_picture_lies_on_another() -> None:
     with rc_context(STYLE):
-        [(_, figure)] = figures([Section("", blocks=[power_picture.chart()])], power_picture.STAMP)
+        [(_, figure)] = figures([ChartSection("", blocks=[power_picture.chart()])], power_picture.STAMP)
         assert power_picture.faults(figure) == []
 
 

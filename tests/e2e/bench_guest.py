@@ -16,7 +16,7 @@ from pathlib import Path
 
 from wattbell.cli import main
 from wattbell.drive import bench as bench_module
-from wattbell.wire.decode import Decoder
+from wattbell.wire.decode import StreamDecoder
 
 RIG = "/dev/ttyS1,/dev/ttyS2"
 JOURNALLED = 40_000
@@ -60,7 +60,7 @@ def start(name: str, *arguments: str) -> int:
 def tapped(capture: str) -> int:
     """Return the tap's I/O commands that a recorder has journalled: beside two busy processes the rig is minutes behind the drive."""
     stream = Path(capture, "stream.wbs")
-    batches = Decoder().feed(stream.read_bytes()) if stream.exists() else []
+    batches = StreamDecoder().feed(stream.read_bytes()) if stream.exists() else []
     return sum(int((batch.commands.columns["qid"] > 0).sum()) for batch in batches if batch.commands is not None)
 
 

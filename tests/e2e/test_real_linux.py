@@ -19,7 +19,7 @@ from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.hostcommands import HostCommands
 from wattbell.clocks.map import ClockMap
-from wattbell.hostlog.events import Pairing, Wanted
+from wattbell.hostlog.events import Pairing, WantedCommands
 from wattbell.hostlog.files import read_log
 from wattbell.hostlog.pages import PageReader
 
@@ -159,7 +159,7 @@ def kernel_log(run: Run) -> HostCommands:
     formats = [(folder / f"script-log-{name}").read_text() for name in ("header_page", "nvme_setup_cmd", "nvme_complete_rq")]
     events, missing = PageReader(*formats).read(0, (folder / "script-log-cpu0").read_bytes())
     assert missing == [] and "overrun: 0\ncommit overrun: 0\n" in (folder / "script-log-cpu0-stats").read_text()
-    pairing = Pairing(Wanted(0, 1, ("nvme0n1",)))
+    pairing = Pairing(WantedCommands(0, 1, ("nvme0n1",)))
     log = pairing.add(events)
     assert pairing.notes() == []
     return log

@@ -14,8 +14,8 @@ from wattbell.analysis import analyze
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture.journal import Journal
 from wattbell.errors import CaptureError, RigError
-from wattbell.rig.reader import Later, Line, StreamReader
-from wattbell.wire.decode import Decoder
+from wattbell.rig.reader import Later, LineState, StreamReader
+from wattbell.wire.decode import StreamDecoder
 
 from tests.faults import faultdisk, faultmemory, faultpower, faultrate, faultstranger
 from tests.faults.faultoracle import NotHere
@@ -45,7 +45,7 @@ def test_a_recorder_that_was_stopped_tells_what_the_rig_lost(tmp_path: Path) -> 
 @pytest.mark.parametrize("away_s", [59, 75, 3600])
 def test_a_stop_longer_than_any_silence_is_no_restart(away_s: int) -> None:
     """After the stop the recorder first finds blocks that had waited: their time does not measure how long it was away."""
-    decoder, now_ns, sequence = Decoder(), 10**18, 0
+    decoder, now_ns, sequence = StreamDecoder(), 10**18, 0
 
     def feed(tick: int, at_ns: int) -> list[int]:
         nonlocal sequence
@@ -63,7 +63,7 @@ def test_a_stop_longer_than_any_silence_is_no_restart(away_s: int) -> None:
 
 
 def test_a_counter_that_jumps_further_than_the_recorder_was_away_is_a_restart() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     for number in range(100):
         decoder.feed(encoder.status(number, 10**9 + number * 10**8, run_id=7), 10**18 + number * 10**8)
     for number in range(3):
@@ -177,7 +177,7 @@ def test_a_backlog_lies_in_the_journal_and_not_in_memory(tmp_path: Path) -> None
     found, in_memory, pieces = 0, 0, []
     while True:  # everything is queued before the first read
         item = reader.items.get(timeout=PATIENCE_S)
-        if item is Line.CUT:
+        if item is LineState.CUT:
             break
         pieces.append(item)
     for item in pieces:

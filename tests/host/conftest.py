@@ -11,7 +11,7 @@ import pytest
 from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.capture.meta import save
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind
+from wattbell_spec.wire import BlockContent, EventType
 
 MS = 1_000_000
 POWER_STATES = [
@@ -120,7 +120,7 @@ class Builder:
             b = min(a + 300, len(ticks))
             if self.hole and self.hole[0] <= ticks[a] < self.hole[1]:
                 span = (int(ticks[a]), int(ticks[b - 1]))
-                self.gaps.append(Gap(Kind.RAIL, *span, b - a, "test"))
+                self.gaps.append(Gap(BlockContent.RAIL, *span, b - a, "test"))
                 continue
             volts = np.full(b - a, 3.3, np.float32)
             amps = (current[a:b] * 500e-9).astype(np.float32)

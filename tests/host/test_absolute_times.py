@@ -27,7 +27,7 @@ from wattbell.export import FORMATS, export_csv, export_sigrok
 from wattbell.view.server import make_app
 from wattbell.view.shown import Shown
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 MS, US = 1_000_000, 1_000
 ZERO = 3 * MS + 70 * US
@@ -53,7 +53,7 @@ def capture(builder: Any) -> Capture:
     builder.command(READ, LATENCY, blocks=8)
     builder.command(WRITE, WRITE_LATENCY, opcode=1, blocks=16)
     builder.events.append((LINK_AT, EventType.LINK, int(LinkState.L1_2), 0))
-    builder.gaps.append(Gap(Kind.COMMANDS, *LOST_AT, 3, "lost"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, *LOST_AT, 3, "lost"))
     written: Capture = builder.write(END)
     return written
 

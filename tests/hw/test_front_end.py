@@ -30,7 +30,7 @@ def test_a_table_with_a_figure_of_no_source_is_refused(tmp_path):
 def test_drawn_errors_have_the_spread_that_is_stated():
     rng = Random(1)
     for draw in ("limit", "uniform", "sigma"):
-        figure = parts.Figure(2.0, "V", "max", "design", draw)
+        figure = parts.PartFigure(2.0, "V", "max", "design", draw)
         values = [figure.drawn(rng) for _ in range(20_000)]
         assert math.sqrt(sum(x * x for x in values) / len(values)) == pytest.approx(figure.sigma, rel=0.02)
         assert draw == "sigma" or max(map(abs, values)) <= 2.0

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from wattbell.analysis import analyze
 from wattbell.campaign.ending import Ending
-from wattbell.campaign.runner import Order, run_suite
+from wattbell.campaign.runner import SuiteOrder, run_suite
 from wattbell.capture import Capture, open_capture
 from wattbell.clocks.pairing import pair
 from wattbell.hostlog.derived import command_log
@@ -196,7 +196,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
     assert (out / "code").read_text().strip() == "0", (out / "run.txt").read_text()
     if not (out / "tapped/results.json").is_file():
         suite = WORK if WORK == "quick" else str(out / WORK)
-        run_suite(Order(suite, out / "tapped", force=True), Tapped(out / "seen", out / "trace.wbt"), Ending(None), Quiet())
+        run_suite(SuiteOrder(suite, out / "tapped", force=True), Tapped(out / "seen", out / "trace.wbt"), Ending(None), Quiet())
     return Both(out / "seen", out / "tapped")
 
 

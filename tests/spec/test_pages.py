@@ -13,7 +13,7 @@ def test_every_field_and_every_member_is_on_it() -> None:
         for field in fields:
             assert f"`{field.name}`" in page
     enums = (spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.ResetCause, spec.MarkerSource,
-             spec.LossSource, spec.GuessReason, spec.Kind, spec.TlpFate)  # fmt: skip
+             spec.LossSource, spec.GuessReason, spec.BlockContent, spec.TlpFate)  # fmt: skip
     for kind in enums:
         for member in kind:
             assert f"`{member.name}`" in page

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from wattbell.wire.decode import Decoder
+from wattbell.wire.decode import StreamDecoder
 from wattbell_spec import wire
 
 from tests.traffic.truth import INSTANTS, Deed
@@ -86,7 +86,7 @@ class Stream:
 
 def read(data: bytes) -> Stream:
     """Decode a stream."""
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(data) + decoder.finish()
     stream = Stream([])
     names = ["doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after"]

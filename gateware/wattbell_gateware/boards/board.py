@@ -45,7 +45,7 @@ class Board:
     - ``instrument``: options of the instrument without the soft core.
     """
 
-    facts: boards.Board
+    facts: boards.BoardFigures
     platform: type[Platform]
     clocks: type[Elaboratable]
     transceiver: type[Transceiver]

@@ -11,13 +11,13 @@ from wattbell_spec.controller_registers import BOARD, board_by_name
 from ..rail.config import CONVERSION, FLAGS
 from .trigger import SAMPLE
 
-__all__ = ["WORDS", "Meter"]
+__all__ = ["WORDS", "PowerMeter"]
 
 _POWER_SHIFT = 16
 """Of a conversion's power, for its least and greatest value."""
 _FIRST, _LATCHED, _LAST = (board_by_name(name).address for name in ("V_SUM_LO", "ENERGY_LO", "TOTAL_CLIPPED"))
 WORDS = tuple(register.name for register in BOARD if _FIRST <= register.address <= _LAST)
-"""Registers that :class:`Meter` keeps in its memory, without a gap from the first to the last."""
+"""Registers that :class:`PowerMeter` keeps in its memory, without a gap from the first to the last."""
 _GATE, _TOTALS = _LATCHED - _FIRST, _LAST + 1 - _LATCHED
 _BANKS = 3
 _WORD = 32
@@ -25,7 +25,7 @@ _TERM = data.StructLayout({"operand": _WORD, "carries": 1, "compares": 1, "great
 """What becomes of a word: the operand is added, with the carry of the word before; or the lesser or greater is kept; or it is put there."""
 
 
-class Meter(wiring.Component):
+class PowerMeter(wiring.Component):
     """A conversion is in the sums 32 clocks after ``converted``, and one clock later for every ``word`` read in between. They come at
     least 40 clocks apart (ADC_PERIOD ends at 640 ns, and no clock is shorter than 16 ns). A gate takes conversions that began when it was
     started, or later. Its sums read 0 until it has one, and belong to several conversions until one is in all of them.

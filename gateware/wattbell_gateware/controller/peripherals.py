@@ -15,8 +15,8 @@ from .bank import Bank
 from .bus import WRITE
 from .i2c import I2c
 from .load import Load
-from .meter import WORDS, Meter
-from .power import Power
+from .meter import WORDS, PowerMeter
+from .power import PowerSwitch
 from .system import NEVER, System
 from .trigger import Trigger
 
@@ -63,9 +63,9 @@ class Peripherals(wiring.Component):
         there = [register for register in BOARD if register.address <= _LAST]
         m.submodules.bank = bank = Bank(there, elsewhere=("IRQ_ENABLE", "WATCHDOG_TIMEOUT", "LOAD_PULSES"), outside=WORDS)
         m.submodules.system = system = System()
-        m.submodules.power = power = Power()
+        m.submodules.power = power = PowerSwitch()
         m.submodules.i2c = i2c = I2c()
-        m.submodules.meter = meter = Meter()
+        m.submodules.meter = meter = PowerMeter()
         m.d.comb += [
             bank.addr.eq(self.bus_addr), bank.wdata.eq(self.bus_wdata), bank.we.eq(self.bus_we), bank.re.eq(self.bus_re),
             self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
@@ -113,7 +113,7 @@ class Peripherals(wiring.Component):
         ]  # fmt: skip
         return into.r_rdy, out.w_rdy
 
-    def _meter(self, m: Module, bank: Bank, meter: Meter) -> None:
+    def _meter(self, m: Module, bank: Bank, meter: PowerMeter) -> None:
         c = meter.conversion
         m.d.comb += [
             meter.converted.eq(self.rail_valid), c.tick.eq(self.rail_tick), c.period.eq(self.rail_period), c.v.eq(self.rail_v),
@@ -124,7 +124,7 @@ class Peripherals(wiring.Component):
             meter.addr.eq(self.bus_addr), meter.re.eq(self.bus_re), bank.word.eq(meter.word),
         ]  # fmt: skip
 
-    def _trigger(self, m: Module, bank: Bank, trigger: Trigger, meter: Meter) -> None:
+    def _trigger(self, m: Module, bank: Bank, trigger: Trigger, meter: PowerMeter) -> None:
         for name in ("control", "level", "hysteresis", "opcode", "latency", "match", "action", "delay"):
             m.d.comb += getattr(trigger, f"trigger_{name}").eq(getattr(bank, f"trigger_{name}"))
         for name in ("perst_n", "clkreq_n", "link_state", "completed", "completion"):
@@ -147,7 +147,7 @@ class Peripherals(wiring.Component):
             trigger.write.ready.eq(self.write.ready), load.write.ready.eq(self.write.ready & ~trigger.write.valid),
         ]  # fmt: skip
 
-    def _power(self, m: Module, bank: Bank, power: Power) -> None:
+    def _power(self, m: Module, bank: Bank, power: PowerSwitch) -> None:
         control = {b.name: bank.power_control[b.low] for b in board_by_name("POWER_CONTROL").bits}
         for name in ("power_control", "ocp_level", "ocp_count", "inrush_level", "inrush_ticks"):
             m.d.comb += getattr(power, name).eq(getattr(bank, name))

@@ -7,10 +7,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.controller_registers import TRIP_BEYOND, board_by_name
 
-__all__ = ["Power"]
+__all__ = ["PowerSwitch"]
 
 
-class Power(wiring.Component):
+class PowerSwitch(wiring.Component):
     """Trips two clocks after the conversion that is one too many. A restart of the core changes nothing in here.
 
     Ports called like registers are those of :class:`.bank.Bank`.

@@ -14,7 +14,7 @@ from ..nvme import COMPLETION
 from .bus import WRITE
 from .system import NEVER
 
-__all__ = ["SAMPLE", "Source", "Trigger"]
+__all__ = ["SAMPLE", "Trigger", "TriggerSource"]
 
 _SET_FEATURES, _POWER_MANAGEMENT = admin("set_features"), feature("power_management")
 _LBA_BITS = 40
@@ -23,7 +23,7 @@ SAMPLE = data.StructLayout({"tick": 64, "v": signed(24), "i": signed(24), "p": s
 """A conversion, its power in units of TRIGGER_LEVEL."""
 
 
-class Source:
+class TriggerSource:
     """Values of TRIGGER_CONTROL.SOURCE."""
 
     AT_ONCE, FORCE, VOLTAGE, CURRENT, POWER, CLKREQ, PERST, LINK, COMMAND, POWER_STATE = range(10)
@@ -72,9 +72,9 @@ class Trigger(wiring.Component):
         m.d.comb += [starts.eq(command["ARM"] | command["DISARM"]), self.trigger_state.eq(Cat(armed, fired))]
         rail, pins, command_source = Signal(), Signal(), Signal()
         m.d.comb += [
-            rail.eq((self._source >= Source.VOLTAGE) & (self._source <= Source.POWER)),
-            pins.eq((self._source >= Source.CLKREQ) & (self._source <= Source.LINK)),
-            command_source.eq((self._source == Source.COMMAND) | (self._source == Source.POWER_STATE)),
+            rail.eq((self._source >= TriggerSource.VOLTAGE) & (self._source <= TriggerSource.POWER)),
+            pins.eq((self._source >= TriggerSource.CLKREQ) & (self._source <= TriggerSource.LINK)),
+            command_source.eq((self._source == TriggerSource.COMMAND) | (self._source == TriggerSource.POWER_STATE)),
             self.wants_samples.eq(armed & rail), self.watched[:2].eq(Cat(armed & pins, armed & command_source)),
         ]  # fmt: skip
 
@@ -83,7 +83,7 @@ class Trigger(wiring.Component):
             self._command(m, armed & command_source & ~starts, bits),
         ]  # fmt: skip
         fires, tick = Signal(), Signal(64)
-        forced = (command["FORCE"] & (armed | command["ARM"])) | (command["ARM"] & (self._source == Source.AT_ONCE))
+        forced = (command["FORCE"] & (armed | command["ARM"])) | (command["ARM"] & (self._source == TriggerSource.AT_ONCE))
         m.d.comb += [tick.eq(self.now), fires.eq(forced | (armed & ~starts & Cat(hit for hit, _ in hits).any()))]
         with m.If(~forced):
             for hit, at in hits:
@@ -101,9 +101,9 @@ class Trigger(wiring.Component):
         value, level, other_side = Signal(signed(32)), Signal(signed(32)), Signal(signed(34))
         chosen = Signal(signed(32))
         with m.Switch(self._source):
-            with m.Case(Source.VOLTAGE):
+            with m.Case(TriggerSource.VOLTAGE):
                 m.d.comb += chosen.eq(self.sample.v)
-            with m.Case(Source.CURRENT):
+            with m.Case(TriggerSource.CURRENT):
                 m.d.comb += chosen.eq(self.sample.i)
             with m.Default():
                 m.d.comb += chosen.eq(self.sample.p)
@@ -127,15 +127,15 @@ class Trigger(wiring.Component):
         m.d.comb += levels.eq(Cat(self.perst_n, self.clkreq_n, self.link_state))
         m.d.sync += [before.eq(levels), tick.eq(self.now), state.eq(link), edge.eq(0)]
         with m.Switch(self._source):
-            with m.Case(Source.PERST):
+            with m.Case(TriggerSource.PERST):
                 m.d.sync += edge.eq(armed & (perst != before[0]) & (perst != self._falling))
-            with m.Case(Source.CLKREQ):
+            with m.Case(TriggerSource.CLKREQ):
                 m.d.sync += edge.eq(armed & (clkreq != before[1]) & (clkreq != self._falling))
-            with m.Case(Source.LINK):
+            with m.Case(TriggerSource.LINK):
                 m.d.sync += edge.eq(armed & (link != before[2:]))
         at = Signal(64)
         m.d.sync += [
-            hit.eq(edge & armed & ((self._source != Source.LINK) | self.trigger_match.bit_select(state, 1))), at.eq(tick),
+            hit.eq(edge & armed & ((self._source != TriggerSource.LINK) | self.trigger_match.bit_select(state, 1))), at.eq(tick),
         ]  # fmt: skip
         return hit, at
 
@@ -161,7 +161,7 @@ class Trigger(wiring.Component):
             state_entered.eq(c.admin & (c.opcode == _SET_FEATURES) & (c.lba[:8] == _POWER_MANAGEMENT) & ~c.error),
         ]  # fmt: skip
         reaches = ~bits["LBA"] | (~first[_LBA_BITS + 1 :].any() & (behind > first[: _LBA_BITS + 1]))
-        with m.If(self._source == Source.COMMAND):
+        with m.If(self._source == TriggerSource.COMMAND):
             m.d.sync += hit.eq(judged & armed & fits.all() & reaches)
         with m.Else():
             m.d.sync += hit.eq(judged & armed & state_entered & self.trigger_match.bit_select(c.blocks[:5], 1))

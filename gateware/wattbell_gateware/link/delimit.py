@@ -9,13 +9,13 @@ from amaranth.lib.wiring import In, Out
 from ..pcs.deskew import link_word
 from ..pcs.symbols import K
 
-__all__ = ["LATENCY", "End", "FrameDelimiter", "quads_of", "quads_per_clock"]
+__all__ = ["LATENCY", "FrameDelimiter", "FrameEnd", "quads_of", "quads_per_clock"]
 
 LATENCY = 4
 """Clocks from a word to the quads that end in this word."""
 
 
-class End(enum.Enum, shape=2):
+class FrameEnd(enum.Enum, shape=2):
     """End of a frame in the last symbol of a quad."""
 
     NONE = 0
@@ -49,7 +49,7 @@ _STEP = data.StructLayout({
 - ``headless``, ``stray``: an end, or data, without an open frame.
 """
 
-QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": End, "data": 32})
+QUAD = data.StructLayout({"abort": 1, "valid": 1, "first": 1, "dllp": 1, "end": FrameEnd, "data": 32})
 _BEGIN = data.StructLayout({"early": 1, "at": 2})
 """Place of the first symbol of a first quad.
 
@@ -279,7 +279,7 @@ class FrameDelimiter(wiring.Component):
             s["broken"].eq(Mux(step.begins, in_frame | ~step.head, in_frame & ~of.ok)),
             s["quad"].eq(Mux(step.begins, (width == 2) & step.head, in_frame & of.ok & step.quad_ends)),
             s["first"].eq(step.begins | step.first), s["dllp"].eq(Mux(step.begins, step.sdp, dllp)),
-            s["end"].eq(Mux(going_on & of.ends, Mux(step.edb, End.EDB, End.END), End.NONE)),
+            s["end"].eq(Mux(going_on & of.ends, Mux(step.edb, FrameEnd.EDB, FrameEnd.END), FrameEnd.NONE)),
             s["headless"].eq(nothing & ~step.begins & step.headless), s["stray"].eq(nothing & ~step.begins & step.stray),
         ]  # fmt: skip
         return s
@@ -342,5 +342,5 @@ class FrameDelimiter(wiring.Component):
 
 def found_at(t: int) -> dict:
     """Return the signals that the last stage sets for symbol time `t`."""
-    return {n: Signal(End if n == "end" else 1, name=f"{n}_at{t}") for n in
+    return {n: Signal(FrameEnd if n == "end" else 1, name=f"{n}_at{t}") for n in
             ("quad", "first", "dllp", "end", "broken", "headless", "stray")}  # fmt: skip

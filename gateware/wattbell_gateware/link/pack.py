@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .crc import LCRC, CrcStep
-from .delimit import End, quads_of, quads_per_clock
+from .delimit import FrameEnd, quads_of, quads_per_clock
 
 __all__ = ["TlpPacker", "packed_beat"]
 
@@ -142,12 +142,12 @@ class TlpPacker(wiring.Component):
         for k in range(n_quads):
             q = quads[k]
             tlp = q.valid & ~q.dllp
-            starts, ends = tlp & q.first, tlp & ~q.first & (q.end != End.NONE)
+            starts, ends = tlp & q.first, tlp & ~q.first & (q.end != FrameEnd.NONE)
             goes_on = tlp & ~q.first & ~q.abort
             taken = running & goes_on
             tail = tail + taken
             with m.If(taken & ends):
-                m.d.comb += now.edb.eq(q.end == End.EDB)
+                m.d.comb += now.edb.eq(q.end == FrameEnd.EDB)
             with m.If(starts):
                 m.d.comb += [now.number.eq(q.data[8:24]), now.place.eq(k), now.tick.eq(self.quads.payload.ticks[k // 2])]
             whole_now, running_now, head_now, heading_now = (Signal(name=f"{n}{k}") for n in ("whole", "running", "head", "heading"))

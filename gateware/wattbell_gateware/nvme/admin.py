@@ -16,12 +16,12 @@ from .report import Report
 from .search import Search
 from .settings import Settings
 from .slots import Slots
-from .tables import Kind
+from .tables import PageKind
 
-__all__ = ["Admin"]
+__all__ = ["AdminStates"]
 
 
-class Admin:
+class AdminStates:
     """The states behind such a command's CQE. `i`: the count of loops over a table."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Admin:
 
         with m.State("SHADOW_PAGE"):
             buffer = Mux(self.i[0], settings.db_buffers[1], settings.db_buffers[0])
-            self.insertion.prepare(m, kind=int(Kind.IGNORE), key=settings.page_key(buffer))
+            self.insertion.prepare(m, kind=int(PageKind.IGNORE), key=settings.page_key(buffer))
             m.d.sync += self.i.eq(self.i + 1)
             with m.If(self.i == 2):
                 m.next = "ADMIN_BACK"

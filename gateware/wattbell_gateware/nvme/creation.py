@@ -11,7 +11,7 @@ from .queues import Queues
 from .report import Report
 from .settings import Settings
 from .store import Subroutine
-from .tables import Kind
+from .tables import PageKind
 
 __all__ = ["Creation"]
 
@@ -87,7 +87,7 @@ class Creation:
                 m.next = "CREATE_PAGE"
 
         with m.State("CREATE_PAGE"):
-            self.insertion.prepare(m, key=self._key, kind=Mux(self.is_cq, int(Kind.CQ), int(Kind.SQ)), slot=qid)
+            self.insertion.prepare(m, key=self._key, kind=Mux(self.is_cq, int(PageKind.CQ), int(PageKind.SQ)), slot=qid)
             m.d.sync += [self._key.eq(self._key + (1 << settings.mps)), self._pages.eq(self._pages - 1)]
             with m.If(self._pages == 0):
                 self._create.leave_later(m)
@@ -114,7 +114,7 @@ class Creation:
 
         with m.State("UNMAP_CLEAR"):
             m.d.comb += [pagemap.put_key.eq(self._key), pagemap.put_offset.eq(0), pagemap.put_entry.valid.eq(0)]
-            kind = Mux(self.is_cq, int(Kind.CQ), int(Kind.SQ))
+            kind = Mux(self.is_cq, int(PageKind.CQ), int(PageKind.SQ))
             for number, entry in enumerate(pagemap.entries[: pagemap.pages]):
                 m.d.comb += pagemap.put_ways[number].eq(pagemap.same[number] & (entry.kind == kind) & (entry.slot == qid))
             m.d.sync += [self._key.eq(self._key + (1 << settings.mps)), self._pages.eq(self._pages - 1)]

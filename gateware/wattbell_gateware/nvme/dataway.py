@@ -23,9 +23,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..tlp import HEADER
-from ..tlp import Kind as Tlp
-from .tables import Kind, SlotState, TagKind
+from ..tlp import HEADER, TlpKind
+from .tables import PageKind, SlotState, TagKind
 
 __all__ = ["DataWay", "entry_layout", "slot_layout"]
 
@@ -81,8 +80,8 @@ class DataWay(wiring.Component):
     def may_take(merged) -> object:
         """Whether this may be a data TLP (a completion is known by its tag only)."""
         header, up = merged.header, merged.up
-        write = up & (header.kind == Tlp.MWR) & (header.length > _SHORT)
-        return (write | (~up & (header.kind == Tlp.CPLD))) & ~header.lost & ~header.bad
+        write = up & (header.kind == TlpKind.MWR) & (header.length > _SHORT)
+        return (write | (~up & (header.kind == TlpKind.CPLD))) & ~header.lost & ~header.bad
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -121,7 +120,7 @@ class DataWay(wiring.Component):
         for i, entry in enumerate(entries):
             with m.If(self.choice[i]):
                 m.d.comb += chosen.eq(entry)
-        of_command = (chosen.kind != int(Kind.SQ)) & (chosen.kind != int(Kind.CQ)) & (chosen.kind != int(Kind.IGNORE))
+        of_command = (chosen.kind != int(PageKind.SQ)) & (chosen.kind != int(PageKind.CQ)) & (chosen.kind != int(PageKind.IGNORE))
         m.d.sync += [third.eq(second), third.valid.eq(second.valid & ~self.odd)]
         with m.If(second.up):
             m.d.sync += [

@@ -26,10 +26,9 @@ from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT
-from ..tlp import MERGED
-from ..tlp import Kind as Tlp
+from ..tlp import MERGED, TlpKind
 from . import tables
-from .admin import Admin
+from .admin import AdminStates
 from .completions import Completions
 from .control import Control
 from .creation import Creation
@@ -148,7 +147,7 @@ class Engine(wiring.Component):
             tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
             completed=self.completed, completion=self.completion,
         )  # fmt: skip
-        admin = Admin(
+        admin = AdminStates(
             i=i, report=report, settings=settings, slots=slots, search=search, records=records, queues=queues, creation=creation,
             insertion=insertion, completions=completions,
         )  # fmt: skip
@@ -259,17 +258,17 @@ class Engine(wiring.Component):
                 control.compare(m)
                 with m.Switch(Cat(tlp.up, tlp.header.kind)):
                     for up, kind, place in (
-                        (0, Tlp.CFGWR, Place.CFGWR),
-                        (0, Tlp.MRD, Place.HOST_MRD),
-                        (0, Tlp.MWR, Place.HOST_MWR),
-                        (0, Tlp.CPL, Place.CPL),
-                        (1, Tlp.MRD, Place.PAGE_SELECT),
-                        (1, Tlp.MWR, Place.PAGE_SELECT),
-                        (1, Tlp.CPLD, Place.DRIVE_CPLD),
+                        (0, TlpKind.CFGWR, Place.CFGWR),
+                        (0, TlpKind.MRD, Place.HOST_MRD),
+                        (0, TlpKind.MWR, Place.HOST_MWR),
+                        (0, TlpKind.CPL, Place.CPL),
+                        (1, TlpKind.MRD, Place.PAGE_SELECT),
+                        (1, TlpKind.MWR, Place.PAGE_SELECT),
+                        (1, TlpKind.CPLD, Place.DRIVE_CPLD),
                     ):
                         with m.Case(up | kind.value << 1):
                             m.next = place
-                    with m.Case(0 | Tlp.CPLD.value << 1):
+                    with m.Case(0 | TlpKind.CPLD.value << 1):
                         m.next = Place.COMPLETION
                     with m.Default():
                         m.next = Place.DONE

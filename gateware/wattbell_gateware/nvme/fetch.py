@@ -16,7 +16,7 @@ from .report import Report
 from .search import Search
 from .settings import Settings
 from .slots import Slots
-from .tables import Kind
+from .tables import PageKind
 from .tags import Tags
 
 __all__ = ["Fetch"]
@@ -321,7 +321,7 @@ class Fetch:
                 insertion.entry.valid.eq(1),
                 insertion.entry.key.eq(settings.page_key(prp1)),
                 insertion.entry.start.eq(settings.page_offset(prp1)),
-                insertion.entry.kind.eq(Mux(self._sqe_dsm, int(Kind.RANGES), int(Kind.DATA))),
+                insertion.entry.kind.eq(Mux(self._sqe_dsm, int(PageKind.RANGES), int(PageKind.DATA))),
                 insertion.entry.slot.eq(tags.present.slot),
                 insertion.entry.generation.eq(self._sqe_generation),
                 insertion.span_end.eq(self._sqe_end1),
@@ -347,11 +347,11 @@ class Fetch:
                 self._sqe_prp2_kind.eq(
                     Mux(
                         self._sqe_dsm,
-                        int(Kind.RANGES),
+                        int(PageKind.RANGES),
                         Mux(
                             (self._sqe_lba & (sure > 2)) | (at != 0),
-                            int(Kind.LIST),
-                            Mux(self._sqe_lba & (most == 2), int(Kind.DATA), int(Kind.EITHER)),
+                            int(PageKind.LIST),
+                            Mux(self._sqe_lba & (most == 2), int(PageKind.DATA), int(PageKind.EITHER)),
                         ),
                     )
                 ),
@@ -375,7 +375,7 @@ class Fetch:
             piece = (at != 0) & ~self._sqe_dsm & (self._sqe_end2 < settings.page_size())
             m.d.sync += [
                 insertion.entry.key.eq(settings.page_key(prp2)),
-                insertion.entry.start.eq(Mux(self._sqe_prp2_kind == int(Kind.LIST), at, 0)),
+                insertion.entry.start.eq(Mux(self._sqe_prp2_kind == int(PageKind.LIST), at, 0)),
                 insertion.entry.kind.eq(self._sqe_prp2_kind),
                 insertion.entry.index.eq(Mux(self._sqe_dsm, (settings.page_size() - settings.page_offset(prp1)) >> 1, 0)),
                 insertion.entry.doubtful.eq(self._sqe_prp2_doubtful),

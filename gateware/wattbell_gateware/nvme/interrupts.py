@@ -11,7 +11,7 @@ from .present import Present
 from .queues import Queues
 from .report import Report
 from .slots import Slots
-from .store import Table
+from .store import FieldTable
 
 __all__ = ["Interrupts"]
 
@@ -22,7 +22,7 @@ class Interrupts:
     def __init__(self, m: Module, *, tlp: Present, report: Report, slots: Slots, queues: Queues, key_bits: int) -> None:
         self.tlp, self.report, self.slots, self.queues, self._key_bits = tlp, report, slots, queues, key_bits
         message = data.StructLayout({"address": 10 + key_bits, "data": 32, "vector": 16, "trust": 4})  # address: in double words
-        self._messages = Table(m, "messages", tables.MESSAGES, {"entry": message})
+        self._messages = FieldTable(m, "messages", tables.MESSAGES, {"entry": message})
         self._irq_hash = Signal(6)
         self._irq_same = Signal()  # the entry in the table is this message
         self._irq_one, self._irq_last = Signal(), Signal()  # one queue waits; that of the last CQE does

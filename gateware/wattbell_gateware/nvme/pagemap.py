@@ -13,7 +13,7 @@ from operator import or_
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from .store import Table
+from .store import FieldTable
 
 GRANULE_BITS = 7
 """2**GRANULE_BITS double words (512 bytes) are a granule: no entry in a way of pieces holds beyond its granule."""
@@ -65,8 +65,8 @@ class PageMap:
         self.pages, self.count = sizes.pages, sizes.pages + sizes.pieces
         told = (sizes.sets - 1).bit_length()  # bits of a key that its place tells
         shorter = data.StructLayout({name: key_bits - told if name == "key" else field.shape for name, field in entry})
-        self.ways = [Table(m, f"way{i}", sizes.sets, {"entry": shorter}) for i in range(sizes.pages)]
-        self.ways += [Table(m, f"piece_way{i}", sizes.piece_sets, {"entry": entry}) for i in range(sizes.pieces)]
+        self.ways = [FieldTable(m, f"way{i}", sizes.sets, {"entry": shorter}) for i in range(sizes.pages)]
+        self.ways += [FieldTable(m, f"piece_way{i}", sizes.piece_sets, {"entry": entry}) for i in range(sizes.pieces)]
         self.entries = [Signal(entry, name=f"map_entry{i}") for i in range(self.count)]
         self.key, self.offset, self.hold = Signal(key_bits, name="map_key"), Signal(offset_bits, name="map_offset"), Signal(name="map_hold")
         self.put_key, self.put_offset = Signal(key_bits, name="map_put_key"), Signal(offset_bits, name="map_put_offset")

@@ -20,7 +20,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
-from ..tlp import Kind as Tlp
+from ..tlp import TlpKind
 from . import tables
 from .completions import Completions
 from .fetch import Fetch
@@ -33,7 +33,7 @@ from .queues import Queues
 from .report import Report
 from .settings import Settings
 from .slots import Slots
-from .tables import Kind
+from .tables import PageKind
 from .tags import Tags
 
 __all__ = ["Pages"]
@@ -106,7 +106,7 @@ class Pages:
 
         with m.State("PAGE_DECIDE"):
             tag = tags.r["entry"]
-            is_read = tlp.header.kind == Tlp.MRD
+            is_read = tlp.header.kind == TlpKind.MRD
             queue = self._pe.slot[: queues.bits]
             m.d.comb += [
                 slots.ra.eq(self._pe.slot),
@@ -130,17 +130,17 @@ class Pages:
                 with m.Else():
                     m.d.comb += report.unmatched.eq(1)
                     m.next = Place.DONE
-            with m.Elif(self._pe.kind == int(Kind.SQ)):
+            with m.Elif(self._pe.kind == int(PageKind.SQ)):
                 m.next = Place.FETCH
                 with m.If(~is_read | ~queues.sq_valid.bit_select(queue, 1)):
                     m.d.comb += report.unmatched.eq(1)
                     m.next = Place.DONE
-            with m.Elif(self._pe.kind == int(Kind.CQ)):
+            with m.Elif(self._pe.kind == int(PageKind.CQ)):
                 m.next = Place.CQE
                 with m.If(is_read):
                     m.d.comb += report.unmatched.eq(1)
                     m.next = Place.TAG_UNKNOWN
-            with m.Elif(self._pe.kind == int(Kind.IGNORE)):
+            with m.Elif(self._pe.kind == int(PageKind.IGNORE)):
                 m.next = Place.DONE
                 with m.If(is_read):
                     m.next = Place.TAG_UNKNOWN
@@ -151,13 +151,13 @@ class Pages:
             slot, read_kind = slots.r, self._read_kind
             m.d.comb += slots.ra.eq(self._pe.slot)
             with m.Switch(self._pe.kind):
-                with m.Case(int(Kind.DATA)):
+                with m.Case(int(PageKind.DATA)):
                     m.d.sync += read_kind.eq(kind.DATA)
-                with m.Case(int(Kind.EITHER)):
+                with m.Case(int(PageKind.EITHER)):
                     m.d.sync += read_kind.eq(Mux(slot["opcode"][0], kind.EITHER, kind.LIST))
-                with m.Case(int(Kind.LIST)):
+                with m.Case(int(PageKind.LIST)):
                     m.d.sync += read_kind.eq(kind.LIST)
-                with m.Case(int(Kind.RANGES)):
+                with m.Case(int(PageKind.RANGES)):
                     m.d.sync += read_kind.eq(kind.RANGES)
             # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
             left_over = (slot["epoch"] != report.epoch) & self._pe_several
@@ -178,7 +178,7 @@ class Pages:
                 ]
                 m.d.sync += pagemap.hits.eq(pagemap.hits & ~self._pe_way)
                 m.next = "PAGE_AGAIN"
-            with m.Elif(tlp.header.kind == Tlp.MRD):
+            with m.Elif(tlp.header.kind == TlpKind.MRD):
                 tags.put(
                     m, tlp.header.tag, valid=1, kind=self._read_kind, slot=self._pe.slot, generation=self._pe.generation,
                     index=self._pe.index + ((tlp.offset - self._pe.start) >> 1), place=tlp.offset >> 1, remaining=tlp.header.length,
@@ -304,7 +304,7 @@ class Pages:
             self.insertion.prepare(
                 m,
                 key=settings.page_key(address),
-                kind=Mux(chains, int(Kind.LIST), Mux(ends_page, int(Kind.EITHER), int(Kind.DATA))),
+                kind=Mux(chains, int(PageKind.LIST), Mux(ends_page, int(PageKind.EITHER), int(PageKind.DATA))),
                 slot=tags.present.slot,
                 generation=tags.present.generation,
                 index=tags.present.index,

@@ -8,7 +8,7 @@ from ..tlp import HEADER
 from .headqueue import HeadQueue
 from .places import Place
 from .settings import Settings
-from .store import Table
+from .store import FieldTable
 
 __all__ = ["Present"]
 
@@ -39,7 +39,7 @@ class Present:
         """The next TLP goes there."""
         self._free = free
 
-    def connect(self, m: Module, heads: HeadQueue, tags: Table, *, free_to: Signal, free_up: Signal) -> None:
+    def connect(self, m: Module, heads: HeadQueue, tags: FieldTable, *, free_to: Signal, free_up: Signal) -> None:
         """Where the next one comes from, and whose space it gives back."""
         self._heads, self._tags = heads, tags
         read_held = Signal(14)

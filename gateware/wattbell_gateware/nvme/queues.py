@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
-from .store import Table
+from .store import FieldTable
 
 __all__ = ["Queues"]
 
@@ -50,9 +50,9 @@ class Queues:
             }
         )
         shape = {"base": 64, "size": 17, "link": 16}
-        self.shape = Table(m, "shape", 2 * count, shape, together=[tuple(shape)])
-        self.sq_state = Table(m, "sq_state", count, {"entry": self.SQ})
-        self.cq_state = Table(m, "cq_state", count, {"entry": self.CQ})
+        self.shape = FieldTable(m, "shape", 2 * count, shape, together=[tuple(shape)])
+        self.sq_state = FieldTable(m, "sq_state", count, {"entry": self.SQ})
+        self.cq_state = FieldTable(m, "cq_state", count, {"entry": self.CQ})
         self.sq_valid = Signal(count)
         self.cq_valid = Signal(count)
         self.cq_filled = Signal(count)

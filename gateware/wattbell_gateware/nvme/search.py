@@ -7,7 +7,7 @@ from amaranth.lib import data
 
 from . import tables
 from .slots import Slots
-from .store import Subroutine, Table
+from .store import FieldTable, Subroutine
 
 __all__ = ["Search"]
 
@@ -24,8 +24,8 @@ class Search:
     def __init__(self, m: Module, *, slots: Slots, queue_bits: int) -> None:
         self.slots = slots
         chain = data.StructLayout({"valid": 1, "slot": slots.bits})
-        self._heads = Table(m, "hash_head", tables.ENTRIES, {"entry": chain})
-        self._links = Table(m, "hash_next", slots.count, {"entry": chain})
+        self._heads = FieldTable(m, "hash_head", tables.ENTRIES, {"entry": chain})
+        self._links = FieldTable(m, "hash_next", slots.count, {"entry": chain})
         self.qid = Signal(queue_bits)
         self.cid = Signal(16)
         self.slot = Signal(slots.bits)

@@ -7,7 +7,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 
 from . import tables
 from .report import Report
-from .store import Table
+from .store import FieldTable
 
 __all__ = ["Slots"]
 
@@ -15,7 +15,7 @@ TICKS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")
 """Of a slot; what is written to one is the TLP's, but for who says otherwise."""
 
 
-class Slots(Table):
+class Slots(FieldTable):
     """The table of slots; an entry is taken at the SQ doorbell (or the fetch), and given back with the record.
 
     link : table, slot -> the next one of its list. A list's first and last slot, and how many it has, stand with who has it: an SQ's
@@ -58,7 +58,7 @@ class Slots(Table):
                 ("cqe", "status", "index"),
             ),
         )
-        self.link = Table(m, "link", count, {"next": unsigned(self.bits)})
+        self.link = FieldTable(m, "link", count, {"next": unsigned(self.bits)})
         self._report = report
         self._serial = Signal(16)  # generation of the next command
         self._free_list = SyncFIFOBuffered(width=self.bits, depth=count)

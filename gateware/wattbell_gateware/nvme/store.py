@@ -9,7 +9,7 @@ from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
 
-class Table:
+class FieldTable:
     """A memory whose named fields are read together and written one by one, or groups of them `together` (which takes fewer block RAMs).
 
     Set ``ra`` combinationally in one state; ``r[name]`` holds the entry from the next clock on, until ``ra`` is set

@@ -42,7 +42,7 @@ class TagKind(enum.Enum, shape=3):
     RANGES = 5
 
 
-class Kind(py_enum.IntEnum):
+class PageKind(py_enum.IntEnum):
     """What a page of host memory is known to hold (page map)."""
 
     DATA = 0  # data of a command
@@ -54,7 +54,7 @@ class Kind(py_enum.IntEnum):
     IGNORE = 6  # shadow doorbells and event indexes
 
 
-PINNED = (Kind.SQ, Kind.CQ, Kind.IGNORE)
+PINNED = (PageKind.SQ, PageKind.CQ, PageKind.IGNORE)
 """Kinds of entries of the page map that stay until they are taken out."""
 NEVER = (1 << 64) - 1
 """A tick that does not come."""

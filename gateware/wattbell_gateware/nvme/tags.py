@@ -7,12 +7,12 @@ from amaranth.lib import data
 
 from . import tables
 from .slots import Slots
-from .store import Subroutine, Table
+from .store import FieldTable, Subroutine
 
 __all__ = ["Tags"]
 
 
-class Tags(Table):
+class Tags(FieldTable):
     """The table of tags: ``r["entry"]``, of the next TLP's tag in the clock after it was taken.
 
     present : that entry, from a clock later on; states change it while they go through what it says, and :meth:`put` it back.

@@ -19,7 +19,7 @@ _SKP_WORDS = 5
 _BAD, _UNLOCK = 4, 16
 
 
-class Marks(wiring.Component):
+class BoundaryMarks(wiring.Component):
     """Finds the marks of a block boundary at any bit: EIEOS, and the end of an SKP ordered set.
 
     In an SKP ordered set each bit but its first differs from the bit before, 32 n - 1 in a row, until E1 begins. Scrambled data
@@ -128,7 +128,7 @@ class BlockAligner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.marks = marks = Marks()
+        m.submodules.marks = marks = BoundaryMarks()
         m.d.comb += [marks.raw.payload.eq(self.raw.payload), marks.raw.valid.eq(self.raw.valid)]
         times = [self.time, *(Signal(TIME_BITS, name=f"time{n}") for n in range(3))]
         with m.If(self.raw.valid):

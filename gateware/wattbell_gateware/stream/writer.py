@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell_spec.wire import HEADER_SIZE, MAGIC, VERSION, Kind
+from wattbell_spec.wire import HEADER_SIZE, MAGIC, VERSION, BlockContent
 
 from .buffer import read_port
 from .crc import CRC32_INIT, Crc32Word
@@ -36,7 +36,7 @@ class BlockWriter(wiring.Component):
     quiet : the same as ``idle``.
     """
 
-    def __init__(self, kinds: Sequence[Kind]):
+    def __init__(self, kinds: Sequence[BlockContent]):
         self._kinds = tuple(kinds)
         super().__init__(
             {

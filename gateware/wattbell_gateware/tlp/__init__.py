@@ -1,7 +1,7 @@
 """TLP headers: turns two streams of beats into intact, valid TLPs in the order of their ticks."""
 
-from .headers import HEADER, Kind, payload_start, total_dws
+from .headers import HEADER, TlpKind, payload_start, total_dws
 from .merge import MERGED, TlpMerge
 from .parser import TlpParser
 
-__all__ = ["HEADER", "MERGED", "Kind", "TlpMerge", "TlpParser", "payload_start", "total_dws"]
+__all__ = ["HEADER", "MERGED", "TlpKind", "TlpMerge", "TlpParser", "payload_start", "total_dws"]

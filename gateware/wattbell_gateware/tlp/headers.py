@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Signal, Value, unsigned
 from amaranth.lib import data, enum
 
 
-class Kind(enum.Enum, shape=3):
+class TlpKind(enum.Enum, shape=3):
     """Kinds of TLP that the tracker can use. Every other TLP is counted and dropped."""
 
     NONE = 0  # no TLP; carries only the flags `lost` and `bad`
@@ -19,7 +19,7 @@ class Kind(enum.Enum, shape=3):
 
 HEADER = data.StructLayout(
     {
-        "kind": Kind,
+        "kind": TlpKind,
         "lost": unsigned(1),  # one or more TLPs of this direction were lost before this one
         "bad": unsigned(1),  # a TLP was refused here (kind is NONE)
         "tick": unsigned(64),
@@ -68,7 +68,7 @@ class FirstWord:
         self.digest = Signal(name=f"{name}_digest")
         self.length = Signal(11, name=f"{name}_length")
         self.total = Signal(11, name=f"{name}_total")
-        self.kind = Signal(Kind, name=f"{name}_kind")
+        self.kind = Signal(TlpKind, name=f"{name}_kind")
         self.tag_high = Signal(2, name=f"{name}_tag_high")
         m.d.comb += [
             self.fmt_known.eq(~fmt[2]),
@@ -82,13 +82,13 @@ class FirstWord:
         ]
         with m.Switch(Cat(kind, fmt)):
             for pattern, value in (
-                ("00000000", Kind.MRD),
-                ("00100000", Kind.MRD),
-                ("01000000", Kind.MWR),
-                ("01100000", Kind.MWR),
-                ("01000100", Kind.CFGWR),
-                ("00001010", Kind.CPL),
-                ("01001010", Kind.CPLD),
+                ("00000000", TlpKind.MRD),
+                ("00100000", TlpKind.MRD),
+                ("01000000", TlpKind.MWR),
+                ("01100000", TlpKind.MWR),
+                ("01000100", TlpKind.CFGWR),
+                ("00001010", TlpKind.CPL),
+                ("01001010", TlpKind.CPLD),
             ):
                 with m.Case(pattern):
                     m.d.comb += self.kind.eq(value)

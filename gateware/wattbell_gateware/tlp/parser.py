@@ -23,7 +23,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..layouts import tlp_beat
-from .headers import HEADER, FirstWord, Kind, swap_bytes
+from .headers import HEADER, FirstWord, TlpKind, swap_bytes
 
 KEEP = 16
 """Longest memory write that keeps its payload, in double words: doorbells, CQEs, interrupts."""
@@ -107,8 +107,8 @@ class TlpParser(wiring.Component):
         """Return whether the payload of the TLP that begins with `word` will be read."""
         short = word.total <= LONG
         if self.upstream:
-            return ((word.kind == Kind.MWR) & ((word.length <= KEEP) | keep_long)) | ((word.kind == Kind.CPLD) & short)
-        return ((word.kind == Kind.MWR) & (word.length <= KEEP)) | (word.kind == Kind.CPLD) | (word.kind == Kind.CFGWR)
+            return ((word.kind == TlpKind.MWR) & ((word.length <= KEEP) | keep_long)) | ((word.kind == TlpKind.CPLD) & short)
+        return ((word.kind == TlpKind.MWR) & (word.length <= KEEP)) | (word.kind == TlpKind.CPLD) | (word.kind == TlpKind.CFGWR)
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -243,7 +243,7 @@ class TlpParser(wiring.Component):
         crosses = Signal()  # a memory request must not cross a 4 KiB boundary
         useful = Signal()
         m.d.comb += [
-            crosses.eq(((decoded.kind == Kind.MRD) | (decoded.kind == Kind.MWR)) & (entry.address[2:12] + decoded.length > 1024)),
+            crosses.eq(((decoded.kind == TlpKind.MRD) | (decoded.kind == TlpKind.MWR)) & (entry.address[2:12] + decoded.length > 1024)),
             entry.kind.eq(decoded.kind),
             entry.tick.eq(tick),
             entry.length.eq(decoded.length),
@@ -258,22 +258,22 @@ class TlpParser(wiring.Component):
             entry.end.eq(committed << lane_bits),
         ]
         with m.Switch(decoded.kind):
-            with m.Case(Kind.CFGWR):
+            with m.Case(TlpKind.CFGWR):
                 m.d.comb += entry.address.eq(Cat(dw2[0:12] & 0xFFC))
-            with m.Case(Kind.CPL, Kind.CPLD):
+            with m.Case(TlpKind.CPL, TlpKind.CPLD):
                 m.d.comb += [
                     entry.address.eq(dw2[0:7]),
                     entry.requester.eq(dw2[16:32]),
                     entry.tag.eq(Cat(dw2[8:16], decoded.tag_high)),
                 ]
                 with m.If(dw1[13:16] != 0):
-                    m.d.comb += entry.kind.eq(Kind.CPL)
+                    m.d.comb += entry.kind.eq(TlpKind.CPL)
             with m.Default():
                 with m.If(decoded.four):
                     m.d.comb += entry.address.eq(Cat(dw3 & 0xFFFFFFFC, dw2))
                 with m.Else():
                     m.d.comb += entry.address.eq(dw2 & 0xFFFFFFFC)
-        wanted = (Kind.MRD, Kind.MWR, Kind.CPLD) if self.upstream else tuple(k for k in Kind if k is not Kind.NONE)
+        wanted = (TlpKind.MRD, TlpKind.MWR, TlpKind.CPLD) if self.upstream else tuple(k for k in TlpKind if k is not TlpKind.NONE)
         m.d.comb += useful.eq(sum(decoded.kind == k for k in wanted) != 0)
 
         # --- into the FIFO, with the flags of losses --------------------------------------------------------------
@@ -297,7 +297,7 @@ class TlpParser(wiring.Component):
             latent.eq((fifo.level != 0) & ~fifo.r_rdy),
         ]
         with m.If(~good | no_room):
-            m.d.comb += pushed.kind.eq(Kind.NONE)
+            m.d.comb += pushed.kind.eq(TlpKind.NONE)
         with m.If(dropped | (missed & ~fifo.w_rdy)):
             m.d.sync += lost_flag.eq(1)
         with m.Elif(push & fifo.w_rdy):

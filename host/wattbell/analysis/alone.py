@@ -16,7 +16,7 @@ from wattbell_spec.wire import CommandFlag, EventType
 
 from wattbell.analysis.commandclass import classify
 from wattbell.analysis.context import in_flight
-from wattbell.analysis.railpiece import GROUP_S, Level, Piece, between_j2, offset_w, piece
+from wattbell.analysis.railpiece import GROUP_S, RailPiece, SteadyLevel, between_j2, offset_w, piece
 from wattbell.analysis.result import Alone, AloneClass
 from wattbell.measure.figure import Figure, K, absent
 
@@ -201,7 +201,7 @@ def measure_one(context: Context, index: int, starts: Int64, ends: Int64, assert
     return _above(context, samples, base, index, (begin, start, cqe))
 
 
-def _ends_above(before_w: Float, base: Level, rail: Rail) -> bool:
+def _ends_above(before_w: Float, base: SteadyLevel, rail: Rail) -> bool:
     """Whether the rail lay clearly below the baseline at times: then the baseline is of a drive that was at work."""
     width = max(1, round(GROUP_S / rail.interval_s))
     n = len(before_w) // width
@@ -210,14 +210,14 @@ def _ends_above(before_w: Float, base: Level, rail: Rail) -> bool:
     ) < base.mean_w - _LOWER * base.mean_w - base.tolerance_w(width)
 
 
-def _above(context: Context, samples: Piece, base: Level, index: int, instants: tuple[float, int, int]) -> Lone | str:
+def _above(context: Context, samples: RailPiece, base: SteadyLevel, index: int, instants: tuple[float, int, int]) -> Lone | str:
     """The energy above the baseline of the command that begins at ``instants`` (earliest sign, doorbell, CQE)."""
     rail, tick_s = context.rail, context.tick_s
     assert rail is not None
     begin, start, cqe = instants
     width = max(1, round(GROUP_S / rail.interval_s))
     late = samples.within(begin, math.inf)
-    tail = Piece(samples.ticks[late], samples.power_w[late], samples.step_s)
+    tail = RailPiece(samples.ticks[late], samples.power_w[late], samples.step_s)
     off = tail.off(base, width)
     ended = _sustained(off < 0, _SETTLED)
     # Power that a drive saves because it fell asleep is not the command's.
@@ -240,7 +240,7 @@ def _above(context: Context, samples: Piece, base: Level, index: int, instants: 
     busy = int(np.count_nonzero(samples.power_w[where] > level + base.tolerance_w(1)))
     noise = K * base.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s
     u = math.hypot(level_u * seconds, noise, offset_w(rail) * busy * samples.step_s)
-    between = between_j2(rail, samples, where, Level(level, level_u / K, base.sigma_w))
+    between = between_j2(rail, samples, where, SteadyLevel(level, level_u / K, base.sigma_w))
     return Lone(index, start, joules, u, between, level, (back - cqe) * tick_s, busy)
 
 

@@ -115,7 +115,7 @@ def _window(
     last_tick: int,
     whole: bool = False,
     edge_u_s: float = 0.0,
-) -> tuple[Window, perclass.Window | None]:
+) -> tuple[Window, perclass.EnergyWindow | None]:
     """Analyze one window, with edges known within ``edge_u_s``.
 
     Return ``commands``, ``rates``, ``queue_depth``, ``power`` and ``efficiency``, and the data that :mod:`.perclass` needs to separate the

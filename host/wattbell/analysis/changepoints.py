@@ -34,7 +34,7 @@ _LIKELY = 4.0
 
 
 @dataclass(frozen=True)
-class Piece:
+class LevelPiece:
     """Bins ``first`` to ``last`` (not included) of one level, and their scatter."""
 
     first: int
@@ -68,27 +68,27 @@ def scatter_of(means: Float) -> float:
     return 1.4826 / math.sqrt(2) * min(float(np.median(part)) for part in parts)
 
 
-def pieces(means: Float, scatter_w: float) -> list[Piece]:
+def pieces(means: Float, scatter_w: float) -> list[LevelPiece]:
     """Segments of one level, in order; bins that are NaN belong to none."""
     # A scale on which the scatter is RESOLUTION at most at every level: linear below, logarithmic above.
     knee = max(FLOOR_W, scatter_w / RESOLUTION)
-    found: list[Piece] = []
+    found: list[LevelPiece] = []
     for first, last in _finite(means):
         scaled = np.arcsinh(means[first:last] / knee)
         cuts = [first + cut for cut in _cuts(scaled)]
         for low, high in zip([first, *cuts], [*cuts, last], strict=True):
             part = means[low:high]
-            made = Piece(low, high, float(part.mean()), float(part.std()))
+            made = LevelPiece(low, high, float(part.mean()), float(part.std()))
             previous = found[-1] if found else None
             if previous is not None and previous.last == low and _same(previous, made):
                 whole = means[previous.first : high]
-                found[-1] = Piece(previous.first, high, float(whole.mean()), float(whole.std()))
+                found[-1] = LevelPiece(previous.first, high, float(whole.mean()), float(whole.std()))
             else:
                 found.append(made)
     return [_trimmed(piece, means, scatter_w) for piece in found]
 
 
-def _trimmed(piece: Piece, means: Float, scatter_w: float) -> Piece:
+def _trimmed(piece: LevelPiece, means: Float, scatter_w: float) -> LevelPiece:
     """Without outermost bins in which the level was not reached yet, or was left."""
     part = means[piece.first : piece.last]
     level = float(np.median(part))
@@ -98,10 +98,10 @@ def _trimmed(piece: Piece, means: Float, scatter_w: float) -> Piece:
     if len(part) <= 2 * _MOST_TRIMMED or inside[-1] - inside[0] + 1 == len(part):
         return piece
     low, high = piece.first + int(inside[0]), piece.first + int(inside[-1]) + 1
-    return Piece(low, high, float(means[low:high].mean()), float(means[low:high].std()))
+    return LevelPiece(low, high, float(means[low:high].mean()), float(means[low:high].std()))
 
 
-def _same(a: Piece, b: Piece) -> bool:
+def _same(a: LevelPiece, b: LevelPiece) -> bool:
     apart = abs(a.mean_w - b.mean_w)
     if apart <= SAME * max(abs(a.mean_w), abs(b.mean_w)) + FLOOR_W / 2:
         return True

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wattbell.analysis.energybins import busy_ticks
-from wattbell.analysis.railpiece import Level, piece
+from wattbell.analysis.railpiece import SteadyLevel, piece
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.rail import CHUNK, Rail
 from wattbell.measure.table import Commands
@@ -75,7 +75,7 @@ class Earlier:
     seen: bool = False
     before_w: float | None = None
 
-    def with_level(self, before: Level | None, base_w: float, seconds: float, above_j: float) -> Earlier:
+    def with_level(self, before: SteadyLevel | None, base_w: float, seconds: float, above_j: float) -> Earlier:
         """Add the rail's level just before a phase: work going on there may go on as long as the phase does.
 
         before: the level
@@ -130,7 +130,7 @@ def earlier_work(rail: Rail, commands: Commands, steps: DepthSteps, at_work: Spa
     return Earlier(max(most_j, _in_gaps(rail, steps, spans, base_w)), seen)
 
 
-def level_at_rest(context: Context, first_tick: int) -> Level | None:
+def level_at_rest(context: Context, first_tick: int) -> SteadyLevel | None:
     """Return the rail's level just before a phase's first command; None without a free stretch of 1 ms.
 
     The level is taken in the longest stretch without a command or marker, at most 50 ms back.

@@ -27,7 +27,7 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Bins:
+class EnergyBins:
     """``n`` bins of equal length in bus time. ``joules``: (n,), NaN where a sample is missing. ``edges``: (n + 1,), ticks."""
 
     edges: Float
@@ -38,7 +38,7 @@ class Bins:
         return len(self.joules)
 
 
-def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> Bins:
+def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> EnergyBins:
     """Return whole bins within a window of bus time: at least 2.5 ms and 8 samples each, at most 4000 bins.
 
     Samples are summed in one pass. Their sum is scaled to the accumulator's, if the capture has an accumulator.
@@ -62,7 +62,7 @@ def rail_bins(rail: Rail, first_tick: float, last_tick: float) -> Bins:
     if n and rail.has_accumulator and np.isfinite(joules).all():
         exact, total = rail.energy(edges[0], edges[-1]).joules, float(joules.sum())
         joules *= exact / total if total > 0 and abs(exact / total - 1) < 0.05 else 1.0
-    return Bins(edges, joules, width * rail.interval_s)
+    return EnergyBins(edges, joules, width * rail.interval_s)
 
 
 def on_after(rail: Rail, steps: DepthSteps, at_work: list[tuple[float, float]], idle_w: float) -> Float:

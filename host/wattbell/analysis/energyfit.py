@@ -170,7 +170,7 @@ def settle(loads: Sequence[PhaseLoad]) -> Fit | None:
 
 
 @dataclass(frozen=True)
-class Told:
+class SeparatedClasses:
     """Classes that the phases tell apart from all others of a phase: joule a command, half-width (95 %)."""
 
     names: tuple[str, ...]
@@ -178,18 +178,18 @@ class Told:
     half_width: float
 
 
-def tell_apart(found: Fit, load: PhaseLoad) -> list[Told]:
+def tell_apart(found: Fit, load: PhaseLoad) -> list[SeparatedClasses]:
     """Return the classes of a phase, merged until the half-width of each is at most half its value.
 
     The worst class is merged with the class that makes the pair known best. One class of all commands may remain.
     """
 
-    def told(group: tuple[str, ...]) -> Told:
+    def told(group: tuple[str, ...]) -> SeparatedClasses:
         weights, count = found.weights(load, group), sum(load.counts[name] for name in group)
         part = found.combination(weights)[0] * count / load.above_j
-        return Told(group, *found.combination(weights, part))
+        return SeparatedClasses(group, *found.combination(weights, part))
 
-    def badness(one: Told) -> float:
+    def badness(one: SeparatedClasses) -> float:
         return math.inf if one.joules <= 0 else one.half_width / one.joules
 
     each = [told((name,)) for name in load.counts]

@@ -12,7 +12,7 @@ from wattbell.analysis.result import Analysis, CommandTable, FioAccount, FioComp
 from wattbell.capture.schema import SeenBy
 from wattbell.errors import CaptureError
 from wattbell.measure.figure import Figure, absent, ratio
-from wattbell.measure.fiojson import Direction, Job, inside, load_jobs
+from wattbell.measure.fiojson import FioDirection, FioJob, inside, load_jobs
 from wattbell.measure.latency import Distribution
 from wattbell.measure.seen import START
 
@@ -45,13 +45,13 @@ class FioTotal(TypedDict):
     lat_ns: FioLatency
 
 
-def totals(jobs: Sequence[Job]) -> dict[str, FioTotal]:
+def totals(jobs: Sequence[FioJob]) -> dict[str, FioTotal]:
     """Sum over jobs by opcode name: ``count``, ``bytes``, and ``lat_ns`` (min, mean, max) where fio had I/O.
 
     Reads, writes and trims are one entry, :data:`MIXED`, if fio does not separate them in a job.
     """
     out: dict[str, FioTotal] = {}
-    sides: dict[str, list[Direction]] = {}
+    sides: dict[str, list[FioDirection]] = {}
     for job in jobs:
         for opcode, part in _sides(job):
             sides.setdefault(opcode, []).append(part)
@@ -76,7 +76,7 @@ def totals(jobs: Sequence[Job]) -> dict[str, FioTotal]:
     return out
 
 
-def _sides(job: Job) -> list[tuple[str, Direction]]:
+def _sides(job: FioJob) -> list[tuple[str, FioDirection]]:
     """A job's directions that had I/O, by opcode name. The sum of a job of one direction is that direction."""
     found = [(opcode, getattr(job, direction)) for direction, opcode in DIRECTIONS]
     if job.is_unified:
@@ -92,11 +92,11 @@ def _known(latency: Distribution | FioLatency, scale: float) -> dict[str, float]
     return {key: value * scale for key in _TIMES if (value := latency.get(key)) is not None}
 
 
-def _depth_one(jobs: Sequence[Job]) -> bool:
+def _depth_one(jobs: Sequence[FioJob]) -> bool:
     return len(jobs) == 1 and all(j.option("iodepth", "1") == "1" and j.option("numjobs", "1") == "1" for j in jobs)
 
 
-def match(wire: CommandTable, jobs: Sequence[Job]) -> list[FioRow]:
+def match(wire: CommandTable, jobs: Sequence[FioJob]) -> list[FioRow]:
     """Return one row for each opcode: counts and bytes of both sides, whether they are equal, and the latency check.
 
     ``latency_ok``: at queue depth 1 every latency on the wire must be at most fio's ``lat`` of the same kind. So the least, the mean and
@@ -182,12 +182,12 @@ def _phase(described: Mapping[str, Any], number: object, workload: Path) -> _Pha
         raise CaptureError(f"{workload.parent / 'meta.json'}: workload.phases, phase {number}: {error}.") from None
 
 
-def _jobs_by_phase(result: Analysis, workload: Path) -> tuple[list[Job], list[tuple[PhaseResult, list[Job]]]]:
+def _jobs_by_phase(result: Analysis, workload: Path) -> tuple[list[FioJob], list[tuple[PhaseResult, list[FioJob]]]]:
     """All jobs of ``workload/fio.json``, and for each phase those it names."""
     main = inside(workload, "fio.json", "workload")
     jobs = load_jobs(main) if main is not None else []
-    found: list[tuple[PhaseResult, list[Job]]] = []
-    files: dict[str, list[Job]] = {}
+    found: list[tuple[PhaseResult, list[FioJob]]] = []
+    files: dict[str, list[FioJob]] = {}
     for phase in result["phases"]:
         described = _phase(phase["described"], phase["phase"], workload)
         if described.fio_parts is not None:
@@ -204,7 +204,7 @@ def _jobs_by_phase(result: Analysis, workload: Path) -> tuple[list[Job], list[tu
     return jobs, found
 
 
-def _jobs_of(part: _Part, phase: int, workload: Path, files: dict[str, list[Job]]) -> list[Job]:
+def _jobs_of(part: _Part, phase: int, workload: Path, files: dict[str, list[FioJob]]) -> list[FioJob]:
     """``files``: those that were read, by name."""
     if part.fio not in files:
         path = inside(workload, part.fio, f"phase {phase}, fio_parts")
@@ -243,7 +243,7 @@ def compare(context: Context, result: Analysis, workload: Path) -> FioComparison
     }
 
 
-def _section(number: int | None, name: str, wire: CommandTable, jobs: Sequence[Job]) -> FioSection:
+def _section(number: int | None, name: str, wire: CommandTable, jobs: Sequence[FioJob]) -> FioSection:
     section: FioSection = {"phase": number, "name": name, "rows": match(wire, jobs)}
     if failures := [job.failure for job in jobs if job.failure]:
         section["void"] = "; ".join(failures)
@@ -265,7 +265,7 @@ def account(context: Context, result: Analysis, workload: Path) -> list[FioAccou
     return [_account(phase, mine) for phase, mine in _jobs_by_phase(result, workload)[1] if mine]
 
 
-def _account(phase: PhaseResult, jobs: Sequence[Job]) -> FioAccount:
+def _account(phase: PhaseResult, jobs: Sequence[FioJob]) -> FioAccount:
     sums = totals(jobs)
     over = {"source": _ACCOUNT}
     seconds = phase["duration_s"]

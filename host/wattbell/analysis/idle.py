@@ -24,7 +24,7 @@ from wattbell.measure.table import Commands
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
-    from wattbell.analysis.stretches import Found, Stretch
+    from wattbell.analysis.stretches import FoundStretches, Stretch
 
 _AWAKE_SHARE = 0.3
 """Without Identify, a level below this share of the highest is not said to be operational idle."""
@@ -43,7 +43,7 @@ def cluster(means: Sequence[float]) -> list[list[int]]:
     return levels[::-1]
 
 
-def idle_power(context: Context, found: Found | None) -> Idle:
+def idle_power(context: Context, found: FoundStretches | None) -> Idle:
     """Return the levels of idle power with their states, the evidence for each state, and the link state at the time.
 
     found: the stretches in idle times
@@ -95,7 +95,7 @@ def idle_power(context: Context, found: Found | None) -> Idle:
     }
 
 
-def _named(segment: Stretch, found: Found) -> tuple[str, int | None]:
+def _named(segment: Stretch, found: FoundStretches) -> tuple[str, int | None]:
     """Return the label of a stretch, and the state's number. Without Identify, the highest level counts as operational idle."""
     if found.declared is None:
         if segment.asked:
@@ -114,7 +114,7 @@ def _level(
     segments: list[Stretch],
     label: str,
     state: int | None,
-    found: Found,
+    found: FoundStretches,
     link: StateTrack | None,
     clkreq: StateTrack | None,
     states: Sequence[Mapping[str, Any]],
@@ -163,7 +163,7 @@ def _missing(context: Context, segment: Stretch) -> int:
     return loss.under_rail + loss.under_commands  # idleness is known from the commands
 
 
-def _how(segments: list[Stretch], state: int | None, found: Found) -> str:
+def _how(segments: list[Stretch], state: int | None, found: FoundStretches) -> str:
     """How the state is known, in words."""
     asked = {s.asked for s in segments}
     if state is not None and asked == {state} and state != 0:

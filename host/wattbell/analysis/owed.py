@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from wattbell.analysis.alone import runs
 from wattbell.analysis.context import PUT_OFF
-from wattbell.analysis.railpiece import Level, Piece, between_j2, offset_w, piece, smear_j
+from wattbell.analysis.railpiece import RailPiece, SteadyLevel, between_j2, offset_w, piece, smear_j
 from wattbell.analysis.result import Owed, Window
 from wattbell.measure.figure import Figure, K, ratio
 from wattbell.measure.table import Commands, is_one_of
-from wattbell.measure.throughput import Span
+from wattbell.measure.throughput import ActiveTime
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
@@ -41,7 +41,7 @@ _READ = 1 << 21
 LOWER = "a lower bound: the rest ended before the drive was back at its baseline"
 
 
-def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure | None, window: Window, lost: int) -> Owed | None:
+def owed(context: Context, commands: Commands, span: ActiveTime | None, idle_w: Figure | None, window: Window, lost: int) -> Owed | None:
     """Return the energy owed by the commands of a window and of a phase; None for commands that put nothing off.
 
     The rests lie between the bursts, and between the last burst and the next command other than a marker.
@@ -73,7 +73,7 @@ def owed(context: Context, commands: Commands, span: Span | None, idle_w: Figure
     return {**out, **_with(window, energy, note)}
 
 
-def _before(context: Context, first_tick: int) -> Level | None:
+def _before(context: Context, first_tick: int) -> SteadyLevel | None:
     """The level before a burst, where the drive was left alone before it."""
     rail = context.rail
     assert rail is not None
@@ -125,7 +125,7 @@ class _Rest:
     by_idle: bool
 
 
-def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level | None) -> _Rest | None:
+def _rest(context: Context, first: int, end: int, idle_w: Figure, before: SteadyLevel | None) -> _Rest | None:
     rail = context.rail
     assert rail is not None
     seconds = (end - first) * context.tick_s
@@ -150,7 +150,7 @@ def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level 
         joules, covered = joules + part.joules - level.mean_w * part.covered_s, covered + part.covered_s
         # At the last CQE the front end's pole still shows earlier power; elsewhere a run begins and ends on steady power.
         smear = smear_j(rail, float(first)) if a == 0 else 0.0
-        between = K * math.sqrt(max(0.0, _between_j2(rail, float(edge[a]), float(edge[b]), Level(level.mean_w, level.u_w, noise_w))))
+        between = K * math.sqrt(max(0.0, _between_j2(rail, float(edge[a]), float(edge[b]), SteadyLevel(level.mean_w, level.u_w, noise_w))))
         other = offset_w(rail) * part.covered_s  # work may be drawn through the other current path than the baseline
         edge_u = math.hypot(edge_u, part.energy_u_j, smear, between, other)
     last = int(np.flatnonzero(above)[-1]) + 1 if above.any() else 0
@@ -159,7 +159,7 @@ def _rest(context: Context, first: int, end: int, idle_w: Figure, before: Level 
     return _Rest(joules, covered, edge_u, level.mean_w, K * level.u_w, back, at, by_idle)
 
 
-def _between_j2(rail: Rail, first_tick: float, last_tick: float, level: Level) -> float:
+def _between_j2(rail: Rail, first_tick: float, last_tick: float, level: SteadyLevel) -> float:
     """:func:`.railpiece.between_j2` of a run that may be long."""
     reach = float(_READ * rail.interval_ticks)
     total = 0.0
@@ -169,7 +169,7 @@ def _between_j2(rail: Rail, first_tick: float, last_tick: float, level: Level) -
     return total
 
 
-def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level, bool]:
+def _baseline(means: Float, idle_w: Figure, before: SteadyLevel | None) -> tuple[SteadyLevel, bool]:
     """Return the level that the drive settles at, and whether the level is near operational idle.
 
     This is the end of the rest if it is near operational idle, or as it was before the burst; else operational idle.
@@ -177,11 +177,11 @@ def _baseline(means: Float, idle_w: Figure, before: Level | None) -> tuple[Level
     tail = means[-max(8, len(means) // 4) :]
     middle = float(np.median(tail))
     sigma = 1.4826 * float(np.median(np.abs(tail - middle)))
-    level = Level(middle, sigma / math.sqrt(len(tail)), sigma)
+    level = SteadyLevel(middle, sigma / math.sqrt(len(tail)), sigma)
     by_idle = abs(middle - idle_w.known) < _LIKE_IDLE * idle_w.known
     if by_idle or (before is not None and middle > idle_w.known and abs(middle - before.mean_w) < _SAME * before.mean_w):
         return level, by_idle
-    return Level(idle_w.known, (idle_w.u or 0.0) / K, 0.0), True
+    return SteadyLevel(idle_w.known, (idle_w.u or 0.0) / K, 0.0), True
 
 
 def _means(context: Context, first: int, end: int, width: int) -> tuple[float, Float]:
@@ -192,7 +192,7 @@ def _means(context: Context, first: int, end: int, width: int) -> tuple[float, F
     count = max(1, _READ // width)
     out, begin = [], None
     for low in range(0, max(1, -(-(end - first) // step)), count):
-        part: Piece = piece(rail, first + low * step, min(float(end), first + (low + count) * step))
+        part: RailPiece = piece(rail, first + low * step, min(float(end), first + (low + count) * step))
         n = len(part.power_w) // width
         if not n:
             continue

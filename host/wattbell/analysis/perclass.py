@@ -20,15 +20,15 @@ from wattbell.analysis import energyfit
 from wattbell.analysis.commandclass import CommandClass, classify
 from wattbell.analysis.context import PUT_OFF
 from wattbell.analysis.earlier import Earlier, earlier_work
-from wattbell.analysis.energybins import Bins, equal_shares, on_after, rail_bins
+from wattbell.analysis.energybins import EnergyBins, equal_shares, on_after, rail_bins
 from wattbell.analysis.energyfit import PhaseLoad
-from wattbell.analysis.railpiece import Level
+from wattbell.analysis.railpiece import SteadyLevel
 from wattbell.analysis.result import EnergyPerCommand, EnergyShares
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.figure import Figure
 from wattbell.measure.rail import Rail
 from wattbell.measure.table import Commands, is_one_of
-from wattbell.measure.throughput import Span
+from wattbell.measure.throughput import ActiveTime
 
 Bool = npt.NDArray[np.bool_]
 
@@ -66,7 +66,7 @@ NOT_TOLD_APART = "the phases of this capture do not tell these classes apart: on
 
 
 @dataclass(frozen=True)
-class Window:
+class EnergyWindow:
     """Energy of a window, and the data that :func:`separate` needs.
 
     base_u_w: k = 2 of operational idle
@@ -85,7 +85,7 @@ class Window:
 def energy_per_command(
     rail: Rail,
     commands: Commands,
-    span: Span,
+    span: ActiveTime,
     idle_w: Figure | None,
     lost: int,
     window: tuple[int, int] | None = None,
@@ -93,9 +93,9 @@ def energy_per_command(
     by_host: bool = False,
     steps: DepthSteps | None = None,
     depth: npt.NDArray[np.int32] | None = None,
-    before: Level | None = None,
+    before: SteadyLevel | None = None,
     behind_writes: bool = False,
-) -> Window:
+) -> EnergyWindow:
     """Return the energy of each class: ``{"method", "classes": {"read 4 KiB": figure in J}, "shares"}``, or ``{"absent": reason}``.
 
     commands: I/O commands with an SQE, sorted by start
@@ -109,9 +109,9 @@ def energy_per_command(
     behind_writes: whether earlier commands in the capture may have left work
     """
     if idle_w is None or idle_w.value is None:
-        return Window({"absent": "no steady operational idle level in this capture to measure above"})
+        return EnergyWindow({"absent": "no steady operational idle level in this capture to measure above"})
     if span.active_ticks * rail.tick_s < _MIN_SAMPLES * rail.interval_s or len(span.bursts) > _MOST_BURSTS:
-        return Window({"absent": "active time too short, or too many bursts, for the sample rate"})
+        return EnergyWindow({"absent": "active time too short, or too many bursts, for the sample rate"})
     base, base_u = idle_w.value, idle_w.u or 0.0
     classes = tuple(classify(commands, depth))
     first, last = window or (span.first_tick, span.last_tick)
@@ -137,7 +137,7 @@ def energy_per_command(
         "shares": _shares(rail, at_work, (first, last), idle_w, name, above, lost, earlier.most_j),
     }
     if steps is None:
-        return Window(result)
+        return EnergyWindow(result)
     ends = np.maximum(commands.cqe_tick, commands.start_tick)
     shares = equal_shares(steps, commands.start_tick, ends)
     buffered = is_one_of(commands.opcode, _BUFFERED)
@@ -153,10 +153,10 @@ def energy_per_command(
         {name: nbytes / bytes_written for name, nbytes in written.items()} if bytes_written else {},
         math.inf if earlier.most_j is None else earlier.most_j,
     )
-    return Window(result, load, classes, base_u, rail.model.gain, lost, by_host)
+    return EnergyWindow(result, load, classes, base_u, rail.model.gain, lost, by_host)
 
 
-def separate(windows: Sequence[Window]) -> None:
+def separate(windows: Sequence[EnergyWindow]) -> None:
     """Replace the one figure for all commands by figures of the classes, as far as the ``windows`` (one a phase) separate them."""
     loads = [window.load for window in windows if window.load is not None and window.load.usable]
     mixed = [window for window in windows if window.load is not None and len(window.classes) > 1]
@@ -274,7 +274,7 @@ def _shares(
     }
 
 
-def _overlap(bins: Bins, spans: list[tuple[float, float]]) -> Bool:
+def _overlap(bins: EnergyBins, spans: list[tuple[float, float]]) -> Bool:
     """Bins that any of the spans, which are in order, touches."""
     starts, ends = np.array([a for a, _ in spans]), np.array([b for _, b in spans])
     touched: Bool = np.searchsorted(starts, bins.edges[1:]) > np.searchsorted(ends, bins.edges[:-1], side="right")

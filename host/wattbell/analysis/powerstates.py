@@ -17,14 +17,13 @@ from wattbell_spec.wire import LinkState
 from wattbell.analysis.context import in_flight
 from wattbell.analysis.result import Judged, PowerStates, Span, StateRow, Wakeups
 from wattbell.analysis.signals import in_reset
-from wattbell.analysis.statelabels import OPERATIONAL, SURE, WORK, Label
-from wattbell.analysis.stretches import Found, Stretch, find
+from wattbell.analysis.statelabels import OPERATIONAL, SURE, WORK, StateLabel
+from wattbell.analysis.stretches import FoundStretches, Stretch, find
 from wattbell.measure.figure import Figure, K, absent
 from wattbell.measure.judge import LINK_S, judge
 from wattbell.measure.pieces import active_span
 from wattbell.measure.steadiness import UNSTEADY, of_rail
-from wattbell.measure.throughput import BURST_GAP_S
-from wattbell.measure.throughput import Span as Load
+from wattbell.measure.throughput import BURST_GAP_S, ActiveTime
 
 if TYPE_CHECKING:
     from wattbell.analysis.context import Context
@@ -56,7 +55,7 @@ class _Piece:
     stretch: Stretch | None = None
 
 
-def name_of(label: Label, asked: int | None, watched: bool, declared_operational: Sequence[int]) -> tuple[str, int | None]:
+def name_of(label: StateLabel, asked: int | None, watched: bool, declared_operational: Sequence[int]) -> tuple[str, int | None]:
     """Return a label as text, and the state's number if the label is a state."""
     names: list[str] = []
     state: int | None = None
@@ -74,7 +73,7 @@ def name_of(label: Label, asked: int | None, watched: bool, declared_operational
     return " or ".join(names) if names else "unknown", state if len(names) == 1 else None
 
 
-def look(context: Context) -> Found | None:
+def look(context: Context) -> FoundStretches | None:
     """The stretches in the idle times, or, where nobody saw commands, of the whole rail; None if there is neither."""
     if context.rail is None:
         return None
@@ -82,7 +81,7 @@ def look(context: Context) -> Found | None:
     return find(context, windows) if len(windows) else None
 
 
-def power_states(context: Context, found: Found | None, wakeups: Wakeups) -> PowerStates:
+def power_states(context: Context, found: FoundStretches | None, wakeups: Wakeups) -> PowerStates:
     """Return spans in order (at most 2000), time by label, and each declared state beside its measurements."""
     base: PowerStates = {"spans": [], "time_s": {}, "share": {}, "states": [], "spans_total": 0}
     if found is None:
@@ -119,7 +118,7 @@ def _shares(time_s: Mapping[str, float], whole_s: float) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _between(context: Context, found: Found) -> list[_Piece]:
+def _between(context: Context, found: FoundStretches) -> list[_Piece]:
     """Return the stretches, and the times that no stretch covers."""
     parts: list[_Piece] = []
     operational = found.declared.operational if found.declared else ()
@@ -138,7 +137,7 @@ def _between(context: Context, found: Found) -> list[_Piece]:
     return parts
 
 
-def reason(stretch: Stretch, found: Found) -> str:
+def reason(stretch: Stretch, found: FoundStretches) -> str:
     """Return the evidence for a stretch's label, in words."""
     if found.declared is None:
         return NO_IDENTIFY
@@ -249,12 +248,12 @@ def _span(context: Context, part: _Piece) -> Span:
 # Declared beside measured.
 
 
-def _judged(context: Context, found: Found, wakeups: Wakeups) -> list[StateRow]:
+def _judged(context: Context, found: FoundStretches, wakeups: Wakeups) -> list[StateRow]:
     states = (context.capture.meta.get("drive") or {}).get("power_states") or []
     return [_row(context, found, wakeups, state) for state in states]
 
 
-def _row(context: Context, found: Found, wakeups: Wakeups, state: Mapping[str, Any]) -> StateRow:
+def _row(context: Context, found: FoundStretches, wakeups: Wakeups, state: Mapping[str, Any]) -> StateRow:
     number, asleep = int(state["state"]), bool(state.get("non_operational"))
     mine = [s for s in found.stretches if _is(s, number, found)]
     time_s = sum(s.ticks for s in mine) * context.tick_s
@@ -280,7 +279,7 @@ def _row(context: Context, found: Found, wakeups: Wakeups, state: Mapping[str, A
     return row
 
 
-def _is(stretch: Stretch, number: int, found: Found) -> bool:
+def _is(stretch: Stretch, number: int, found: FoundStretches) -> bool:
     if stretch.label.probability < SURE or found.declared is None:
         return False
     return name_of(stretch.label, stretch.asked, found.watched, found.declared.operational)[1] == number
@@ -327,7 +326,7 @@ def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bo
     return made
 
 
-def _sustained(context: Context, declared: float | None, number: int, found: Found) -> Judged:
+def _sustained(context: Context, declared: float | None, number: int, found: FoundStretches) -> Judged:
     """Judge an operational state by the highest mean power of work in it: of the phases' loads and of any 10 s of one load."""
     if not found.watched:
         return _refused(declared, "W", "nobody saw what the host asked for")
@@ -351,7 +350,7 @@ def _sustained(context: Context, declared: float | None, number: int, found: Fou
     return made
 
 
-def _at_work(context: Context, number: int, found: Found) -> Iterator[Load]:
+def _at_work(context: Context, number: int, found: FoundStretches) -> Iterator[ActiveTime]:
     """Yield the loads in a state.
 
     A load has those bursts of I/O of a phase, or of a capture without phases, during which the host had asked for no other state. The
@@ -368,13 +367,13 @@ def _at_work(context: Context, number: int, found: Found) -> Iterator[Load]:
         if len(held) == len(span.bursts) and context.seconds(span.active_ticks) >= WORK_S:
             yield span
         elif held and context.seconds(sum(b - a for a, b in held)) >= WORK_S:
-            yield Load(np.array(held, np.int64))
+            yield ActiveTime(np.array(held, np.int64))
         if not context.phases:  # nobody said which are one load: each burst may be
             longest = sorted((b for b in held if context.seconds(b[1] - b[0]) >= WORK_S), key=lambda b: b[0] - b[1])[:MOST_LOADS]
-            yield from (Load(np.array([burst], np.int64)) for burst in longest)
+            yield from (ActiveTime(np.array([burst], np.int64)) for burst in longest)
 
 
-def _asked(found: Found, first: int, last: int) -> set[int]:
+def _asked(found: FoundStretches, first: int, last: int) -> set[int]:
     """The states that the host asked for between two ticks."""
     return {state for state, ticks in found.requested.pieces(first, last) if ticks} if found.requested else {0}
 
@@ -410,7 +409,7 @@ def _idle_power(context: Context, declared: float | None, members: list[Stretch]
     return _compare(declared, Figure(mean, u, "W", conditions={"windows": len(means)}))
 
 
-def _entry(context: Context, found: Found, declared: float | None, number: int) -> Judged:
+def _entry(context: Context, found: FoundStretches, declared: float | None, number: int) -> Judged:
     """From the host's request, or the last completion behind it, to where the rail arrives at the state's level."""
     times, us = [], []
     for before, s in zip(found.stretches[:-1], found.stretches[1:], strict=True):

@@ -26,7 +26,7 @@ _NEAR = 0.01
 
 
 @dataclass(frozen=True)
-class Level:
+class SteadyLevel:
     """A steady level in W. ``u_w``: standard uncertainty of its mean; ``sigma_w``: of one sample about it."""
 
     mean_w: float
@@ -39,7 +39,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RailPiece:
     """``ticks``: (n,) middles of the samples in bus time, the front end's delay taken off; ``power_w``: (n,); ``step_s``: between them."""
 
     ticks: Float
@@ -56,7 +56,7 @@ class Piece:
         low, high = np.searchsorted(self.ticks, (first_tick, last_tick))
         return slice(int(low), int(high))
 
-    def level(self, where: slice) -> Level | None:
+    def level(self, where: slice) -> SteadyLevel | None:
         """The level of some of its samples; None of fewer than two for each of eight parts."""
         found = self.power_w[where]
         n = len(found) // _CHUNKS
@@ -64,9 +64,11 @@ class Piece:
             return None
         parts = found[: n * _CHUNKS].reshape(_CHUNKS, n).mean(axis=1)
         sigma = float(np.std(np.diff(found))) / math.sqrt(2.0)
-        return Level(float(found.mean()), max(float(np.std(parts, ddof=1)) / math.sqrt(_CHUNKS), sigma / math.sqrt(len(found))), sigma)
+        return SteadyLevel(
+            float(found.mean()), max(float(np.std(parts, ddof=1)) / math.sqrt(_CHUNKS), sigma / math.sqrt(len(found))), sigma
+        )
 
-    def off(self, level: Level, width: int) -> npt.NDArray[np.int8]:
+    def off(self, level: SteadyLevel, width: int) -> npt.NDArray[np.int8]:
         """Compare each whole group of ``width`` samples with the level: 1 above, -1 below, 0 at the level."""
         n = len(self.power_w) // width
         means = self.power_w[: n * width].reshape(n, width).mean(axis=1) - level.mean_w
@@ -78,7 +80,7 @@ class Piece:
         """Return the energy of some samples; each sample covers the interval around it."""
         return float(self.power_w[where].sum()) * self.step_s
 
-    def alternating_j2(self, where: slice, level: Level) -> float:
+    def alternating_j2(self, where: slice, level: SteadyLevel) -> float:
         """Return the square in J^2 of the alternating sum above a level, less the noise: even samples count twice, odd ones minus twice.
 
         The samples are split into overlapping parts, so that the two steps of a pulse do not cancel. The squares of the parts are added.
@@ -99,7 +101,7 @@ class Piece:
 def _of_a_step(interval_s: float, delay_s: float, decimation: int) -> tuple[float, float]:
     """Return the RMS effect of a step of 1 anywhere between two samples, in samples.
 
-    The pair is the error of the sum of the samples, and the root of :meth:`Piece.alternating_j2`. Without a filter both are known: (1 /
+    The pair is the error of the sum of the samples, and the root of :meth:`RailPiece.alternating_j2`. Without a filter both are known: (1 /
     sqrt(12), 1). The front end's pole and the decimation smear the step over several samples; the sum suffers less than the alternating
     sum.
     """
@@ -120,7 +122,7 @@ def _of_a_step(interval_s: float, delay_s: float, decimation: int) -> tuple[floa
     return float(np.std(wrong)), float(np.sqrt(np.mean(np.square(alternating))))
 
 
-def between_j2(rail: Rail, found: Piece, where: slice, level: Level) -> float:
+def between_j2(rail: Rail, found: RailPiece, where: slice, level: SteadyLevel) -> float:
     """Return the variance in J^2 of a sum of samples due to steps between samples. The alternating sum gives the size of the steps.
 
     The estimate may be negative.
@@ -150,9 +152,9 @@ def offset_w(rail: Rail) -> float:
     return rail.model.offset_a * abs(rail.supply_v)
 
 
-def piece(rail: Rail, first_tick: float, last_tick: float) -> Piece:
+def piece(rail: Rail, first_tick: float, last_tick: float) -> RailPiece:
     """Return the samples with middles between two ticks of bus time."""
     late = rail.model.front_end_delay_s / rail.tick_s
     first, power = rail.power_between(math.ceil(first_tick + late), math.ceil(last_tick + late))
     ticks: Float = first - late + np.arange(len(power), dtype=np.float64) * rail.interval_ticks
-    return Piece(ticks, power, rail.interval_s)
+    return RailPiece(ticks, power, rail.interval_s)

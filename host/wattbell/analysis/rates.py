@@ -11,7 +11,7 @@ import numpy.typing as npt
 from wattbell.measure.figure import Figure
 from wattbell.measure.phase import Whole
 from wattbell.measure.table import Commands
-from wattbell.measure.throughput import BURST_GAP_S, Span
+from wattbell.measure.throughput import BURST_GAP_S, ActiveTime
 
 Int64 = npt.NDArray[np.int64]
 
@@ -69,7 +69,7 @@ def rates(measured: Whole) -> Rates:
     }
 
 
-def _bursts(measured: Whole, span: Span) -> Bursts:
+def _bursts(measured: Whole, span: ActiveTime) -> Bursts:
     """Mean of the bursts' rates (AnandTech's score), beside the spread between bursts."""
     commands, lost, tick_s = measured.io, measured.lost, measured.instruments.tick_s
     edges = np.searchsorted(commands.start_tick, span.bursts[:, 0], side="left")

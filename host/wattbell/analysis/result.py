@@ -11,7 +11,7 @@ from wattbell.measure.depth import DepthSummary
 from wattbell.measure.figure import Figure
 from wattbell.measure.latency import Distribution
 from wattbell.measure.loss import LossCounts
-from wattbell.measure.rail import Power, RailAbout
+from wattbell.measure.rail import Power, RailSampling
 
 from .rates import Rates
 
@@ -224,7 +224,7 @@ class CaptureAbout(TypedDict):
     first_tick: int
     last_tick: int
     duration_s: float
-    rail: RailAbout
+    rail: RailSampling
     notes: list[str]
 
 

@@ -62,7 +62,7 @@ TEMPER, TEMPER_ALONE = 0.8, 0.6
 
 
 @dataclass
-class Level:
+class StateLevel:
     """Segments of one power under the same circumstances.
 
     asked: the state the host asked for, operational if it asked for none; None: nobody saw
@@ -120,7 +120,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Label:
+class StateLabel:
     """The states that a level may be.
 
     states: one, or several that cannot be separated (:data:`OPERATIONAL`, :data:`WORK`, numbers of non-operational ones); empty: unknown
@@ -149,7 +149,7 @@ def _with_link(watt: float, link: int | None, unseen: Sequence[tuple[int, float]
     return total
 
 
-def _power(level: Level, state: int, declared: Declared) -> float:
+def _power(level: StateLevel, state: int, declared: Declared) -> float:
     """Logarithm of how well the power fits the state."""
     if level.mean_w <= 0:
         return -_FAR if state in (OPERATIONAL, WORK) else 0.0
@@ -167,7 +167,7 @@ def _power(level: Level, state: int, declared: Declared) -> float:
     return math.log(max(density, 1e-9))
 
 
-def _alone(level: Level, state: int, declared: Declared) -> float:
+def _alone(level: StateLevel, state: int, declared: Declared) -> float:
     """Return the logarithm of the evidence for a state from the level by itself."""
     n = max(1, len(declared.sleeping))
     if level.asked is not None and level.asked in declared.sleeping:
@@ -217,7 +217,7 @@ def _follows(before: int, after: int, with_commands: bool) -> float:
     return math.log(0.5 if after > before else 0.3 if after == before else 0.02)
 
 
-def _together(levels: Sequence[Level], i: int, x: int, j: int, y: int) -> float:
+def _together(levels: Sequence[StateLevel], i: int, x: int, j: int, y: int) -> float:
     """Return the logarithm of the evidence for level ``i`` being ``x`` while ``j`` is ``y``; the lower, the less possible together."""
     a, b = levels[i], levels[j]
     out = min(a.next.get(j, 0), 3) * _follows(x, y, a.with_commands) + min(b.next.get(i, 0), 3) * _follows(y, x, a.with_commands)
@@ -236,7 +236,7 @@ def _together(levels: Sequence[Level], i: int, x: int, j: int, y: int) -> float:
     return out
 
 
-def probabilities(levels: Sequence[Level], declared: Declared) -> list[dict[int, float]]:
+def probabilities(levels: Sequence[StateLevel], declared: Declared) -> list[dict[int, float]]:
     """Return for each level the probability of each state. Empty for levels beyond the 40 that were seen longest."""
     order = sorted(range(len(levels)), key=lambda i: -levels[i].duration_s)[:_MOST_LEVELS]
     states = [OPERATIONAL, WORK, *declared.sleeping]
@@ -262,18 +262,18 @@ def probabilities(levels: Sequence[Level], declared: Declared) -> list[dict[int,
     return [{state: min(1.0, share) for state, share in shares.items()} for shares in out]
 
 
-def label_of(shares: Mapping[int, float]) -> Label:
+def label_of(shares: Mapping[int, float]) -> StateLabel:
     """The smallest set of states that is at least :data:`SURE`; unknown where that would mix sleeping and waking."""
     if not shares:
-        return Label((), 0.0, {})
+        return StateLabel((), 0.0, {})
     best = max(shares, key=lambda s: shares[s])
     if shares[best] >= SURE:
-        return Label((best,), shares[best], shares)
+        return StateLabel((best,), shares[best], shares)
     asleep = sorted(s for s in shares if s >= 0 and shares[s] >= 0.05)
     together = min(1.0, sum(shares[s] for s in asleep))
     if together >= SURE:
-        return Label(tuple(asleep), together, shares)
-    return Label((), shares[best], shares)
+        return StateLabel(tuple(asleep), together, shares)
+    return StateLabel((), shares[best], shares)
 
 
 def groups(items: Iterable[tuple[float, Any]], gap: float = 0.06, span: float = 0.25) -> list[list[Any]]:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from wattbell_spec.wire import LinkState
 
 from wattbell.analysis.apst import ApstTables
-from wattbell.analysis.changepoints import Piece, bins, locate, pieces, scatter_of
+from wattbell.analysis.changepoints import LevelPiece, bins, locate, pieces, scatter_of
 from wattbell.analysis.link import states as link_states
 from wattbell.analysis.signals import StateTrack, apst_enabled, in_reset, requested_state
-from wattbell.analysis.statelabels import Declared, Label, Level, groups, label_of, probabilities
+from wattbell.analysis.statelabels import Declared, StateLabel, StateLevel, groups, label_of, probabilities
 from wattbell.measure.table import NONE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ LINKS = (LinkState.L0, LinkState.L0S, LinkState.L1, LinkState.L1_1, LinkState.L1
 class Stretch:
     """``settled``: the ticks between which the level was measured; ``first_tick`` and ``last_tick`` are where it was reached and left.
     ``gap``: which idle time, counted from 0, and ``position_s`` in it. ``from_u_s``, ``to_u_s``: how far off its ends may be (0: from
-    the wire). ``asked``, ``link``, ``apst``, ``by_table``: as in :class:`~wattbell.analysis.statelabels.Level`."""
+    the wire). ``asked``, ``link``, ``apst``, ``by_table``: as in :class:`~wattbell.analysis.statelabels.StateLevel`."""
 
     first_tick: int
     last_tick: int
@@ -61,7 +61,7 @@ class Stretch:
     asked: int | None = None
     apst: bool | None = None
     by_table: int | None = None
-    label: Label = field(default_factory=lambda: Label((), 0.0, {}))
+    label: StateLabel = field(default_factory=lambda: StateLabel((), 0.0, {}))
     level: int = -1
 
     @property
@@ -70,7 +70,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundStretches:
     """All stretches in order.
 
     bin_s: length of a bin
@@ -87,7 +87,7 @@ class Found:
     link_seen: bool
 
 
-def find(context: Context, windows: Int64) -> Found:
+def find(context: Context, windows: Int64) -> FoundStretches:
     """The stretches in ``windows`` (ticks, shape (n, 2)): the idle times, or the whole rail."""
     rail = context.rail
     assert rail is not None
@@ -114,7 +114,7 @@ def find(context: Context, windows: Int64) -> Found:
                 means[max(0, (low_tick - origin) // pitch) : max(0, -(-(high_tick - origin) // pitch))] = np.nan
         steady = [p for p in pieces(means, scatter_of(means)) if p.last - p.first >= STEADY_BINS]
         begin = len(out)
-        before: Piece | None = None
+        before: LevelPiece | None = None
         for piece in steady:
             made = list(_by_link(piece, means, origin, pitch, link, g, first, context.tick_s))
             if before is not None:
@@ -142,7 +142,7 @@ def find(context: Context, windows: Int64) -> Found:
                     stretch.by_table = tables.expected(middle, stretch.asked, since, until)
     if declared is not None:
         _label(out, declared, _waits(context, windows) if context.saw_commands else {}, not context.saw_commands)
-    return Found(out, width * rail.interval_s, declared, requested, watched, link is not None)
+    return FoundStretches(out, width * rail.interval_s, declared, requested, watched, link is not None)
 
 
 def _to_the_ends(found: list[Stretch], first: int, last: int, pitch: int) -> None:
@@ -154,7 +154,7 @@ def _to_the_ends(found: list[Stretch], first: int, last: int, pitch: int) -> Non
 
 
 def _by_link(
-    piece: Piece, means: Float, origin: int, pitch: int, link: StateTrack | None, gap: int, first: int, tick_s: float
+    piece: LevelPiece, means: Float, origin: int, pitch: int, link: StateTrack | None, gap: int, first: int, tick_s: float
 ) -> Iterator[Stretch]:
     """The piece, cut where the link goes into another state for at least as long as makes a level."""
     low, high = origin + piece.first * pitch, origin + piece.last * pitch
@@ -194,7 +194,7 @@ def _label(found: list[Stretch], declared: Declared, waits: Mapping[int, float],
     keys: dict[tuple[object, ...], list[tuple[float, int]]] = {}
     for at, stretch in enumerate(found):
         keys.setdefault((stretch.link, stretch.asked, stretch.apst, stretch.by_table), []).append((stretch.mean_w, at))
-    levels: list[Level] = []
+    levels: list[StateLevel] = []
     of: dict[int, int] = {}
     for (link, asked, apst, by_table), members in keys.items():
         for group in groups(members):
@@ -203,7 +203,7 @@ def _label(found: list[Stretch], declared: Declared, waits: Mapping[int, float],
             mean = sum(s.mean_w * s.ticks for s in those) / seconds
             scatter = math.sqrt(sum(s.std_w**2 * s.ticks for s in those) / seconds) / max(abs(mean), 1e-6)
             of.update(dict.fromkeys(group, len(levels)))
-            levels.append(Level(mean, float(seconds), scatter, link, asked, apst, by_table, with_commands=alone))  # type: ignore[arg-type]
+            levels.append(StateLevel(mean, float(seconds), scatter, link, asked, apst, by_table, with_commands=alone))  # type: ignore[arg-type]
     exits: dict[int, list[float]] = {}
     for i, stretch in enumerate(found):
         mine = levels[of[i]]

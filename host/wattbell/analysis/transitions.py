@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtrit
 
-from wattbell.analysis.railpiece import GROUP_S, Level, Piece, between_j2, offset_w, piece, smear_j, smeared
+from wattbell.analysis.railpiece import GROUP_S, RailPiece, SteadyLevel, between_j2, offset_w, piece, smear_j, smeared
 from wattbell.analysis.result import Alone, Idle, IdleSegment, Transition, TransitionPart, Wakeup
 from wattbell.analysis.wakeup import Sidebands
 from wattbell.measure.figure import Figure, K, absent
@@ -35,7 +35,7 @@ _MARGIN_S = 2e-3
 
 
 @dataclass(frozen=True)
-class Entry:
+class StateEntry:
     """From when the rail leaves the level of operational idle until it is at the state's. ``above_j``: above the state's level."""
 
     first_tick: float
@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Wake:
+class WakeUp:
     """One wake-up. ``instants``: begin of each of :data:`PARTS` that was seen, in ticks, and ``back_tick``, when the rail is at idle again.
     ``above_j``: above operational idle from the first instant on, the command's own energy in it; ``u_j``: k = 2, without gain;
     ``step_u_w``: k = 2 of idle less the state."""
@@ -54,7 +54,7 @@ class Wake:
     event: Wakeup
     state_w: float
     idle_w: float
-    entry: Entry | None
+    entry: StateEntry | None
     instants: dict[str, float]
     back_tick: float
     above_j: float
@@ -62,7 +62,7 @@ class Wake:
     step_u_w: float = 0.0
     without: str = ""
 
-    def break_even(self, entry: Entry, own: tuple[float, float], gain: float) -> tuple[float, float]:
+    def break_even(self, entry: StateEntry, own: tuple[float, float], gain: float) -> tuple[float, float]:
         """Return (value, k = 2) in s of (energy of the entry above the state + of the exit above idle) / (idle - state).
 
         own: energy of the waking command and its k = 2, which is subtracted
@@ -76,13 +76,13 @@ class Wake:
 
 def transitions(context: Context, idle_result: Idle, events: Sequence[Wakeup], alone: Alone) -> list[Transition]:
     """Group the transitions by state and by class of the waking command."""
-    groups: dict[tuple[str, str], list[Wake]] = {}
+    groups: dict[tuple[str, str], list[WakeUp]] = {}
     for wake in wakes(context, idle_result, events):
         groups.setdefault((wake.event["state"], wake.event["class"]), []).append(wake)
     return [_group(context, kind, members, alone) for (_, kind), members in sorted(groups.items())]
 
 
-def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iterator[Wake]:
+def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iterator[WakeUp]:
     """Yield the wake-ups from a sleeping state with a known level of operational idle, before the sleep or after the wake-up.
 
     ``without`` of a wake-up says why the energy of its exit is missing, if the rail was not seen to come to rest.
@@ -135,7 +135,7 @@ def wakes(context: Context, idle_result: Idle, events: Sequence[Wakeup]) -> Iter
         yield _wake(context, rail, event, (state, idle), entry, instants, after)
 
 
-def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> Level | None:
+def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> SteadyLevel | None:
     """Return the level of up to 10 ms at the end of a steady stretch, or at its beginning."""
     margin, length = min(_MARGIN_S / context.tick_s, (segment["last_tick"] - segment["first_tick"]) / 4), _LEVEL_S / context.tick_s
     first, last = segment["first_tick"] + margin, segment["last_tick"] - margin
@@ -143,7 +143,9 @@ def _level(context: Context, rail: Rail, segment: IdleSegment, at_end: bool) -> 
     return found.level(slice(0, len(found.power_w)))
 
 
-def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegment, idle: Level, state: Level) -> Entry | None:
+def _entry(
+    context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegment, idle: SteadyLevel, state: SteadyLevel
+) -> StateEntry | None:
     tick_s = context.tick_s
     width = max(1, round(GROUP_S / rail.interval_s))
     group = width * rail.interval_ticks
@@ -173,10 +175,10 @@ def _entry(context: Context, rail: Rail, before: IdleSegment, asleep: IdleSegmen
     edges = K * rail.interval_s / math.sqrt(12.0) * math.hypot((1.0 - same) * step_w + same * height_w, same * height_w)
     noise = K * state.sigma_w * math.sqrt(max(drawn.covered_s, rail.interval_s) * rail.interval_s)
     u = math.hypot(edges, noise, K * idle.u_w * lead_s, K * state.u_w * rest_s, offset_w(rail) * lead_s)
-    return Entry(first, last, above, u, math.hypot(group * tick_s, 2 * rail.interval_s))
+    return StateEntry(first, last, above, u, math.hypot(group * tick_s, 2 * rail.interval_s))
 
 
-def _refined(found: Piece, at: int, width: int, level: Level) -> float:
+def _refined(found: RailPiece, at: int, width: int, level: SteadyLevel) -> float:
     """The first sample in a group, or in the one before it, from which on the rail is off its level."""
     low = max(0, at - width)
     off = np.abs(found.power_w[low : at + width] - level.mean_w) > level.tolerance_w(1)
@@ -188,16 +190,16 @@ def _wake(
     context: Context,
     rail: Rail,
     event: Wakeup,
-    levels: tuple[Level, Level],
-    entry: Entry | None,
+    levels: tuple[SteadyLevel, SteadyLevel],
+    entry: StateEntry | None,
     instants: dict[str, float],
     after: IdleSegment | None,
-) -> Wake:
+) -> WakeUp:
     state, idle = levels
     tick_s, cqe = context.tick_s, instants["settling"]
     begin = min(instants.values())
     if after is None:
-        return Wake(
+        return WakeUp(
             event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, 0.0, "another command came before the rail was at rest"
         )
     width = max(1, round(GROUP_S / rail.interval_s))
@@ -206,9 +208,9 @@ def _wake(
     lead = GROUP_S / tick_s + 4 * rail.interval_ticks
     samples = piece(rail, begin - lead, min(after["last_tick"], after["first_tick"] + _EDGE_S / tick_s))
     if settled is None or not samples.whole:
-        return Wake(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, 0.0, "samples of the rail are missing")
+        return WakeUp(event, state.mean_w, idle.mean_w, entry, instants, cqe, 0.0, 0.0, 0.0, "samples of the rail are missing")
     from_cqe = samples.within(cqe, math.inf)
-    tail = Piece(samples.ticks[from_cqe], samples.power_w[from_cqe], samples.step_s)
+    tail = RailPiece(samples.ticks[from_cqe], samples.power_w[from_cqe], samples.step_s)
     off = np.flatnonzero(tail.off(settled, width))
     last = (int(off[-1]) + 1) * width if len(off) else 0
     back = float(tail.ticks[min(last, len(tail.ticks) - 1)]) + 10 * rail.model.front_end_delay_s / tick_s + 2 * rail.interval_ticks
@@ -222,7 +224,7 @@ def _wake(
     end = K * rail.interval_s / math.sqrt(12.0) * abs(settled.mean_w - idle.mean_w)
     noise = K * idle.sigma_w * math.sqrt(where.stop - where.start) * samples.step_s
     levels_u = math.hypot(K * idle.u_w * (seconds - asleep_s), K * state.u_w * asleep_s, offset_w(rail) * seconds)
-    return Wake(event, state.mean_w, idle.mean_w, entry, instants, back, joules, math.hypot(levels_u, between, end, noise), step_u)
+    return WakeUp(event, state.mean_w, idle.mean_w, entry, instants, back, joules, math.hypot(levels_u, between, end, noise), step_u)
 
 
 def _spread(values: Sequence[float], own_u: Sequence[float], gain: float, unit: str, **conditions: str | float) -> Figure:
@@ -232,7 +234,7 @@ def _spread(values: Sequence[float], own_u: Sequence[float], gain: float, unit: 
     return Figure(mean, math.hypot(max(scatter, float(np.mean(own_u))), gain * mean), unit, 0, {"wakeups": n, **conditions})
 
 
-def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -> Transition:
+def _group(context: Context, kind: str, members: Sequence[WakeUp], alone: Alone) -> Transition:
     rail = context.rail
     assert rail is not None
     gain = rail.model.gain
@@ -263,8 +265,8 @@ def _group(context: Context, kind: str, members: Sequence[Wake], alone: Alone) -
     return out
 
 
-def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure, gain: float, note: dict[str, str]) -> Figure:
-    """:meth:`Wake.break_even` of all."""
+def _break_even(done: Sequence[WakeUp], own: tuple[float, float], entry_j: Figure, gain: float, note: dict[str, str]) -> Figure:
+    """:meth:`WakeUp.break_even` of all."""
     both = [(one, one.entry) for one in done if one.entry is not None]
     if not both:
         return absent(str(entry_j.conditions.get("absent", "no way in and out of the same sleep was seen")), "s")
@@ -272,7 +274,7 @@ def _break_even(done: Sequence[Wake], own: tuple[float, float], entry_j: Figure,
     return _spread([value for value, _ in found], [u for _, u in found], 0.0, "s", **note)
 
 
-def _part(context: Context, rail: Rail, name: str, members: Sequence[Wake]) -> TransitionPart | None:
+def _part(context: Context, rail: Rail, name: str, members: Sequence[WakeUp]) -> TransitionPart | None:
     """Return time and energy of one part of the wake-ups, of the unchanged rail, nothing subtracted."""
     tick_s, spans = context.tick_s, []
     for one in members:

@@ -22,7 +22,7 @@ from ..measure.table import lba_sizes, load_commands
 from ..origin import origin_of_capture
 from ..present.capture import series
 from ..present.capture.lanes import ROWS, chosen, lanes
-from ..present.chart import Stretch, TimeLine
+from ..present.chart import PhaseStretch, TimeLine
 from .frames import START
 from .span import Bounds
 
@@ -92,7 +92,7 @@ def draw(
         what = f"The capture has no {missing[0]}" if missing else "There is nothing to draw"
         raise UsageError(f"{what} from {t0_s:g} s to {t1_s:g} s. {there}")
     shown = chosen(made, rows if rows is not None else [row for row in _USUAL if row in have] or have)
-    stretches = [Stretch(p.number, p.name, bounds.seconds(p.first_tick), bounds.seconds(p.last_tick)) for p in phases]
+    stretches = [PhaseStretch(p.number, p.name, bounds.seconds(p.first_tick), bounds.seconds(p.last_tick)) for p in phases]
     lost = capture.gaps.filter((pl.col("last_tick") >= first) & (pl.col("first_tick") <= last)).select("first_tick", "last_tick").collect()
     gaps = [(bounds.seconds(a), bounds.seconds(b)) for a, b in lost.rows()]
     whole = TimeLine(shown, t1_s, stretches, gaps, t0_s)

@@ -14,7 +14,7 @@ from ..errors import RigError, UsageError
 from ..rig.discovery import RigPort
 from .entrance import Entrance, Refused
 from .line import ControlLine
-from .session import Session
+from .session import ClientSession
 
 DEFAULT_PORT = 5025
 """IANA's port for SCPI over a raw socket (scpi-raw)."""
@@ -57,7 +57,7 @@ class Bridge:
         self._entering: list[Entrance] = []
         self._admitted: list[tuple[Entrance, bytes]] = []
         """Clients in order, with their data for the rig. They wait while the session before them ends."""
-        self._session: Session | None = None
+        self._session: ClientSession | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -105,7 +105,7 @@ class Bridge:
                 client.close()
         return self._wake_in.fileno() not in ready
 
-    def _move(self, session: Session, ready: set[int]) -> None:
+    def _move(self, session: ClientSession, ready: set[int]) -> None:
         try:
             if not session.move(ready):
                 return
@@ -120,7 +120,7 @@ class Bridge:
         session.close()
         self._session = None
 
-    def _refuse_client_of(self, session: Session, text: str) -> None:
+    def _refuse_client_of(self, session: ClientSession, text: str) -> None:
         client, session.client = session.client, None
         if client:
             self._refuse(client, text)
@@ -158,7 +158,7 @@ class Bridge:
             return
         try:
             port = self._find()
-            self._session = Session(one.client, one.peer, ControlLine(port.control, self._allow_power))
+            self._session = ClientSession(one.client, one.peer, ControlLine(port.control, self._allow_power))
         except RigError as error:
             self._say(f"{one.peer} was refused: {error}")
             self._refuse(one.client, f'-241,"Hardware missing;{error}"')

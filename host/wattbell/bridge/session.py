@@ -27,7 +27,7 @@ UNSENT_BYTES = 1 << 16
 """Maximum number of bytes queued for the client; beyond that the rig is held."""
 
 
-class Session:
+class ClientSession:
     """Passes bytes until the client sends no more and the rig has answered everything it asked.
 
     To detect the latter, :data:`SYNC` is asked at the end and its answer kept back. A client that has only stopped sending

@@ -6,17 +6,17 @@ the offset in 1/256 code and the scale in wire units per code times 2^24 (docs/r
 
 from ..errors import CalibrationError
 from .delay import Delay, Edge, edge_delay
-from .line import Line, Point, autozero, fit
+from .line import CalibrationLine, CalibrationPoint, autozero, fit
 from .registers import ChannelRegisters, registers
 from .residual import Residual, residual
 
 __all__ = [
     "CalibrationError",
+    "CalibrationLine",
+    "CalibrationPoint",
     "ChannelRegisters",
     "Delay",
     "Edge",
-    "Line",
-    "Point",
     "Residual",
     "autozero",
     "edge_delay",

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from ..errors import CalibrationError
 
-__all__ = ["Line", "Point", "autozero", "fit"]
+__all__ = ["CalibrationLine", "CalibrationPoint", "autozero", "fit"]
 
 CHI_SQUARE_LIMIT = 5.0
 """Number of standard deviations (of the points' own noise) a point may lie off the line through three or more."""
 
 
 @dataclass(frozen=True)
-class Point:
+class CalibrationPoint:
     """A known input and the converter's reading.
 
     ``applied`` in V or A; ``code`` the mean of the conversions; ``code_sigma`` the standard deviation of that mean; ``clipped``
@@ -29,7 +29,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class CalibrationLine:
     """``value = (code - offset) * scale``, in V or A, with the standard deviations due to the points' noise.
 
     offset_sigma: in codes, of the offset as used
@@ -58,7 +58,7 @@ class Line:
         return math.hypot(self.pivot_sigma, (self.code(value) - self.pivot) * self.scale_sigma) * abs(self.scale)
 
 
-def fit(points: Sequence[Point]) -> Line:
+def fit(points: Sequence[CalibrationPoint]) -> CalibrationLine:
     """Fit the line through two or more points, each weighted by its noise: least squares of code over applied.
 
     Raises CalibrationError in these cases:
@@ -91,7 +91,7 @@ def fit(points: Sequence[Point]) -> Line:
             )
     slope_sigma = spread**-0.5
     offset = mean_code - slope * mean_applied
-    return Line(
+    return CalibrationLine(
         offset=offset,
         scale=1 / slope,
         pivot=mean_code,
@@ -101,6 +101,6 @@ def fit(points: Sequence[Point]) -> Line:
     )
 
 
-def autozero(line: Line, code: float, code_sigma: float) -> Line:
+def autozero(line: CalibrationLine, code: float, code_sigma: float) -> CalibrationLine:
     """The line with a newly measured offset: ``code`` is the mean at zero input (autozero switch closed). The scale stays."""
     return replace(line, offset=code, pivot=code, pivot_sigma=code_sigma, offset_sigma=code_sigma)

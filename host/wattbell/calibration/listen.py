@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
-from ..wire.decode import Batch, Decoder
+from ..wire.decode import Batch, StreamDecoder
 
 __all__ = ["batches", "follow", "meanwhile"]
 
@@ -16,7 +16,7 @@ _SILENCE_S = 10.0
 """Longest silence of a rig in s before the awaited data has arrived."""
 
 
-def batches(decoder: Decoder, data: bytes) -> Iterator[Batch]:
+def batches(decoder: StreamDecoder, data: bytes) -> Iterator[Batch]:
     """Batches that ``data`` completes. Raises CalibrationError when part of the stream is missing: a gap may hide a change of the input."""
     yield from decoder.feed(data)
     if not decoder.counters.lossless:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["COARSE_FROM_A", "FINE_UP_TO_A", "Applied", "Plan", "Source"]
+__all__ = ["COARSE_FROM_A", "FINE_UP_TO_A", "Applied", "CalibrationPlan", "SourceUncertainty"]
 
 FINE_UP_TO_A, COARSE_FROM_A = 0.075, 0.105
 """Rigs with two current paths: points up to the first current belong to the fine path, from the second on to the coarse one. In between the
@@ -20,7 +20,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceUncertainty:
     """Standard uncertainties (k = 1) of the applied values: relative gains of both, and the current's zero in A."""
 
     voltage_gain: float = 1e-5
@@ -29,7 +29,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CalibrationPlan:
     """Points (none: the rig's standard ones) and when to read them.
 
     dwell_s: the source steps by itself, one point each ``dwell_s`` from the start of the capture. None: a person at the bench is asked for
@@ -40,6 +40,6 @@ class Plan:
     seconds: float = 1.0
     settle_s: float = 0.01
     dwell_s: float | None = None
-    source: Source = field(default_factory=Source)
+    source: SourceUncertainty = field(default_factory=SourceUncertainty)
     zero: bool = False
     """Afterwards the rig shorts its current inputs and measures their zero again (CALibration:ZERO)."""

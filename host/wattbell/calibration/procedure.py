@@ -13,14 +13,14 @@ from wattbell_spec.units import CURRENT_LSB_A, GAIN_FRACTION_BITS, OFFSET_FRACTI
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
 from .bench import standard_points
-from .line import Line, Point, autozero, fit
+from .line import CalibrationLine, CalibrationPoint, autozero, fit
 from .listen import follow, meanwhile
-from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, Plan
-from .readings import Mean, Reading, Stretches, clipped
+from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, CalibrationPlan
+from .readings import IntervalReading, Mean, Stretches, clipped
 from .registers import ChannelRegisters, registers
 from .residual import Residual, residual
 
-__all__ = ["Bench", "Channel", "calibrate"]
+__all__ = ["Calibrator", "ChannelCalibration", "calibrate"]
 
 CURRENT_STRAIGHT = 5e-5
 """Relative standard deviation of a point from a straight line due to self-heating of the shunt.
@@ -34,16 +34,16 @@ _ZERO_S = 120.0
 
 
 @dataclass(frozen=True)
-class Channel:
+class ChannelCalibration:
     """Result for one channel."""
 
-    points: list[Point]
-    line: Line
+    points: list[CalibrationPoint]
+    line: CalibrationLine
     registers: ChannelRegisters
     residual: Residual
 
 
-class Bench(Protocol):
+class Calibrator(Protocol):
     """The person or source that applies the points."""
 
     def ready(self, number: int, of: int, target: Applied) -> None:
@@ -53,7 +53,7 @@ class Bench(Protocol):
         """Return the values really applied. ``seen`` is the rig's measurement with its earlier calibration."""
 
 
-def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Channel]:
+def calibrate(rig: Rig, plan: CalibrationPlan, bench: Calibrator, store: bool) -> dict[str, ChannelCalibration]:
     """Measure the points, fit a line through each channel's, write them to the rig, and to its EEPROM if ``store``.
 
     The rig's constants change once all points are read, its EEPROM at the very end. An abort before that leaves the rig with the constants
@@ -73,7 +73,7 @@ def calibrate(rig: Rig, plan: Plan, bench: Bench, store: bool) -> dict[str, Chan
         rig.control.command("SENS:CURR:RANG:AUTO ON")
     before = {channel: _registers(rig, name) for channel, name in names.items()}
     readings = _sweep(rig, plan) if plan.dwell_s is not None else _one_by_one(rig, plan, bench, fine)
-    points: dict[str, list[Point]] = {channel: [] for channel in names}
+    points: dict[str, list[CalibrationPoint]] = {channel: [] for channel in names}
     for applied, reading in readings:
         voltage_clipped, current_clipped = clipped(reading.flags)
         points["voltage"].append(_point(applied.voltage, reading.voltage, before["voltage"], voltage_clipped, 0.0))
@@ -110,7 +110,7 @@ def _or_as_before(rig: Rig) -> Iterator[None]:
         raise
 
 
-def _check_points(plan: Plan) -> None:
+def _check_points(plan: CalibrationPlan) -> None:
     between = [point.current for point in plan.points if FINE_UP_TO_A < abs(point.current) < COARSE_FROM_A]
     if between:
         raise CalibrationError(f"{between[0]:g} A is where the rig's two current paths meet: apply at most 75 mA, or 105 mA or more.")
@@ -119,7 +119,7 @@ def _check_points(plan: Plan) -> None:
         raise CalibrationError("The rig has two current paths: give two points of at most 75 mA (0 and 0.07 A) and two of 105 mA or more.")
 
 
-def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gain: float, point_s: float) -> None:
+def _zero(rig: Rig, names: dict[str, str], found: dict[str, ChannelCalibration], source_gain: float, point_s: float) -> None:
     """Autozero: the firmware replaces the offsets of the current paths.
 
     The noise of its mean comes from the least noisy point, which was read for ``point_s``, scaled by the square root of the times.
@@ -131,7 +131,7 @@ def _zero(rig: Rig, names: dict[str, str], found: dict[str, Channel], source_gai
         before, now = found[path], _registers(rig, names[path])
         sigma = min(point.code_sigma for point in before.points) * math.sqrt(point_s / _ZERO_GATE_S)
         line = autozero(before.line, now.offset / (1 << OFFSET_FRACTION_BITS), sigma)
-        found[path] = Channel(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_LSB_A))
+        found[path] = ChannelCalibration(before.points, line, now, residual(line, source_gain, 0.0, CURRENT_LSB_A))
 
 
 def _registers(rig: Rig, name: str) -> ChannelRegisters:
@@ -144,21 +144,21 @@ def _registers(rig: Rig, name: str) -> ChannelRegisters:
     return ChannelRegisters(offset, gain)
 
 
-def _point(applied: float, mean: Mean, used: ChannelRegisters, was_clipped: bool, more_units: float) -> Point:
+def _point(applied: float, mean: Mean, used: ChannelRegisters, was_clipped: bool, more_units: float) -> CalibrationPoint:
     """Return a point in codes: the register file's line (docs/registers.md) inverted. ``more_units``: uncertainty in addition to noise."""
     if not mean.count:
         raise CalibrationError(f"Nothing was read at {applied:g}.")
     units_a_code = used.gain / (1 << GAIN_FRACTION_BITS)
     code = mean.mean / units_a_code + used.offset / (1 << OFFSET_FRACTION_BITS)
-    return Point(applied, code, math.hypot(mean.sigma, more_units) / units_a_code, was_clipped)
+    return CalibrationPoint(applied, code, math.hypot(mean.sigma, more_units) / units_a_code, was_clipped)
 
 
-def _channel(points: list[Point], unit: float, gain: float, offset: float) -> Channel:
+def _channel(points: list[CalibrationPoint], unit: float, gain: float, offset: float) -> ChannelCalibration:
     line = fit(points)
-    return Channel(points, line, registers(line, unit), residual(line, gain, offset, unit))
+    return ChannelCalibration(points, line, registers(line, unit), residual(line, gain, offset, unit))
 
 
-def _one_by_one(rig: Rig, plan: Plan, bench: Bench, fine: bool) -> list[tuple[Applied, Reading]]:
+def _one_by_one(rig: Rig, plan: CalibrationPlan, bench: Calibrator, fine: bool) -> list[tuple[Applied, IntervalReading]]:
     found = []
     for number, target in enumerate(plan.points, 1):
         bench.ready(number, len(plan.points), target)
@@ -170,7 +170,7 @@ def _one_by_one(rig: Rig, plan: Plan, bench: Bench, fine: bool) -> list[tuple[Ap
     return found
 
 
-def _sweep(rig: Rig, plan: Plan) -> list[tuple[Applied, Reading]]:
+def _sweep(rig: Rig, plan: CalibrationPlan) -> list[tuple[Applied, IntervalReading]]:
     assert plan.dwell_s is not None
     begins = [n * plan.dwell_s + plan.settle_s for n in range(len(plan.points))]
     readings = Stretches([(begin, begin + plan.seconds) for begin in begins])

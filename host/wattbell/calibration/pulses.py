@@ -14,8 +14,8 @@ from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSou
 from ..errors import CalibrationError, RigError
 from ..rig import Rig
 from ..rig.delay import DESIGN_DELAY_S
-from ..wire.decode import Decoder
-from ..wire.records import Rail
+from ..wire.decode import StreamDecoder
+from ..wire.records import RailRecords
 from .delay import Delay, Edge, edge_delay
 from .listen import batches, follow, meanwhile
 from .readings import clipped
@@ -51,7 +51,7 @@ class PulseStream:
     """Collects a stream that contains the pulses of one path."""
 
     def __init__(self) -> None:
-        self._decoder = Decoder()
+        self._decoder = StreamDecoder()
         self._ticks: list[npt.NDArray[np.int64]] = []
         self._current: list[npt.NDArray[np.int32]] = []
         self._marks: dict[int, list[int]] = {LOAD_ON_MARK: [], LOAD_OFF_MARK: []}
@@ -80,7 +80,7 @@ class PulseStream:
                 for value, found in self._marks.items():
                     found += batch.events.tick[marks & (columns["arg32"] == value)].tolist()
 
-    def _take(self, rail: Rail) -> None:
+    def _take(self, rail: RailRecords) -> None:
         first = 0
         for block in range(len(rail)):
             count, interval = int(rail.columns["count"][block]), int(rail.columns["interval_ticks"][block])

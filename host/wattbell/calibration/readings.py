@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from wattbell_spec.wire import RailFlag
 
-from ..wire.decode import Decoder
-from ..wire.records import Rail
+from ..wire.decode import StreamDecoder
+from ..wire.records import RailRecords
 from .listen import batches
 
-__all__ = ["Mean", "Reading", "Stretches"]
+__all__ = ["IntervalReading", "Mean", "Stretches"]
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Mean:
 
 
 @dataclass
-class Reading:
+class IntervalReading:
     """Both channels in one interval, and all flags of the RAIL blocks in it."""
 
     voltage: Mean
@@ -59,10 +59,10 @@ class Stretches:
     """Accumulates the stream over intervals: ``(from, to)`` in seconds since the first sample."""
 
     def __init__(self, stretches: list[tuple[float, float]], tick_s: float = 1e-9) -> None:
-        self.readings = [Reading(Mean(), Mean()) for _ in stretches]
+        self.readings = [IntervalReading(Mean(), Mean()) for _ in stretches]
         self._stretches = stretches
         self._tick_s = tick_s
-        self._decoder = Decoder()
+        self._decoder = StreamDecoder()
         self._zero: int | None = None
         self._last_s = 0.0
 
@@ -77,7 +77,7 @@ class Stretches:
             if batch.rail is not None:
                 self._take(batch.rail)
 
-    def _take(self, rail: Rail) -> None:
+    def _take(self, rail: RailRecords) -> None:
         first = 0
         for block in range(len(rail)):
             count, interval = int(rail.columns["count"][block]), int(rail.columns["interval_ticks"][block])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wattbell_spec.units import GAIN_FRACTION_BITS, OFFSET_BITS, OFFSET_FRACTION_BITS
 
 from ..errors import CalibrationError
-from .line import Line
+from .line import CalibrationLine
 
 __all__ = ["ChannelRegisters", "registers"]
 
@@ -27,7 +27,7 @@ class ChannelRegisters:
         return (product + (1 << (OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS - 1))) >> (OFFSET_FRACTION_BITS + GAIN_FRACTION_BITS)
 
 
-def registers(line: Line, unit: float) -> ChannelRegisters:
+def registers(line: CalibrationLine, unit: float) -> ChannelRegisters:
     """Return the registers of a line. ``unit``: the wire's (20e-6 V, 500e-9 A). Raises CalibrationError if a value does not fit."""
     offset = round(line.offset * (1 << OFFSET_FRACTION_BITS))
     gain = round(line.scale / unit * (1 << GAIN_FRACTION_BITS))

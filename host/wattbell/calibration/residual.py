@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .line import Line
+from .line import CalibrationLine
 
 __all__ = ["Residual", "residual"]
 
@@ -25,7 +25,7 @@ class Residual:
         return math.hypot(self.gain * value, self.offset)
 
 
-def residual(line: Line, source_gain: float, source_offset: float, unit: float) -> Residual:
+def residual(line: CalibrationLine, source_gain: float, source_offset: float, unit: float) -> Residual:
     """Return the residual uncertainty of a line. Terms add in squares; the rounding error is uniformly distributed.
 
     source_gain: relative standard uncertainty of the applied values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Commands(StrEnum):
+class CommandObserver(StrEnum):
     """Who sees the drive's commands. ``auto``: the tap if it can, else the best of the host's logs that there is."""
 
     auto = "auto"

@@ -13,19 +13,19 @@ from typing import Any
 
 from wattbell_spec.boards import board_of
 
-from ..drive import Device, Settings, Tools
-from ..drive.bench import Wanted
+from ..drive import Device, HostSettings, Tools
+from ..drive.bench import WantedSettings
 from ..drive.link import Link, rate, read_link, unseen
 from ..errors import DriveError, WattbellError
 from ..hostlog.log import CommandLog, open_log
 from ..meters.meter import ERRORS, KINDS, Meter, open_meter, options
 from ..rig import Rig
-from .commands import Commands
+from .commands import CommandObserver
 
 Say = Callable[[str], None]
 RIG_METER = "rig"
 """The kind of meter that our own rig is."""
-_LOGS = (Commands.trace, Commands.blktrace, Commands.fio)
+_LOGS = (CommandObserver.trace, CommandObserver.blktrace, CommandObserver.fio)
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class How:
     there is nobody."""
 
     meter: str | None = None
-    commands: Commands = Commands.auto
-    wanted: Wanted = field(default_factory=Wanted)
+    commands: CommandObserver = CommandObserver.auto
+    wanted: WantedSettings = field(default_factory=WantedSettings)
     ask: Callable[[str], bool] | None = None
 
     def asked(self) -> dict[str, object]:
         """Return the options given, in the form that ``conditions`` of results.json has."""
         found = {
             "meter": self.meter,
-            "commands": None if self.commands is Commands.auto else self.commands.value,
+            "commands": None if self.commands is CommandObserver.auto else self.commands.value,
             "link_speed_gt_s": self.wanted.link_speed_gt_s,
             "governor": self.wanted.governor,
         }
@@ -58,7 +58,7 @@ class Equipment:
     rig: Rig | None
     meter: str | None
     log: str | None
-    wanted: Wanted
+    wanted: WantedSettings
     virtual: bool
 
     def open_meter(self, sample: Callable[[Rig], None]) -> AbstractContextManager[Meter | None]:
@@ -93,7 +93,7 @@ def missing_of(conditions: Mapping[str, Any]) -> str | None:
 
 def check_host(how: How, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:
     """DriveError for a link speed or a governor that cannot be set here; nothing is changed."""
-    settings = Settings(device, tools, Path("/dev/null"), sys)
+    settings = HostSettings(device, tools, Path("/dev/null"), sys)
     if how.wanted.governor is not None:
         settings.check_governor(how.wanted.governor)
     if how.wanted.link_speed_gt_s is not None:
@@ -120,7 +120,7 @@ def equipped(how: How, rig: str | None, device: Device, say: Say, sys: Path = Pa
     yield Equipment(device, None, f"{RIG_METER}:{rig or ''}", _log(how.commands, device, say), how.wanted, virtual)
 
 
-def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
+def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> WantedSettings | None:
     """Return the host's settings with which the tap sees the link; None if the host's log is used in place of the tap.
 
     Raises DriveError when neither is wanted.
@@ -138,24 +138,24 @@ def _seen(rig: Rig, link: Link | None, how: How, say: Say) -> Wanted | None:
     if narrow and wanted.link_speed_gt_s is None and how.ask is not None:
         say(f"{why}.")
         if how.ask(f"Set the link to {rate(slower)} for this run, and back when it ends?"):
-            return Wanted(slower, wanted.governor)
-        if how.commands is Commands.auto:
+            return WantedSettings(slower, wanted.governor)
+        if how.commands is CommandObserver.auto:
             return None
     raise DriveError(f"{why}. Nothing was written.")
 
 
-def _log(commands: Commands, device: Device, say: Say) -> str:
+def _log(commands: CommandObserver, device: Device, say: Say) -> str:
     """The kind of the host's log, tried out. Raises DriveError when there is none."""
     refused: list[str] = []
-    for kind in _LOGS if commands is Commands.auto else (commands,):
-        if kind is Commands.fio:  # nothing to try
+    for kind in _LOGS if commands is CommandObserver.auto else (commands,):
+        if kind is CommandObserver.fio:  # nothing to try
             say("commands: from fio's own logs")
             return kind.value
         try:
             with open_log(kind.value, device.path):
                 pass
         except WattbellError as error:
-            if commands is not Commands.auto:
+            if commands is not CommandObserver.auto:
                 raise
             refused.append(str(error))
             continue

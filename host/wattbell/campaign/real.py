@@ -21,7 +21,7 @@ from ..drive.host import about_host
 from ..drive.identity import declared, identify
 from ..drive.inuse import refuse_in_use
 from ..drive.link import read_link
-from ..drive.phase import Phase, to_json
+from ..drive.phase import PhaseEntry, to_json
 from ..drive.rehearsal import Rehearsal
 from ..drive.restart import refuse_without_switch, restarts
 from ..drive.rounds import Rounds
@@ -85,7 +85,7 @@ class RealBench:
         self._writes = True
         self._equipment: Equipment
         self._marking = BY_FEATURE
-        self.phases: Sequence[Phase] = []
+        self.phases: Sequence[PhaseEntry] = []
         """Phases of the last session."""
         self.refusals: list[str] = []
         self._missing: list[str] = []
@@ -191,7 +191,7 @@ class RealBench:
         session.write(plans, self.choice.scale, self.choice.seed)
         rounds = Rounds(session.members if self.choice.rounds is None else (), plans / "results")
 
-        def left_out(step: Step, phases: Sequence[Phase]) -> bool:
+        def left_out(step: Step, phases: Sequence[PhaseEntry]) -> bool:
             over = rounds.over(step, phases)
             on_step(step, over)
             return over
@@ -236,7 +236,7 @@ class RealBench:
         return {"settings": _settings(self.phases), **around, **wear, **told}
 
 
-def _settings(phases: Sequence[Phase]) -> JsonObject:
+def _settings(phases: Sequence[PhaseEntry]) -> JsonObject:
     """Return the drive's settings in the measured phases; several values, in their order, if they differ."""
     found: dict[str, dict[Any, None]] = {}
     for phase in (phase for phase in phases if phase.measured):

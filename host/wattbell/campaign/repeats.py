@@ -15,12 +15,12 @@ from ..suites.results import RESULTS, part_of
 from .bench import Bench
 from .ending import Ending, Kept
 from .folder import occupied
-from .runner import Audience, Order, run_suite
+from .runner import Audience, SuiteOrder, run_suite
 
 FORMAT = 1
 
 
-def run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: Audience) -> list[Kept]:
+def run_repeated(order: SuiteOrder, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: Audience) -> list[Kept]:
     """Run a suite ``times`` times, into ``1``, ``2``, ... of ``order.out``. With ``resume``, run only the rest.
 
     bench: makes the bench of a run from its number (0 first) and its folder
@@ -37,7 +37,7 @@ def run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], 
     return kept
 
 
-def in_the_way_of_repeats(order: Order, times: int) -> None:
+def in_the_way_of_repeats(order: SuiteOrder, times: int) -> None:
     """UsageError or SimError when repeated runs cannot begin in ``order.out``, or go on there. Nothing is changed."""
     out, listed = order.out, order.out / REPEATS
     if order.resume:
@@ -62,7 +62,7 @@ def _names(listed: Path) -> list[str]:
         raise UsageError(f"{listed} is damaged: start anew in another --out.") from None
 
 
-def _begin(order: Order, times: int) -> list[Path]:
+def _begin(order: SuiteOrder, times: int) -> list[Path]:
     """Return the folders of the runs. Their list is written before the first run, so that an interrupted run can go on."""
     out = order.out
     names = [str(number) for number in range(1, times + 1)]

@@ -49,7 +49,7 @@ class Audience(Voice, Protocol):
 
 
 @dataclass(frozen=True)
-class Order:
+class SuiteOrder:
     """The parts of a suite to run, and the folder for its results.
 
     condition: None for all
@@ -68,7 +68,7 @@ class Order:
     resume: bool = False
 
 
-def run_suite(order: Order, bench: Bench, ending: Ending, audience: Audience) -> Kept:
+def run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: Audience) -> Kept:
     """Run the order, or the rest of an interrupted run. Writes ``results.json``, the captures, and the files that ``ending`` asks for."""
     plan = plan_suite(order, bench)
     suite, pairs, drive, outlook = plan.suite, plan.pairs, plan.drive, plan.outlook
@@ -113,7 +113,7 @@ class Planned:
     outlook: Outlook
 
 
-def plan_suite(order: Order, bench: Bench) -> Planned:
+def plan_suite(order: SuiteOrder, bench: Bench) -> Planned:
     """Plan an order for a bench without opening or writing anything. A model's sessions stay in the suite's order, since it is set to its
     condition.
 
@@ -131,7 +131,7 @@ def plan_suite(order: Order, bench: Bench) -> Planned:
 
 @dataclass(frozen=True)
 class _Campaign:
-    order: Order
+    order: SuiteOrder
     suite: Suite
     drive: Drive
     bench: Bench

@@ -12,7 +12,7 @@ from wattbell_spec import units
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Batch, Gap
-from ..wire.records import Commands, Events, Rail, Statuses, Tlps
+from ..wire.records import CommandRecords, EventRecords, RailRecords, Statuses, Tlps
 from . import schema
 from .rail import F32
 from .source import Accumulator, RailSource
@@ -35,7 +35,7 @@ def nullable(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> p
 class StreamCommands:
     """Command records of the rig's stream, as a :class:`~.source.CommandSource`. ``tick_offset``: from its ticks to the capture's."""
 
-    commands: Commands
+    commands: CommandRecords
     tick_offset: int = 0
 
     def table(self) -> pa.Table:
@@ -80,7 +80,7 @@ class StreamCommands:
 class StreamRail:
     """Rail blocks of the rig's stream, as a :class:`~.source.RailSource`. ``tick_offset``: from its ticks to the capture's."""
 
-    rail: Rail
+    rail: RailRecords
     tick_offset: int = 0
 
     @property
@@ -154,12 +154,12 @@ def without_tap(batch: Batch) -> Batch:
         kind, source = events.columns["type"], events.columns["arg8"]
         seen = np.isin(kind, _OF_THE_TAP) | ((kind == spec.EventType.MARKER) & (source != spec.MarkerSource.CONTROL))
         if seen.any():
-            events = Events(events.tick[~seen], {name: column[~seen] for name, column in events.columns.items()})
-    gaps = [gap for gap in batch.gaps if gap.kind not in (spec.Kind.COMMANDS, spec.Kind.TLP)]
+            events = EventRecords(events.tick[~seen], {name: column[~seen] for name, column in events.columns.items()})
+    gaps = [gap for gap in batch.gaps if gap.kind not in (spec.BlockContent.COMMANDS, spec.BlockContent.TLP)]
     return replace(batch, commands=None, tlps=None, events=events if events is not None and len(events.tick) else None, gaps=gaps)
 
 
-def events_table(events: Events, tick_offset: int = 0) -> pa.Table:
+def events_table(events: EventRecords, tick_offset: int = 0) -> pa.Table:
     """``events.parquet`` rows; a type unknown to this version is named ``type_N``."""
     types = events.columns["type"]
     names = [schema.EVENT_NAMES.get(t, f"type_{t}") for t in types.tolist()]

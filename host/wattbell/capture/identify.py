@@ -52,7 +52,7 @@ class Collector:
                 if write:
                     self._writes.append(_Write(tick, *write))
 
-    def drive(self, commands: Path) -> Drive | None:
+    def drive(self, commands: Path) -> IdentifiedDrive | None:
         """Return `drive` of ``meta.json`` from the collected writes and ``commands.parquet``; None when no Identify passed."""
         if not self._writes:
             return None
@@ -74,7 +74,7 @@ class Collector:
         controller = controller or self._recognise()
         if controller is None and not namespaces:
             return None
-        found: Drive = parse_controller(controller) if controller else {"source": "identify"}
+        found: IdentifiedDrive = parse_controller(controller) if controller else {"source": "identify"}
         found["namespaces"] = [parse_namespace(nsid, data) for nsid, data in sorted(namespaces.items())]
         return found
 
@@ -216,7 +216,7 @@ def power_of(value: int, scale: int) -> float | None:
     return round(value * factor, 6) if factor else None
 
 
-class PowerState(TypedDict):
+class IdentifiedPowerState(TypedDict):
     """A power state as the drive declares it; None for fields without a report."""
 
     state: int
@@ -229,7 +229,7 @@ class PowerState(TypedDict):
     active_power_workload: int | None
 
 
-class Namespace(TypedDict):
+class IdentifiedNamespace(TypedDict):
     """A namespace, with unknown fields absent. ``lba_size_bytes`` is None if Identify held nonsense, or did not name the format in use."""
 
     nsid: int
@@ -239,7 +239,7 @@ class Namespace(TypedDict):
     metadata_bytes: NotRequired[int]
 
 
-class Drive(TypedDict, total=False):
+class IdentifiedDrive(TypedDict, total=False):
     """``drive`` of meta.json, as far as it was seen on the wire."""
 
     source: str
@@ -257,11 +257,11 @@ class Drive(TypedDict, total=False):
     hmb_preferred_bytes: int
     rtd3_resume_s: float | None
     rtd3_entry_s: float | None
-    power_states: list[PowerState]
-    namespaces: list[Namespace]
+    power_states: list[IdentifiedPowerState]
+    namespaces: list[IdentifiedNamespace]
 
 
-def parse_power_state(number: int, psd: bytes) -> PowerState:
+def parse_power_state(number: int, psd: bytes) -> IdentifiedPowerState:
     """One 32-byte power state descriptor, in W and s; None if the drive reports nothing. Raises CaptureError for another length."""
     _whole(psd, 32, "A power state descriptor")
     (maximum,) = struct.unpack_from("<H", psd, 0)
@@ -280,7 +280,7 @@ def parse_power_state(number: int, psd: bytes) -> PowerState:
     }
 
 
-def parse_controller(data: bytes) -> Drive:
+def parse_controller(data: bytes) -> IdentifiedDrive:
     """Return Identify Controller (4096 bytes) as a Drive. Raises CaptureError for another length.
 
     The fields are identity, thermal thresholds in degC, host controlled thermal management (HCTMA) and non-operational power state
@@ -310,7 +310,7 @@ def parse_controller(data: bytes) -> Drive:
     }
 
 
-def parse_namespace(nsid: int, data: bytes) -> Namespace:
+def parse_namespace(nsid: int, data: bytes) -> IdentifiedNamespace:
     """Identify Namespace (4096 bytes): size in blocks, and block size in bytes of the format in use. Raises CaptureError for another
     length."""
     _whole(data, IDENTIFY_BYTES, "Identify Namespace")
@@ -327,7 +327,7 @@ def parse_namespace(nsid: int, data: bytes) -> Namespace:
     }
 
 
-def assumed(lba_size_bytes: int) -> Drive:
+def assumed(lba_size_bytes: int) -> IdentifiedDrive:
     """`drive` for a capture without Identify, with the block size given by the user."""
     return {
         "source": "--lba-size",

@@ -40,7 +40,7 @@ _SETTLED_TICKS = 2 * spec.FLUSH_TICKS
 _NOTES = 5
 
 
-class Level:
+class BinRing:
     """The last bins of one width, in a ring."""
 
     def __init__(self, kind: np.dtype[Any], slots: int, offset: int | None = None) -> None:
@@ -87,14 +87,14 @@ class Level:
         return found
 
 
-class Bins:
+class LiveBins:
     """Levels of bins of the rail, the load, and latencies, all fed alike.
 
     widths: of a bin, in finest bins
     latencies: of a bin in finest bins of latencies, each of :data:`~.live.LATENCY_BINS`
     """
 
-    def __init__(self, widths: Sequence[int], latencies: Sequence[int], levels: list[Level], latency_levels: list[Level]) -> None:
+    def __init__(self, widths: Sequence[int], latencies: Sequence[int], levels: list[BinRing], latency_levels: list[BinRing]) -> None:
         self.widths, self.latency_widths = tuple(widths), tuple(latencies)
         self.levels, self.latency_levels = levels, latency_levels
 
@@ -195,11 +195,11 @@ class LiveSummary:
         self._gaps: list[tuple[int, int]] = []
         self._next = 0
         self._sequence = 0
-        self._kept = Bins(
+        self._kept = LiveBins(
             [FACTOR**i for i in range(LEVELS)],
             [FACTOR**i for i in range(LATENCY_LEVELS)],
-            [Level(live.RECORD, SLOTS, live.offset_of(i)) for i in range(LEVELS)],
-            [Level(live.LATENCIES, LATENCY_SLOTS, live.latency_offset_of(i)) for i in range(LATENCY_LEVELS)],
+            [BinRing(live.RECORD, SLOTS, live.offset_of(i)) for i in range(LEVELS)],
+            [BinRing(live.LATENCIES, LATENCY_SLOTS, live.latency_offset_of(i)) for i in range(LATENCY_LEVELS)],
         )
         self._views = [self._kept]
         self._fd = self._open()
@@ -221,7 +221,7 @@ class LiveSummary:
             return -1
         return fd
 
-    def also(self, view: Bins) -> None:
+    def also(self, view: LiveBins) -> None:
         """Feed another set of bins too, from now on."""
         self._views.append(view)
 

@@ -83,7 +83,7 @@ def as_logged(patterns: Sequence[Pattern], log: Iterable[pa.Table]) -> list[Patt
     return [found[low:high] for low, high in zip(cuts, cuts[1:], strict=False)]
 
 
-class Waveform:
+class PatternPower:
     """Means of the power while patterns ran."""
 
     def __init__(self, tick_ps: int) -> None:
@@ -121,4 +121,4 @@ class Waveform:
         return match_pattern(ns * 1e-9, watts, bursts, offset_s=about_ns * 1e-9, offset_limit_s=limit_s, covers_ns=covers_ns)
 
 
-__all__ = ["BEHIND_LIMIT_S", "OFFSET_LIMIT_S", "Pattern", "Reads", "Waveform", "as_logged", "from_json", "to_json"]
+__all__ = ["BEHIND_LIMIT_S", "OFFSET_LIMIT_S", "Pattern", "PatternPower", "Reads", "as_logged", "from_json", "to_json"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from ..clocks.map import ClockMap
 from ..clocks.markers import SentMarker
@@ -131,7 +131,7 @@ class Logbook:
         if self.sees_markers:
             self._markers += [SentMarker(value, begin, end) for begin, end, value in self._marking.spans(table)]
         self._sent += [SentMarker(*marker) for marker in told.get("sent", ())]
-        self._lost += [Gap(Kind.COMMANDS, *gap) for gap in told.get("lost", ())]
+        self._lost += [Gap(BlockContent.COMMANDS, *gap) for gap in told.get("lost", ())]
         self._notes += told.get("notes", ())
         self.pairs += [(pair[0], pair[1], pair[2]) for pair in told.get("pairs", ())]
         self.patterns += [from_json(pattern) for pattern in told.get("patterns", ())]
@@ -206,7 +206,7 @@ class Logbook:
         if clock is None or self.tap:
             self._keep_beside(writer)
             if not self.tap:
-                writer.add_gap(Gap(Kind.COMMANDS, 0, writer.last_tick, -1, f"the host's log is in {FILE}, on its own clock"))
+                writer.add_gap(Gap(BlockContent.COMMANDS, 0, writer.last_tick, -1, f"the host's log is in {FILE}, on its own clock"))
             self.settled = True
             return None
         apart_s = float(conditions.get("alignment_u_s", 0.0)) - float(before.get("bound_s", 0.0)) + clock.bound_s

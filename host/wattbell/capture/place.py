@@ -13,7 +13,7 @@ from . import journal, meta
 from .room import writing
 
 
-class Place:
+class CapturePlace:
     """The folder to write into. A capture to be replaced stays untouched until :meth:`commit`.
 
     Raises CaptureError in these cases:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Batch, Gap
-from ..wire.records import Rail
+from ..wire.records import RailRecords
 
 Int64 = npt.NDArray[np.int64]
 
@@ -55,9 +55,9 @@ class RailRate:
     def finish(self) -> list[Gap]:
         """Return a gap for samples that still contradict the last STATUS."""
         odd, self._odd = self._odd, None
-        return [] if odd is None else [Gap(spec.Kind.RAIL, *odd, -1, REASON)]
+        return [] if odd is None else [Gap(spec.BlockContent.RAIL, *odd, -1, REASON)]
 
-    def _follow(self, rail: Rail) -> None:
+    def _follow(self, rail: RailRecords) -> None:
         order = np.argsort(rail.first_tick, kind="stable")
         columns = {name: rail.columns[name][order].astype(np.int64) for name in ("interval_ticks", "count", "adc_index", "flags")}
         first, interval, index = rail.first_tick[order], columns["interval_ticks"], columns["adc_index"]

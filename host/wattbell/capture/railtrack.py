@@ -121,7 +121,7 @@ class RailTrack:
             if not same or overlap > 0:
                 reason = "came too late for the waveform" if same else "sample interval changed during the capture"
                 last = int(first[index]) + (stop - start - 1) * int(interval[index])
-                gaps.append(Gap(spec.Kind.RAIL, int(first[index]), last, stop - start, reason))
+                gaps.append(Gap(spec.BlockContent.RAIL, int(first[index]), last, stop - start, reason))
                 continue
             if overlap < 0:
                 flags, dropped = int(source.flags[index]), int(source.dropped[index])
@@ -167,7 +167,7 @@ class RailTrack:
     def _gap(self, sample: int, count: int, reason: str) -> Gap:
         assert self.first_tick is not None
         first = self.first_tick + sample * self.interval_ticks
-        return Gap(spec.Kind.RAIL, first, first + (count - 1) * self.interval_ticks, count, reason)
+        return Gap(spec.BlockContent.RAIL, first, first + (count - 1) * self.interval_ticks, count, reason)
 
     def write_samples(self, first_tick: int, interval_ticks: int, voltage: F32, current: F32) -> int:
         """Append samples in V and A (synthetic captures); returns the place of the first in the file."""
@@ -230,4 +230,4 @@ class RailTrack:
 
 
 def _unusable(tick: int) -> Gap:
-    return Gap(spec.Kind.RAIL, tick, tick, -1, "a block of samples that cannot be placed")
+    return Gap(spec.BlockContent.RAIL, tick, tick, -1, "a block of samples that cannot be placed")

@@ -26,19 +26,19 @@ _DAMAGED = (OSError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions
 """Errors of the door, Arrow and Polars for a file that is not Parquet, or is truncated."""
 
 
-class Table(pl.LazyFrame):
+class CaptureTable(pl.LazyFrame):
     """A table of a capture: damage that shows only on reading becomes a CaptureError that names the file."""
 
     path = Path()
 
     @staticmethod
-    def scan(path: Path) -> Table:
+    def scan(path: Path) -> CaptureTable:
         """Return the table of a file. Raises Polars' errors."""
         frame = pl.scan_parquet(path, glob=False)
         # Polars gives derived frames this frame's class, so they all know the path
-        at_path: type[Table] = type("Table", (Table,), {"path": path})
+        at_path: type[CaptureTable] = type("CaptureTable", (CaptureTable,), {"path": path})
         made = at_path._from_pyldf(frame._ldf)
-        assert isinstance(made, Table)
+        assert isinstance(made, CaptureTable)
         return made
 
     def collect(self, *arguments: Any, **options: Any) -> Any:
@@ -78,7 +78,7 @@ class Capture:
             if name not in self._admitted:
                 door.check_parquet(path)
                 self._admitted.add(name)
-            frame: pl.LazyFrame = Table.scan(path)
+            frame: pl.LazyFrame = CaptureTable.scan(path)
             found = frame.collect_schema()
         except _DAMAGED as error:
             raise damaged(path, error) from None

@@ -13,7 +13,7 @@ from types import FrameType
 
 from ..errors import CaptureError, RigError
 from ..rig.port import Rig
-from ..rig.reader import Later, Line, StreamReader
+from ..rig.reader import Later, LineState, StreamReader
 from .live import Latest
 from .memory import keep_freed_memory
 from .room import memory_error
@@ -45,7 +45,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RecordingLimits:
     """When to stop, apart from the rig's own stop. Seconds by the rig's clock."""
 
     duration_s: float | None = None
@@ -55,7 +55,7 @@ class Limits:
 def record(
     rig: Rig,
     writer: CaptureWriter,
-    limits: Limits = Limits(),
+    limits: RecordingLimits = RecordingLimits(),
     *,
     start: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -106,7 +106,7 @@ class _Session:
         self,
         rig: Rig,
         writer: CaptureWriter,
-        limits: Limits,
+        limits: RecordingLimits,
         progress: Callable[[Progress], None] | None,
         watch: Callable[[], str | None] | None,
         stop: threading.Event | None,
@@ -163,12 +163,12 @@ class _Session:
                 self._stop_rig()
                 return reason
 
-    def _take(self, item: memoryview | Later | Line | BaseException) -> None:
+    def _take(self, item: memoryview | Later | LineState | BaseException) -> None:
         if isinstance(item, BaseException):
             raise item
-        if item is Line.CUT:
+        if item is LineState.CUT:
             self.waiting = True
-        elif item is Line.BACK:
+        elif item is LineState.BACK:
             self.waiting = False
             self.writer.reconnected()
             self._resume()

@@ -22,7 +22,7 @@ from .journal import NAME as JOURNAL
 from .journal import JournalReader
 from .live import NAME as LIVE
 from .live import being_recorded
-from .loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Waveform
+from .loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, PatternPower
 from .logbook import Logbook
 from .marking import marking_of
 from .railjournal import NAME as RAIL_JOURNAL
@@ -130,7 +130,7 @@ def _recover_rail(directory: Path) -> meta.Meta:
             for source in journalled(directory):
                 writer.add_rail_source(source)
                 writer.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * int(source.interval_ticks[-1])
-            writer.add_gap(Gap(spec.Kind.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
+            writer.add_gap(Gap(spec.BlockContent.RAIL, writer.last_tick, writer.last_tick, -1, RECORDER_DIED))
             writer.note(f"rebuilt from its journal: {RECORDER_DIED}")
             log.settle(RECORDER_DIED)
             writer.close("recovered")
@@ -155,7 +155,7 @@ class _Log:
         self._tick_ps = int(old["clock"]["tick_ps"])
         self._rail_only = bool((old.get("journal") or {}).get("rail_only")) or (directory / RAIL_JOURNAL).exists()
         self._virtual = bool(old["conditions"].get("virtual"))
-        self._waveform = Waveform(self._tick_ps)
+        self._waveform = PatternPower(self._tick_ps)
         self._spans: list[tuple[int, int]] = []
         """Spans of the meter's clock in ns that may contain patterns of load."""
         self._failed = ""
@@ -192,7 +192,7 @@ class _Log:
         missing = self._rows - (0 if book is None else book.rows)
         if self._rail_only and (self._failed or missing > 0):
             writer.add_gap(
-                Gap(spec.Kind.COMMANDS, 0, writer.last_tick, missing if missing > 0 else -1, "the host's log of commands is lost")
+                Gap(spec.BlockContent.COMMANDS, 0, writer.last_tick, missing if missing > 0 else -1, "the host's log of commands is lost")
             )
         if book is None:
             return
@@ -230,7 +230,7 @@ class _Log:
         end_ns = book.until_ns
         if clock is not None:
             end_ns = max(end_ns, int(clock.inverse().to_reference(ns_of(self._writer.last_tick, tick_ps))))
-        book.lose(Gap(spec.Kind.COMMANDS, book.until_ns, end_ns, -1, died))
+        book.lose(Gap(spec.BlockContent.COMMANDS, book.until_ns, end_ns, -1, died))
 
 
 def _made() -> list[str]:

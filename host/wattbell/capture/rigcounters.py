@@ -25,10 +25,10 @@ _SOURCES = {
 }
 """LOSS events that account for each counter, too."""
 _KINDS = {
-    "lost_commands": spec.Kind.COMMANDS,
-    "lost_records": spec.Kind.COMMANDS,
-    "lost_events": spec.Kind.EVENTS,
-    "lost_samples": spec.Kind.RAIL,
+    "lost_commands": spec.BlockContent.COMMANDS,
+    "lost_records": spec.BlockContent.COMMANDS,
+    "lost_events": spec.BlockContent.EVENTS,
+    "lost_samples": spec.BlockContent.RAIL,
 }
 """Kind of the records that each counter counts. For the other counters, nobody knows which records are missing."""
 _DROPPED_TOO = ("lost_records", "lost_samples")

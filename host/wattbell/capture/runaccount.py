@@ -102,7 +102,7 @@ class RunAccount:
         count, reason = -1, "more commands came than the rig counted"
         if missing > 0:
             count, reason = missing, "the rig counted more commands than came"
-        return Gap(spec.Kind.COMMANDS, self._first.tick, self._last.tick + spec.FLUSH_TICKS, count, reason)
+        return Gap(spec.BlockContent.COMMANDS, self._first.tick, self._last.tick + spec.FLUSH_TICKS, count, reason)
 
     def _uncounted(self) -> int:
         assert self._first is not None

@@ -10,7 +10,7 @@ from wattbell_spec import wire as spec
 from ..errors import UsageError
 from . import live
 from .live import LATENCY_BINS, SIGNALS, without_nan
-from .livewriter import Bins, Level, LiveSummary
+from .livewriter import BinRing, LiveBins, LiveSummary
 
 _PERIODS = 1 << 10
 """Most periods kept until they are reported."""
@@ -19,7 +19,7 @@ LONGEST_S = 86400.0
 
 
 @dataclass(frozen=True)
-class Line:
+class PeriodStatistics:
     """One period of a recording. Rail: None if no sample came. A command belongs to the period in which it ended."""
 
     time_s: float
@@ -56,7 +56,7 @@ class Line:
     """Gaps of the commands in it."""
 
 
-COLUMNS = tuple(Line.__dataclass_fields__)
+COLUMNS = tuple(PeriodStatistics.__dataclass_fields__)
 """Names of a line's columns, in order."""
 _UNITS = {"voltage": "v", "current": "a", "power": "w"}
 
@@ -69,22 +69,22 @@ def check_period(period_s: float, option: str) -> float:
     return steps * STEP_S
 
 
-class Statistics:
+class StatisticsWriter:
     """Calls `write` with every period of `period_s` (checked before) as soon as all its data has come; the last period may be cut short.
 
     Attach it before the first data.
     """
 
-    def __init__(self, summary: LiveSummary, period_s: float, write: Callable[[Line], None]) -> None:
+    def __init__(self, summary: LiveSummary, period_s: float, write: Callable[[PeriodStatistics], None]) -> None:
         self._summary, self._write = summary, write
         self._bins = round(period_s / live.WIDTH_S)
-        self._level, self._latencies = Level(live.RECORD, _PERIODS), Level(live.LATENCIES, _PERIODS)
+        self._level, self._latencies = BinRing(live.RECORD, _PERIODS), BinRing(live.LATENCIES, _PERIODS)
         self._next = 0
         self._energy_j = 0.0
         self._rail_seen = False
         self.utc_of: Callable[[int], str | None] = lambda _tick: None
         """To be set: the time of day of a tick."""
-        summary.also(Bins([self._bins], [self._bins // LATENCY_BINS], [self._level], [self._latencies]))
+        summary.also(LiveBins([self._bins], [self._bins // LATENCY_BINS], [self._level], [self._latencies]))
         summary.on_flush.append(self._flushed)
 
     def _flushed(self, final: bool) -> None:
@@ -124,7 +124,7 @@ class Statistics:
         per_s = (summary.lba_size_bytes or live.ASSUMED_LBA) / seconds / 1e6
         latency = {q: without_nan(live.quantile_ticks(counts, p, fewest) * tick_s) for q, p, fewest in _QUANTILES}
         self._write(
-            Line(
+            PeriodStatistics(
                 time_s=(number * width + ticks) * tick_s,
                 utc=self.utc_of(end),
                 duration_s=seconds,

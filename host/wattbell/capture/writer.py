@@ -16,7 +16,7 @@ from wattbell_spec import wire as spec
 from ..clock import Anchor, iso, near_leap_second, now_ns
 from ..errors import CaptureError
 from ..origin import origin_of_capture
-from ..wire.decode import Batch, Decoder, Gap
+from ..wire.decode import Batch, Gap, StreamDecoder
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
 from .arrowjournal import ArrowJournal
@@ -25,7 +25,7 @@ from .journal import NAME as JOURNAL
 from .journal import Journal
 from .live import NAME as LIVE
 from .livewriter import LiveSummary
-from .place import Place
+from .place import CapturePlace
 from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
@@ -100,7 +100,7 @@ class CaptureWriter:
         tick_ps: int = spec.TICK_PS,
         missing: str = "blocks lost on the way to the host",
     ) -> None:
-        self._place = Place(Path(path), overwrite)
+        self._place = CapturePlace(Path(path), overwrite)
         self.path = self._place.path
         self.meta = meta.new()
         self.meta["rig"] = dict(rig or {})
@@ -108,7 +108,7 @@ class CaptureWriter:
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
         self._marking = marking.marking_of(self.meta)
-        self.decoder = Decoder()
+        self.decoder = StreamDecoder()
         self.keep_stream = keep_stream
         self.account = RunAccount()
         """The rig's reports of its present run."""
@@ -262,7 +262,7 @@ class CaptureWriter:
         if batch.links:
             self._tables["link"].add(convert.link_table(batch.links, offset))
         # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
-        self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.Kind.RAIL], offset)
+        self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.BlockContent.RAIL], offset)
         self.last_tick = max(self.last_tick, batch.last_tick + offset)
 
     def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
@@ -381,7 +381,7 @@ class CaptureWriter:
             for gap in gaps:
                 name = gap.kind.name if gap.kind else schema.ANY_KIND
                 self._gap_counts[name] = self._gap_counts.get(name, 0) + 1
-                if self.live and gap.kind in (spec.Kind.COMMANDS, None):
+                if self.live and gap.kind in (spec.BlockContent.COMMANDS, None):
                     self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
 
     # -- live summary -------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ BENCH_WORDS: dict[Benches, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Box:
+class OptionScope:
     """Kinds of work and of bench. ``trait``: a further property that the work must have."""
 
     works: Works = ANY_WORK
@@ -81,39 +81,39 @@ class Box:
     trait: Trait | None = None
 
 
-EVERYWHERE = (Box(),)
-OF_A_SUITE = (Box(SUITE),)
-ON_A_MODEL = (Box(benches=MODEL),)
-ON_A_DRIVE = (Box(benches=REAL),)
+EVERYWHERE = (OptionScope(),)
+OF_A_SUITE = (OptionScope(SUITE),)
+ON_A_MODEL = (OptionScope(benches=MODEL),)
+ON_A_DRIVE = (OptionScope(benches=REAL),)
 
-RUN: dict[str, tuple[Box, ...]] = {
+RUN: dict[str, tuple[OptionScope, ...]] = {
     "SUITE|FILE|-- COMMAND": EVERYWHERE,
     "--out": EVERYWHERE,
     "--virtual": ON_A_MODEL,
     "--drive": ON_A_DRIVE,
     "--serial": ON_A_DRIVE,
-    "--yes": (Box(SUITE, REAL), Box(FILES, REAL, Trait.writes)),
-    "--rig": (Box(benches=RIG),),
-    "--meter": (Box(benches=REAL - RIG),),
+    "--yes": (OptionScope(SUITE, REAL), OptionScope(FILES, REAL, Trait.writes)),
+    "--rig": (OptionScope(benches=RIG),),
+    "--meter": (OptionScope(benches=REAL - RIG),),
     "--commands": ON_A_DRIVE,
-    "--commands tap": (Box(benches=RIG),),
-    "--commands fio": (Box(ANY_WORK - {WorkKind.command}, REAL),),
+    "--commands tap": (OptionScope(benches=RIG),),
+    "--commands fio": (OptionScope(ANY_WORK - {WorkKind.command}, REAL),),
     "--link-speed": ON_A_DRIVE,
     "--governor": ON_A_DRIVE,
-    "--apst/--no-apst": (Box(WITHOUT_POWER, REAL),),
-    "--aspm": (Box(WITHOUT_POWER, REAL),),
+    "--apst/--no-apst": (OptionScope(WITHOUT_POWER, REAL),),
+    "--aspm": (OptionScope(WITHOUT_POWER, REAL),),
     "--dry-run": EVERYWHERE,
     "--fidelity": ON_A_MODEL,
-    "--seed": (Box(benches=MODEL), Box(SUITE, REAL, Trait.generated)),
-    "--interval": (Box(benches=RIGS),),
-    "--decimation": (Box(benches=RIGS),),
+    "--seed": (OptionScope(benches=MODEL), OptionScope(SUITE, REAL, Trait.generated)),
+    "--interval": (OptionScope(benches=RIGS),),
+    "--decimation": (OptionScope(benches=RIGS),),
     "--keep-trace": ON_A_MODEL,
-    "--as-direct": (Box(ANY_WORK - {WorkKind.trace, WorkKind.command}, MODEL),),
+    "--as-direct": (OptionScope(ANY_WORK - {WorkKind.trace, WorkKind.command}, MODEL),),
     "--scale": OF_A_SUITE,
     "--condition": OF_A_SUITE,
     "--tests": OF_A_SUITE,
-    "--written": (Box(SUITE, MODEL, Trait.set_at_once),),
-    "--rounds": (Box(SUITE, trait=Trait.rounds),),
+    "--written": (OptionScope(SUITE, MODEL, Trait.set_at_once),),
+    "--rounds": (OptionScope(SUITE, trait=Trait.rounds),),
     "--repeat": OF_A_SUITE,
     "--discard-captures": OF_A_SUITE,
     "--resume": OF_A_SUITE,
@@ -122,7 +122,7 @@ RUN: dict[str, tuple[Box, ...]] = {
     "--store": OF_A_SUITE,
     "--no-store": OF_A_SUITE,
     "--force": EVERYWHERE,
-    "--keep-stream": (Box(benches=RIGS),),
+    "--keep-stream": (OptionScope(benches=RIGS),),
     "--wide": EVERYWHERE,
     "--json": EVERYWHERE,
 }
@@ -163,7 +163,7 @@ class Kinds:
     bench: BenchKind
     name: str
 
-    def within(self, box: Box) -> bool:
+    def within(self, box: OptionScope) -> bool:
         """Whether the box holds for these kinds."""
         return self.work in box.works and self.bench in box.benches
 
@@ -185,19 +185,19 @@ def _benches(benches: Benches, here: BenchKind | None = None) -> str:
     return text if here in benches else f"{text}{way}"
 
 
-def _place(box: Box, kinds: Kinds | None = None) -> str:
+def _place(box: OptionScope, kinds: Kinds | None = None) -> str:
     """Return a box in words; with ``kinds``, only the parts that they do not match."""
     work = "" if box.works == ANY_WORK or (kinds is not None and kinds.work in box.works) else works_words(box.works)
     bench = "" if box.benches == ANY_BENCH or (kinds is not None and kinds.bench in box.benches) else _benches(box.benches)
     return f"{work} on {bench}" if work and bench else work or bench
 
 
-def _merged(boxes: Iterable[Box]) -> list[Box]:
+def _merged(boxes: Iterable[OptionScope]) -> list[OptionScope]:
     """Return one box for all that share their benches, whatever further trait the work must have."""
     works: dict[Benches, Works] = {}
     for box in boxes:
         works[box.benches] = works.get(box.benches, frozenset()) | box.works
-    return [Box(of, benches) for benches, of in works.items()]
+    return [OptionScope(of, benches) for benches, of in works.items()]
 
 
 def fits(option: str, kinds: Kinds) -> bool:

@@ -15,8 +15,8 @@ from .options import Json, RigOption
 from .quantities import CURRENT, TIME, VOLTAGE
 
 if TYPE_CHECKING:
-    from ..calibration.plan import Applied, Source
-    from ..calibration.procedure import Channel
+    from ..calibration.plan import Applied, SourceUncertainty
+    from ..calibration.procedure import ChannelCalibration
 
 
 _SETTLE_S, _PROMPTED_SETTLE_S = 0.01, 2.0
@@ -92,7 +92,7 @@ def calibrate(
       wattbell calibrate --delay                            nothing in the connector, the rig's 3.3 V on
     """
     from ..calibration import procedure
-    from ..calibration.plan import Plan
+    from ..calibration.plan import CalibrationPlan
     from ..rig import Rig
     from .benchprompts import PromptedBench, UnaskedBench
 
@@ -101,7 +101,7 @@ def calibrate(
         raise UsageError("Nothing to calibrate: give two or more --point VOLTS,AMPERES, --prompt to be led through them, or --delay.")
     settle = settle if settle is not None else _PROMPTED_SETTLE_S if prompt else _SETTLE_S
     source = _source(source_ppm, source_offset, reference_uncertainty)
-    plan = Plan([_point(text) for text in point or []], seconds, settle, dwell, source, zero)
+    plan = CalibrationPlan([_point(text) for text in point or []], seconds, settle, dwell, source, zero)
     bench = PromptedBench(settle, seconds) if prompt else UnaskedBench()
     lines_wanted = bool(point) or prompt
     with Rig.open(rig) as opened:
@@ -139,14 +139,14 @@ def _point(text: str) -> Applied:
     return Applied(*_two(f"{found[0]}{comma}{found[1]}", "--point", "3.3,1.0"))
 
 
-def _source(ppm: str, offset: float, reference: str | None) -> Source:
-    from ..calibration.plan import Source
+def _source(ppm: str, offset: float, reference: str | None) -> SourceUncertainty:
+    from ..calibration.plan import SourceUncertainty
 
     if reference is not None:
         voltage, current = _shares(reference)
-        return Source(voltage, current, offset)
+        return SourceUncertainty(voltage, current, offset)
     voltage, current = _two(ppm, "--source-ppm", "10,33.3")
-    return Source(voltage * 1e-6, current * 1e-6, offset)
+    return SourceUncertainty(voltage * 1e-6, current * 1e-6, offset)
 
 
 def _shares(text: str) -> tuple[float, float]:
@@ -170,7 +170,7 @@ def _two(text: str, option: str, example: str) -> tuple[float, float]:
     return first, second
 
 
-def _json(channel: Channel) -> JsonObject:
+def _json(channel: ChannelCalibration) -> JsonObject:
     return {
         "offset_codes": channel.line.offset,
         "scale": channel.line.scale,

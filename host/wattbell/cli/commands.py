@@ -25,7 +25,7 @@ RECORD, LOOK, SUITES, EQUIPMENT, FILES, MAINTENANCE = "Record", "Look", "Suites"
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """The place of a command.
 
     panel: its group in the help
@@ -41,33 +41,33 @@ class Place:
 
 
 PLACES = {
-    "record": Place(RECORD, "record", "record"),
-    "run": Place(RECORD, "run", "run", kind="RunCommand"),
-    "import": Place(RECORD, "importfiles", "import_"),
-    "view": Place(LOOK, "view", "view"),
-    "info": Place(LOOK, "info", "info"),
-    "analyze": Place(LOOK, "captures", "analyze"),
-    "report": Place(LOOK, "captures", "report"),
-    "suites": Place(SUITES, "suites", "suites"),
-    "compare": Place(SUITES, "compare", "compare", kind="CompareCommand"),
-    "results": Place(SUITES, "results", "app"),
-    "seeds-check": Place(SUITES, "seeds", "seeds_check"),
-    "rigs": Place(EQUIPMENT, "rigs", "rigs"),
-    "meters": Place(EQUIPMENT, "meters", "meters"),
-    "calibrate": Place(EQUIPMENT, "calibrate", "calibrate"),
-    "bridge": Place(EQUIPMENT, "bridge", "bridge"),
-    "sump": Place(EQUIPMENT, "sump", "sump"),
-    "sim": Place(EQUIPMENT, "sim", "app"),
-    "export": Place(FILES, "captures", "export_app"),
-    "trace": Place(FILES, "trace", "app"),
-    "sigrok-decoders": Place(FILES, "captures", "sigrok_decoders"),
-    "check": Place(MAINTENANCE, "check", "check"),
-    "config": Place(MAINTENANCE, "config", "config"),
+    "record": CommandPlace(RECORD, "record", "record"),
+    "run": CommandPlace(RECORD, "run", "run", kind="RunCommand"),
+    "import": CommandPlace(RECORD, "importfiles", "import_"),
+    "view": CommandPlace(LOOK, "view", "view"),
+    "info": CommandPlace(LOOK, "info", "info"),
+    "analyze": CommandPlace(LOOK, "captures", "analyze"),
+    "report": CommandPlace(LOOK, "captures", "report"),
+    "suites": CommandPlace(SUITES, "suites", "suites"),
+    "compare": CommandPlace(SUITES, "compare", "compare", kind="CompareCommand"),
+    "results": CommandPlace(SUITES, "results", "app"),
+    "seeds-check": CommandPlace(SUITES, "seeds", "seeds_check"),
+    "rigs": CommandPlace(EQUIPMENT, "rigs", "rigs"),
+    "meters": CommandPlace(EQUIPMENT, "meters", "meters"),
+    "calibrate": CommandPlace(EQUIPMENT, "calibrate", "calibrate"),
+    "bridge": CommandPlace(EQUIPMENT, "bridge", "bridge"),
+    "sump": CommandPlace(EQUIPMENT, "sump", "sump"),
+    "sim": CommandPlace(EQUIPMENT, "sim", "app"),
+    "export": CommandPlace(FILES, "captures", "export_app"),
+    "trace": CommandPlace(FILES, "trace", "app"),
+    "sigrok-decoders": CommandPlace(FILES, "captures", "sigrok_decoders"),
+    "check": CommandPlace(MAINTENANCE, "check", "check"),
+    "config": CommandPlace(MAINTENANCE, "config", "config"),
 }
 """All commands, in the order of the help."""
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A command with subcommands: refuses an unknown name in one line."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -90,7 +90,7 @@ class Group(TyperGroup):
 class _Loading(Mapping[str, Any]):
     """The commands by name; each is made when it is looked up, by ``make``."""
 
-    def __init__(self, make: Callable[[str, Place], Any]) -> None:
+    def __init__(self, make: Callable[[str, CommandPlace], Any]) -> None:
         self._make = make
         self._made: dict[str, Any] = {}
 
@@ -109,7 +109,7 @@ class _Loading(Mapping[str, Any]):
         return len(PLACES)
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The program itself: lists all commands and makes none before it is needed."""
 
     def __init__(self, **options: Any) -> None:
@@ -128,24 +128,24 @@ class Root(Group):
             self.commands = whole
 
 
-def _line(name: str, place: Place) -> Any:
+def _line(name: str, place: CommandPlace) -> Any:
     """The command without its options, for the list of commands."""
     found = _written(place)
     text = found.info.help if isinstance(found, typer.Typer) else found.__doc__
     return TyperCommand(name=name, help=cleandoc(text or ""), rich_help_panel=place.panel)
 
 
-def _written(place: Place) -> Any:
+def _written(place: CommandPlace) -> Any:
     return getattr(import_module(f".{place.module}", __package__), place.name)
 
 
-def _made(name: str, place: Place) -> Any:
+def _made(name: str, place: CommandPlace) -> Any:
     """The command, its module imported."""
     found = _written(place)
     above = typer.Typer(rich_markup_mode="rich")
     if isinstance(found, typer.Typer):
         _check_options(found)
-        above.add_typer(found, name=name, cls=Group, rich_help_panel=place.panel)
+        above.add_typer(found, name=name, cls=CommandGroup, rich_help_panel=place.panel)
     else:
         kind = Checked if place.kind is None else _written(replace(place, name=place.kind))
         above.command(name, cls=kind, rich_help_panel=place.panel)(found)

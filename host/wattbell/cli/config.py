@@ -22,7 +22,7 @@ _EACH_TIME = ("yes", "force", "serial", "drive", "repair", "seal", "out", "help"
 
 
 @dataclass
-class Settings:
+class ConfigFile:
     """The settings read.
 
     path: of the file, whether it exists or not
@@ -36,7 +36,7 @@ class Settings:
     defaults: dict[str, Any] = field(default_factory=dict)
 
 
-read = Settings(Path())
+read = ConfigFile(Path())
 """Settings that :func:`load` has read in this process."""
 
 
@@ -48,7 +48,7 @@ def place() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "wattbell" / "config.toml"
 
 
-def load(tree: Callable[[], Any]) -> Settings:
+def load(tree: Callable[[], Any]) -> ConfigFile:
     """Read the file, if there is one. `tree` makes the program's whole tree of commands. Raises UsageError for unknown options."""
     path = read.path = place()
     read.found = False

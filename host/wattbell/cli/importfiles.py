@@ -12,12 +12,12 @@ from ..errors import UsageError
 from ..nearest import did_you_mean
 from . import applies, numbers, output
 from .options import Force, Json, LbaSize, Out
-from .quantities import TIME, VOLTAGE, Quantity
+from .quantities import TIME, VOLTAGE, QuantityParser
 from .record import finish
 
 if TYPE_CHECKING:
     from ..formats import Volts
-    from ..formats.waveform import Column
+    from ..formats.waveform import NamedColumn
     from ..importer.align import Align
 
 _ROLES = ("time", "current", "voltage", "power")
@@ -86,14 +86,14 @@ def import_(
       wattbell import scope.csv --out capture --column time=t:ms \\
         --column current=I:mA --column voltage=U:V
     """
-    from ..formats import Options
+    from ..formats import WaveformOptions
     from ..importer.accuracy import parse_accuracy
-    from ..importer.build import Order, import_files
+    from ..importer.build import ImportOrder, import_files
 
     fields = {"rail": "rail", "volts": "volts", "column": "columns", "interval": "interval_s"}
     defaults = frozenset(field for name, field in fields.items() if not applies.is_given(context, name))
-    options = Options(rail, _volts(volts), _columns(column or []), interval, defaults)
-    order = Order(
+    options = WaveformOptions(rail, _volts(volts), _columns(column or []), interval, defaults)
+    order = ImportOrder(
         files, options, format, fio or [], trace or [], identify or [], _align(align, align_u, offset),
         parse_accuracy(accuracy) if accuracy else {}, lba_size,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def import_(
     finish(out, f"{done.instrument}, from {done.format}", json)
 
 
-def _pair(option: str, text: str, kind: Quantity) -> tuple[float, float | None]:
+def _pair(option: str, text: str, kind: QuantityParser) -> tuple[float, float | None]:
     values = [value for part in text.split(",") if (value := kind.read(part)) is not None]
     if len(values) != text.count(",") + 1 or len(values) > 2 or not all(math.isfinite(v) and abs(v) < numbers.LONGEST_S for v in values):
         raise UsageError(f"{option} {text[:40]}: give a number, or two with a comma between: the value and its uncertainty.")
@@ -129,8 +129,8 @@ def _volts(text: str | None) -> Volts | None:
     return Volts(value, u)
 
 
-def _columns(texts: list[str]) -> dict[str, Column]:
-    from ..formats.waveform import Column
+def _columns(texts: list[str]) -> dict[str, NamedColumn]:
+    from ..formats.waveform import NamedColumn
 
     found = {}
     for text in texts:
@@ -138,7 +138,7 @@ def _columns(texts: list[str]) -> dict[str, Column]:
         if role not in _ROLES or not between or not rest:
             raise UsageError(f"--column {text[:60]}: give ROLE=NAME or ROLE=NAME:UNIT, with a role of {', '.join(_ROLES)}.")
         name, colon, unit = rest.rpartition(":")
-        found[role] = Column(name, unit) if colon and name and unit else Column(rest)
+        found[role] = NamedColumn(name, unit) if colon and name and unit else NamedColumn(rest)
     return found
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..capture import CaptureWriter
     from ..capture.live import Latest, LiveReader
     from ..capture.record import Progress
-    from ..capture.statistics import Line
+    from ..capture.statistics import PeriodStatistics
 
 _REFRESH = 4
 _INDENT, _GAP = 2, 3
@@ -201,12 +201,12 @@ class _Log:
     def __init__(self, file: TextIO, as_json: bool, columns: tuple[str, ...]) -> None:
         self._file, self._json, self._columns = file, as_json, columns
         self._csv = csv.writer(file, lineterminator="\n")
-        self._lines: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[PeriodStatistics | None] = queue.SimpleQueue()
         self.error: OSError | None = None
         self._thread = threading.Thread(target=self._run, name="statistics", daemon=True)
         self._thread.start()
 
-    def write(self, line: Line) -> None:
+    def write(self, line: PeriodStatistics) -> None:
         """Put a line into the log."""
         self._lines.put(line)
 
@@ -225,7 +225,7 @@ class _Log:
         except OSError as error:  # the recording goes on without
             self.error = error
 
-    def _put(self, line: Line) -> None:
+    def _put(self, line: PeriodStatistics) -> None:
         values = asdict(line)
         if self._json:
             self._file.write(json.dumps({name: _rounded(value) for name, value in values.items()}) + "\n")
@@ -248,7 +248,7 @@ def statistics(period_s: float | None, file: Path | None) -> Iterator[Callable[[
     if period_s is None:
         yield lambda _writer: None
         return
-    from ..capture.statistics import COLUMNS, Statistics
+    from ..capture.statistics import COLUMNS, StatisticsWriter
 
     stream = sys.stdout
     if file is not None:
@@ -259,7 +259,7 @@ def statistics(period_s: float | None, file: Path | None) -> Iterator[Callable[[
     log = _Log(stream, file is not None and file.suffix in (".json", ".jsonl"), COLUMNS)
 
     def attach(writer: CaptureWriter) -> None:
-        Statistics(writer.begin_live(), period_s, log.write).utc_of = writer.utc_of
+        StatisticsWriter(writer.begin_live(), period_s, log.write).utc_of = writer.utc_of
 
     try:
         yield attach

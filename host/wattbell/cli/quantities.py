@@ -36,7 +36,7 @@ class Unread:
     example: str
 
 
-class Quantity:
+class QuantityParser:
     """Reads a number with a unit of ``units`` (each in terms of the value's own), or without one.
 
     It is the ``parser`` of an option of Typer's that has a callback of :mod:`.numbers`. ``example``: shown in an error.
@@ -70,12 +70,12 @@ class Quantity:
         return round(found) if self.integer else found
 
 
-TIME = Quantity("TIME", _TIME, "a time, such as 60s, 10us, 1.5h, or a number of seconds")
-HOURS = Quantity("HOURS", {u: f / 3600 for u, f in _TIME.items()}, "a time, such as 30min, 24h, or a number of hours")
-SIZE = Quantity("SIZE", _SIZE, "a size, such as 4096, 4KiB or 1MB (4k is 4 KiB, as fio has it)", integer=True)
-CURRENT = Quantity("CURRENT", _si("A"), "a current, such as 500mA, 10uA, or a number of amperes")
-VOLTAGE = Quantity("VOLTAGE", _si("V"), "a voltage, such as 3.3V, 500mV, or a number of volts")
-POWER = Quantity("POWER", _si("W"), "a power, such as 2W, 500mW, or a number of watts")
-RATE = Quantity(
+TIME = QuantityParser("TIME", _TIME, "a time, such as 60s, 10us, 1.5h, or a number of seconds")
+HOURS = QuantityParser("HOURS", {u: f / 3600 for u, f in _TIME.items()}, "a time, such as 30min, 24h, or a number of hours")
+SIZE = QuantityParser("SIZE", _SIZE, "a size, such as 4096, 4KiB or 1MB (4k is 4 KiB, as fio has it)", integer=True)
+CURRENT = QuantityParser("CURRENT", _si("A"), "a current, such as 500mA, 10uA, or a number of amperes")
+VOLTAGE = QuantityParser("VOLTAGE", _si("V"), "a voltage, such as 3.3V, 500mV, or a number of volts")
+POWER = QuantityParser("POWER", _si("W"), "a power, such as 2W, 500mW, or a number of watts")
+RATE = QuantityParser(
     "RATE", {**_si("Hz", "kMG"), "k": 1e3, "M": 1e6, "G": 1e9}, "a rate, such as 1MHz, 100kHz, or a number a second", integer=True
 )

@@ -73,7 +73,7 @@ def record(
       wattbell record --out capture --meter ppk2:/dev/ttyACM0,volts=3.3
     """
     from ..capture import CaptureWriter
-    from ..capture.record import BROKE_OFF, Limits
+    from ..capture.record import BROKE_OFF, RecordingLimits
     from ..capture.record import record as record_stream
     from ..rig import Rig
     from . import livefigures
@@ -84,7 +84,7 @@ def record(
         _record_meter(out, meter, duration, force, json, log)
         return
 
-    limits = Limits(duration, _number(until_marker))
+    limits = RecordingLimits(duration, _number(until_marker))
     with log as attach_log, Rig.open(rig) as opened:
         if decimation:
             opened.set_decimation(decimation)
@@ -175,7 +175,7 @@ def finish(out: Path, reason: str, json: bool) -> None:
         output.say("Some data is missing; `wattbell info` tells what.")
 
 
-class Summary(TypedDict):
+class RecordingSummary(TypedDict):
     """Summary of a recording. ``loss``: as in meta.json."""
 
     state: str
@@ -187,7 +187,7 @@ class Summary(TypedDict):
     loss: JsonObject
 
 
-def summary(capture: Capture) -> Summary:
+def summary(capture: Capture) -> RecordingSummary:
     """The few figures about a capture that record and info share."""
     meta = capture.meta
     rail = meta["rail"]

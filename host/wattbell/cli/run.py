@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..campaign.commands import Commands
+from ..campaign.commands import CommandObserver
 from ..errors import Interrupted, UsageError, WattbellError
 from ..virtual.fidelity import Fidelity
 from ..virtual.simulator import find_plan
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from ..campaign.ending import Ending
     from ..campaign.eta import Eta
     from ..campaign.real import RealBench
-    from ..campaign.runner import Order
+    from ..campaign.runner import SuiteOrder
     from ..campaign.work import Work
     from ..suites.drive import Drive
     from ..suites.outlook import Outlook
     from ..suites.session import Choice
 
 
-class Condition(StrEnum):
+class ConditionChoice(StrEnum):
     """Which conditions of a suite's tests to run."""
 
     test_data = "test-data"
@@ -160,13 +160,13 @@ def run(
         typer.Option("--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`)."),
     ] = None,
     commands: Annotated[
-        Commands,
+        CommandObserver,
         typer.Option(
             metavar="WHOSE",
             help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio (that we start).",
             show_choices=False,
         ),
-    ] = Commands.auto,
+    ] = CommandObserver.auto,
     link_speed: Annotated[
         float | None,
         typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile."),
@@ -206,13 +206,13 @@ def run(
         typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so."),
     ] = 1.0,
     condition: Annotated[
-        Condition,
+        ConditionChoice,
         typer.Option(
             metavar="WHAT",
             help="What the drive holds before each test: test-data, full, empty or both.",
             show_choices=False,
         ),
-    ] = Condition.both,
+    ] = ConditionChoice.both,
     tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", autocompletion=complete.tests)] = "",
     written: Annotated[
         bool,
@@ -291,11 +291,11 @@ def run(
 
     from ..campaign.equipment import How
     from ..campaign.real import JOURNAL, RealBench, Setup
-    from ..campaign.runner import Order, plan_suite
+    from ..campaign.runner import SuiteOrder, plan_suite
     from ..campaign.single import outlook_of
     from ..campaign.virtual import VirtualBench
     from ..campaign.work import with_power
-    from ..drive.bench import Wanted
+    from ..drive.bench import WantedSettings
     from ..suites.drive import from_profile
     from ..suites.outlook import look_ahead
     from ..suites.session import Choice
@@ -305,8 +305,8 @@ def run(
     from ..virtual.tracefile import replay_plan
     from .captures import show_analysis
 
-    only = None if condition is Condition.both else condition.value
-    order = Order(what or "", out, only, names, discard, force, resume)
+    only = None if condition is ConditionChoice.both else condition.value
+    order = SuiteOrder(what or "", out, only, names, discard, force, resume)
     audience = _Audience(json, yes, out, repeat)
     dry = _Dry(context, order, single, json, repeat)
     if not single:
@@ -315,7 +315,7 @@ def run(
         choice = Choice(scale, True, rounds, seed, real=True)
         journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
         restore = single or resume
-        how = How(meter, commands, Wanted(link_speed, governor), _asked if sys.stdin.isatty() else None)
+        how = How(meter, commands, WantedSettings(link_speed, governor), _asked if sys.stdin.isatty() else None)
         out_fd = sys.stderr.fileno() if json else None
         setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, out_fd, how, keep_stream)
         bench = RealBench(setup, choice, output)
@@ -391,7 +391,7 @@ def _named_after(what: str, drive: str) -> Path:
     return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
-def _has_what_options_need(context: typer.Context, order: Order, rounds: int | None) -> None:
+def _has_what_options_need(context: typer.Context, order: SuiteOrder, rounds: int | None) -> None:
     """Raise UsageError for an option without effect on the tests to run, and for more rounds than any test may have."""
     from ..suites.manifest import load_suite
     from ..suites.plan import choose_tests
@@ -404,7 +404,7 @@ def _has_what_options_need(context: typer.Context, order: Order, rounds: int | N
         raise UsageError(f"--rounds {rounds}: the tests to run have {most} rounds at most. Give a number up to {most}.")
 
 
-def _set_at_once(order: Order, drive: Drive, choice: Choice) -> bool:
+def _set_at_once(order: SuiteOrder, drive: Drive, choice: Choice) -> bool:
     """Whether a model is set to the condition of any test to run that would be written otherwise."""
     from ..suites.manifest import load_suite
     from ..suites.plan import choose_tests, plan_sessions
@@ -424,7 +424,7 @@ class _Dry:
     """
 
     context: typer.Context
-    order: Order
+    order: SuiteOrder
     single: bool
     json: bool
     times: int = 1
@@ -547,7 +547,7 @@ class _Audience:
             show_test(test, results, output.out)
 
 
-def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: _Audience) -> None:
+def _run_repeated(order: SuiteOrder, times: int, bench: Callable[[int, Path], Bench], ending: Ending, audience: _Audience) -> None:
     """Run the suite ``times`` times; print the spread between the runs at the end."""
     from ..campaign.repeats import run_repeated
     from ..present.suite.sidebyside import spread
@@ -564,7 +564,7 @@ def _run_repeated(order: Order, times: int, bench: Callable[[int, Path], Bench],
         kept.check()
 
 
-def _run_suite(order: Order, bench: Bench, ending: Ending, audience: _Audience) -> None:
+def _run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: _Audience) -> None:
     from rich.text import Text
 
     from ..campaign.runner import run_suite

@@ -52,13 +52,13 @@ def sump(
     With [bold]--json[/] one object with the port and the channels is printed once it listens.
     """
     from ..rig import Rig, discovery
-    from ..sump import Options, Server, open_pty, open_tty
+    from ..sump import CaptureOptions, Server, open_pty, open_tty
 
     thresholds = [_threshold(text) for text in level or ()]
     serial = discovery.find(rig).serial  # there must be one now; which one stays
     opened = open_tty(port) if port else open_pty()
     try:
-        server = Server(opened, lambda: Rig.open(serial), Options(thresholds, settle, decimation), output.say)
+        server = Server(opened, lambda: Rig.open(serial), CaptureOptions(thresholds, settle, decimation), output.say)
         if json:
             found = {"port": opened.name, "channels": list(server.channels), "serial": serial}
             sys.stdout.write(json_module.dumps(found) + "\n")

@@ -81,7 +81,7 @@ class HostEdges:
 
 
 @dataclass(frozen=True)
-class Steps:
+class WaveformSteps:
     """Steps found in a waveform: each within ``[first_s, last_s]`` of the meter's clock; ``edge``: which of the host's it is."""
 
     first_s: F64
@@ -147,18 +147,18 @@ def match_edges(
             f"the shortest phase or pause lasts {shortest:.3g} s; to find it within {offset_limit_s:g} s the waveform is looked at in "
             f"steps of {bin_s:.3g} s. Leave out the short ones, or say better when the recording began."
         )
-    search = Search(time, power, edges, explained, bin_s, shortest, "edges of the phases", drift_limit, settle_s, find_steps)
+    search = EdgeSearch(time, power, edges, explained, bin_s, shortest, "edges of the phases", drift_limit, settle_s, find_steps)
     return search.found(offset_s, offset_limit_s)[0]
 
 
 Score = Callable[["Coarse", list[float], int], F64]
 """(waveform, places of the edges in bins, count): unexplained share with the edges there, and 1, 2, ... bins further."""
-Finder = Callable[[F64, F64, HostEdges, F64, float, float], Steps]
+Finder = Callable[[F64, F64, HostEdges, F64, float, float], WaveformSteps]
 """(time_s, power_w, edges, their instants by the meter's clock, reach_s, widest_s): as :func:`find_steps`."""
 
 
 @dataclass(frozen=True)
-class Search:
+class EdgeSearch:
     """Looks for edges in a waveform: first in bins of ``bin_s``, then finer, then step by step. ``apart_s``: two places that are not the
     same are at least a quarter of this from each other. ``what``: the edges, for the user. ``finder``: finds the steps."""
 
@@ -173,7 +173,7 @@ class Search:
     settle_s: float
     finder: Finder
 
-    def found(self, offset_s: float, offset_limit_s: float) -> tuple[ClockMap, Steps]:
+    def found(self, offset_s: float, offset_limit_s: float) -> tuple[ClockMap, WaveformSteps]:
         """The map over the whole waveform and the steps that it follows from, with host less meter within a limit of ``offset_s``. Raises
         ClockError where there is none, or more than one."""
         spacing = float(np.median(np.diff(self.time)))
@@ -198,7 +198,7 @@ class Search:
                 candidates.append(Candidate(float(left[place]), steps, kept, clock, None))
         return chosen(candidates)
 
-    def of(self, steps: Steps, span_s: tuple[float, float] | None = None) -> tuple[ClockMap, int]:
+    def of(self, steps: WaveformSteps, span_s: tuple[float, float] | None = None) -> tuple[ClockMap, int]:
         """See :func:`from_steps`. ``span_s``: of the whole waveform if None."""
         span = span_s or (float(self.time[0]), float(self.time[-1]))
         return from_steps(steps, self.edges, span, self.what, drift_limit=self.drift_limit, settle_s=self.settle_s)
@@ -234,7 +234,7 @@ class Candidate:
     """
 
     left: float
-    steps: Steps
+    steps: WaveformSteps
     confirmed: int
     clock: ClockMap | None
     error: ClockError | None
@@ -260,7 +260,7 @@ def places(left: F64, apart: int) -> list[int]:
     return found
 
 
-def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, Steps]:
+def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, WaveformSteps]:
     """Return the one place that the edges confirm. Raises ClockError if they confirm none, or another one as well."""
     best = max(candidates, key=lambda candidate: (candidate.confirmed, -candidate.left))
     if best.clock is None:
@@ -281,7 +281,7 @@ def chosen(candidates: Sequence[Candidate]) -> tuple[ClockMap, Steps]:
     return best.clock, best.steps
 
 
-def _apart_s(one: Steps, other: Steps) -> float:
+def _apart_s(one: WaveformSteps, other: WaveformSteps) -> float:
     """How far apart two places have found the same edges."""
     _, i, j = np.intersect1d(one.edge, other.edge, return_indices=True)
     return float(np.median(np.abs(one.first_s[i] - other.first_s[j]))) if len(i) else 0.0
@@ -336,7 +336,7 @@ def explained(coarse: Coarse, at: list[float], count: int) -> F64:
     return np.asarray(1 - found / float(coarse.squares[-1]))
 
 
-def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> Steps:
+def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> WaveformSteps:
     """Return the step of power near each of ``at_s`` (meter's clock, one an edge).
 
     The step is sought within ``reach_s`` and the edge's uncertainty, at most half way to its neighbours. It is left out if there is none in
@@ -358,7 +358,7 @@ def find_steps(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
         if found is not None and found[1] - found[0] <= widest_s:
             rows.append((*found, k))
     first, last, index = zip(*rows) if rows else ((), (), ())
-    return Steps(np.array(first, float), np.array(last, float), np.array(index, np.int64))
+    return WaveformSteps(np.array(first, float), np.array(last, float), np.array(index, np.int64))
 
 
 def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
@@ -402,7 +402,7 @@ def step_in(time: F64, power: F64, rising: bool) -> tuple[float, float] | None:
 
 
 def from_steps(
-    steps: Steps, edges: HostEdges, span_s: tuple[float, float], what: str, *, drift_limit: float, settle_s: float
+    steps: WaveformSteps, edges: HostEdges, span_s: tuple[float, float], what: str, *, drift_limit: float, settle_s: float
 ) -> tuple[ClockMap, int]:
     """Return the map of the meter's clock onto the host's from the steps found, and the number of steps that confirm it.
 
@@ -431,7 +431,7 @@ def from_steps(
     return hull.fit(_limits(steps, edges, kept, settle_s), text, span=span, drift_limit=drift_limit), len(kept)
 
 
-def _together(steps: Steps, edges: HostEdges, drift_limit: float, settle_s: float) -> npt.NDArray[np.int64]:
+def _together(steps: WaveformSteps, edges: HostEdges, drift_limit: float, settle_s: float) -> npt.NDArray[np.int64]:
     """The steps that one offset can explain, with whatever drift: the most that there are."""
     slack = drift_limit * float(np.ptp(steps.last_s)) / 2
     low = edges.earliest_s[steps.edge] - steps.last_s - slack
@@ -441,19 +441,19 @@ def _together(steps: Steps, edges: HostEdges, drift_limit: float, settle_s: floa
     return np.flatnonzero((low <= best) & (best <= high))
 
 
-def _limits(steps: Steps, edges: HostEdges, kept: npt.NDArray[np.int64], settle_s: float) -> hull.Limits:
+def _limits(steps: WaveformSteps, edges: HostEdges, kept: npt.NDArray[np.int64], settle_s: float) -> hull.ClockLimits:
     edge = steps.edge[kept]
     rising = edges.rising[edge]
 
     def ns(seconds: F64) -> npt.NDArray[np.int64]:
         return np.rint(seconds * 1e9).astype(np.int64)
 
-    return hull.Limits(
+    return hull.ClockLimits(
         ns(steps.last_s[kept]), ns(edges.earliest_s[edge]), ns(steps.first_s[kept][rising]), ns(edges.latest_s[edge][rising] + settle_s)
     )
 
 
-def _needed(given: hull.Limits, drift_limit: float) -> int:
+def _needed(given: hull.ClockLimits, drift_limit: float) -> int:
     """Return in ns how much all limits must be widened for one line to satisfy them; 0: not at all."""
 
     def fits(wander_ns: int) -> bool:

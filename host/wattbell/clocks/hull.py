@@ -30,7 +30,7 @@ _SLACK_NS = 1e-3
 
 
 @dataclass(frozen=True)
-class Limits:
+class ClockLimits:
     """At ``low_source_ns[i]`` of the source the reference stood at ``low_ns[i]`` or later; at ``high_source_ns[j]`` at ``high_ns[j]`` or
     earlier. All int64, in any order."""
 
@@ -48,28 +48,28 @@ class Limits:
         ends = [f(part) for part in (self.low_source_ns, self.high_source_ns) if len(part) for f in (np.min, np.max)]
         return int(min(ends)), int(max(ends))
 
-    def between(self, first_ns: int, last_ns: int) -> Limits:
+    def between(self, first_ns: int, last_ns: int) -> ClockLimits:
         """Those with an instant of the source in ``[first_ns, last_ns]``."""
         low = (self.low_source_ns >= first_ns) & (self.low_source_ns <= last_ns)
         high = (self.high_source_ns >= first_ns) & (self.high_source_ns <= last_ns)
-        return Limits(self.low_source_ns[low], self.low_ns[low], self.high_source_ns[high], self.high_ns[high])
+        return ClockLimits(self.low_source_ns[low], self.low_ns[low], self.high_source_ns[high], self.high_ns[high])
 
 
-def limits(source_ns: npt.ArrayLike, earliest_ns: npt.ArrayLike, latest_ns: npt.ArrayLike) -> Limits:
+def limits(source_ns: npt.ArrayLike, earliest_ns: npt.ArrayLike, latest_ns: npt.ArrayLike) -> ClockLimits:
     """Limits on both sides of the same instants of the source."""
     source = np.asarray(source_ns, np.int64)
-    return Limits(source, np.asarray(earliest_ns, np.int64), source, np.asarray(latest_ns, np.int64))
+    return ClockLimits(source, np.asarray(earliest_ns, np.int64), source, np.asarray(latest_ns, np.int64))
 
 
-def joined(parts: Iterable[Limits]) -> Limits:
+def joined(parts: Iterable[ClockLimits]) -> ClockLimits:
     """All limits of several ways together."""
     every = list(parts)
     names = ("low_source_ns", "low_ns", "high_source_ns", "high_ns")
-    return Limits(*(np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in every)]) for name in names))
+    return ClockLimits(*(np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in every)]) for name in names))
 
 
 def fit(
-    given: Limits,
+    given: ClockLimits,
     method: str,
     *,
     span: tuple[int, int] | None = None,
@@ -104,12 +104,12 @@ def fit(
     return ClockMap(at, at + base + round(level), drift, bound * 1e-9, method, first, last)
 
 
-def possible(given: Limits, *, drift_limit: float = DRIFT_LIMIT, wander_ns: int = 0) -> bool:
+def possible(given: ClockLimits, *, drift_limit: float = DRIFT_LIMIT, wander_ns: int = 0) -> bool:
     """Whether a line satisfies all limits."""
     return not len(given.low_ns) or not len(given.high_ns) or _lines(given, drift_limit, wander_ns) is not None
 
 
-def pieces(given: Limits, *, drift_limit: float = DRIFT_LIMIT, wander_ns: int = 0) -> list[tuple[int, int]]:
+def pieces(given: ClockLimits, *, drift_limit: float = DRIFT_LIMIT, wander_ns: int = 0) -> list[tuple[int, int]]:
     """Stretches ``[first_ns, last_ns]`` of the source, in order, each as long as one line satisfies all limits in it. More than one:
     the clocks parted between them."""
     found, (begin, end) = [], given.span
@@ -122,7 +122,7 @@ def pieces(given: Limits, *, drift_limit: float = DRIFT_LIMIT, wander_ns: int = 
         begin = int(instants[np.searchsorted(instants, last, side="right")])
 
 
-def _longest(given: Limits, instants: Int64, drift_limit: float, wander_ns: int, *, backwards: bool = False) -> int:
+def _longest(given: ClockLimits, instants: Int64, drift_limit: float, wander_ns: int, *, backwards: bool = False) -> int:
     """The last of ``instants`` up to which (backwards: the first from which) one line satisfies all limits."""
     first, last = int(instants[0]), int(instants[-1])
 
@@ -137,7 +137,7 @@ def _longest(given: Limits, instants: Int64, drift_limit: float, wander_ns: int,
     return int(instants[len(instants) - 1 - good] if backwards else instants[good])
 
 
-def _where(given: Limits, method: str, drift_limit: float, wander_ns: int) -> str:
+def _where(given: ClockLimits, method: str, drift_limit: float, wander_ns: int) -> str:
     """Return the error message for limits that no line satisfies."""
     begin, end = given.span
     instants = np.unique(np.concatenate((given.low_source_ns, given.high_source_ns)))
@@ -161,7 +161,7 @@ def _where(given: Limits, method: str, drift_limit: float, wander_ns: int) -> st
     )
 
 
-def _lines(given: Limits, drift_limit: float, wander_ns: int) -> tuple[int, int, F64] | None:
+def _lines(given: ClockLimits, drift_limit: float, wander_ns: int) -> tuple[int, int, F64] | None:
     """The polygon of (drift, offset) at a source's origin, with the reference less source there: vertices (n, 2), the offset in ns. None:
     empty."""
     origin = (int(given.low_source_ns[0]) + int(given.high_source_ns[0])) // 2

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from .hull import DRIFT_LIMIT, Limits, fit
+from .hull import DRIFT_LIMIT, ClockLimits, fit
 from .map import ClockMap
 from .ticks import read_between
 
@@ -49,13 +49,13 @@ def pair_markers(sent: Sequence[int], seen: Sequence[int]) -> MarkerPairs:
 
 def marker_limits(
     sent: Sequence[SentMarker], seen: Sequence[tuple[int, int]], tick_ps: int, *, step_ticks: int = 1
-) -> tuple[Limits, MarkerPairs]:
+) -> tuple[ClockLimits, MarkerPairs]:
     """Limits of the tap's clock (source) by the host's (reference). ``seen``: (tick, value) in order of time."""
     found = pair_markers([marker.value for marker in sent], [value for _, value in seen])
     early, late = read_between([seen[b][0] for _, b in found.pairs], tick_ps, step_ticks)
     before = np.array([sent[a].before_ns for a, _ in found.pairs], np.int64)
     after = np.array([sent[a].after_ns for a, _ in found.pairs], np.int64)
-    return Limits(late, before, early, after), found
+    return ClockLimits(late, before, early, after), found
 
 
 def by_markers(

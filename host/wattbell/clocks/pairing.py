@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ClockError
-from .hull import DRIFT_LIMIT, Limits, fit
+from .hull import DRIFT_LIMIT, ClockLimits, fit
 from .map import ClockMap
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ _ENOUGH = 0.2
 
 
 @dataclass(frozen=True)
-class CommandLog:
+class LoggedCommands:
     """Commands of one log, all arrays of one length, in any order.
 
     start_ns, end_ns: by the log's own clock, :data:`UNKNOWN` if not known. In the host's log, setup and completion; in the wire's, doorbell
@@ -60,9 +60,9 @@ class CommandLog:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def take(self, index: npt.NDArray[Any]) -> CommandLog:
+    def take(self, index: npt.NDArray[Any]) -> LoggedCommands:
         """Some of them."""
-        return CommandLog(
+        return LoggedCommands(
             *(column[index] for column in (self.qid, self.cid, self.opcode, self.slba, self.blocks, self.start_ns, self.end_ns))
         )
 
@@ -91,7 +91,7 @@ class Pairs:
     host_outside: int
     wire_outside: int
     clock: ClockMap
-    limits: Limits
+    limits: ClockLimits
 
     def __str__(self) -> str:
         return (
@@ -100,16 +100,16 @@ class Pairs:
         )
 
 
-def pair_limits(host: CommandLog, wire: CommandLog, host_index: Int64, wire_index: Int64) -> Limits:
+def pair_limits(host: LoggedCommands, wire: LoggedCommands, host_index: Int64, wire_index: Int64) -> ClockLimits:
     """Return the limits that pairs give for the wire's clock (source) by the host's (reference)."""
     starts = (wire.start_ns[wire_index] != UNKNOWN) & (host.start_ns[host_index] != UNKNOWN)
     ends = (wire.end_ns[wire_index] != UNKNOWN) & (host.end_ns[host_index] != UNKNOWN)
-    return Limits(
+    return ClockLimits(
         wire.start_ns[wire_index][starts], host.start_ns[host_index][starts], wire.end_ns[wire_index][ends], host.end_ns[host_index][ends]
     )
 
 
-def pair(host: CommandLog, wire: CommandLog, *, drift_limit: float = DRIFT_LIMIT) -> Pairs:
+def pair(host: LoggedCommands, wire: LoggedCommands, *, drift_limit: float = DRIFT_LIMIT) -> Pairs:
     """Pair the two logs of one drive. Raises ClockError if they have too little in common, or their clocks parted (:func:`.hull.fit`)."""
     here = np.flatnonzero((host.start_ns != UNKNOWN) & (host.end_ns != UNKNOWN))
     there = np.flatnonzero((wire.start_ns != UNKNOWN) & (wire.end_ns != UNKNOWN))
@@ -142,14 +142,14 @@ def pair(host: CommandLog, wire: CommandLog, *, drift_limit: float = DRIFT_LIMIT
     )
 
 
-def _common(host: CommandLog, wire: CommandLog, clock: ClockMap) -> tuple[int, int]:
+def _common(host: LoggedCommands, wire: LoggedCommands, clock: ClockMap) -> tuple[int, int]:
     """The host's ns in which both logs ran, as far as their commands tell."""
     bounds = [(int(host.start_ns.min()), int(host.end_ns.max()))]
     bounds.append(tuple(int(ns) for ns in clock.to_reference(np.array((wire.start_ns.min(), wire.end_ns.max())))))  # type: ignore[arg-type]
     return max(b[0] for b in bounds), min(b[1] for b in bounds)
 
 
-def _contained(host: CommandLog, wire: CommandLog, clock: ClockMap) -> tuple[Int64, Int64, Int64]:
+def _contained(host: LoggedCommands, wire: LoggedCommands, clock: ClockMap) -> tuple[Int64, Int64, Int64]:
     """Return (indices of the host, of the wire, of differing commands of the wire) by QID, CID and time."""
     slack = round(clock.bound_s * 1e9)
     start, end = clock.to_reference(wire.start_ns), clock.to_reference(wire.end_ns)
@@ -172,7 +172,7 @@ def _contained(host: CommandLog, wire: CommandLog, clock: ClockMap) -> tuple[Int
     return host_index[same & once], wire_index[same & once], wire_index[~same]
 
 
-def _lanes(log: CommandLog) -> Int64:
+def _lanes(log: LoggedCommands) -> Int64:
     found: Int64 = log.qid.astype(np.int64) << 16 | log.cid.astype(np.int64)
     return found
 
@@ -189,7 +189,7 @@ def _ranks(lanes: Int64, begin: Int64, lane: Int64, instant: Int64) -> Int64:
     return found[len(lanes) :]
 
 
-def _coarse(host: CommandLog, wire: CommandLog, span: tuple[int, int], drift_limit: float) -> ClockMap:
+def _coarse(host: LoggedCommands, wire: LoggedCommands, span: tuple[int, int], drift_limit: float) -> ClockMap:
     """A map good enough to tell a command from its neighbours."""
     a, b = _alike(host, wire)
     if len(a) < min(_LEAST, len(host), len(wire)):
@@ -262,7 +262,7 @@ def _agreeing(low: Int64, high: Int64, at: Int64, drift_limit: float) -> tuple[B
     return members, float(np.count_nonzero(members)) / max(1, len(members))
 
 
-def _alike(host: CommandLog, wire: CommandLog) -> tuple[Int64, Int64]:
+def _alike(host: LoggedCommands, wire: LoggedCommands) -> tuple[Int64, Int64]:
     """Return the indices of the commands that are unique in both logs, in the wire's order.
 
     If there are few, commands are compared together with the commands behind them in their queue.
@@ -281,7 +281,7 @@ def _alike(host: CommandLog, wire: CommandLog) -> tuple[Int64, Int64]:
     return found
 
 
-def _grams(keys: npt.NDArray[np.uint64], log: CommandLog, more: int) -> tuple[npt.NDArray[np.uint64], Int64]:
+def _grams(keys: npt.NDArray[np.uint64], log: LoggedCommands, more: int) -> tuple[npt.NDArray[np.uint64], Int64]:
     """Key of each command with the `more` that follow it in its queue, and the index of the command."""
     index = np.argsort(log.qid, kind="stable")
     if not more:

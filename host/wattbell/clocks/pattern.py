@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ClockError
-from .edges import F64, Coarse, HostEdges, Search, Steps, samples
+from .edges import F64, Coarse, EdgeSearch, HostEdges, WaveformSteps, samples
 from .map import ClockMap
 
 MARKS = (0, 1, 4, 9, 15, 22, 32, 34)
@@ -114,7 +114,7 @@ def match_pattern(
         raise ValueError("patterns of three bursts or more")
     # ns to s from an origin, so that nothing is rounded
     origin = patterns[0][0].begin_before_ns
-    found: list[Steps] = []
+    found: list[WaveformSteps] = []
     every: list[HostEdges] = []
     missed: list[ClockError] = []
     bin_s = 0.0
@@ -122,7 +122,7 @@ def match_pattern(
         edges = _edges(bursts, origin)
         bin_s = max(UNIT_S / _BINS, float(np.median(np.diff(time))))
         what = f"edges of load pattern {k + 1}"
-        search = Search(time, power, edges, correlated, bin_s, UNIT_S, what, drift_limit, settle_s, departures)
+        search = EdgeSearch(time, power, edges, correlated, bin_s, UNIT_S, what, drift_limit, settle_s, departures)
         try:
             _, steps = search.found(offset_s - origin * 1e-9, offset_limit_s)
         except ClockError as error:
@@ -136,14 +136,14 @@ def match_pattern(
         *(np.concatenate([getattr(part, name) for part in every]) for name in ("earliest_s", "latest_s", "rising", "tells"))
     )
     before = np.cumsum([0, *(len(part) for part in every)])
-    steps = Steps(
+    steps = WaveformSteps(
         np.concatenate([part.first_s for part in found]),
         np.concatenate([part.last_s for part in found]),
         np.concatenate([part.edge + shift for part, shift in zip(found, before)]),
     )
     of_all = f"{len(found)} of {len(patterns)}" if missed else str(len(found))
     what = f"edges of {of_all} load pattern{'s' if len(patterns) > 1 else ''}"
-    search = Search(time, power, together, correlated, bin_s, 0.0, what, drift_limit, settle_s, departures)
+    search = EdgeSearch(time, power, together, correlated, bin_s, 0.0, what, drift_limit, settle_s, departures)
     clock, _ = search.of(steps)
     if covers_ns is not None:
         first, last = clock.inverse().to_reference(np.array(covers_ns) - origin) * 1e-9
@@ -164,7 +164,7 @@ def _edges(bursts: Sequence[Burst], origin: int) -> HostEdges:
     return HostEdges(early, late, np.array([row[2] for row in rows], bool), np.ones(len(rows), bool))
 
 
-def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> Steps:
+def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: float, widest_s: float) -> WaveformSteps:
     """A :data:`.edges.Finder`: where power leaves the rest before each burst for the first time, and returns to the rest behind it for
     the last time. ``at_s``: begins and ends of bursts in turn."""
     height = _height(time, power, at_s)
@@ -202,7 +202,7 @@ def departures(time: F64, power: F64, edges: HostEdges, at_s: F64, reach_s: floa
         # a sample is the mean over the interval around it
         rows.append((float(time[before]) - spacing / 2, float(time[behind]) + spacing / 2, k))
     first, end, index = zip(*rows) if rows else ((), (), ())
-    return Steps(np.array(first, float), np.array(end, float), np.array(index, np.int64))
+    return WaveformSteps(np.array(first, float), np.array(end, float), np.array(index, np.int64))
 
 
 def _height(time: F64, power: F64, at_s: F64) -> float:

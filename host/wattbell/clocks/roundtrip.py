@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .hull import DRIFT_LIMIT, Limits, fit
+from .hull import DRIFT_LIMIT, ClockLimits, fit
 from .map import ClockMap
 from .ticks import read_between
 
 
 def round_trip_limits(
     before_ns: Sequence[int | None], after_ns: npt.ArrayLike, tick: npt.ArrayLike, tick_ps: int, *, step_ticks: int = 1
-) -> Limits:
+) -> ClockLimits:
     """Return limits of a meter's clock (source, ns from tick 0) by the host's (reference).
 
     before_ns: None: the tick is only known to be no later than ``after_ns``
@@ -28,7 +28,7 @@ def round_trip_limits(
     early, late = read_between(tick, tick_ps, step_ticks)
     known = np.array([ns is not None for ns in before_ns], bool)
     before = np.array([0 if ns is None else ns for ns in before_ns], np.int64)
-    return Limits(late[known], before[known], early, np.asarray(after_ns, np.int64))
+    return ClockLimits(late[known], before[known], early, np.asarray(after_ns, np.int64))
 
 
 def by_round_trips(

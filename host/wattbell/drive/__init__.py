@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .device import Device, inspect
-from .settings import Settings, restore_left_over
+from .settings import HostSettings, restore_left_over
 from .tools import Tools
 
-__all__ = ["Device", "Settings", "Tools", "inspect", "restore_left_over"]
+__all__ = ["Device", "HostSettings", "Tools", "inspect", "restore_left_over"]

@@ -12,7 +12,7 @@ from typing import Any
 from .. import door
 from ..capture import CaptureWriter
 from ..capture.alignment import by_asking, by_tap
-from ..capture.identify import Drive
+from ..capture.identify import IdentifiedDrive
 from ..capture.loadpattern import Pattern
 from ..capture.logbook import FILE
 from ..capture.marking import BY_FEATURE, KEY, Marking
@@ -30,11 +30,11 @@ from .interruption import guarded
 from .link import read_link
 from .logged import Besides, LogKeeper
 from .pattern import play
-from .phase import Phase, to_json
+from .phase import PhaseEntry, to_json
 from .recording import MeterRecording, Recording, RigRecording
 from .restart import Restarter
 from .runner import Runner
-from .settings import Settings
+from .settings import HostSettings
 from .suspend import Awake
 from .tools import Tools
 
@@ -43,7 +43,7 @@ _FOUND_S = 60.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSettings:
     """Settings of the host for a session. None: unchanged."""
 
     link_speed_gt_s: float | None = None
@@ -62,15 +62,15 @@ def run_session(
     conditions: Mapping[str, Any],
     tools: Tools,
     say: Callable[[str], None],
-    left_out: Callable[[Step, Sequence[Phase]], bool] = lambda _step, _phases: False,
+    left_out: Callable[[Step, Sequence[PhaseEntry]], bool] = lambda _step, _phases: False,
     marking: Marking = BY_FEATURE,
     command_stdout: int | None = None,
     meter: Meter | None = None,
     log: CommandLog | None = None,
-    wanted: Wanted = Wanted(),
+    wanted: WantedSettings = WantedSettings(),
     keep_stream: bool = False,
-    drive: Drive | None = None,
-) -> list[Phase]:
+    drive: IdentifiedDrive | None = None,
+) -> list[PhaseEntry]:
     """Run the steps on the drive, recorded by a rig or a meter into ``capture``; return the phases.
 
     left_out: called before each step, with the phases so far; returns whether the step is no longer needed
@@ -91,7 +91,7 @@ def run_session(
     writer = _writer(rig, meter, capture, {**conditions, **marked}, device.lba_size_bytes, keep_stream)
     if drive is not None:
         writer.meta["drive"] = drive
-    settings = Settings(device, tools, journal)
+    settings = HostSettings(device, tools, journal)
     keeper = None if log is None else LogKeeper(log, writer, marking, tap=meter is None)
     with guarded() as gate, writer if meter is None else _completed(writer, keeper):
         recording = _recording(rig, meter, writer, keeper)
@@ -205,7 +205,7 @@ def _recording(rig: Rig | None, meter: Meter | None, writer: CaptureWriter, keep
     return MeterRecording(meter, writer, keeper.marked_ns)
 
 
-def _restore_after(error: WattbellError, settings: Settings, say: Callable[[str], None]) -> None:
+def _restore_after(error: WattbellError, settings: HostSettings, say: Callable[[str], None]) -> None:
     """Put the settings back. Raises DriveError with both messages when that fails, too."""
     try:
         settings.restore()
@@ -358,4 +358,4 @@ class _Account:
             raise ClockError(f"{self.failed} The commands are kept in {FILE} of the capture, on the host's clock.")
 
 
-__all__ = ["Wanted", "run_session"]
+__all__ = ["WantedSettings", "run_session"]

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 
 from ..errors import DriveError
 from .device import Device
-from .phase import Phase
+from .phase import PhaseEntry
 
 ENVIRONMENT = "WATTBELL_DRIVE"
 """Names the drive to the command, as to a job file."""
 _ENDS_WITHIN_S = 5.0
 
 
-def run_command(command: Sequence[str], device: Device, phase: Phase, stdout: int | None = None) -> None:
+def run_command(command: Sequence[str], device: Device, phase: PhaseEntry, stdout: int | None = None) -> None:
     """Run the command to its end, and note in ``phase`` how it ended. Raises DriveError when it cannot be started.
 
     The terminal's Ctrl-C is for the command, and ends the phase if the command ends. SIGTERM and SIGHUP end the command first, and then the

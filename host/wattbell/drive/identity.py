@@ -57,7 +57,7 @@ def identify(device: Device, tools: Tools) -> Drive:
     )
 
 
-def declared(device: Device, tools: Tools) -> structures.Drive | None:
+def declared(device: Device, tools: Tools) -> structures.IdentifiedDrive | None:
     """Return ``drive`` of a capture's meta.json; None when nvme-cli gives nothing.
 
     A tap sees Identify only if somebody asks for it. The host's log never has the returned data.

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wattbell_spec.boards import Board
+from wattbell_spec.boards import BoardFigures
 
 from .device import Device
 
@@ -35,7 +35,7 @@ _SUBSTATES = ("PCI-PM L1.2", "PCI-PM L1.1", "ASPM L1.2", "ASPM L1.1")
 
 
 @dataclass(frozen=True)
-class End:
+class LinkEnd:
     """One end of a link; None if it is not known. ``target_gt_s``: Target Link Speed. ``aspm``: as enabled;
     ``aspm_offered``: what this end can. ``mps_bytes``, ``mrrs_bytes``: Max_Payload_Size
     and Max_Read_Request_Size as set; ``mps_most_bytes``: the largest payload that it takes. ``l1_substates``: those enabled;
@@ -61,8 +61,8 @@ class End:
 class Link:
     """``port``: the slot's end, None for a drive that has no port above it."""
 
-    drive: End
-    port: End | None
+    drive: LinkEnd
+    port: LinkEnd | None
 
     @property
     def speed_gt_s(self) -> float | None:
@@ -112,7 +112,7 @@ def rate(gt_s: float) -> str:
     return f"{gt_s:g} GT/s"
 
 
-def most(end: End) -> str:
+def most(end: LinkEnd) -> str:
     """Return the best speed and width of an end: ``16 GT/s x4``; empty if unknown."""
     return f"{rate(end.max_speed_gt_s)} x{end.max_width}" if end.max_speed_gt_s and end.max_width else ""
 
@@ -133,7 +133,7 @@ def read_link(device: Device, sys: Path = Path("/sys")) -> Link | None:
     return Link(_end(device.pci, sys), None if port is None else _end(port, sys))
 
 
-def _end(address: str, sys: Path) -> End:
+def _end(address: str, sys: Path) -> LinkEnd:
     node = sys / "bus/pci/devices" / address
     space = _Space(_bytes(node / "config"))
     found: dict[str, Any] = space.described()
@@ -143,7 +143,7 @@ def _end(address: str, sys: Path) -> End:
         "width": _lanes(node / "current_link_width"),
         "max_width": _lanes(node / "max_link_width"),
     }
-    return End(address, **{**found, **{name: value for name, value in texts.items() if value is not None}})
+    return LinkEnd(address, **{**found, **{name: value for name, value in texts.items() if value is not None}})
 
 
 def _bytes(file: Path) -> bytes:
@@ -206,7 +206,7 @@ class _Space:
         return None
 
     def described(self) -> dict[str, Any]:
-        """The fields of :class:`End` that are here."""
+        """The fields of :class:`LinkEnd` that are here."""
         if self.number(0, 2) in (None, 0xFFFF):  # the drive is gone
             return {}
         found = self._express() | self._substates()
@@ -258,7 +258,7 @@ class _Space:
         return {"l1_substates": names(_SUBSTATES_ENABLED), "l1_substates_offered": names(_SUBSTATES_OFFERED)}
 
 
-def unseen(board: Board, link: Link, set_to_gt_s: float | None = None) -> str | None:
+def unseen(board: BoardFigures, link: Link, set_to_gt_s: float | None = None) -> str | None:
     """Return why a tap of that board does not see the link's traffic, with advice; None if it does, or nothing is known.
 
     set_to_gt_s: the speed that the link will be set to
@@ -279,4 +279,4 @@ def unseen(board: Board, link: Link, set_to_gt_s: float | None = None) -> str | 
     return f"{what}, but {seen}: commands and figures would be missing. Either {', or '.join(ways)}"
 
 
-__all__ = ["PCI_ADDRESS", "SPEEDS_GT_S", "End", "Link", "rate", "read_link", "unseen", "upstream_port"]
+__all__ = ["PCI_ADDRESS", "SPEEDS_GT_S", "Link", "LinkEnd", "rate", "read_link", "unseen", "upstream_port"]

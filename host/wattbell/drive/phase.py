@@ -10,7 +10,7 @@ import msgspec
 from .settle import Seen
 
 
-class Phase(msgspec.Struct, omit_defaults=True):
+class PhaseEntry(msgspec.Struct, omit_defaults=True):
     """An entry of ``workload.phases`` (docs/capture.md), filled in while the phase goes on. ``conditions``: how the drive was set."""
 
     phase: int
@@ -40,7 +40,7 @@ class Phase(msgspec.Struct, omit_defaults=True):
     """Error in s of each edge against the rail: 0 if a tap saw the markers."""
 
 
-def to_json(phases: Sequence[Phase]) -> Sequence[Mapping[str, Any]]:
+def to_json(phases: Sequence[PhaseEntry]) -> Sequence[Mapping[str, Any]]:
     """The phases as JSON has them."""
     found: Sequence[Mapping[str, Any]] = msgspec.to_builtins(phases)
     return found

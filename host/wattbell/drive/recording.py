@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from ..capture import CaptureWriter
-from ..capture.loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, Waveform
-from ..capture.record import RIG_STOPPED, USER_STOPPED, Limits, record
+from ..capture.loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, PatternPower
+from ..capture.record import RIG_STOPPED, USER_STOPPED, RecordingLimits, record
 from ..capture.source import RailSource
 from ..clock import host_ns
 from ..clocks.map import ClockMap
@@ -129,7 +129,7 @@ class RigRecording(Recording):
         self._rig = rig
 
     def _record(self) -> str:
-        return record(self._rig, self.writer, Limits(), stop=self.stop)
+        return record(self._rig, self.writer, RecordingLimits(), stop=self.stop)
 
     def _seen(self, value: int) -> int | None:
         return next((tick for tick, found in reversed(self.writer.markers) if found == value), None)
@@ -153,7 +153,7 @@ class MeterRecording(Recording):
         self._tick_ps = meter.about.tick_ps
         self._late_ns: int | None = None
         self._answers_by_s: float | None = None
-        self.waveform = Waveform(self._tick_ps)
+        self.waveform = PatternPower(self._tick_ps)
         self.watched = False
         """Whether new samples also go into :attr:`waveform`."""
 

@@ -9,13 +9,13 @@ from ..errors import DriveError
 from ..suites.step import Step
 from .device import Device
 from .link import SPEEDS_GT_S, rate
-from .settings import LINK_CONTROL, Settings, current, get_feature
+from .settings import LINK_CONTROL, HostSettings, current, get_feature
 from .tools import Tools
 
 _NOWHERE = Path("/nonexistent/restore.json")
 
 
-class Rehearsal(Settings):
+class Rehearsal(HostSettings):
     """Notes in ``changes`` the settings that would change: where, the value now, and the values that would be set."""
 
     def __init__(self, device: Device, tools: Tools, sys: Path = Path("/sys")) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import DriveError, RigError, UsageError
 from ..rig import Rig
-from ..rig.scpi import Scpi
+from ..rig.scpi import ScpiConnection
 from ..suites.step import Restart
 from ..suites.suite import Test
 from .device import Device, inspect
@@ -33,7 +33,12 @@ class Restarter:
     """Restarts ``device`` by the rig behind ``control``. ``look``: finds the drive at a path (:func:`.device.inspect`)."""
 
     def __init__(
-        self, device: Device, control: Scpi, sys: Path = Path("/sys"), look: Callable[[str], Device] = inspect, back_s: float = BACK_S
+        self,
+        device: Device,
+        control: ScpiConnection,
+        sys: Path = Path("/sys"),
+        look: Callable[[str], Device] = inspect,
+        back_s: float = BACK_S,
     ) -> None:
         self.device, self._control, self._look, self._back_s = device, control, look, back_s
         self._devices = sys / "bus/pci/devices"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..measure.fiojson import Direction, Job, load_jobs
+from ..measure.fiojson import FioDirection, FioJob, load_jobs
 from ..suites.kinds import KINDS
 from ..suites.step import Step
 from ..suites.suite import Test
-from .phase import Phase
+from .phase import PhaseEntry
 
 
 class Rounds:
@@ -22,12 +22,12 @@ class Rounds:
         self._tests = {test.id: test for test in tests}
         self._results = results
 
-    def over(self, step: Step, phases: Sequence[Phase]) -> bool:
+    def over(self, step: Step, phases: Sequence[PhaseEntry]) -> bool:
         """Return whether a step is no longer needed. ``phases``: the phases so far. Raises CaptureError for unreadable JSON of fio."""
         test = self._tests.get(step.name.rpartition("#")[0])
         return test is not None and KINDS[test.kind].enough(test, self._tracked(test, phases))
 
-    def _tracked(self, test: Test, phases: Sequence[Phase]) -> list[list[float]]:
+    def _tracked(self, test: Test, phases: Sequence[PhaseEntry]) -> list[list[float]]:
         """Values by round of each of the test's ``track``."""
         found: dict[str, list[float]] = {name: [] for name in test.track}
         for phase in phases:
@@ -41,9 +41,9 @@ class Rounds:
         return list(found.values())
 
 
-def value(jobs: Sequence[Job], quantity: str) -> float:
+def value(jobs: Sequence[FioJob], quantity: str) -> float:
     """``iops``, ``mb_per_s`` or ``mean_latency_s`` of jobs that ran together; 0 if they moved nothing."""
-    sides: list[Direction] = [side for job in jobs for side in job.data]
+    sides: list[FioDirection] = [side for job in jobs for side in job.data]
     if quantity == "iops":
         return sum(side.iops for side in sides)
     if quantity == "mb_per_s":

@@ -25,16 +25,16 @@ from ..clock import host_ns
 from ..clocks.markers import SentMarker
 from ..errors import DriveError, WattbellError
 from ..measure.fiojson import load_jobs
-from ..suites.jobs import Section, of_a_suite
-from ..suites.step import Format, Rest, Restart, Step, Wake, Writing
+from ..suites.jobs import JobSection, of_a_suite
+from ..suites.step import FormatNvm, Rest, Restart, Step, Wake, Writing
 from .command import run_command
 from .device import Device
 from .marking import words
-from .phase import Phase
+from .phase import PhaseEntry
 from .presence import PERIOD_S, Presence
 from .replay import replay_job
 from .restart import Restarter
-from .settings import Settings
+from .settings import HostSettings
 from .settle import Seen
 from .smart import HealthWatch
 from .tools import WHICH_NVME, Tools
@@ -69,7 +69,7 @@ class Runner:
         self,
         device: Device,
         tools: Tools,
-        settings: Settings,
+        settings: HostSettings,
         files: Path,
         results: Path,
         say: Callable[[str], None],
@@ -83,8 +83,8 @@ class Runner:
         """Called with each marker that was sent."""
         self.fio_options: Callable[[], tuple[str, ...]] = tuple
         """Options that a host's log of commands needs in the next run of fio."""
-        self.phases: list[Phase] = []
-        self.cut_short: Phase | None = None
+        self.phases: list[PhaseEntry] = []
+        self.cut_short: PhaseEntry | None = None
         """The phase in progress, as if it ended here; None between two phases."""
         self.restarter: Restarter | None = None
         """None: nothing on the bench can switch the drive."""
@@ -183,7 +183,7 @@ class Runner:
         name: str,
         step: Step,
         kind: str,
-        body: Callable[[Phase], None],
+        body: Callable[[PhaseEntry], None],
         *,
         jobs: Sequence[str] | None = None,
         file: str | None = None,
@@ -191,7 +191,7 @@ class Runner:
     ) -> None:
         number = self._first + len(self.phases) + 1
         self.say(f"{len(self.phases) + 1}: {name}")
-        phase = Phase(
+        phase = PhaseEntry(
             number,
             name,
             kind if step.measured else "precondition",
@@ -228,7 +228,7 @@ class Runner:
             phase.idle_after_s = max(rest_s - (whole_s - phase.busy_s), 0.0)
             time.sleep(phase.idle_after_s)
 
-    def _worked(self, phase: Phase) -> float:
+    def _worked(self, phase: PhaseEntry) -> float:
         """Return the seconds for which the jobs of a phase, which run together, had I/O, by fio's JSON; 0 if it does not say."""
         if phase.fio is None:
             return 0.0
@@ -243,14 +243,14 @@ class Runner:
 
     # -- the actions of a step ------------------------------------------------------------------------------------------
 
-    def _groups(self, name: str) -> list[list[Section]]:
+    def _groups(self, name: str) -> list[list[JobSection]]:
         """The jobs of a file that run together: a job with ``stonewall`` waits for those before it."""
         path = self.files / name
         try:
             jobs = of_a_suite(door.read_text(path, door.SETTINGS), str(path))  # fio gets the text that was checked
         except (OSError, UnicodeDecodeError) as error:
             raise DriveError(f"{path} cannot be read ({error}).") from None
-        out: list[list[Section]] = []
+        out: list[list[JobSection]] = []
         for section in jobs:
             walled = "1" in (section.options.get("stonewall"), section.options.get("wait_for_previous"))
             if walled or not out:
@@ -258,8 +258,8 @@ class Runner:
             out[-1].append(section)
         return out
 
-    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[Phase], None]:
-        def body(phase: Phase) -> None:
+    def _fio(self, file: str, jobs: Sequence[str]) -> Callable[[PhaseEntry], None]:
+        def body(phase: PhaseEntry) -> None:
             output = self.results / f"fio-{phase.phase - self._first}.json"
             chosen = [f"--section={job}" for job in jobs]
             # with APST a reading could wake it between two of the job's I/Os
@@ -313,11 +313,11 @@ class Runner:
         path.write_text(text, encoding="utf-8")
         return str(path)
 
-    def _wake(self, wake: Wake, phase: Phase) -> None:
+    def _wake(self, wake: Wake, phase: PhaseEntry) -> None:
         """Leaves the drive alone, then reads 4 KiB past the page cache."""
         self._read_after(wake.idle_s, wake.slba, phase, "waking")
 
-    def _restart(self, restart: Restart, phase: Phase) -> None:
+    def _restart(self, restart: Restart, phase: PhaseEntry) -> None:
         """Shuts the drive down and brings it up, then reads 4 KiB. Its features and its block device are new then."""
         if self.restarter is None:
             raise DriveError("Nothing on this bench switches the drive's supply: it takes a Wattbell rig in the drive's connector.")
@@ -326,7 +326,7 @@ class Runner:
         self._read_after(0.0, 0, phase, "first")
         self.settings.prepare()
 
-    def _read_after(self, idle_s: float, slba: int, phase: Phase, which: str) -> None:
+    def _read_after(self, idle_s: float, slba: int, phase: PhaseEntry, which: str) -> None:
         block = mmap.mmap(-1, _WAKE_BYTES)  # page-aligned, as O_DIRECT wants it
         try:
             descriptor = os.open(self.device.path, os.O_RDONLY | os.O_DIRECT)
@@ -344,14 +344,14 @@ class Runner:
         if got != _WAKE_BYTES:
             raise DriveError(f"{self.device.path}: the {which} read gave {got} of {_WAKE_BYTES} bytes.")
 
-    def _settle(self, rest: Rest, phase: Phase) -> None:
+    def _settle(self, rest: Rest, phase: PhaseEntry) -> None:
         """Leaves the drive alone until its rail is at rest."""
         seen = self.await_rest(phase.phase << 8 | START, rest)
         phase.settling = replace(seen, after_s=round(seen.after_s, 3))
         if not seen.settled:
             self.say(f"the rail is not at rest after {seen.after_s:.0f} s; going on")
 
-    def _format(self, options: Format) -> None:
+    def _format(self, options: FormatNvm) -> None:
         nsid = self.device.nsid if options.nsid is None else options.nsid
         if nsid != self.device.nsid:
             raise DriveError(f"The plan formats namespace {nsid}, but {self.device.path} is namespace {self.device.nsid}: leave nsid out.")

@@ -65,7 +65,7 @@ class Saved:
     value: str
 
 
-class Settings:
+class HostSettings:
     """Changes settings and puts them back; a context manager.
 
     conditions: the drive's settings that a result must state
@@ -80,7 +80,7 @@ class Settings:
         self.gone: list[str] = []
         """Settings that :meth:`restore` could not restore since the drive had gone; a drive that comes back begins with its own."""
 
-    def __enter__(self) -> Settings:
+    def __enter__(self) -> HostSettings:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -364,7 +364,7 @@ def _went_with(setting: Saved, device: Device, sys: Path) -> bool:
 
 
 class _Journal(msgspec.Struct):
-    """The file that :meth:`Settings._save` writes."""
+    """The file that :meth:`HostSettings._save` writes."""
 
     device: str
     serial: str

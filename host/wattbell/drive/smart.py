@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DriveError
-from ..suites.health import FILE, Reading, Record
+from ..suites.health import FILE, HealthReading, Record
 from .device import Device
 from .tools import WHICH_NVME, Tools
 
@@ -45,7 +45,7 @@ below the device's name.
 """
 
 
-def parse(said: str, at_ns: int, phases: int, during: bool = False) -> Reading:
+def parse(said: str, at_ns: int, phases: int, during: bool = False) -> HealthReading:
     """A reading from the JSON of ``nvme smart-log``. Raises DriveError when it makes no sense."""
     try:
         tree = msgspec.json.decode(said)
@@ -59,7 +59,7 @@ def parse(said: str, at_ns: int, phases: int, during: bool = False) -> Reading:
         log = {**log, "critical_warning": log["critical_warning"].get("value")}
     found: dict[str, Any] = {key: value for key, names in _KNOWN.items() if (value := _first(log, names)) is not None}
     sensors = [c for k in range(1, 9) if (c := _celsius(log.get(f"temperature_sensor_{k}"))) is not None]
-    return Reading(
+    return HealthReading(
         at_ns=at_ns, phases=phases, during=during, temperature_c=_celsius(log["temperature"]), sensors_c=tuple(sensors), **found
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ class HealthWatch:
 
     def __init__(self, device: Device, tools: Tools, folder: Path, period_s: float = PERIOD_S) -> None:
         self._device, self._tools, self._file, self._period_s = device, tools, folder / FILE, period_s
-        self._readings: list[Reading] = []
+        self._readings: list[HealthReading] = []
         self._absent = ""
 
     @property

@@ -19,7 +19,7 @@ from wattbell.measure.depth import depth_steps
 from wattbell.measure.table import INSTANTS
 from wattbell.origin import Origin, origin_of_capture
 
-from .window import Selection, Window, command_bytes, command_name, resolve
+from .window import ExportWindow, Selection, command_bytes, command_name, resolve
 
 _CHUNK = 1 << 20
 
@@ -45,7 +45,9 @@ def export_csv(
     return csv_files(capture, resolve(capture, start_s, stop_s), Path(out), result, rail_every)
 
 
-def csv_files(capture: Capture, window: Window, folder: Path, result: Mapping[str, Any] | None = None, rail_every: int = 1) -> list[Path]:
+def csv_files(
+    capture: Capture, window: ExportWindow, folder: Path, result: Mapping[str, Any] | None = None, rail_every: int = 1
+) -> list[Path]:
     """Write the CSV files of a window, as :func:`export_csv`."""
     selection = Selection(capture, window)
     origin = origin_of_capture(capture.meta)

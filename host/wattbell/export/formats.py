@@ -18,13 +18,13 @@ from .parquet import parquet_files
 from .perfetto import perfetto_file
 from .sigrok import sigrok_file
 from .vcd import vcd_file
-from .window import Window, of_ticks
+from .window import ExportWindow, of_ticks
 
 Write = Callable[[Capture, int, int, Path], Path]
 
 
 @dataclass(frozen=True)
-class Format:
+class ExportFormat:
     """A format.
 
     ``write(capture, begin_tick, end_tick, path)`` writes the data in ``[begin_tick, end_tick)`` (ticks of the capture) to ``path``, and
@@ -67,7 +67,9 @@ def write_parquet_zip(capture: Capture, begin_tick: int, end_tick: int, path: Pa
     return _zipped(capture, of_ticks(capture, begin_tick, end_tick), path, parquet_files, zipfile.ZIP_STORED)
 
 
-def _zipped(capture: Capture, window: Window, path: Path, write: Callable[[Capture, Window, Path], list[Path]], how: int) -> Path:
+def _zipped(
+    capture: Capture, window: ExportWindow, path: Path, write: Callable[[Capture, ExportWindow, Path], list[Path]], how: int
+) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
@@ -83,10 +85,10 @@ def _zipped(capture: Capture, window: Window, path: Path, write: Callable[[Captu
 
 
 FORMATS = {
-    "csv": Format(".zip", "application/zip", write_csv_zip),
-    "parquet": Format(".zip", "application/zip", write_parquet_zip),
-    "jls": Format(".jls", "application/octet-stream", write_jls),
-    "sr": Format(".sr", "application/octet-stream", write_sigrok),
-    "perfetto": Format(".pftrace", "application/octet-stream", write_perfetto),
-    "vcd": Format(".vcd", "application/octet-stream", write_vcd),
+    "csv": ExportFormat(".zip", "application/zip", write_csv_zip),
+    "parquet": ExportFormat(".zip", "application/zip", write_parquet_zip),
+    "jls": ExportFormat(".jls", "application/octet-stream", write_jls),
+    "sr": ExportFormat(".sr", "application/octet-stream", write_sigrok),
+    "perfetto": ExportFormat(".pftrace", "application/octet-stream", write_perfetto),
+    "vcd": ExportFormat(".vcd", "application/octet-stream", write_vcd),
 }

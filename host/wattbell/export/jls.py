@@ -16,7 +16,7 @@ from wattbell.clock import Anchor
 from wattbell.errors import CaptureError, UsageError
 from wattbell.origin import origin_of_capture
 
-from .window import Selection, Window, resolve
+from .window import ExportWindow, Selection, resolve
 
 _CHUNK = 1 << 20
 
@@ -30,7 +30,7 @@ def export_jls(capture: Capture, out: str | Path, *, start_s: float | None = Non
     return jls_file(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
-def jls_file(capture: Capture, window: Window, path: Path) -> Path:
+def jls_file(capture: Capture, window: ExportWindow, path: Path) -> Path:
     """Write the JLS file of a window, as :func:`export_jls`."""
     selection = Selection(capture, window)
     rail, (low, high) = selection.rail, selection.samples()

@@ -13,7 +13,7 @@ from wattbell.capture import Capture, schema
 from wattbell.capture.eventtext import event_text
 from wattbell.errors import CaptureError
 
-from .window import Selection, Window, command_bytes, command_name, resolve
+from .window import ExportWindow, Selection, command_bytes, command_name, resolve
 
 
 def export_parquet(capture: Capture, out: str | Path, *, start_s: float | None = None, stop_s: float | None = None) -> list[Path]:
@@ -26,7 +26,7 @@ def export_parquet(capture: Capture, out: str | Path, *, start_s: float | None =
     return parquet_files(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
-def parquet_files(capture: Capture, window: Window, folder: Path) -> list[Path]:
+def parquet_files(capture: Capture, window: ExportWindow, folder: Path) -> list[Path]:
     """Write the Parquet files of a window, as :func:`export_parquet`."""
     selection = Selection(capture, window)
     commands = selection.overlapping_rows.with_columns(

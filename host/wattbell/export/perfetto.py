@@ -26,7 +26,7 @@ from wattbell.origin import origin_of_capture
 
 from .lanes import lanes
 from .railrows import rail_rows, thinning
-from .window import LEVELS, Selection, Window, resolve, track
+from .window import LEVELS, ExportWindow, Selection, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 MOST_COMMANDS = 1_000_000
@@ -45,7 +45,7 @@ def export_perfetto(capture: Capture, out: str | Path, *, start_s: float | None 
     return perfetto_file(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
-def perfetto_file(capture: Capture, window: Window, path: Path) -> Path:
+def perfetto_file(capture: Capture, window: ExportWindow, path: Path) -> Path:
     """Write the Perfetto trace of a window, as :func:`export_perfetto`."""
     selection = Selection(capture, window)
     if (count := len(selection.overlapping)) > MOST_COMMANDS:
@@ -90,7 +90,7 @@ def _library() -> Any:
 class _Trace:
     """Packets of a trace, of one sequence."""
 
-    def __init__(self, proto: Any, out: IO[bytes], window: Window, tick_ps: int) -> None:
+    def __init__(self, proto: Any, out: IO[bytes], window: ExportWindow, tick_ps: int) -> None:
         self._builder = proto.StreamingTraceProtoBuilder(out)
         self._begin, self._end = proto.perfetto_trace_pb2.TrackEvent.TYPE_SLICE_BEGIN, proto.perfetto_trace_pb2.TrackEvent.TYPE_SLICE_END
         self._instant, self._counter = proto.perfetto_trace_pb2.TrackEvent.TYPE_INSTANT, proto.perfetto_trace_pb2.TrackEvent.TYPE_COUNTER

@@ -29,7 +29,7 @@ from wattbell.measure.table import NONE, Commands
 from wattbell.origin import origin_of_capture
 from wattbell.probes import PROBES
 
-from .window import LEVELS, Selection, Window, resolve, track
+from .window import LEVELS, ExportWindow, Selection, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 
@@ -103,7 +103,7 @@ def export_sigrok(
     return sigrok_file(capture, resolve(capture, start_s, stop_s), Path(out), samplerate_hz)
 
 
-def sigrok_file(capture: Capture, window: Window, path: Path, samplerate_hz: int = DEFAULT_RATE_HZ) -> SigrokFile:
+def sigrok_file(capture: Capture, window: ExportWindow, path: Path, samplerate_hz: int = DEFAULT_RATE_HZ) -> SigrokFile:
     """Write the sigrok session of a window, as :func:`export_sigrok`."""
     selection = Selection(capture, window)
     ticks_a_second = round(1 / window.tick_s)

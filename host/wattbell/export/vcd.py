@@ -26,7 +26,7 @@ from wattbell.origin import origin_of_capture
 
 from .lanes import lanes
 from .railrows import rail_rows, thinning
-from .window import LEVELS, Selection, Window, resolve, track
+from .window import LEVELS, ExportWindow, Selection, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 MOST_COMMANDS = 1_000_000
@@ -50,7 +50,7 @@ def export_vcd(capture: Capture, out: str | Path, *, start_s: float | None = Non
     return vcd_file(capture, resolve(capture, start_s, stop_s), Path(out))
 
 
-def vcd_file(capture: Capture, window: Window, path: Path) -> Path:
+def vcd_file(capture: Capture, window: ExportWindow, path: Path) -> Path:
     """Write the VCD file of a window, as :func:`export_vcd`."""
     selection = Selection(capture, window)
     if (count := len(selection.overlapping)) > MOST_COMMANDS:
@@ -81,7 +81,7 @@ def _timescale(tick_ps: int) -> tuple[str, int]:
     return "1 ps", tick_ps
 
 
-def _time(window: Window, factor: int, tick: int | None = None) -> int:
+def _time(window: ExportWindow, factor: int, tick: int | None = None) -> int:
     return ((window.first_tick if tick is None else tick) - window.zero_tick) * factor
 
 
@@ -93,7 +93,7 @@ class _Variables:
         self._variables: dict[str, Any] = {}
         self._changes: list[Change] = []
 
-    def write(self, window: Window, factor: int) -> None:
+    def write(self, window: ExportWindow, factor: int) -> None:
         """Declare all, then write all changes in order of time."""
         self._missing()
         self._pins()

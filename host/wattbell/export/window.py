@@ -25,7 +25,7 @@ _START = pl.coalesce("doorbell_tick", "fetch_tick", "cqe_tick")
 
 
 @dataclass(frozen=True)
-class Window:
+class ExportWindow:
     """Ticks ``[first_tick, last_tick)``; ``zero_tick`` is time 0: the first tick of the capture."""
 
     first_tick: int
@@ -51,7 +51,7 @@ def extent(capture: Capture) -> tuple[int, int]:
     return (min(edges), max(edges) + 1) if edges else (0, 0)
 
 
-def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> Window:
+def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> ExportWindow:
     """Return the window from ``start_s`` to ``stop_s``, clipped to the capture. Raises UsageError if it does not overlap the capture.
 
     The times are seconds from the capture's first tick, as on the report's time axis; None is the capture's own end.
@@ -66,22 +66,22 @@ def resolve(capture: Capture, start_s: float | None, stop_s: float | None) -> Wi
             f"Nothing lies between {start_s or 0:g} s and {length if stop_s is None else stop_s:g} s: "
             f"the capture is {length:.6g} s long, counted from its first tick."
         )
-    return Window(first, last, zero, tick_s)
+    return ExportWindow(first, last, zero, tick_s)
 
 
-def of_ticks(capture: Capture, begin_tick: int, end_tick: int) -> Window:
+def of_ticks(capture: Capture, begin_tick: int, end_tick: int) -> ExportWindow:
     """Return the window ``[begin_tick, end_tick)``, clipped to the capture. Raises UsageError if it does not overlap the capture."""
     zero, end = extent(capture)
     first, last = max(begin_tick, zero), min(end_tick, end)
     if last <= first:
         raise UsageError(f"Nothing lies between the ticks {begin_tick} and {end_tick}: the capture has {zero} to {end}.")
-    return Window(first, last, zero, capture.tick_ps * 1e-12)
+    return ExportWindow(first, last, zero, capture.tick_ps * 1e-12)
 
 
 class Selection:
     """The data of a capture that overlaps a window; each part is read on first use."""
 
-    def __init__(self, capture: Capture, window: Window) -> None:
+    def __init__(self, capture: Capture, window: ExportWindow) -> None:
         self.capture, self.window = capture, window
         self.tick_s = window.tick_s
 

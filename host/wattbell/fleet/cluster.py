@@ -15,7 +15,7 @@ from wattbell.capture.meta import software
 from wattbell.errors import UsageError
 from wattbell.extras import install_command
 
-from .outcome import Outcome
+from .outcome import CaptureOutcome
 from .processes import Task
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_address(scheduler: str, insecure: bool) -> None:
         )
 
 
-def outcomes(names: Sequence[str], scheduler: str, task: Task) -> Iterator[Outcome]:
+def outcomes(names: Sequence[str], scheduler: str, task: Task) -> Iterator[CaptureOutcome]:
     """Yield the outcome of each capture, as it is done. The task of a dead worker is given to another worker; dask gives it up."""
     with _connected(scheduler) as client:
         from distributed import KilledWorker, as_completed
@@ -65,9 +65,9 @@ def outcomes(names: Sequence[str], scheduler: str, task: Task) -> Iterator[Outco
                 yield _lost(name, error)
 
 
-def _lost(name: str, error: Exception) -> Outcome:
+def _lost(name: str, error: Exception) -> CaptureOutcome:
     """Return the outcome of a task lost to the connection, to an error of a worker's Python around the task, or to its workers' deaths."""
-    return Outcome(name, error=f"lost on the cluster ({type(error).__name__}: {' '.join(str(error).split())})")
+    return CaptureOutcome(name, error=f"lost on the cluster ({type(error).__name__}: {' '.join(str(error).split())})")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from wattbell.measure.encode import tree_json
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaptureOutcome:
     """The outcome for the capture at ``path``: ``figures``, as printed by ``wattbell analyze --json``, or the ``error`` in one line."""
 
     path: str
@@ -21,11 +21,11 @@ class Outcome:
     error: str = ""
 
 
-def analyse(path: str) -> Outcome:
+def analyse(path: str) -> CaptureOutcome:
     """The figures of a capture. It raises nothing that concerns this capture alone: the others go on."""
     try:
-        return Outcome(path, tree_json(figures_of(open_capture(Path(path)))))
+        return CaptureOutcome(path, tree_json(figures_of(open_capture(Path(path)))))
     except WattbellError as error:
-        return Outcome(path, error=" ".join(str(error).split()))
+        return CaptureOutcome(path, error=" ".join(str(error).split()))
     except Exception as error:
-        return Outcome(path, error=f"the analysis failed with {type(error).__name__}: {' '.join(str(error).split())}")
+        return CaptureOutcome(path, error=f"the analysis failed with {type(error).__name__}: {' '.join(str(error).split())}")

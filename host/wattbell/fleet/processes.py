@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 
-from .outcome import Outcome
+from .outcome import CaptureOutcome
 
 _LIBRARIES = ("POLARS_MAX", "OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "ARROW_NUM")
 ONE_THREAD = {f"{library}_THREADS": "1" for library in _LIBRARIES}
@@ -21,11 +21,11 @@ ONE_THREAD = {f"{library}_THREADS": "1" for library in _LIBRARIES}
 TRIES = 4
 """Workers that a capture may end while it is analysed alone. Then it is given up."""
 
-Task = Callable[[str], Outcome]
+Task = Callable[[str], CaptureOutcome]
 """Analyses the capture at a path. A worker imports it by its name."""
 
 
-def outcomes(names: Sequence[str], workers: int, task: Task) -> Iterator[Outcome]:
+def outcomes(names: Sequence[str], workers: int, task: Task) -> Iterator[CaptureOutcome]:
     """Yield the outcome of each capture, as it is done.
 
     A worker that dies takes along the captures that were under way. Each such capture is then analysed alone, at most :data:`TRIES` times:
@@ -38,9 +38,9 @@ def outcomes(names: Sequence[str], workers: int, task: Task) -> Iterator[Outcome
         yield _alone(name, task)
 
 
-def _until_broken(waiting: deque[str], workers: int, task: Task, suspects: list[str]) -> Iterator[Outcome]:
+def _until_broken(waiting: deque[str], workers: int, task: Task, suspects: list[str]) -> Iterator[CaptureOutcome]:
     """Take from ``waiting`` until it is empty or a worker dies. Captures under way at that time are added to ``suspects``."""
-    running: dict[Future[Outcome], str] = {}
+    running: dict[Future[CaptureOutcome], str] = {}
     broken = False
     with _pool(min(workers, len(waiting))) as pool:
         while running or (waiting and not broken):
@@ -60,11 +60,11 @@ def _until_broken(waiting: deque[str], workers: int, task: Task, suspects: list[
                     suspects.append(name)
 
 
-def _alone(name: str, task: Task) -> Outcome:
+def _alone(name: str, task: Task) -> CaptureOutcome:
     for _ in range(TRIES):
         with contextlib.suppress(BrokenProcessPool), _pool(1) as pool:
             return pool.submit(task, name).result()
-    return Outcome(name, error=f"its analysis ended {TRIES} processes, one after the other (for want of memory?)")
+    return CaptureOutcome(name, error=f"its analysis ended {TRIES} processes, one after the other (for want of memory?)")
 
 
 @contextlib.contextmanager

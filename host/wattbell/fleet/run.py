@@ -9,7 +9,7 @@ from pathlib import Path
 from wattbell.errors import UsageError
 
 from . import cluster, processes
-from .outcome import Outcome, analyse
+from .outcome import CaptureOutcome, analyse
 
 Progress = Callable[[int, int], None]
 """Called with captures done and in total."""
@@ -27,7 +27,7 @@ def analyse_all(
     scheduler: str | None = None,
     insecure: bool = False,
     progress: Progress | None = None,
-) -> list[Outcome]:
+) -> list[CaptureOutcome]:
     """Return the outcome of each capture, in the order of ``paths``.
 
     workers: processes on this machine (None: as many as it has processors); 0: one after the other in this process
@@ -43,7 +43,7 @@ def analyse_all(
         cluster.check_address(scheduler, insecure)
     elif insecure:
         raise UsageError("--insecure is of a scheduler, and there is none. Leave --insecure out.")
-    found: dict[str, Outcome] = {}
+    found: dict[str, CaptureOutcome] = {}
     names = [str(path) for path in paths]
     for outcome in _outcomes(names, workers, scheduler):
         found[outcome.path] = outcome
@@ -52,7 +52,7 @@ def analyse_all(
     return [found[name] for name in names]
 
 
-def _outcomes(names: list[str], workers: int | None, scheduler: str | None) -> Iterator[Outcome]:
+def _outcomes(names: list[str], workers: int | None, scheduler: str | None) -> Iterator[CaptureOutcome]:
     """Yield the outcomes, as they are done."""
     if scheduler is not None:
         yield from cluster.outcomes(names, scheduler, analyse)

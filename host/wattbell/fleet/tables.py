@@ -16,7 +16,7 @@ from wattbell.measure.figure import Figure
 from wattbell.origin import Origin, origin_of_capture
 from wattbell.present.table import Cell, Column, Table, cell, rounded, text_column, toned
 
-from .outcome import Outcome
+from .outcome import CaptureOutcome
 
 COLUMNS = {
     "capture": pl.String,
@@ -60,7 +60,7 @@ def _origin(figures: Mapping[str, Any]) -> Origin:
     return origin_of_capture(figures["capture"])
 
 
-def figures_table(outcomes: Sequence[Outcome]) -> Table:
+def figures_table(outcomes: Sequence[CaptureOutcome]) -> Table:
     """Return a table with a row a capture: the figures of the whole capture, or the reason for having none."""
     columns = [
         text_column("capture", whole=True),
@@ -106,7 +106,7 @@ def _microseconds(figures: Mapping[str, Any]) -> Cell:
     return rounded(Figure(None if value is None else value * 1e6, None, "us", figures["commands"].get("lost") or 0))
 
 
-def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
+def rows_of(outcomes: Iterable[CaptureOutcome]) -> pl.DataFrame:
     """The figures of all captures, one a row (``COLUMNS``)."""
     rows: list[tuple[Any, ...]] = []
     for outcome in outcomes:
@@ -119,7 +119,7 @@ def rows_of(outcomes: Iterable[Outcome]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COLUMNS, orient="row", strict=False)
 
 
-def write_figures(outcomes: Iterable[Outcome], path: Path) -> Path:
+def write_figures(outcomes: Iterable[CaptureOutcome], path: Path) -> Path:
     """Write :func:`rows_of` as Parquet. Raises CaptureError if the disk refuses it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,6 @@ own clock. Samples missing in the file are missing there, never made up. ``docs/
 """
 
 from .detect import FORMATS, open_files
-from .waveform import About, Accuracy, Options, Volts, Waveform
+from .waveform import About, Accuracy, Volts, Waveform, WaveformOptions
 
-__all__ = ["FORMATS", "About", "Accuracy", "Options", "Volts", "Waveform", "open_files"]
+__all__ = ["FORMATS", "About", "Accuracy", "Volts", "Waveform", "WaveformOptions", "open_files"]

@@ -13,34 +13,34 @@ from ..errors import CaptureError, UsageError
 from ..nearest import did_you_mean
 from . import jls, joulescope, joulescopewaveform, otii, plain, powersensor3, ppk2, ppk2session, quarch, sigrok
 from .text import Head, read_head
-from .waveform import Options, Waveform
+from .waveform import Waveform, WaveformOptions
 
 
 @dataclass(frozen=True)
-class Format:
+class FileFormat:
     """A format.
 
     name: value of ``--format``
     matches: whether a file looks like the format
     open_files: opens files of the format
     several: one file a channel
-    takes: fields of :class:`Options` that the format uses, besides the voltage
+    takes: fields of :class:`WaveformOptions` that the format uses, besides the voltage
     """
 
     name: str
     title: str
     matches: Callable[[Head], bool]
-    open_files: Callable[[Sequence[Path], Options], Waveform]
+    open_files: Callable[[Sequence[Path], WaveformOptions], Waveform]
     several: bool = False
     takes: frozenset[str] = frozenset()
 
 
 _MODULES = (jls, ppk2session, sigrok, joulescope, joulescopewaveform, quarch, ppk2, powersensor3, otii, plain)
 """The plain CSV comes last: some of the others look like one."""
-FORMATS = {m.NAME: Format(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m.TAKES) for m in _MODULES}
+FORMATS = {m.NAME: FileFormat(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m.TAKES) for m in _MODULES}
 
 
-def detect(path: Path) -> Format:
+def detect(path: Path) -> FileFormat:
     """Return the format of a file. Raises CaptureError for an unknown one, with the beginning of the file."""
     head = read_head(path)
     found = next((known for known in FORMATS.values() if known.matches(head)), None)
@@ -83,7 +83,7 @@ def _zip_words(path: Path) -> str:
     return "is a ZIP, and neither a sigrok session nor a PPK2 recording; unpack it, and import the recording that is in it."
 
 
-def open_files(paths: Sequence[Path], options: Options, name: str | None = None) -> tuple[Format, Waveform]:
+def open_files(paths: Sequence[Path], options: WaveformOptions, name: str | None = None) -> tuple[FileFormat, Waveform]:
     """Return the waveform of one file (or of one a channel) and its format; `name` forces a format.
 
     Raises CaptureError with the line for a file that is not understood. Raises UsageError for an unknown `name`, for several files that are

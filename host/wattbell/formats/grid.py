@@ -43,7 +43,7 @@ class Stamps:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SampleGrid:
     """``first_s``: time stamp of place 0; ``step_s``: the interval with which rows are placed; ``interval_s``: the fitted one.
     ``span``: places from the first to the last row; ``off_s``: largest distance of a row from its place."""
 
@@ -98,7 +98,7 @@ class Placer:
         return places
 
 
-def fit(path: Path, pieces: Iterable[Stamps]) -> Grid:
+def fit(path: Path, pieces: Iterable[Stamps]) -> SampleGrid:
     """The grid of a file. Raises CaptureError if there are fewer than two rows, or no grid fits."""
     step, held, rest = _first_step(path, iter(pieces))
     placer = Placer(path, step)
@@ -136,7 +136,7 @@ def fit(path: Path, pieces: Iterable[Stamps]) -> Grid:
             "stamps of an instrument's own clock."
         )
     interval = float(f"{step:.9g}") if exact else step + slope
-    return Grid(first + level, step, interval, last_index + 1, rows, off)
+    return SampleGrid(first + level, step, interval, last_index + 1, rows, off)
 
 
 def _first_step(path: Path, pieces: Iterator[Stamps]) -> tuple[float, list[Stamps], Iterator[Stamps]]:

@@ -23,7 +23,7 @@ from ..errors import CaptureError
 from .ranges import JOULESCOPE
 from .text import Head
 from .units import factor
-from .waveform import F64, About, Options, Piece, Utc, Waveform, choose_rail, no_volts, ticks, with_power
+from .waveform import F64, About, Utc, Waveform, WaveformOptions, WaveformPiece, choose_rail, no_volts, ticks, with_power
 
 NAME, TITLE = "jls", "JLS v2"
 TAKES = frozenset({"rail"})
@@ -41,7 +41,7 @@ def matches(head: Head) -> bool:
     return head.raw.startswith((_MAGIC, _MAGIC_V1))
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
     _refuse_unfinished(path)
@@ -104,7 +104,7 @@ def _refuse_unfinished(path: Path) -> None:
 
 
 def _waveform(
-    path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[int, npt.NDArray[Any] | None], options: Options
+    path: Path, signals: Mapping[str, Any], source: Any, utc: Mapping[int, npt.NDArray[Any] | None], options: WaveformOptions
 ) -> Waveform:
     signals, notes = _without_odd_power(signals)
     for signal in signals.values():
@@ -131,7 +131,7 @@ def _waveform(
     tick_ps, interval_ticks = ticks(1.0 / rate, span, path)
     scale = {role: unit[1] for role, unit in units.items() if unit}
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         try:
             with pyjls.Reader(str(door.check(path, door.RECORDING))) as reader:
                 for first in range(0, span, _PIECE):
@@ -173,7 +173,7 @@ def _stated(source: Any) -> dict[str, object]:
     return {"virtual": known.get(source.model) if source.version != "1" else None}
 
 
-def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:
+def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> WaveformPiece:
     count = len(next(iter(got.values())))
     voltage = got["voltage"] if volts is None else np.full(count, volts)
     current = got.get("current")
@@ -181,7 +181,7 @@ def _piece(first: int, got: Mapping[str, F64], volts: float | None) -> Piece:
         current = np.zeros(count)
     if "power" in got:
         current = with_power(voltage, current, got["power"])
-    return Piece(first + np.arange(count, dtype=np.int64), voltage.astype(np.float32), current.astype(np.float32))
+    return WaveformPiece(first + np.arange(count, dtype=np.int64), voltage.astype(np.float32), current.astype(np.float32))
 
 
 def _utc(signals: Mapping[str, Any], maps: Mapping[int, npt.NDArray[Any] | None], origin: int, rate: int) -> tuple[Utc | None, list[str]]:

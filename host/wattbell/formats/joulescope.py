@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
-from .grid import Grid
+from .grid import SampleGrid
 from .ranges import JOULESCOPE
 from .rows import waveform
-from .text import F64, Head, Rows, Table, fields, header, read_head
+from .text import F64, Head, Rows, TextColumns, fields, header, read_head
 from .times import TextTimes, form_of
-from .waveform import About, Options, Utc, Waveform, with_power
+from .waveform import About, Utc, Waveform, WaveformOptions, with_power
 
 NAME, TITLE = "joulescope-csv", "Joulescope statistics CSV"
 TAKES = frozenset[str]()
@@ -30,7 +30,7 @@ def matches(head: Head) -> bool:
     return bool(found) and found[0].startswith("#") and [name.lstrip("#") for name in found][-5:-2] == list(_COLUMNS)
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
     _, found = header(path)
@@ -39,7 +39,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise CaptureError(f"{path}, line 1: there is no column of times; record it again with the time format relative.")
     first = fields(lines[1], ",")[found.index("time")] if len(lines := read_head(path).lines) > 1 else ""
     times = TextTimes(first) if form_of(first) is not None else None
-    table = Table(path, [found.index(name) for name in ("time", *_COLUMNS)], len(found), times=times)
+    table = TextColumns(path, [found.index(name) for name in ("time", *_COLUMNS)], len(found), times=times)
 
     def seconds(rows: Rows) -> F64:
         return rows.columns[0]
@@ -48,7 +48,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         _, current, voltage, power = rows.columns
         return voltage, with_power(voltage, current, power)
 
-    def about(_grid: Grid, _table: Table) -> About:
+    def about(_grid: SampleGrid, _table: TextColumns) -> About:
         known = None if times is None else times.utc_ns
         utc = None if known is None else Utc(np.zeros(1, np.int64), np.array([known], np.int64))
         note = "voltage and current of each sample are means over its interval; the current is the mean power by the mean voltage"

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
-from .grid import Grid
+from .grid import SampleGrid
 from .ranges import JOULESCOPE
 from .rows import Seconds, waveform
-from .text import F64, Head, Rows, Table, fields, header
-from .waveform import About, Options, Utc, Waveform, choose_rail, no_volts, with_power
+from .text import F64, Head, Rows, TextColumns, fields, header
+from .waveform import About, Utc, Waveform, WaveformOptions, choose_rail, no_volts, with_power
 
 NAME, TITLE = "joulescope-waveform", "Joulescope waveform CSV"
 TAKES = frozenset({"rail"})
@@ -38,7 +38,7 @@ def matches(head: Head) -> bool:
     return len(found) > 1 and found[0] == "time" and any(_SIGNAL.match(name) for name in found[1:])
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
     found = _names(header(path)[0])
@@ -54,7 +54,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     volts = None if "voltage" in roles else options.volts
     if "voltage" not in roles and volts is None:
         raise no_volts(path, f"there is only {' and '.join(roles)}")
-    table = Table(path, [0, *roles.values()], len(found))
+    table = TextColumns(path, [0, *roles.values()], len(found))
 
     def seconds(rows: Rows) -> F64:
         return rows.columns[0]
@@ -65,7 +65,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         current = got.get("current", np.zeros(len(rows)))
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current
 
-    def about(grid: Grid, _table: Table) -> About:
+    def about(grid: SampleGrid, _table: TextColumns) -> About:
         utc = Utc(np.zeros(1, np.int64), np.array([round(grid.first_s * 1e9)], np.int64)) if grid.first_s > _EPOCH_S else None
         return About(TITLE, f"Joulescope {rail}", 0, 0, 0, volts=volts, utc=utc, range_=JOULESCOPE, conditions={"rail": rail})
 

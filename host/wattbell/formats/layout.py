@@ -40,7 +40,7 @@ _NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none"
 
 
 @dataclass(frozen=True)
-class Layout:
+class FileLayout:
     """The layout of one file.
 
     skip: lines before the first row
@@ -68,7 +68,7 @@ class Layout:
         return " ".join((*self.before, *(self.names or ())))
 
 
-def layout_of(head: Head) -> Layout | None:
+def layout_of(head: Head) -> FileLayout | None:
     """Return the layout of a text; None if its first 64 KiB have no rows of numbers.
 
     Raises CaptureError for decimal commas that look the same as commas between columns.
@@ -102,7 +102,7 @@ def layout_of(head: Head) -> Layout | None:
     if names is None and delimiter == ",":
         _refuse_commas(head.path, lines[:begin], row)
     interval = _interval(lines[:begin], delimiter, names, second)
-    return Layout(delimiter, commas and not points, begin, len(row), names, units, second, before, tuple(row), interval)
+    return FileLayout(delimiter, commas and not points, begin, len(row), names, units, second, before, tuple(row), interval)
 
 
 def _filled(row: Sequence[str]) -> int:

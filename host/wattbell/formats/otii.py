@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CaptureError, UsageError
-from .grid import Grid, Placer, Stamps, fit
+from .grid import Placer, SampleGrid, Stamps, fit
 from .ranges import OTII
-from .text import F64, Head, Table, header, names
-from .waveform import About, Options, Piece, Waveform, no_volts, ticks, with_power
+from .text import F64, Head, TextColumns, header, names
+from .waveform import About, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks, with_power
 
 NAME, TITLE = "otii", "Otii CSV"
 TAKES = frozenset({"columns"})
@@ -41,8 +41,8 @@ def matches(head: Head) -> bool:
 
 @dataclass(frozen=True)
 class _Channel:
-    table: Table
-    grid: Grid
+    table: TextColumns
+    grid: SampleGrid
 
     @property
     def end_s(self) -> float:
@@ -55,7 +55,7 @@ class _Channel:
             yield placer.place(Stamps(rows.line, rows.columns[0], rows.lines)), rows.columns[1]
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     channels: dict[str, _Channel] = {}
     for path in paths:
@@ -65,7 +65,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         _, found = header(path)
         if found != _COLUMNS:
             raise CaptureError(f"{path}, line 1: the columns are {', '.join(found)[:80]}, not Timestamp and Value as in the other files.")
-        table = Table(path, (0, 1), 2)
+        table = TextColumns(path, (0, 1), 2)
         channels[role] = _Channel(table, fit(path, (Stamps(rows.line, rows.columns[0], rows.lines) for rows in table.rows())))
     strange = [column.name for column in options.columns.values() if Path(column.name).name not in {path.name for path in paths}]
     if strange and "columns" not in options.for_others:
@@ -73,7 +73,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     return _together(channels, options)
 
 
-def _role(path: Path, options: Options) -> str:
+def _role(path: Path, options: WaveformOptions) -> str:
     for role, column in options.columns.items():
         if Path(column.name).name == path.name:
             return role
@@ -85,7 +85,7 @@ def _role(path: Path, options: Options) -> str:
     return roles[0]
 
 
-def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
+def _together(channels: dict[str, _Channel], options: WaveformOptions) -> Waveform:
     leading = next((role for role in ("current", "power") if role in channels), None)
     if leading is None:
         only = next(iter(channels.values()))
@@ -105,7 +105,7 @@ def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
             )
     tick_ps, interval_ticks = ticks(main.grid.interval_s, main.grid.span, path)
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         held = {role: _Hold(channel) for role, channel in others.items()}
         for index, values in main.pieces():
             seconds = main.grid.first_s + index * main.grid.interval_s
@@ -115,7 +115,7 @@ def _together(channels: dict[str, _Channel], options: Options) -> Waveform:
             current = got.get("current", np.zeros(len(index)))
             if "power" in got:
                 current = with_power(voltage, current, got["power"])
-            yield Piece(index, voltage.astype(np.float32), current.astype(np.float32))
+            yield WaveformPiece(index, voltage.astype(np.float32), current.astype(np.float32))
 
     off = max(channel.grid.off_s for channel in channels.values())
     notes = [f"{role} every {c.grid.interval_s:.6g} s" for role, c in channels.items() if c.grid.interval_s != main.grid.interval_s]

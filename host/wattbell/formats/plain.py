@@ -18,14 +18,14 @@ import numpy as np
 
 from ..errors import CaptureError, UsageError
 from ..origin import stated_by
-from .grid import Grid
-from .layout import Layout, layout_of
+from .grid import SampleGrid
+from .layout import FileLayout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
 from .rows import Seconds, waveform
-from .text import F64, Head, Rows, Table, fields, read_head
+from .text import F64, Head, Rows, TextColumns, fields, read_head
 from .times import TextTimes, form_of
 from .units import factor
-from .waveform import About, Options, Utc, Waveform, no_volts, with_power
+from .waveform import About, Utc, Waveform, WaveformOptions, no_volts, with_power
 
 NAME, TITLE = "csv", "plain CSV"
 TAKES = frozenset({"columns", "interval_s"})
@@ -114,7 +114,7 @@ class _Column:
 class _Columns:
     """Which column is which."""
 
-    def __init__(self, path: Path, layout: Layout, options: Options) -> None:
+    def __init__(self, path: Path, layout: FileLayout, options: WaveformOptions) -> None:
         self._path, self._layout, self._options = path, layout, options
         self.names = list(layout.names) if layout.names is not None else [str(n) for n in range(1, layout.width + 1)]
         self._line = f"line {layout.skip}" if layout.names is not None else "line 1"
@@ -289,7 +289,7 @@ def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str]) -
     return found
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
     head = read_head(path)
@@ -316,7 +316,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     return _waveform(head, layout, columns, quantities, time, options)
 
 
-def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
+def _must_have(path: Path, layout: FileLayout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
     """Raise CaptureError for a missing quantity, or UsageError if only the interval is missing."""
     named = layout.names is not None
     without = [] if "current" in quantities or "power" in quantities else ["current or power"]
@@ -338,7 +338,12 @@ def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[s
 
 
 def _waveform(
-    head: Head, layout: Layout, columns: _Columns, quantities: dict[str, _Column], time: tuple[int, float | None] | None, options: Options
+    head: Head,
+    layout: FileLayout,
+    columns: _Columns,
+    quantities: dict[str, _Column],
+    time: tuple[int, float | None] | None,
+    options: WaveformOptions,
 ) -> Waveform:
     path = head.path
     volts = None if "voltage" in quantities else options.volts
@@ -351,7 +356,7 @@ def _waveform(
     times = TextTimes(columns.first_value(time[0])) if time is not None and time[1] is None else None
     roles = list(quantities)
     wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles)]
-    table = Table(
+    table = TextColumns(
         path,
         wanted,
         layout.width,
@@ -395,7 +400,7 @@ def _waveform(
     instrument, range_ = next(((who, what) for pattern, who, what in _KNOWN if pattern.search(layout.before_words())), ("unknown", RAIL))
     conditions = _stated(head, layout)
 
-    def about(grid: Grid, _table: Table) -> About:
+    def about(grid: SampleGrid, _table: TextColumns) -> About:
         utc_s = None
         more = list(notes)
         if times is not None:
@@ -411,7 +416,7 @@ def _waveform(
     return waveform(table, seconds, values, about, logger=time is not None)
 
 
-def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list[str]]:
+def _interval(path: Path, layout: FileLayout, options: WaveformOptions) -> tuple[float, list[str]]:
     """(s between two rows, notes). Raises UsageError if the user says another than the file."""
     said = layout.interval
     if options.interval_s is None:
@@ -422,7 +427,7 @@ def _interval(path: Path, layout: Layout, options: Options) -> tuple[float, list
     return options.interval_s, [f"rows are {options.interval_s:g} s apart, as the user states"]
 
 
-def _probes(layout: Layout) -> list[str]:
+def _probes(layout: FileLayout) -> list[str]:
     """Return notes on probes with a factor stated before the rows.
 
     Scopes put the factor into their values; this file does not show whether its scope did.
@@ -437,7 +442,7 @@ def _probes(layout: Layout) -> list[str]:
     return found
 
 
-def _foreign(layout: Layout) -> Callable[[str], bool]:
+def _foreign(layout: FileLayout) -> Callable[[str], bool]:
     """Return a function that says whether a line among the rows is a comment, or repeats the names, as after a logger's restart."""
     again = {line.strip().lower() for line in layout.before}
     names = [name.strip().lower() for name in layout.names or ()]
@@ -451,7 +456,7 @@ def _foreign(layout: Layout) -> Callable[[str], bool]:
     return foreign
 
 
-def _stated(head: Head, layout: Layout) -> dict[str, object]:
+def _stated(head: Head, layout: FileLayout) -> dict[str, object]:
     """Whether the rows were made of a model, where Wattbell wrote them; by the first row."""
     names = list(layout.names or ())
     if "origin" not in names or layout.skip >= len(head.lines):

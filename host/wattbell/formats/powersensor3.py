@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
-from .grid import Grid
+from .grid import SampleGrid
 from .ranges import POWERSENSOR3
 from .rows import waveform
-from .text import F64, Head, Rows, Table, header
-from .waveform import About, Options, Utc, Waveform, choose_rail
+from .text import F64, Head, Rows, TextColumns, header
+from .waveform import About, Utc, Waveform, WaveformOptions, choose_rail
 
 NAME, TITLE = "powersensor3", "PowerSensor3 dump"
 TAKES = frozenset({"rail"})
@@ -44,7 +44,7 @@ def _is_marker(line: str) -> bool:
     return line.startswith("M ")
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
     _, found = header(path, " ")
@@ -54,7 +54,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     wanted = None if options.rail is None else options.rail.removeprefix("pair").strip()
     pair = choose_rail(path, pairs, wanted)
     places = [found.index(name) for name in ("time", "device_timestamp", f"voltage{pair}", f"current{pair}")]
-    table = Table(path, places, len(found), " ", foreign=_is_marker)
+    table = TextColumns(path, places, len(found), " ", foreign=_is_marker)
     first: list[float] = []
 
     def values(rows: Rows) -> tuple[F64, F64]:
@@ -70,7 +70,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
         return stamps
 
-    def about(_grid: Grid, _table: Table) -> About:
+    def about(_grid: SampleGrid, _table: TextColumns) -> About:
         utc = Utc(np.zeros(1, np.int64), np.array([round(first[0] * 1e9)], np.int64)) if first[0] > _EPOCH_S else None
         return About(TITLE, "PowerSensor3", 0, 0, 0, utc=utc, range_=POWERSENSOR3, conditions={"rail": f"pair {pair}"})
 

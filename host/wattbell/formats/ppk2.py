@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
-from .grid import Grid
+from .grid import SampleGrid
 from .ranges import PPK2
 from .rows import waveform
-from .text import F64, Head, Rows, Table, header, names
-from .waveform import About, Options, Waveform, no_volts
+from .text import F64, Head, Rows, TextColumns, header, names
+from .waveform import About, Waveform, WaveformOptions, no_volts
 
 NAME, TITLE = "ppk2", "PPK2 CSV"
 TAKES = frozenset[str]()
@@ -28,7 +28,7 @@ def matches(head: Head) -> bool:
     return any(name in (_TIME, _CURRENT) for name in names(head))
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths
     _, found = header(path)
@@ -45,8 +45,8 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     def values(rows: Rows) -> tuple[F64, F64]:
         return np.full(len(rows), volts.value), rows.columns[1] * 1e-6
 
-    def about(_grid: Grid, _table: Table) -> About:
+    def about(_grid: SampleGrid, _table: TextColumns) -> About:
         return About(TITLE, "Nordic PPK2", 0, 0, 0, volts=volts, range_=PPK2)
 
-    table = Table(path, (found.index(_TIME), found.index(_CURRENT)), len(found))
+    table = TextColumns(path, (found.index(_TIME), found.index(_CURRENT)), len(found))
     return waveform(table, lambda: seconds, values, about)

@@ -20,7 +20,7 @@ from ..errors import CaptureError
 from . import zipped
 from .ranges import PPK2
 from .text import Head
-from .waveform import About, Options, Piece, Utc, Waveform, no_volts, ticks
+from .waveform import About, Utc, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks
 
 NAME, TITLE = "ppk2-session", "PPK2 recording (.ppk2)"
 TAKES = frozenset[str]()
@@ -36,7 +36,7 @@ def matches(head: Head) -> bool:
     return _SAMPLES in (zipped.inside(head) or ())
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
     with zipped.opened(path) as (archive, entries):
@@ -56,7 +56,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise CaptureError(f"{path} states {span} samples; a waveform has 2 to {_MOST_BYTES // _FRAME.itemsize}.")
     tick_ps, interval_ticks = ticks(1.0 / rate, span, path)
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         first = 0
         with zipped.opened(path) as (archive, _), archive.open(_SAMPLES) as file:
             while first < span:
@@ -65,7 +65,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
                 if not len(frames):
                     raise CaptureError(f"{path} has {first} of its {span} samples; it seems to be cut.")
                 amperes = (frames["microamperes"].astype(np.float64) * 1e-6).astype(np.float32)
-                yield Piece(first + np.arange(len(frames), dtype=np.int64), np.full(len(frames), volts.value, np.float32), amperes)
+                yield WaveformPiece(first + np.arange(len(frames), dtype=np.int64), np.full(len(frames), volts.value, np.float32), amperes)
                 first += len(frames)
 
     notes = ["PPK2: samples that its program lost are not numbered; those that it did not write are missing without a trace"]

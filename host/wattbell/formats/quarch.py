@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError, UsageError
-from .grid import Grid
+from .grid import SampleGrid
 from .ranges import QUARCH
 from .rows import waveform
-from .text import F64, Head, Rows, Table, fields, header, names, read_head
+from .text import F64, Head, Rows, TextColumns, fields, header, names, read_head
 from .units import factor
-from .waveform import About, Options, Waveform, choose_rail, no_volts, with_power
+from .waveform import About, Waveform, WaveformOptions, choose_rail, no_volts, with_power
 
 NAME, TITLE = "quarch", "Quarch CSV"
 TAKES = frozenset({"rail", "interval_s", "columns"})
@@ -46,7 +46,7 @@ def matches(head: Head) -> bool:
     return found[0] == "StripeNum" or (_TIME.match(found[0]) is not None and (bare or any(_NEW.match(name) for name in found)))
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line, UsageError where the interval of numbered rows is not given."""
     (path,) = paths
     _, found = header(path)
@@ -71,7 +71,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     wanted = {(rail, what): rails[rail][what] for rail in taken for what in ("current", "voltage") if what in rails[rail]}
     row = next((line for line in read_head(path).lines[1:] if line.strip()), "")
     width = len(fields(row, ",")) if not found[-1] and _filled_by(row, wanted.values()) else len(found)
-    table = Table(path, [0, *(place for place, _ in wanted.values())], width, remarks_allowed=True)
+    table = TextColumns(path, [0, *(place for place, _ in wanted.values())], width, remarks_allowed=True)
 
     def seconds(rows: Rows) -> F64:
         return rows.columns[0] * unit
@@ -90,7 +90,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         each = ", ".join(taken)
         notes.append(f"the power is the sum of the rails {each}; the voltage is that of {taken[0]}, and the current goes with that power")
 
-    def about(_grid: Grid, _table: Table) -> About:
+    def about(_grid: SampleGrid, _table: TextColumns) -> About:
         return About(TITLE, "Quarch power module", 0, 0, 0, volts=volts, range_=QUARCH, notes=tuple(notes), conditions={"rail": rail})
 
     made: Callable[[], Callable[[Rows], F64]] = lambda: seconds  # noqa: E731 - nothing to remember between rows
@@ -102,7 +102,7 @@ def _filled_by(row: str, wanted: Iterable[tuple[int, float]]) -> bool:
     return len(fields(row, ",")) > max(place for place, _ in wanted)
 
 
-def _unit_of_time(path: Path, stated: str | None, options: Options) -> float:
+def _unit_of_time(path: Path, stated: str | None, options: WaveformOptions) -> float:
     """s of the file's unit. Raises CaptureError if neither the file nor the user says it."""
     column = options.columns.get("time")
     others = [role for role in options.columns if role != "time"]

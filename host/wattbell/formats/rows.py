@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from . import uneven
-from .grid import Grid, NoGridError, Placer, Stamps, fit
+from .grid import NoGridError, Placer, SampleGrid, Stamps, fit
 from .ranges import LeftOut
-from .text import F64, Rows, Table
-from .waveform import About, Growing, Piece, Waveform, believable, ticks
+from .text import F64, Rows, TextColumns
+from .waveform import About, Growing, Waveform, WaveformPiece, believable, ticks
 
 Seconds = Callable[[Rows], F64]
 """Time stamps of rows in s."""
@@ -21,7 +21,12 @@ Values = Callable[[Rows], tuple[F64, F64]]
 
 
 def waveform(
-    table: Table, seconds: Callable[[], Seconds], values: Values, about: Callable[[Grid, Table], About], *, logger: bool = False
+    table: TextColumns,
+    seconds: Callable[[], Seconds],
+    values: Values,
+    about: Callable[[SampleGrid, TextColumns], About],
+    *,
+    logger: bool = False,
 ) -> Waveform:
     """Go through the file once to find its grid, and again for each reading. Raises CaptureError with the line.
 
@@ -37,7 +42,7 @@ def waveform(
             raise
         return _logged(table, seconds, values, about)
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         placer, stamps = Placer(table.path, grid.step_s), seconds()
         for rows in table.rows():
             yield _placed(placer, stamps, values, rows)
@@ -49,7 +54,7 @@ def waveform(
         placer, stamps = Placer(path, grid.step_s), seconds()
         left_out = LeftOut(told.range_)
 
-        def pieces() -> Iterator[Piece | None]:
+        def pieces() -> Iterator[WaveformPiece | None]:
             for rows in growing.follow():
                 if rows is None:
                     yield None
@@ -65,9 +70,9 @@ def waveform(
     return Waveform(_about(told, grid, table, _off(grid)), read, grow)
 
 
-def _placed(placer: Placer, stamps: Seconds, values: Values, rows: Rows) -> Piece:
+def _placed(placer: Placer, stamps: Seconds, values: Values, rows: Rows) -> WaveformPiece:
     voltage, current = values(rows)
-    return Piece(placer.place(Stamps(rows.line, stamps(rows), rows.lines)), _f32(voltage), _f32(current))
+    return WaveformPiece(placer.place(Stamps(rows.line, stamps(rows), rows.lines)), _f32(voltage), _f32(current))
 
 
 def _f32(values: F64) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -75,7 +80,9 @@ def _f32(values: F64) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         return values.astype(np.float32)
 
 
-def _logged(table: Table, seconds: Callable[[], Seconds], values: Values, about: Callable[[Grid, Table], About]) -> Waveform:
+def _logged(
+    table: TextColumns, seconds: Callable[[], Seconds], values: Values, about: Callable[[SampleGrid, TextColumns], About]
+) -> Waveform:
     """Return the waveform of rows with times that lie on no grid."""
     path = table.path
 
@@ -100,15 +107,15 @@ def _logged(table: Table, seconds: Callable[[], Seconds], values: Values, about:
     except NoGridError:
         return _resampled(table, spread, about, notes)
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         placer = Placer(path, grid.step_s)
         for piece in spread():
-            yield Piece(placer.place(piece.stamps()), _f32(piece.voltage), _f32(piece.current))
+            yield WaveformPiece(placer.place(piece.stamps()), _f32(piece.voltage), _f32(piece.current))
 
     return Waveform(_about(about(grid, table), grid, table, [*notes, *_off(grid)]), read)
 
 
-def _resampled(table: Table, spread: uneven.Source, about: Callable[[Grid, Table], About], notes: list[str]) -> Waveform:
+def _resampled(table: TextColumns, spread: uneven.Source, about: Callable[[SampleGrid, TextColumns], About], notes: list[str]) -> Waveform:
     found = uneven.fit_uneven(table.path, spread())
     told = about(found.grid, table)
     left_out = LeftOut(told.range_)
@@ -129,13 +136,13 @@ def _resampled(table: Table, spread: uneven.Source, about: Callable[[Grid, Table
     return Waveform(_about(told, grid, table, notes), lambda: uneven.means(believed(), found), judged=left_out)
 
 
-def _off(grid: Grid) -> list[str]:
+def _off(grid: SampleGrid) -> list[str]:
     if grid.off_s <= 1e-4 * grid.interval_s:
         return []
     return [f"time stamps of the file lie up to {grid.off_s:.3g} s off their grid of {grid.interval_s:.9g} s"]
 
 
-def _about(told: About, grid: Grid, table: Table, more: list[str]) -> About:
+def _about(told: About, grid: SampleGrid, table: TextColumns, more: list[str]) -> About:
     tick_ps, interval_ticks = ticks(grid.interval_s, grid.span, table.path)
     notes = [*told.notes, *more, *table.skipped_words()]
     if table.remarks:

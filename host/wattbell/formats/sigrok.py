@@ -20,7 +20,7 @@ from ..origin import stated_by
 from . import zipped
 from .text import Head
 from .units import factor
-from .waveform import F64, About, Options, Piece, Waveform, no_volts, ticks, with_power
+from .waveform import F64, About, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks, with_power
 
 NAME, TITLE = "sigrok", "sigrok session"
 TAKES = frozenset({"columns", "interval_s"})
@@ -38,7 +38,7 @@ def matches(head: Head) -> bool:
     return names is None or "metadata" in names
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Waveform:
+def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths
     with zipped.opened(path) as (archive, entries):
@@ -62,7 +62,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise no_volts(path, f"there is only {' and '.join(roles)}")
     tick_ps, interval_ticks = ticks(1.0 / rate, span, path)
 
-    def read() -> Iterator[Piece]:
+    def read() -> Iterator[WaveformPiece]:
         with zipped.opened(path) as (archive, _):
             streams = {role: _values(archive, chunks[number]) for role, (number, _) in roles.items()}
             first = 0
@@ -85,7 +85,7 @@ def _stated(text: str) -> dict[str, object]:
     return {"virtual": stated_by(found[1])} if found else {}
 
 
-def _metadata(path: Path, text: str, options: Options) -> tuple[float, dict[int, str]]:
+def _metadata(path: Path, text: str, options: WaveformOptions) -> tuple[float, dict[int, str]]:
     """(samples a second, name of each analog channel). Raises CaptureError."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
@@ -129,7 +129,7 @@ def _chunks(path: Path, entries: Mapping[str, zipfile.ZipInfo]) -> dict[int, lis
     return {channel: [chunks[number] for number in sorted(chunks)] for channel, chunks in found.items()}
 
 
-def _roles(path: Path, channels: Mapping[str, int], options: Options) -> dict[str, tuple[int, float]]:
+def _roles(path: Path, channels: Mapping[str, int], options: WaveformOptions) -> dict[str, tuple[int, float]]:
     """(channel number, factor to SI) by role. Raises CaptureError."""
     roles: dict[str, tuple[int, float]] = {}
     for role in _SI:
@@ -160,10 +160,10 @@ def _values(archive: zipfile.ZipFile, chunks: Sequence[zipfile.ZipInfo]) -> Iter
                 yield np.frombuffer(data, "<f4").astype(np.float64)
 
 
-def _piece(first: int, parts: Mapping[str, F64], volts: float | None) -> Piece:
+def _piece(first: int, parts: Mapping[str, F64], volts: float | None) -> WaveformPiece:
     count = len(next(iter(parts.values())))
     voltage = parts["voltage"] if volts is None else np.full(count, volts)
     current = parts.get("current", np.zeros(count))
     if "power" in parts:
         current = with_power(voltage, current, parts["power"])
-    return Piece(first + np.arange(count, dtype=np.int64), voltage.astype(np.float32), current.astype(np.float32))
+    return WaveformPiece(first + np.arange(count, dtype=np.int64), voltage.astype(np.float32), current.astype(np.float32))

@@ -113,7 +113,7 @@ class Rows:
 
 
 @dataclass
-class Table:
+class TextColumns:
     """Columns of a text file behind ``skip`` lines of names.
 
     wanted: their places among ``width``

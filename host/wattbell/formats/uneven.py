@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CaptureError
-from .grid import Grid, Stamps
-from .waveform import Piece
+from .grid import SampleGrid, Stamps
+from .waveform import WaveformPiece
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -116,7 +116,7 @@ def shared(pieces: Iterable[Readings]) -> tuple[int, int]:
 class UnevenGrid:
     """The grid onto which readings at uneven times are brought. ``holes``: steps that are gaps; ``longest_s``: of the others."""
 
-    grid: Grid
+    grid: SampleGrid
     holes: int
     longest_s: float
 
@@ -160,7 +160,7 @@ def fit_uneven(path: Path, pieces: Iterable[Readings]) -> UnevenGrid:
     span = int((last - first) / step + 1e-9)
     if span < 1:
         raise CaptureError(f"{path}: its rows are all of one time.")
-    return UnevenGrid(Grid(first + step / 2, step, step, span, rows, longest / 2), holes, longest)
+    return UnevenGrid(SampleGrid(first + step / 2, step, step, span, rows, longest / 2), holes, longest)
 
 
 def _median(steps: list[F64]) -> float:
@@ -169,7 +169,7 @@ def _median(steps: list[F64]) -> float:
     return float(f"{np.median(each):.4g}") if len(each) else 0.0
 
 
-def means(pieces: Iterable[Readings], grid: UnevenGrid) -> Iterator[Piece]:
+def means(pieces: Iterable[Readings], grid: UnevenGrid) -> Iterator[WaveformPiece]:
     """Means of the power, voltage and current over each place of the grid, by trapezoids between the readings."""
     step = grid.grid.step_s
     origin = grid.grid.first_s - step / 2
@@ -204,11 +204,11 @@ def means(pieces: Iterable[Readings], grid: UnevenGrid) -> Iterator[Piece]:
         place, last = max(place, ends), rows.part(len(rows) - 1, len(rows))
 
 
-def _piece(place: int, each: F64, step: float) -> Piece:
+def _piece(place: int, each: F64, step: float) -> WaveformPiece:
     covered, power, voltage, current = each
     with np.errstate(divide="ignore", invalid="ignore"):
         power, voltage, current = power / covered, voltage / covered, current / covered
         current = np.where(np.abs(voltage) > _FLAT_V, power / voltage, current)
     current = np.where(covered >= _FULL * step, current, np.nan)
     index = place + np.arange(len(covered), dtype=np.int64)
-    return Piece(index, voltage.astype(np.float32), current.astype(np.float32))
+    return WaveformPiece(index, voltage.astype(np.float32), current.astype(np.float32))

@@ -47,7 +47,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Column:
+class NamedColumn:
     """A column that the user names; ``unit`` None: as its name says."""
 
     name: str
@@ -58,7 +58,7 @@ _OPTION = {"rail": "--rail", "volts": "--volts", "columns": "--column", "interva
 
 
 @dataclass(frozen=True)
-class Options:
+class WaveformOptions:
     """The user's statements on a file.
 
     rail: which of several
@@ -69,7 +69,7 @@ class Options:
 
     rail: str | None = None
     volts: Volts | None = None
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    columns: Mapping[str, NamedColumn] = field(default_factory=dict)
     interval_s: float | None = None
     for_others: frozenset[str] = frozenset()
 
@@ -124,7 +124,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Piece:
+class WaveformPiece:
     """Consecutive rows of a file: place on the grid (ascending), V and A. NaN in either is a missing sample."""
 
     index: I64
@@ -140,7 +140,7 @@ class Growing:
     remarks: events that no sample shows, such as lines of text behind the rows
     """
 
-    read: Iterator[Piece | None]
+    read: Iterator[WaveformPiece | None]
     remarks: Callable[[], list[str]]
 
 
@@ -156,7 +156,7 @@ class Waveform:
     """
 
     about: About
-    raw: Callable[[], Iterator[Piece]]
+    raw: Callable[[], Iterator[WaveformPiece]]
     grow: Callable[[Path], Growing] | None = None
     judged: LeftOut | None = None
     name: str = "the waveform"
@@ -167,7 +167,7 @@ class Waveform:
     def __post_init__(self) -> None:
         object.__setattr__(self, "left_out", self.judged or LeftOut(self.about.range_))
 
-    def read(self) -> Iterator[Piece]:
+    def read(self) -> Iterator[WaveformPiece]:
         """Yield the file once, in pieces of bounded size, without samples that the instrument cannot have measured.
 
         Raises CaptureError if these are most samples.
@@ -186,15 +186,15 @@ class Waveform:
                 yield made
 
 
-def believable(piece: Piece, left_out: LeftOut, *, stated_volts: bool) -> Piece:
+def believable(piece: WaveformPiece, left_out: LeftOut, *, stated_volts: bool) -> WaveformPiece:
     """Return a piece without values that its instrument cannot have measured, and count these."""
     inside = left_out.add(piece.voltage_v, piece.current_a, stated_volts=stated_volts)
     if inside.all():
         return piece
-    return Piece(piece.index, piece.voltage_v, np.where(inside, piece.current_a, np.float32(np.nan)).astype(np.float32))
+    return WaveformPiece(piece.index, piece.voltage_v, np.where(inside, piece.current_a, np.float32(np.nan)).astype(np.float32))
 
 
-def samples(piece: Piece, interval: int) -> Samples | None:
+def samples(piece: WaveformPiece, interval: int) -> Samples | None:
     """A block for each run of consecutive samples; None if all are missing."""
     there = np.isfinite(piece.voltage_v) & np.isfinite(piece.current_a)
     index, voltage, current = piece.index[there], piece.voltage_v[there], piece.current_a[there]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from wattbell.capture.hostcommands import HostCommands
 from wattbell.wire.decode import Gap
@@ -72,7 +72,7 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
         elif line.strip() and not _EVENT.match(line):
             foreign.append((number, line))
             if _CUT.match(line):
-                lost.append(Gap(Kind.COMMANDS, latest, latest, 1, "an event cannot be read"))
+                lost.append(Gap(BlockContent.COMMANDS, latest, latest, 1, "an event cannot be read"))
     if device is None and len(found) > 1:
         raise UsageError(f"{path}: it has the devices {' and '.join(sorted(found))}; import one: blkparse -d, or trace one device.")
     events = found.get(device, []) if device else next(iter(found.values()), [])
@@ -81,7 +81,7 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
     if not len(commands):
         raise CaptureError(_nothing(path, events, foreign))
     if dropped:
-        lost.append(Gap(Kind.COMMANDS, min(event.ns for event in events), latest, (dropped + 1) // 2, "blktrace dropped events"))
+        lost.append(Gap(BlockContent.COMMANDS, min(event.ns for event in events), latest, (dropped + 1) // 2, "blktrace dropped events"))
     notes = pairing.notes()
     if foreign:
         number, line = foreign[0]

@@ -21,7 +21,7 @@ from typing import IO, Self
 
 import numpy as np
 import numpy.typing as npt
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import SeenBy
@@ -157,7 +157,7 @@ class BlktraceLog:
         found = self._pair(None)
         said = self._said()
         counts = [int(one or other) for one, other in _LOST.findall(said)]
-        lost = [Gap(Kind.COMMANDS, self._begun_ns, host_ns(), (n + 1) // 2, "blktrace dropped events") for n in counts if n]
+        lost = [Gap(BlockContent.COMMANDS, self._begun_ns, host_ns(), (n + 1) // 2, "blktrace dropped events") for n in counts if n]
         self._end()
         return HostCommands(found.table, lost=lost, source=found.source, notes=self._pairing.notes())
 

@@ -20,7 +20,7 @@ from wattbell.capture.marking import marking_of
 from wattbell.capture.schema import SeenBy
 from wattbell.capture.tables import TableSink, rows_table
 from wattbell.clocks.map import ClockMap
-from wattbell.clocks.pairing import UNKNOWN, CommandLog, pair
+from wattbell.clocks.pairing import UNKNOWN, LoggedCommands, pair
 from wattbell.clocks.ticks import ns_of
 
 from .. import door
@@ -32,7 +32,7 @@ MOST_PAIRED = 2_000_000
 """Commands of a log that are paired as soon as they are recorded, in seconds; a longer one keeps the map by markers."""
 
 
-def command_log(capture: Capture) -> CommandLog:
+def command_log(capture: Capture) -> LoggedCommands:
     """The commands of a capture, in ns of its clock."""
     return _log(capture.commands.select(_COMPARED).collect().to_arrow(), capture.tick_ps)
 
@@ -91,7 +91,7 @@ def without_tap(source: Path, out: Path) -> ClockMap:
     return clock
 
 
-def _log(table: pa.Table, tick_ps: int | None) -> CommandLog:
+def _log(table: pa.Table, tick_ps: int | None) -> LoggedCommands:
     """``tick_ps`` None: its ticks are ns."""
 
     def ns(name: str) -> npt.NDArray[np.int64]:
@@ -100,7 +100,7 @@ def _log(table: pa.Table, tick_ps: int | None) -> CommandLog:
         return np.where(missing, UNKNOWN, ticks if tick_ps is None else ns_of(ticks, tick_ps))
 
     qid, cid, opcode, slba, blocks = (table[name].to_numpy() for name in ("qid", "cid", "opcode", "slba", "blocks"))
-    return CommandLog(qid, cid, opcode, slba, blocks, ns("doorbell_tick"), ns("cqe_tick"))
+    return LoggedCommands(qid, cid, opcode, slba, blocks, ns("doorbell_tick"), ns("cqe_tick"))
 
 
 __all__ = ["better_clock", "command_log", "paired", "without_tap"]

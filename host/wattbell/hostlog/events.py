@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 from wattbell_spec.nvme import LBA_OPCODES, io
-from wattbell_spec.wire import CommandFlag, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag
 
 from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.marking import BY_FEATURE, Marking
@@ -73,7 +73,7 @@ def together(parts: Sequence[Events]) -> Events:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedCommands:
     """The wanted commands. The admin queue belongs to every namespace.
 
     controller: the N of /dev/nvmeN; None: all
@@ -93,7 +93,7 @@ class Pairing:
     """Pairs events as they come. ``instant_u_ns``: limit of the error of their time stamps as times of these events. ``marking``: which
     commands are markers."""
 
-    def __init__(self, wanted: Wanted, instant_u_ns: int = 1, marking: Marking = BY_FEATURE) -> None:
+    def __init__(self, wanted: WantedCommands, instant_u_ns: int = 1, marking: Marking = BY_FEATURE) -> None:
         self._wanted = wanted
         self._marking = marking
         self._u_ns = instant_u_ns
@@ -245,5 +245,5 @@ def _of_commands(lost: list[Gap], alone: Events) -> list[Gap]:
     found = []
     for gap, there in zip(lost, rows.tolist(), strict=True):
         count = gap.count if gap.count < 0 else max(1, (gap.count - there + 1) // 2)
-        found.append(Gap(Kind.COMMANDS, gap.first_tick, gap.last_tick, count, gap.reason))
+        found.append(Gap(BlockContent.COMMANDS, gap.first_tick, gap.last_tick, count, gap.reason))
     return found

@@ -40,7 +40,7 @@ _TOP = 0xF8 << 56
 
 
 @dataclass(frozen=True)
-class Layout:
+class PageLayout:
     """Fields of an event or a page header: offset and size in bytes, by name."""
 
     fields: Mapping[str, tuple[int, int]]
@@ -57,7 +57,7 @@ class Layout:
         return self.fields[name]
 
 
-def layout(text: str) -> Layout:
+def layout(text: str) -> PageLayout:
     """Return the layout in a ``format`` file, or in ``header_page``."""
     fields = {}
     for found in _FIELD.finditer(text):
@@ -65,11 +65,11 @@ def layout(text: str) -> Layout:
         if name:
             fields[name[1]] = (int(found["offset"]), int(found["size"]))
     number = _ID.search(text)
-    return Layout(fields, int(number[1]) if number else None)
+    return PageLayout(fields, int(number[1]) if number else None)
 
 
 @dataclass(frozen=True)
-class Missing:
+class OverwrittenEvents:
     """Events that the kernel overwrote before they were read: between two instants of one CPU; count -1 if unknown."""
 
     after_ns: int | None
@@ -104,7 +104,7 @@ class PageReader:
         for name, sizes in (("disk", ()), ("ctrl_id", (4,)), ("qid", (4,)), ("cid", (2, 4)), ("status", (2,))):
             self._complete.needs(name, *sizes)
 
-    def read(self, cpu: int, raw: bytes) -> tuple[Events, list[Missing]]:
+    def read(self, cpu: int, raw: bytes) -> tuple[Events, list[OverwrittenEvents]]:
         """Return events of consecutive pages of one CPU, in order, and the losses among them."""
         if len(raw) % self.page_bytes:
             raise CaptureError(f"CPU {cpu}: {len(raw)} bytes of trace are not whole pages of {self.page_bytes}.")
@@ -175,7 +175,7 @@ class PageReader:
             none.astype(np.uint16), disk,
         )  # fmt: skip
 
-    def _missing(self, cpu: int, pages: U8, commit: Int64, end: Int64, at: Int64, ns: Int64, stamp: Int64) -> list[Missing]:
+    def _missing(self, cpu: int, pages: U8, commit: Int64, end: Int64, at: Int64, ns: Int64, stamp: Int64) -> list[OverwrittenEvents]:
         page_of = at // self.page_bytes
         latest = np.full(len(pages), np.iinfo(np.int64).min)
         np.maximum.at(latest, page_of, ns)
@@ -187,7 +187,7 @@ class PageReader:
                 count = -1
                 if word & _STORED and self._data + length + size <= self.page_bytes:
                     count = int.from_bytes(pages[number, self._data + length : self._data + length + size].tobytes(), "little", signed=True)
-                found.append(Missing(last, int(stamp[number]), count))
+                found.append(OverwrittenEvents(last, int(stamp[number]), count))
             if latest[number] > np.iinfo(np.int64).min:
                 last = int(latest[number])
         if last is not None:

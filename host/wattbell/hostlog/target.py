@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DriveError
-from .events import Wanted
+from .events import WantedCommands
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Target:
     disks: tuple[str, ...]
     lba_bytes: int = 512
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedCommands:
         """The same as a filter of events."""
-        return Wanted(self.controller, self.nsid, self.disks)
+        return WantedCommands(self.controller, self.nsid, self.disks)
 
 
 def target_of(path: str | Path, sys: Path = Path("/sys")) -> Target:

@@ -37,7 +37,7 @@ from wattbell.wire.decode import Gap
 from ..clock import host_ns
 from ..errors import CaptureError, DriveError
 from .events import Events, Pairing, empty, together
-from .pages import COMPLETE_EVENT, SETUP_EVENT, Missing, PageReader
+from .pages import COMPLETE_EVENT, SETUP_EVENT, OverwrittenEvents, PageReader
 from .target import Target
 
 TRACE_EVENTS = (SETUP_EVENT, COMPLETE_EVENT)
@@ -271,7 +271,7 @@ class TraceLog:
         self._later = events.take(events.ns > until_ns)
         return self._pairing.add(events.take(events.ns <= until_ns), lost)
 
-    def _gap(self, cpu: int, hole: Missing) -> Gap:
+    def _gap(self, cpu: int, hole: OverwrittenEvents) -> Gap:
         # a full page has no room for the number
         count = hole.count if hole.count > 0 else max(1, self._counted(cpu) - self._seen_missing.get(cpu, 0))
         self._seen_missing[cpu] = self._seen_missing.get(cpu, 0) + count

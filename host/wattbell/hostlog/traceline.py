@@ -45,14 +45,14 @@ class Stamp(NamedTuple):
     perf: bool = False
 
 
-class Loss(NamedTuple):
+class LostEvents(NamedTuple):
     """Events that are missing. ``cpu``: None if the line does not tell. ``events``: how many; -1 where the line does not tell."""
 
     cpu: int | None
     events: int
 
 
-class Line(NamedTuple):
+class TraceLine(NamedTuple):
     """The content of one line.
 
     stamp: None for a line without a time
@@ -65,7 +65,7 @@ class Line(NamedTuple):
     stamp: Stamp | None
     event: str
     rest: str = ""
-    loss: Loss | None = None
+    loss: LostEvents | None = None
 
     @property
     def is_foreign(self) -> bool:
@@ -73,40 +73,40 @@ class Line(NamedTuple):
         return self.event == FOREIGN
 
 
-_NOTHING = Line(None, "")
+_NOTHING = TraceLine(None, "")
 
 
-def line_of(text: str) -> Line:
+def line_of(text: str) -> TraceLine:
     """Return the content of a line of a trace."""
     if not text.strip() or text.startswith("#"):
         return _NOTHING
     if lost := _LOST.match(text):
-        return Line(None, "", loss=Loss(int(lost["cpu"]), int(lost["lost"] or lost["dropped"] or -1)))
+        return TraceLine(None, "", loss=LostEvents(int(lost["cpu"]), int(lost["lost"] or lost["dropped"] or -1)))
     if _PERF_CHUNKS.match(text):
-        return Line(None, "", loss=Loss(None, -1))
+        return TraceLine(None, "", loss=LostEvents(None, -1))
     # only the first match counts: behind it is text by the author of the event
     when = _PERF.match(text) or _TIME.match(text) or _LATENCY.match(text)
     if when is None:
         if _HEAD.match(text):
             return _NOTHING
-        return Line(None, _kind(text), text.strip())
+        return TraceLine(None, _kind(text), text.strip())
     stamp = _stamp(when)
     if stamp is None:
-        return Line(None, FOREIGN, text.strip())
+        return TraceLine(None, FOREIGN, text.strip())
     rest = text[when.end() :]
     if lost := _PERF_LOST.match(rest):
-        return Line(stamp, "", loss=Loss(stamp.cpu, int(lost["lost"])))
+        return TraceLine(stamp, "", loss=LostEvents(stamp.cpu, int(lost["lost"])))
     said = _EVENT.match(rest)
     if said is None:
-        return Line(stamp, _kind(rest), rest.strip())
+        return TraceLine(stamp, _kind(rest), rest.strip())
     if said["system"] is not None:
         stamp = stamp._replace(perf=True)
         if said["event"].startswith("nvme_") and said["system"] != "nvme":
-            return Line(stamp, f"{said['system']}:{said['event']}", "")
-    return Line(stamp, said["event"], (said["rest"] or "").strip())
+            return TraceLine(stamp, f"{said['system']}:{said['event']}", "")
+    return TraceLine(stamp, said["event"], (said["rest"] or "").strip())
 
 
-def mentions_command(line: Line) -> bool:
+def mentions_command(line: TraceLine) -> bool:
     """Whether a line without a usable time holds an event of an NVMe command, or a part of one."""
     return line.event in (FOREIGN, GRAPH) and _NVME.search(line.rest) is not None
 

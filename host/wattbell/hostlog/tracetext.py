@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from wattbell.capture.hostcommands import HostCommands, joined
 from wattbell.wire.decode import Gap
@@ -24,12 +24,12 @@ from .. import door
 from ..errors import CaptureError, UsageError
 from .block import COMPLETE as COMPLETED
 from .block import ISSUE, SECTOR, Request, RequestPairing
-from .events import COMPLETE, SETUP, Events, Pairing, Wanted
+from .events import COMPLETE, SETUP, Events, Pairing, WantedCommands
 from .lines import numbered, shown
 from .pages import COMPLETE_EVENT, SETUP_EVENT
 from .traceblock import BLOCK_EVENTS, request_of
 from .tracecommand import BEFORE_4_19, UNKNOWN_OPCODE, said_of
-from .traceline import FOREIGN, NO_CPU, Line, Loss, Stamp, begins_like_a_trace, line_of, mentions_command
+from .traceline import FOREIGN, NO_CPU, LostEvents, Stamp, TraceLine, begins_like_a_trace, line_of, mentions_command
 
 _ENTRIES = re.compile(r"# entries-in-buffer/entries-written: (\d{1,18})/(\d{1,18})")
 _OVERRAN = "the trace buffer overran"
@@ -79,7 +79,7 @@ class _Losses:
     def __init__(self) -> None:
         self._latest: dict[int, int] = {}
         self._latest_ns: int | None = None
-        self._open: list[tuple[Loss, str, int | None]] = []
+        self._open: list[tuple[LostEvents, str, int | None]] = []
         self._found: list[tuple[int | None, int | None, int, str]] = []
 
     def at(self, stamp: Stamp) -> None:
@@ -93,7 +93,7 @@ class _Losses:
         self._open = still
         self._latest[stamp.cpu] = self._latest_ns = stamp.ns
 
-    def lost(self, loss: Loss, reason: str) -> None:
+    def lost(self, loss: LostEvents, reason: str) -> None:
         """Take a loss behind the latest event."""
         self._open.append((loss, reason, self._latest_ns if loss.cpu is None else self._latest.get(loss.cpu)))
 
@@ -104,13 +104,13 @@ class _Losses:
         for begin, end, count, reason in places:
             low = first if begin is None else min(max(begin, first), last)
             high = last if end is None else min(max(end, low), last)
-            gaps.append(Gap(Kind.COMMANDS, low, high, count, reason))
+            gaps.append(Gap(BlockContent.COMMANDS, low, high, count, reason))
         if len(gaps) <= _MOST_GAPS:
             return gaps
         counts = [gap.count for gap in gaps]
         reason = ", ".join(dict.fromkeys(gap.reason for gap in gaps))
         ends = min(gap.first_tick for gap in gaps), max(gap.last_tick for gap in gaps)
-        return [Gap(Kind.COMMANDS, *ends, -1 if min(counts) < 0 else sum(counts), reason)]
+        return [Gap(BlockContent.COMMANDS, *ends, -1 if min(counts) < 0 else sum(counts), reason)]
 
 
 @dataclass
@@ -161,7 +161,7 @@ class _Trace:
             np.array(self.disks, "S32"),
         )
 
-    def take(self, number: int, line: Line, text: str) -> None:
+    def take(self, number: int, line: TraceLine, text: str) -> None:
         """One line."""
         if line.stamp is not None:
             self.losses.at(line.stamp)
@@ -184,7 +184,7 @@ class _Trace:
             if line.stamp is not None and line.event in BLOCK_EVENTS and (found := request_of(line.event, line.rest, line.stamp.ns)):
                 self.requests.setdefault(found[0], []).append(found[1])
 
-    def _command(self, stamp: Stamp, line: Line) -> bool:
+    def _command(self, stamp: Stamp, line: TraceLine) -> bool:
         said = said_of(line.event, line.rest)
         if said is None:
             return False
@@ -211,7 +211,7 @@ class _Trace:
         if getattr(self, what) is None:
             setattr(self, what, place)
         self.unread += 1
-        self.losses.lost(Loss(None, 1), "a line of the trace cannot be read")
+        self.losses.lost(LostEvents(None, 1), "a line of the trace cannot be read")
 
 
 def matches(lines: Iterable[str]) -> bool:
@@ -219,7 +219,7 @@ def matches(lines: Iterable[str]) -> bool:
     return any(begins_like_a_trace(line) for line in lines)
 
 
-def read_trace_text(path: Path, wanted: Wanted | None = None, lba_bytes: int = SECTOR) -> HostCommands:
+def read_trace_text(path: Path, wanted: WantedCommands | None = None, lba_bytes: int = SECTOR) -> HostCommands:
     """Return the commands of the text of a kernel trace, in ns of its trace clock. Raises CaptureError with the reason if no line can be
     used.
 
@@ -263,7 +263,7 @@ def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | Non
     return None
 
 
-def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: Wanted | None) -> HostCommands:
+def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: WantedCommands | None) -> HostCommands:
     events = trace.events()
     controllers = sorted(set(events.controller.tolist()))
     if wanted is None and len(controllers) > 1:
@@ -271,7 +271,7 @@ def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: Wanted | No
         pattern = f"ctrl_id={controllers[0]} " if trace.by_fields else f": nvme{controllers[0]}: "
         raise UsageError(f"{path}: it has commands of {names}; filter it: grep '{pattern}' {path}.")
     lost = _lost(trace, int(events.ns.min()), int(events.ns.max()))
-    pairing = Pairing(wanted or Wanted(), trace.u_ns)
+    pairing = Pairing(wanted or WantedCommands(), trace.u_ns)
     parts = [pairing.add(events, lost)]
     in_flight = pairing.in_flight
     notes = pairing.notes()
@@ -315,7 +315,7 @@ def _lost(trace: _Trace, first: int, last: int) -> list[Gap]:
     """Return the gaps. In a buffer that holds other events, too, nobody knows how many missing events were of commands."""
     gaps = trace.losses.within(first, last)
     if trace.overwritten and not trace.marked:
-        gaps.append(Gap(Kind.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
+        gaps.append(Gap(BlockContent.COMMANDS, first, first, trace.overwritten, f"{_OVERRAN} before it was read"))
     mixed = any(count for name, count in trace.skipped.events.items() if name not in BLOCK_EVENTS or trace.rows)
     if not mixed:
         return gaps

@@ -16,7 +16,7 @@ from ..clocks.edges import match_edges
 from ..clocks.map import ClockMap
 from ..errors import CaptureError, ClockError, UsageError
 from ..formats import Waveform
-from .load import Load
+from .load import WorkTimes
 from .profile import profile
 
 MOST_DRIFT = 200e-6
@@ -51,7 +51,7 @@ class Aligned:
     """
 
     clock: ClockMap
-    load: Load
+    load: WorkTimes
     details: dict[str, float | str] = field(default_factory=dict)
 
     @property
@@ -80,7 +80,7 @@ class Aligned:
         )
 
 
-def align(waveform: Waveform, load: Load, wanted: Align) -> Aligned:
+def align(waveform: Waveform, load: WorkTimes, wanted: Align) -> Aligned:
     """Return the map of a load's clock onto the waveform's clock. Raises CaptureError with advice if the two cannot be aligned."""
     if wanted.way == "utc":
         return _by_utc(waveform, load, wanted)
@@ -89,7 +89,7 @@ def align(waveform: Waveform, load: Load, wanted: Align) -> Aligned:
     return _by_edges(waveform, load)
 
 
-def _by_utc(waveform: Waveform, load: Load, wanted: Align) -> Aligned:
+def _by_utc(waveform: Waveform, load: WorkTimes, wanted: Align) -> Aligned:
     utc = waveform.about.utc
     if wanted.u_s is None:
         raise UsageError("--align utc: say how well the two clocks agreed, as --align-u 0.01 (seconds); no file does.")
@@ -115,7 +115,7 @@ def _by_utc(waveform: Waveform, load: Load, wanted: Align) -> Aligned:
     return Aligned(clock, load, {"scatter of the times of day, s": scatter_s, "stated, s": wanted.u_s})
 
 
-def _by_offset(load: Load, wanted: Align) -> Aligned:
+def _by_offset(load: WorkTimes, wanted: Align) -> Aligned:
     if wanted.u_s is None:
         raise UsageError(f"--offset {wanted.offset_s:g}: state how well you know it, as --offset {wanted.offset_s:g},0.005 (seconds).")
     bound_s = wanted.u_s + MOST_DRIFT * _reach_s(load, load.first_ns)
@@ -123,12 +123,12 @@ def _by_offset(load: Load, wanted: Align) -> Aligned:
     return Aligned(clock, load, {"stated, s": wanted.u_s, "drift assumed below, ppm": MOST_DRIFT * 1e6})
 
 
-def _reach_s(load: Load, from_ns: int) -> float:
+def _reach_s(load: WorkTimes, from_ns: int) -> float:
     """Longest way from an instant to one of a load."""
     return max(abs(load.first_ns - from_ns), abs(load.last_ns - from_ns)) * 1e-9
 
 
-def _by_edges(waveform: Waveform, load: Load) -> Aligned:
+def _by_edges(waveform: Waveform, load: WorkTimes) -> Aligned:
     """Find the work in the power. If both files have times of day, search near those first; then search everywhere."""
     about = waveform.about
     time_s, power_w = profile(waveform)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wattbell_spec.wire import EventType, Kind, MarkerSource
+from wattbell_spec.wire import BlockContent, EventType, MarkerSource
 
 from ..capture import CaptureWriter
 from ..capture.hostcommands import PlacedCommands
-from ..capture.identify import Drive, Namespace
+from ..capture.identify import IdentifiedDrive, IdentifiedNamespace
 from ..capture.memory import keep_freed_memory
 from ..clocks.map import ClockMap
 from ..errors import CaptureError, UsageError
-from ..formats import Options, Waveform, open_files
+from ..formats import Waveform, WaveformOptions, open_files
 from ..hostlog.files import read_log
 from ..measure.phases import END, START
 from ..wire.decode import Gap
@@ -25,7 +25,7 @@ from .align import Align, Aligned, align
 from .fiophases import FioRun, HostPhase, read_fio
 from .hostlogs import HostLog, host_log, settled, without_repeats
 from .identity import read_identity
-from .load import Load, load_of_fio, load_of_log, together
+from .load import WorkTimes, load_of_fio, load_of_log, together
 
 _MISSING = "missing in the file"
 _DEFAULT_LBA = 512
@@ -33,7 +33,7 @@ _MOST_PHASES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Order:
+class ImportOrder:
     """The files and options of an import.
 
     waveform: one file, or one file a channel
@@ -41,7 +41,7 @@ class Order:
     """
 
     waveform: Sequence[Path]
-    options: Options = field(default_factory=Options)
+    options: WaveformOptions = field(default_factory=WaveformOptions)
     format: str | None = None
     fio: Sequence[Path] = ()
     logs: Sequence[Path] = ()
@@ -76,11 +76,11 @@ class _Host:
     fio: FioRun | None
     fio_names: list[str]
     logs: list[HostLog]
-    drive: Drive | None
+    drive: IdentifiedDrive | None
     notes: list[str]
 
 
-def import_files(order: Order, out: Path, *, overwrite: bool = False, say: Callable[[str], None] = lambda _: None) -> Imported:
+def import_files(order: ImportOrder, out: Path, *, overwrite: bool = False, say: Callable[[str], None] = lambda _: None) -> Imported:
     """Write a capture. Raises CaptureError for files that are not understood or do not fit together, UsageError for options that do not;
     nothing is left then."""
     if not order.waveform:
@@ -105,7 +105,7 @@ def _log_notes(host: _Host) -> list[str]:
     return [f"{log.path.name}: {note}" for log in host.logs for note in log.commands.notes]
 
 
-def _read_host(order: Order) -> _Host:
+def _read_host(order: ImportOrder) -> _Host:
     drive = read_identity(order.identify) if order.identify else None
     sizes = [space["lba_size_bytes"] for space in (drive or {}).get("namespaces", []) if space["lba_size_bytes"]]
     lba = order.lba_size_bytes or (sizes[0] if sizes else _DEFAULT_LBA)
@@ -113,19 +113,19 @@ def _read_host(order: Order) -> _Host:
     fio = read_fio(order.fio, names, logs=bool(order.logs)) if order.fio else None
     logs, notes = settled([host_log(path, read_log(path, lba)) for path in order.logs], fio)
     if order.lba_size_bytes and not sizes:
-        spaces: list[Namespace] = [{"nsid": 1, "lba_size_bytes": order.lba_size_bytes}]
+        spaces: list[IdentifiedNamespace] = [{"nsid": 1, "lba_size_bytes": order.lba_size_bytes}]
         drive = {**(drive or {"source": "--lba-size", "power_states": []}), "namespaces": spaces}
     return _Host(fio, names, logs, drive, notes)
 
 
-def _loads(host: _Host) -> list[Load]:
+def _loads(host: _Host) -> list[WorkTimes]:
     found = [load_of_log(log.commands, log.path.name) for log in host.logs]
     loads = [load for load in found if load is not None]
     # fio's JSON has all of its jobs, a log the I/Os of one
     return [load_of_fio(host.fio), *loads] if host.fio is not None else loads
 
 
-def _must_overlap(waveform: Waveform, loads: Sequence[Load], maps: dict[str, Aligned]) -> None:
+def _must_overlap(waveform: Waveform, loads: Sequence[WorkTimes], maps: dict[str, Aligned]) -> None:
     length_ns = round(waveform.about.span * waveform.about.interval_s * 1e9)
     for load in loads:
         first, last = maps[load.clock].clock.to_reference((load.first_ns, load.last_ns)).tolist()
@@ -139,7 +139,7 @@ def _must_overlap(waveform: Waveform, loads: Sequence[Load], maps: dict[str, Ali
 class _Writing:
     """One capture being written."""
 
-    def __init__(self, order: Order, host: _Host, waveform: Waveform, maps: dict[str, Aligned], title: str) -> None:
+    def __init__(self, order: ImportOrder, host: _Host, waveform: Waveform, maps: dict[str, Aligned], title: str) -> None:
         self.order, self.host, self.waveform, self.maps, self.title = order, host, waveform, maps, title
         about = waveform.about
         self.accuracy = accuracy_of(about, order.accuracy)
@@ -226,7 +226,7 @@ class _Writing:
             if end < 0 and int(source.first_tick[0]):
                 count = int(source.first_tick[0]) // about.interval_ticks
                 before = self.origin + int(source.first_tick[0]) - about.interval_ticks
-                writer.add_gap(Gap(Kind.RAIL, self.origin, before, count, _MISSING))
+                writer.add_gap(Gap(BlockContent.RAIL, self.origin, before, count, _MISSING))
             writer.add_rail_source(replace(source, first_tick=source.first_tick + self.origin))
             end = int(source.first_tick[-1]) // about.interval_ticks + int(source.count[-1])
         if end < 0:
@@ -235,7 +235,7 @@ class _Writing:
             writer.note(note)
         if end < about.span:
             first, last = (self.origin + place * about.interval_ticks for place in (end, about.span - 1))
-            writer.add_gap(Gap(Kind.RAIL, first, last, about.span - end, _MISSING))
+            writer.add_gap(Gap(BlockContent.RAIL, first, last, about.span - end, _MISSING))
         writer.last_tick = self.origin + about.span * about.interval_ticks
         if about.utc is not None and "utc" not in self.maps:
             writer.set_anchor(self.origin + int(about.utc.index[0]) * about.interval_ticks, int(about.utc.ns[0]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import CaptureError
-from ..measure.fiojson import FioProcess, Job, load_processes
+from ..measure.fiojson import FioJob, FioProcess, load_processes
 
 EDGE_U_NS = 1_500_000
 """Limit of the error of an edge: 1 ms for both roundings, and 0.5 ms for the time between fio's note and the first I/O."""
@@ -33,7 +33,7 @@ class HostPhase:
     last_ns: int
     edge_u_ns: int
     about: dict[str, object] = field(default_factory=dict)
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[FioJob, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Work:
 
     first_ns: int
     last_ns: int
-    jobs: list[tuple[str, int, Job]]
+    jobs: list[tuple[str, int, FioJob]]
 
     @property
     def names(self) -> list[str]:
@@ -170,14 +170,14 @@ def _must_be_of_one_host(processes: Sequence[ProcessFile]) -> None:
         )
 
 
-def _clock(path: Path, job: Job) -> str:
+def _clock(path: Path, job: FioJob) -> str:
     chosen = job.option("job_start_clock_id", "0")
     if chosen not in CLOCKS:
         raise CaptureError(f"{path}: job_start_clock_id={chosen[:20]} is no clock that is known; leave that option out of the job file.")
     return CLOCKS[chosen]
 
 
-def _work(path: Path, file: str, place: int, job: Job, notes: list[str], *, logs: bool) -> list[_Work]:
+def _work(path: Path, file: str, place: int, job: FioJob, notes: list[str], *, logs: bool) -> list[_Work]:
     """When a job worked; nothing for one without I/O."""
     ran = job.ran_ms
     if not ran:

@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from wattbell_spec.nvme import io
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from ..capture.hostcommands import HostCommands
 from ..capture.schema import SeenBy
 from ..errors import CaptureError
 from ..hostlog import blkparse, iolog
 from ..hostlog.fiolog import OWN_BEGIN, FioLogName, name_of
-from ..measure.fiojson import Job
+from ..measure.fiojson import FioJob
 from ..wire.decode import Gap
 from .align import Aligned
 from .fiophases import CLOCKS, MS, FioRun, ProcessFile
@@ -182,7 +182,7 @@ class _FioJob:
 
     of: ProcessFile
     place: int
-    job: Job
+    job: FioJob
 
 
 def _placed(log: HostLog, run: FioRun | None) -> tuple[HostLog, _FioJob | None]:
@@ -235,7 +235,7 @@ def _with_losses(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
         told = sum(side.total_ios for job in phase.jobs for side in job.sides)
         if told <= seen or any(job.failure for job in phase.jobs):
             continue
-        gaps.append(Gap(Kind.COMMANDS, phase.first_ns, phase.last_ns, told - seen, "not in fio's logs"))
+        gaps.append(Gap(BlockContent.COMMANDS, phase.first_ns, phase.last_ns, told - seen, "not in fio's logs"))
         notes.append(f"{told - seen} of the {told} I/Os that fio counts in {phase.name} are not in its logs")
     marked = replace(mine[0].commands, lost=[*mine[0].commands.lost, *gaps], notes=[*mine[0].commands.notes, *notes])
     return [replace(log, commands=marked) if log is mine[0] else log for log in logs]
@@ -253,13 +253,13 @@ def _with_losses_in_all(logs: Sequence[HostLog], run: FioRun) -> list[HostLog]:
     if missing <= 0 or not with_any or any(job.failure for job in jobs):
         return list(logs)
     longest = max(with_any, key=lambda log: len(log.commands))
-    gap = Gap(Kind.COMMANDS, *_ticks(longest.commands), missing, "not in fio's logs")
+    gap = Gap(BlockContent.COMMANDS, *_ticks(longest.commands), missing, "not in fio's logs")
     note = f"{missing} of the {told} I/Os that fio counts are not in its logs; of which phase is not known, for the logs have another clock"
     marked = replace(longest.commands, lost=[*longest.commands.lost, gap], notes=[*longest.commands.notes, note])
     return [replace(log, commands=marked) if log is longest else log for log in logs]
 
 
-def _must_be_latencies_of(log: HostLog, job: Job) -> None:
+def _must_be_latencies_of(log: HostLog, job: FioJob) -> None:
     """Raise CaptureError if a log's values are not the latencies that fio's JSON sums up.
 
     fio's logs of bandwidth look like logs of latency and differ only in their name, which can be changed. Nearly all values must lie
@@ -292,12 +292,12 @@ def _must_be_latencies_of(log: HostLog, job: Job) -> None:
         raise CaptureError(f"{text}. Give the latency log of this run, or the JSON of the run that wrote this log.")
 
 
-def _is_of_several(job: Job) -> bool:
+def _is_of_several(job: FioJob) -> bool:
     """Return whether one entry combines jobs that may have begun at different times."""
     return job.is_set("group_reporting") and job.option("startdelay", "0").strip() not in ("0", "")
 
 
-def _epoch(job: Job) -> str | None:
+def _epoch(job: FioJob) -> str | None:
     """Return the clock of a job's log, other than the job's own begin and the time of day; None without one."""
     if not (job.is_set("log_alternate_epoch") or job.is_set("log_unix_epoch")):
         return None
@@ -323,13 +323,13 @@ def _candidates(log: HostLog, run: FioRun) -> list[_FioJob]:
     return beside if len({job.of.path.parent.resolve() for job in jobs_}) > 1 and beside else jobs_
 
 
-def _log_name(job: Job) -> str | None:
+def _log_name(job: FioJob) -> str | None:
     """Return the prefix of the names of a job's logs; None if the JSON does not state it."""
     given = job.option("write_lat_log", "\0")
     return None if given == "\0" else Path(given or job.jobname).name
 
 
-def _may_hold(job: Job, commands: HostCommands) -> bool:
+def _may_hold(job: FioJob, commands: HostCommands) -> bool:
     """Whether a job ran long enough for a log, and moved as much."""
     if not job.ran_ms or (commands.clock == OWN_BEGIN and _epoch(job) == "utc"):
         return False

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 from .. import door
 from ..capture.identify import (
     IDENTIFY_BYTES,
-    Drive,
-    Namespace,
+    IdentifiedDrive,
+    IdentifiedNamespace,
     looks_like_controller,
     looks_like_namespace,
     parse_controller,
@@ -51,17 +51,17 @@ _CONTROLLER = "nvme id-ctrl DEVICE -o json"
 class _Found(NamedTuple):
     """The contents of one file: a controller or a namespace; the other field is None."""
 
-    controller: Drive | None
-    namespace: Namespace | None
+    controller: IdentifiedDrive | None
+    namespace: IdentifiedNamespace | None
 
 
-def read_identity(paths: Sequence[Path]) -> Drive:
+def read_identity(paths: Sequence[Path]) -> IdentifiedDrive:
     """Return the identity of one drive from files. Namespaces are numbered 1, 2, ... in the order of their files.
 
     Raises CaptureError for unreadable files and for a second controller.
     """
-    drive: Drive = {}
-    namespaces: list[Namespace] = []
+    drive: IdentifiedDrive = {}
+    namespaces: list[IdentifiedNamespace] = []
     for path in paths:
         found = _read(path, len(namespaces) + 1)
         if found.namespace is not None:

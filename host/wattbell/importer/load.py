@@ -21,7 +21,7 @@ _MOST = 400
 
 
 @dataclass(frozen=True)
-class Load:
+class WorkTimes:
     """Times of work on a clock of the host.
 
     windows: (n, 2) ns in order, apart from each other
@@ -65,22 +65,22 @@ class Load:
         return [window for window in joined if window[1] - window[0] >= least_ns] or joined
 
 
-def load_of_fio(run: FioRun) -> Load:
+def load_of_fio(run: FioRun) -> WorkTimes:
     """The phases of fio's JSON."""
     windows = np.array([(phase.first_ns, phase.last_ns) for phase in run.phases], np.int64)
-    return Load(windows, max(phase.edge_u_ns for phase in run.phases), run.clock, "fio's JSON", is_whole=True)
+    return WorkTimes(windows, max(phase.edge_u_ns for phase in run.phases), run.clock, "fio's JSON", is_whole=True)
 
 
-def together(loads: Sequence[Load]) -> list[Load]:
+def together(loads: Sequence[WorkTimes]) -> list[WorkTimes]:
     """Return one load for each clock: fio's JSON if there, since the JSON has all of fio's jobs; else all logs of the clock joined."""
-    found: dict[str, Load] = {}
+    found: dict[str, WorkTimes] = {}
     for load in loads:
         known = found.get(load.clock)
         if known is None:
             found[load.clock] = load
         elif not known.is_whole:
             windows = _joined(np.concatenate((known.windows, load.windows)))
-            found[load.clock] = Load(windows, max(known.edge_u_ns, load.edge_u_ns), load.clock, f"{known.what}, {load.what}")
+            found[load.clock] = WorkTimes(windows, max(known.edge_u_ns, load.edge_u_ns), load.clock, f"{known.what}, {load.what}")
     return list(found.values())
 
 
@@ -95,7 +95,7 @@ def _joined(windows: Int64) -> Int64:
     return np.array(out, np.int64)
 
 
-def load_of_log(log: HostCommands, name: str) -> Load | None:
+def load_of_log(log: HostCommands, name: str) -> WorkTimes | None:
     """Return the bursts of a log's commands, admin commands included; None without commands."""
     if not len(log):
         return None
@@ -110,4 +110,4 @@ def load_of_log(log: HostCommands, name: str) -> Load | None:
     windows = np.stack((begin[first], busy_to[last]), axis=1).astype(np.int64)
     long = windows[:, 1] - windows[:, 0] >= REST_NS
     u = int(log.table["instant_u_ns"].to_numpy().max())
-    return Load(windows[long] if long.any() else windows, u, log.clock, name)
+    return WorkTimes(windows[long] if long.any() else windows, u, log.clock, name)

@@ -17,7 +17,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..capture.identify import BLOCK_EXPONENTS, Drive, Namespace, PowerState, lba_format, power_of, printable, version_of
+from ..capture.identify import (
+    BLOCK_EXPONENTS,
+    IdentifiedDrive,
+    IdentifiedNamespace,
+    IdentifiedPowerState,
+    lba_format,
+    power_of,
+    printable,
+    version_of,
+)
 
 Keys = Mapping[str, Any]
 _NUMBER = re.compile(r"\s*(0[xX][0-9a-fA-F]{1,32}|\d{1,40})\s*")
@@ -53,7 +62,7 @@ def is_namespace(keys: Keys) -> bool:
     return "lbafs" in keys or "nsze" in keys
 
 
-def controller(keys: Keys) -> Drive:
+def controller(keys: Keys) -> IdentifiedDrive:
     """Identify Controller. Raises :class:`Odd`."""
     psds = _list(keys, "psds", 32)
     npss = _number(keys, "npss", _U8)
@@ -61,7 +70,7 @@ def controller(keys: Keys) -> Drive:
         raise Odd("npss is missing")
     if npss + 1 != len(psds):
         raise Odd(f"npss is {npss}, but there are {len(psds)} power states; the file seems to be cut")
-    drive: Drive = {}
+    drive: IdentifiedDrive = {}
     drive["serial"], drive["model"], drive["firmware"] = (_text(keys, name) for name in ("sn", "mn", "fr"))
     if (vendor := _number(keys, "vid", _U16)) is not None:
         drive["vendor_id"] = vendor
@@ -90,7 +99,7 @@ def controller(keys: Keys) -> Drive:
     return drive
 
 
-def namespace(keys: Keys, nsid: int) -> Namespace:
+def namespace(keys: Keys, nsid: int) -> IdentifiedNamespace:
     """Return Identify Namespace for namespace number ``nsid``. Raises :class:`Odd`."""
     size, capacity, flbas = (_number(keys, name, most) for name, most in (("nsze", _U63), ("ncap", _U63), ("flbas", _U8)))
     formats = _list(keys, "lbafs", 64)
@@ -103,7 +112,7 @@ def namespace(keys: Keys, nsid: int) -> Namespace:
         raise Odd(f"ncap ({capacity}) is greater than nsze ({size}), which no drive may say")
     nlbaf = _number(keys, "nlbaf", 63)
     form = lba_format(flbas, len(formats) - 1 if nlbaf is None else nlbaf, _number(keys, "nulbaf", 63) or 0)
-    found: Namespace = {"nsid": nsid, "size_blocks": size, "capacity_blocks": capacity, "lba_size_bytes": None}
+    found: IdentifiedNamespace = {"nsid": nsid, "size_blocks": size, "capacity_blocks": capacity, "lba_size_bytes": None}
     if form is None or form >= len(formats):
         return found
     where = f"lbafs[{form}]."
@@ -134,7 +143,7 @@ def _plain_bytes(form: Keys, where: str, *names: str) -> int | None:
     return _number(form, names[0], _U16, where)
 
 
-def _power_state(number: int, psd: Keys) -> PowerState:
+def _power_state(number: int, psd: Keys) -> IdentifiedPowerState:
     where = f"psds[{number}]."
     flags, scale, asleep = (_number(psd, name, _U8, where) for name in ("flags", "max_power_scale", "non-operational_state"))
     if flags is None and asleep is None:

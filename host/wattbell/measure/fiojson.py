@@ -31,7 +31,7 @@ class Latency(msgspec.Struct):
     max: Nanoseconds = 0.0
 
 
-class Direction(msgspec.Struct):
+class FioDirection(msgspec.Struct):
     """One data direction of a job in fio's JSON.
 
     iops, bw_bytes: means over the run time; bytes a second
@@ -48,7 +48,7 @@ class Direction(msgspec.Struct):
     clat_ns: Latency | None = None
 
 
-class Job(msgspec.Struct):
+class FioJob(msgspec.Struct):
     """One entry of ``jobs`` in fio's JSON, as far as it is used.
 
     options: the job's own, over the global options
@@ -65,11 +65,11 @@ class Job(msgspec.Struct):
     job_start: Count | None = None
     runtime_ms: Count = msgspec.field(name="job_runtime", default=0)
     options: dict[str, Option] | None = msgspec.field(name="job options", default=None)
-    read: Direction | None = None
-    write: Direction | None = None
-    trim: Direction | None = None
-    sync: Direction | None = None
-    mixed: Direction | None = None
+    read: FioDirection | None = None
+    write: FioDirection | None = None
+    trim: FioDirection | None = None
+    sync: FioDirection | None = None
+    mixed: FioDirection | None = None
     error: int = 0
     elapsed: int = 0
     hostname: str | None = None
@@ -83,7 +83,7 @@ class Job(msgspec.Struct):
         return self.option(name, "0").strip() not in ("0", "false", "no", "None")
 
     @property
-    def sides(self) -> list[Direction]:
+    def sides(self) -> list[FioDirection]:
         """Every byte and I/O of data once: the directions, or their sum where fio gives only that."""
         told = [side for side in (self.read, self.write, self.trim) if side is not None]
         return told or ([self.mixed] if self.mixed is not None else [])
@@ -102,7 +102,7 @@ class Job(msgspec.Struct):
         return max(longest, min(self.runtime_ms, sum(each))) if verifies and not self.is_set("group_reporting") else longest
 
     @property
-    def data(self) -> list[Direction]:
+    def data(self) -> list[FioDirection]:
         """Directions that the job read and wrote; includes trims if fio gives only the sum (:attr:`is_unified`)."""
         told = [side for side in (self.read, self.write) if side is not None]
         return [self.mixed] if self.is_unified and self.mixed is not None else told
@@ -125,20 +125,20 @@ class FioProcess:
     cut: whether a later report breaks off
     """
 
-    jobs: list[Job]
+    jobs: list[FioJob]
     interim: int = 0
     cut: bool = False
     ended_ms: int = field(default=0, compare=False)
 
 
 class _File(msgspec.Struct):
-    jobs: list[Job]
+    jobs: list[FioJob]
     common: dict[str, Option] | None = msgspec.field(name="global options", default=None)
     timestamp_ms: Count = 0
 
 
 class _ClientFile(msgspec.Struct):
-    jobs: list[Job] = msgspec.field(name="client_stats")
+    jobs: list[FioJob] = msgspec.field(name="client_stats")
     common: list[dict[str, Option]] | dict[str, Option] | None = msgspec.field(name="global options", default=None)
     timestamp_ms: Count = 0
 
@@ -162,7 +162,7 @@ def load_processes(path: Path) -> list[FioProcess]:
     return found
 
 
-def load_jobs(path: Path) -> list[Job]:
+def load_jobs(path: Path) -> list[FioJob]:
     """The jobs of all processes of fio in a file, as :func:`load_processes` gives them."""
     return [job for process in load_processes(path) for job in process.jobs]
 
@@ -201,7 +201,7 @@ def _goes_on(before: FioProcess, after: FioProcess) -> bool:
     return bool(one) and abs(one - other) <= 2 * _ELAPSED_U_MS and other < before.ended_ms - _ELAPSED_U_MS
 
 
-def _moved(job: Job) -> int:
+def _moved(job: FioJob) -> int:
     return sum(side.total_ios for side in job.sides)
 
 

@@ -18,7 +18,7 @@ from .figure import Conditions, Figure, absent
 from .rail import Rail
 from .seen import by_host
 from .steadiness import Steadiness, of_rail
-from .throughput import Span
+from .throughput import ActiveTime
 
 DOUBT_TEXT = {
     RailFlag.OVERLOAD_I: "current_beyond_the_adc",
@@ -96,7 +96,7 @@ class Instruments:
         """Whether the rail's power held its level over windows taken together; None if that cannot be seen."""
         return of_rail(self.rail, windows) if self.rail else None
 
-    def active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
+    def active_energy(self, span: ActiveTime, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """Return (energy in J, mean power in W) over the bursts of a span. Their conditions have ``covered_s``, the time the rail covers.
 
         scored: the power enters a suite's result. It is absent if the rail misses a burst. If blocks of the rail are overloaded or
@@ -112,7 +112,7 @@ class Instruments:
         held = self.steadiness([(float(first), float(last)) for first, last in some.tolist()])
         return energy, held.of(power) if held else power
 
-    def _active_energy(self, span: Span, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
+    def _active_energy(self, span: ActiveTime, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """The same by the instrument alone."""
         joules = seconds = edges = 0.0
         moved: list[Energy] = []
@@ -152,7 +152,7 @@ class Instruments:
         for first, last in some.tolist():
             yield (first, last), self.covered(first, last) if scored or self.rail is None else self.rail.energy(first, last)
 
-    def _at_most(self, span: Span, joules: float, mean_w: float, scored: bool) -> tuple[float, float]:
+    def _at_most(self, span: ActiveTime, joules: float, mean_w: float, scored: bool) -> tuple[float, float]:
         """Return possible errors of energy (J) and mean power (W) over a span if the instants at the drive are uncertain.
 
         A host does not know exactly when its commands were at the drive. The errors are the differences to the shortest possible bursts,

@@ -35,7 +35,7 @@ class LossCounts(TypedDict):
 
 
 @dataclass(frozen=True)
-class Loss:
+class WindowLoss:
     """Losses of a window.
 
     commands, rail_samples: records known to be missing
@@ -95,10 +95,10 @@ class LossBook:
         self._nothing = not len(self._gaps) and not len(self._events)
         self._reach = 0 if self._nothing else max(reach(), 0)
 
-    def between(self, first_tick: int, last_tick: int) -> Loss:
+    def between(self, first_tick: int, last_tick: int) -> WindowLoss:
         """The loss of ``[first_tick, last_tick)``; a gap counts in every window it touches."""
         if self._nothing:
-            return Loss()
+            return WindowLoss()
         low = -math.inf if first_tick <= self._first else first_tick
         high = math.inf if last_tick >= self._last else last_tick
         touching = self._gaps.filter((pl.col("first_tick") < high + self._reach) & (pl.col("last_tick") >= low))
@@ -131,4 +131,4 @@ class LossBook:
         hidden_samples += sum(by_source.get(name, 0) for name in _RAIL_SOURCES)
         for name, records in others.items():  # the rig reports the same loss in both ways, or in one
             by_source[name] = max(by_source.get(name, 0), records)
-        return Loss(commands, samples, blocks, unknown, by_source, hidden_commands, hidden_samples)
+        return WindowLoss(commands, samples, blocks, unknown, by_source, hidden_commands, hidden_samples)

@@ -21,7 +21,7 @@ from .point import Point
 from .source import Source
 from .steadiness import BLOCKS, Steadiness, steadiness
 from .table import NONE, Commands
-from .throughput import BURST_GAP_S, Span, rate
+from .throughput import BURST_GAP_S, ActiveTime, rate
 
 Int64 = npt.NDArray[np.int64]
 READ, WRITE = io("read"), io("write")
@@ -36,7 +36,7 @@ class PhaseMeasurement(ABC):
     """
 
     instruments: Instruments
-    span: Span | None
+    span: ActiveTime | None
     lost: int
 
     @property
@@ -176,7 +176,7 @@ class InPieces(PhaseMeasurement):
         return bins(self.pieces(), self.span, bin_ticks)
 
 
-def of_commands(instruments: Instruments, io: Commands, span: Span | None, lost: int) -> Whole:
+def of_commands(instruments: Instruments, io: Commands, span: ActiveTime | None, lost: int) -> Whole:
     """The measurement of I/O commands that are in memory."""
     good, moved = verdicts(io)
     return Whole(instruments, span, lost, io, good, moved)

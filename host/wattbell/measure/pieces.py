@@ -16,7 +16,7 @@ from wattbell_spec.nvme import TRANSFER_OPCODES
 from wattbell_spec.wire import CommandFlag
 
 from .table import NONE, Commands, is_one_of
-from .throughput import Span, least_bursts
+from .throughput import ActiveTime, least_bursts
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Tally:
 
     bytes: int
     count: int
-    span: Span | None
+    span: ActiveTime | None
     ticks: npt.NDArray[Any]
     opcode: npt.NDArray[np.uint8]
 
@@ -66,7 +66,7 @@ def tally(pieces: Iterable[Commands], gap_ticks: int, by_host: bool = False) -> 
     return Tally(nbytes, count, _joined(spans, least, gap_ticks), np.concatenate(ticks), np.concatenate(opcodes))
 
 
-def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> Span | None:
+def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> ActiveTime | None:
     """The bursts of commands sorted by start: the same as ``find_span`` of their depth, without sorting starts and ends. ``by_host``:
     their instants are a host's."""
     end = np.maximum(io.cqe_tick, io.start_tick)
@@ -74,7 +74,7 @@ def active_span(io: Commands, gap_ticks: int, by_host: bool = False) -> Span | N
     return found if found is None or not by_host else replace(found, least=least_bursts(end, io.start_tick, gap_ticks))
 
 
-def _joined(parts: list[Int64], least: list[Int64], gap_ticks: int) -> Span | None:
+def _joined(parts: list[Int64], least: list[Int64], gap_ticks: int) -> ActiveTime | None:
     """Join the bursts of pieces into the bursts of the whole."""
     if not parts:
         return None
@@ -97,11 +97,11 @@ def bursts(start: Int64, end: Int64, gap_ticks: int) -> Int64:
     return np.stack((starts, np.concatenate((last[after], last[-1:]))), axis=1)
 
 
-def _span(found: Int64) -> Span | None:
-    return Span(found) if len(found) else None
+def _span(found: Int64) -> ActiveTime | None:
+    return ActiveTime(found) if len(found) else None
 
 
-def bins(pieces: Iterable[Commands], span: Span | None, bin_ticks: int) -> tuple[Int64, Int64]:
+def bins(pieces: Iterable[Commands], span: ActiveTime | None, bin_ticks: int) -> tuple[Int64, Int64]:
     """(commands, bytes) completed without error in each whole bin of a span."""
     if span is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)

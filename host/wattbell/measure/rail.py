@@ -17,7 +17,7 @@ from ..text import si
 from .energy import Energy, EnergyMeter
 from .errormodel import ErrorModel
 from .figure import Figure, K, absent
-from .loss import Loss
+from .loss import WindowLoss
 from .steadiness import of_rail
 from .windows import MovingMax
 
@@ -120,7 +120,7 @@ class ActivePower(TypedDict, total=False):
     mean_w: Figure
 
 
-class RailAbout(TypedDict, total=False):
+class RailSampling(TypedDict, total=False):
     """How the rail was sampled, and its flags in words. ``absent``: why there is none."""
 
     absent: str
@@ -293,7 +293,7 @@ class Rail:
             noise = min(noise, _quietest_noise(power))
         return Scan(stats, moving, noise if math.isfinite(noise) else 0.0)
 
-    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: Loss, edge_u_s: float = 0.0) -> Power:
+    def figures(self, scan: Scan, i: int, first_tick: int, last_tick: int, loss: WindowLoss, edge_u_s: float = 0.0) -> Power:
         """Return the power figures of the i-th window of ``scan``. ``loss``: of that window; ``edge_u_s``: see :meth:`energy`."""
         stat = scan.stats[i]
         if not stat.samples:
@@ -394,7 +394,7 @@ class Rail:
         u = math.hypot(model.power_u(best, volts), K * scan.noise_w / math.sqrt(moving.width))
         return Figure(best, u, "W", lost, conditions)
 
-    def describe(self) -> RailAbout:
+    def describe(self) -> RailSampling:
         """How the rail was sampled, and its flags in words."""
         return {
             "first_tick": self.first_tick,

@@ -12,7 +12,7 @@ from ..capture.marking import marking_of
 from .errormodel import error_model
 from .fiojson import inside, load_jobs
 from .instruments import Instruments
-from .loss import Loss, LossBook
+from .loss import LossBook, WindowLoss
 from .phases import Phase, find_phases
 from .rail import Rail, no_rail_reason
 from .seen import seen_by
@@ -101,7 +101,7 @@ class Source(Instruments):
         known = (pl.col("flags") & int(CommandFlag.NO_SQE)) == 0
         return load_commands(self._within(frame, phase).filter((pl.col("qid") > 0) & known), self._sizes, IO_COLUMNS)
 
-    def loss(self, phase: Phase) -> Loss:
+    def loss(self, phase: Phase) -> WindowLoss:
         """Return the losses in a phase."""
         return self.losses.between(phase.first_tick, phase.last_tick)
 

@@ -18,7 +18,7 @@ BURST_GAP_S = 0.010
 
 
 @dataclass(frozen=True)
-class Span:
+class ActiveTime:
     """Active time of a set of commands: ``bursts`` is (n, 2) int64, [first start, last CQE] of each burst.
 
     ``least``: where their instants are a host's, outside of the wire's, the bursts that there are at least: (n, 2) int64, [first
@@ -57,18 +57,18 @@ class Span:
         return None if self.least is None else self.whole_ticks - int(self.least[-1, 1] - self.least[0, 0])
 
 
-def find_span(steps: DepthSteps, gap_ticks: int) -> Span | None:
+def find_span(steps: DepthSteps, gap_ticks: int) -> ActiveTime | None:
     """The bursts of a depth function; None if there are no commands."""
     if len(steps.ticks) == 0:
         return None
     gaps = idle_gaps(steps, gap_ticks)
     starts = np.concatenate((steps.ticks[:1], gaps[:, 1]))
     ends = np.concatenate((gaps[:, 0], steps.ticks[-1:]))
-    return Span(np.stack((starts, ends), axis=1))
+    return ActiveTime(np.stack((starts, ends), axis=1))
 
 
 def least_bursts(first_end: Int64, last_start: Int64, gap_ticks: int) -> Int64:
-    """Return ``least`` of a :class:`Span`, from commands (or parts of one) sorted by start: [first completion, last start] of each.
+    """Return ``least`` of an :class:`ActiveTime`, from commands (or parts of one) sorted by start: [first completion, last start] of each.
 
     Two bursts are separate if possibly nothing was at the drive for ``gap_ticks`` between them.
     """

@@ -18,7 +18,7 @@ from ..capture.source import RailSource, Samples
 from ..errors import CaptureError, RigError, UsageError
 from ..formats import FORMATS, open_files
 from ..formats.detect import detect
-from ..formats.waveform import Column, Growing, Options, Piece, Volts, Waveform, samples
+from ..formats.waveform import Growing, NamedColumn, Volts, Waveform, WaveformOptions, WaveformPiece, samples
 from .arrivals import Arrivals, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 from .volts import TOLERANCE, VOLTS, gain_with
@@ -44,9 +44,9 @@ _TIMEBASE = 100e-6
 """Relative error of the time base, assumed for an instrument without published figures."""
 
 
-def _column(text: str) -> Column:
+def _column(text: str) -> NamedColumn:
     name, colon, unit = text.rpartition(":")
-    return Column(name, unit) if colon else Column(text)
+    return NamedColumn(name, unit) if colon else NamedColumn(text)
 
 
 def _positive(text: str) -> float:
@@ -80,7 +80,7 @@ class File:
         self._what = f"The file {path}"
         value = given.get("volts")
         volts = None if value is None else Volts(value, given.get("volts_u", TOLERANCE * value))
-        asked = Options(rail=given.get("rail"), volts=volts, columns=columns, interval_s=given.get("interval"))
+        asked = WaveformOptions(rail=given.get("rail"), volts=volts, columns=columns, interval_s=given.get("interval"))
         try:
             title, waveform = self._begin(asked, given.get("format", "csv" if columns else None))
         except CaptureError as error:
@@ -117,14 +117,14 @@ class File:
             {name: given[name] for name in ("timebase",) if name in given},
         )
         self._growing: Growing = waveform.grow(path)
-        self._arrivals: Arrivals[Piece] | None = None
+        self._arrivals: Arrivals[WaveformPiece] | None = None
         self._old = 0
         """Place of the last row that was there before the start."""
         self._pairs = Earliest(about.tick_ps / 1000)
         self._stopped = False
         self._failed: RigError | None = None
 
-    def _begin(self, asked: Options, name: str | None) -> tuple[str, Waveform]:
+    def _begin(self, asked: WaveformOptions, name: str | None) -> tuple[str, Waveform]:
         """The format's title, and the beginning of the file as a file of its own. Waits for some rows."""
         end = time.monotonic() + _LONG_S
         patience = time.monotonic() + _WAIT_S
@@ -175,7 +175,7 @@ class File:
         except CaptureError as error:
             raise RigError(str(error)) from None
 
-        def read() -> Piece | None:
+        def read() -> WaveformPiece | None:
             try:
                 piece = next(pieces)
             except CaptureError as error:
@@ -192,7 +192,7 @@ class File:
         out: list[RailSource] = []
         for arrival_ns, piece in self._arrivals.take(timeout_s, ending=self._stopped):
             index = piece.index - self._old - 1
-            made: Samples | None = samples(Piece(index, piece.voltage_v, piece.current_a), self._about.interval_ticks)
+            made: Samples | None = samples(WaveformPiece(index, piece.voltage_v, piece.current_a), self._about.interval_ticks)
             if made is not None:
                 out.append(made)
                 self._pairs.add(arrival_ns, int(index[-1]) * self._about.interval_ticks)

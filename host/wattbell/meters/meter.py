@@ -137,7 +137,7 @@ class StreamMeter(Meter, Protocol):
 
 
 @dataclass(frozen=True)
-class Kind:
+class MeterKind:
     """A kind of meter.
 
     usage: value of ``--meter``
@@ -163,27 +163,27 @@ class Kind:
         return install_command(self.extra)
 
 
-KINDS: dict[str, Kind] = {
-    "rig": Kind("rig[:SERIAL or DATA,CONTROL]", "our rig, of which only the rail is used", "rig"),
-    "powersensor3": Kind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
-    "ppk2": Kind(
+KINDS: dict[str, MeterKind] = {
+    "rig": MeterKind("rig[:SERIAL or DATA,CONTROL]", "our rig, of which only the rail is used", "rig"),
+    "powersensor3": MeterKind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
+    "ppk2": MeterKind(
         "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)
     ),
-    "quarch": Kind(
+    "quarch": MeterKind(
         "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]",
         "Quarch power module, through QIS",
         "quarch",
         "quarch",
         ("quarchpy",),
     ),
-    "scpi": Kind(
+    "scpi": MeterKind(
         "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]",
         "supply or multimeter that speaks SCPI; slow",
         "scpi",
         "scpi",
         ("pyvisa", "pyvisa_py"),
     ),
-    "file": Kind(
+    "file": MeterKind(
         "file:PATH,gain=G,offset=A[,format=NAME][,time|current|voltage|power=COLUMN:UNIT][,rail=NAME][,interval=S][,volts=V][,volts_u=U]",
         "a CSV file that another program appends to",
         "file",

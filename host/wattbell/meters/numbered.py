@@ -31,7 +31,7 @@ _EARLIER = 0.4
 
 
 @dataclass(frozen=True)
-class Run:
+class SampleRun:
     """Consecutive samples: index of the first, their words, host ns at which the last was there."""
 
     index: int
@@ -65,15 +65,15 @@ class Numbered:
         """Least delay in ns for each second of arrivals."""
         self._missing = 0
         """Least length, in samples, of a gap that is not placed yet."""
-        self._held: list[Run] = []
+        self._held: list[SampleRun] = []
         """Consecutive samples behind that gap."""
 
-    def feed(self, arrival_ns: int, numbers: I64, words: U32) -> list[Run]:
+    def feed(self, arrival_ns: int, numbers: I64, words: U32) -> list[SampleRun]:
         """Take samples, and return the runs that can be placed by now."""
         numbers, words = np.concatenate((self._rest[0], numbers)), np.concatenate((self._rest[1], words))
         if self._number is None and len(numbers):
             self._number = int(numbers[0])
-        found: list[Run] = []
+        found: list[SampleRun] = []
         at = 0
         while at < len(numbers):
             assert self._number is not None
@@ -81,7 +81,7 @@ class Numbered:
             right = numbers[at:] == expected
             whole = len(right) if right.all() else int(np.argmin(right))
             if whole:
-                found += self._place(Run(self._next, words[at : at + whole], arrival_ns))
+                found += self._place(SampleRun(self._next, words[at : at + whole], arrival_ns))
                 self._number = (self._number + whole) % self._modulus
                 at += whole
                 continue
@@ -106,7 +106,7 @@ class Numbered:
         self._rest = numbers[at:], words[at:]
         return found
 
-    def _place(self, run: Run) -> list[Run]:
+    def _place(self, run: SampleRun) -> list[SampleRun]:
         if self._missing:
             self._held.append(run)
             held_ns = sum(len(held) for held in self._held) * self._interval_ns
@@ -148,7 +148,7 @@ class Numbered:
         late = [least for _, least in self._each]
         return min(late[-_SECONDS:]) - min(late[:_SECONDS]) if len(late) >= 2 * _SECONDS else 0
 
-    def release(self) -> list[Run]:
+    def release(self) -> list[SampleRun]:
         """Place the samples held behind a gap: when enough have come, or at the end."""
         held, missing = self._held, self._missing
         self._held, self._missing = [], 0
@@ -163,7 +163,7 @@ class Numbered:
         lost = missing + turns * self._modulus
         self._next += lost
         self.lost += lost
-        found: list[Run] = []
+        found: list[SampleRun] = []
         for run in held:
-            found += self._place(Run(self._next, run.words, run.arrival_ns))
+            found += self._place(SampleRun(self._next, run.words, run.arrival_ns))
         return found

@@ -27,7 +27,7 @@ from ..formats.ranges import PPK2, LeftOut
 from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .believed import believed
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
-from .numbered import Numbered, Run
+from .numbered import Numbered, SampleRun
 from .volts import VOLTS, gain_with
 from .words import Words
 
@@ -275,7 +275,7 @@ class Ppk2(ArrivingMeter[bytes]):
         if len(words):
             self._emit(self._numbered.feed(arrival_ns, _numbers(words), words))
 
-    def _emit(self, runs: list[Run]) -> None:
+    def _emit(self, runs: list[SampleRun]) -> None:
         for run in runs:
             microamperes, _ = self._api.get_samples(run.words.tobytes())
             amperes = np.asarray(microamperes, np.float64) * 1e-6

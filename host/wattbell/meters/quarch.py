@@ -18,7 +18,7 @@ from ..clock import host_ns
 from ..errors import CaptureError, RigError, UsageError
 from ..formats.quarch import rails_of
 from ..formats.ranges import QUARCH, LeftOut
-from ..formats.waveform import Piece, believable, choose_rail, samples
+from ..formats.waveform import WaveformPiece, believable, choose_rail, samples
 from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .meter import ERRORS, ClockPair, MeterAbout, options, stated
 
@@ -177,7 +177,7 @@ class Quarch(ArrivingMeter[str]):
             raise RigError(f"{self._what} changed its rate while it measured (stripes at {rows[0, 0]:.0f}...); begin again. "
                            "What it had sent is kept.")  # fmt: skip
         self._last = int(index[-1])
-        taken = Piece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
+        taken = WaveformPiece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
         made = samples(believable(taken, self._left_out, stated_volts=False), interval)
         if self._first is None:
             self._first = ClockPair(self._began_ns, arrival_ns, int(index[0]) * interval)

@@ -98,7 +98,7 @@ class Recorder:
                 return self._take_stream(self._stream, timeout_s)
             found = self.meter.read(timeout_s)
         except RigError as error:
-            self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the meter was lost"))
+            self.writer.add_gap(Gap(spec.BlockContent.RAIL, self.last_tick, self.last_tick, -1, "the meter was lost"))
             self.writer.note(f"the meter was lost: {error}")
             self._remark()
             raise
@@ -108,7 +108,9 @@ class Recorder:
             if self._first_tick is None:
                 self._first_tick = int(source.first_tick[0])
                 if self._first_tick >= interval:
-                    before = Gap(spec.Kind.RAIL, 0, self._first_tick - interval, self._first_tick // interval, "missing at the begin")
+                    before = Gap(
+                        spec.BlockContent.RAIL, 0, self._first_tick - interval, self._first_tick // interval, "missing at the begin"
+                    )
                     self.writer.add_gap(before)
             self.writer.add_rail_source(source)
             self.last_tick = int(source.first_tick[-1]) + int(source.count[-1]) * interval
@@ -149,7 +151,7 @@ class Recorder:
         """
         if self._stream is not None:
             return
-        self.writer.add_gap(Gap(spec.Kind.RAIL, self.last_tick, self.last_tick, -1, "the computer was suspended"))
+        self.writer.add_gap(Gap(spec.BlockContent.RAIL, self.last_tick, self.last_tick, -1, "the computer was suspended"))
         self._remark()
         raise RigError(
             f"The computer was suspended for {slept_s:.1f} s while it measured: what the meter sent meanwhile is lost. What was recorded "

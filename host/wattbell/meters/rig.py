@@ -18,7 +18,7 @@ from ..capture.source import RailSource
 from ..clock import host_ns
 from ..errors import RigError
 from ..rig import Rig
-from ..wire.decode import Decoder
+from ..wire.decode import StreamDecoder
 from .arrivals import Arrivals, SendingMeter
 from .meter import ERRORS, ClockPair, MeterAbout, options
 
@@ -41,7 +41,7 @@ def open_meter(rest: str) -> RigMeter:
 
 
 @dataclass(frozen=True)
-class RigAbout(MeterAbout):
+class RigDescription(MeterAbout):
     """The description of a rig: its own words for ``meta.json``. Error terms are the user's, else NaN, and figures then take the terms of
     any rig.
     """
@@ -62,7 +62,7 @@ class RigMeter(SendingMeter[bytes]):
         super().__init__()
         self._rig = rig
         interval_ns = round(float(rig.control.query("SENS:SWE:TINT?")) * 1e9) * int(float(rig.control.query("SENS:SWE:DEC?")))
-        self._about = RigAbout(
+        self._about = RigDescription(
             model=rig.identity.get("model", ""),
             serial=rig.port.serial,
             firmware=rig.identity.get("firmware", ""),
@@ -78,12 +78,12 @@ class RigMeter(SendingMeter[bytes]):
             description=rig.description,
         )
         self.origin_tick = 0
-        self._decoder = Decoder()
+        self._decoder = StreamDecoder()
         self._pairs: list[ClockPair] = []
         self._ask_at_ns = 0
 
     @property
-    def about(self) -> RigAbout:
+    def about(self) -> RigDescription:
         """See :class:`~.meter.Meter`."""
         return self._about
 

@@ -77,7 +77,7 @@ def _every(text: str) -> float:
     return value
 
 
-def open_meter(rest: str) -> Scpi:
+def open_meter(rest: str) -> ScpiInstrument:
     """See :data:`USAGE`. ADDRESS: a VISA resource, HOST:PORT or a serial port's name."""
     known: dict[str, Callable[[str], object]] = {"dialect": _dialect, "channel": int, "every": _every, "baud": int, **VOLTS, **ERRORS}
     address, given = options(rest, USAGE, known)
@@ -88,7 +88,7 @@ def open_meter(rest: str) -> Scpi:
             "--meter scpi: say how accurate it is, from its data sheet: gain= of the power (voltage and current together, such as 0.003) "
             "and offset= of the current in A (such as 0.002)."
         )
-    return Scpi(address, given)
+    return ScpiInstrument(address, given)
 
 
 def resource(address: str) -> str:
@@ -104,7 +104,7 @@ def resource(address: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScpiReading:
     """``voltage`` V, ``current`` A, taken between two instants of the host's clock; NaN where the instrument has no number."""
 
     before_ns: int
@@ -113,7 +113,7 @@ class Reading:
     current: float
 
 
-class Scpi:
+class ScpiInstrument:
     """An open instrument."""
 
     def __init__(self, address: str, given: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ class Scpi:
         except (*self._faults, ValueError) as error:
             raise RigError(f"{address} cannot be opened ({_reason(error)}); check its address, and that nobody else uses it.") from None
         self._visa = opened
-        self._arrivals: Arrivals[Reading] | None = None
+        self._arrivals: Arrivals[ScpiReading] | None = None
         try:
             try:
                 identity = self._ask("*IDN?")
@@ -218,7 +218,7 @@ class Scpi:
             raise RigError(f"{self._what} answers {text[:40]!r} to {question}, and no number. What it had told is kept.") from None
         return float(without_sentinels(np.array([value]))[0])
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> ScpiReading:
         one = self._dialect
         before_ns = host_ns()
         if one.both is not None:
@@ -227,13 +227,13 @@ class Scpi:
             after_ns = host_ns()
             if len(parts) < 2:
                 raise RigError(f"{self._what} answers {','.join(parts)[:40]!r} to {question}, and not voltage and current.")
-            return Reading(before_ns, after_ns, self._number(parts[0], question), self._number(parts[1], question))
+            return ScpiReading(before_ns, after_ns, self._number(parts[0], question), self._number(parts[1], question))
         asked = [text.format(self._channel) if text else None for text in (one.voltage, one.current)]
         told = [self._ask(question) if question else None for question in asked]
         after_ns = host_ns()
         voltage, current = (self._number(text, question or "") if text is not None else self._volts for text, question in zip(told, asked))
         assert voltage is not None and current is not None
-        return Reading(before_ns, after_ns, voltage, current)
+        return ScpiReading(before_ns, after_ns, voltage, current)
 
     # -- the meter -----------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class Scpi:
         self._origin_ns = host_ns() + self._half_ns
         place = 0
 
-        def read() -> Reading | None:
+        def read() -> ScpiReading | None:
             nonlocal place
             wait_ns = self._origin_ns + place * self._interval_ns - self._half_ns - host_ns()
             if wait_ns > 0:
@@ -260,7 +260,7 @@ class Scpi:
 
         self._arrivals = Arrivals(self._what, read, 3 * self._interval_ns / 1e9)
 
-    def _place(self, reading: Reading) -> int:
+    def _place(self, reading: ScpiReading) -> int:
         """On the grid, of its middle."""
         return max(0, round(((reading.before_ns + reading.after_ns) // 2 - self._origin_ns) / self._interval_ns))
 
@@ -300,7 +300,7 @@ class Scpi:
             found.append(f"SCPI: the longest reading took {self._longest_ns / 1e6:.3g} ms")
         return found + [f"SCPI: {note}" for note in self._left_out.notes()]
 
-    def __enter__(self) -> Scpi:
+    def __enter__(self) -> ScpiInstrument:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

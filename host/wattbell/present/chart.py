@@ -26,7 +26,7 @@ Side = Literal["", "top", "bottom", "right", "left"]
 
 
 @dataclass(frozen=True)
-class Part:
+class BarPart:
     """A part of a bar, in the bar's unit."""
 
     name: str
@@ -50,7 +50,7 @@ class Bar:
     remark: str = ""
     lost: str = ""
     picked: bool = False
-    parts: Sequence[Part] = ()
+    parts: Sequence[BarPart] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """One curve or cloud. ``u``: expanded uncertainties of ``y``. ``texts``: a label at each point (:mod:`.labels`), on the side ``beside``
     if there is room (by default towards the middle of the panel). ``hover``: a text for each point on the page. ``steps``: drawn as a
     step function."""
@@ -151,7 +151,7 @@ class Panel:
 
     x: Axis
     y: Axis
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     title: str = ""
     marks: Sequence[Mark] = ()
     zoom: bool = False
@@ -159,7 +159,7 @@ class Panel:
     legend: bool = False
 
     @property
-    def named(self) -> list[Line]:
+    def named(self) -> list[Curve]:
         """The curves labelled at their ends: none if there is only one, if they are too many, or if the panel can be zoomed."""
         lines = [line for line in self.lines if line.texts is None and line.label and line.x]
         fits = 1 < len(lines) <= MAX_DIRECT_LABELS and not self.zoom
@@ -224,7 +224,7 @@ class Chart:
     inches: tuple[float, float] | None = None
 
     @property
-    def legend(self) -> dict[str, Line]:
+    def legend(self) -> dict[str, Curve]:
         """The lines of a legend by their names; empty if there is nothing to tell apart."""
         lines = {line.label: line for p in self.panels for line in p.lines if line.label and not line.named_at_a_point and not p.legend}
         return lines if len(lines) > 1 and any(len(p.lines) > 1 for p in self.panels) else {}
@@ -286,7 +286,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Lane:
+class LaneAxes:
     """One pair of axes of a time line. ``weight``: its height relative to the others."""
 
     key: str
@@ -296,7 +296,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PhaseStretch:
     """A phase on the time axis."""
 
     number: int
@@ -310,9 +310,9 @@ class TimeLine:
     """Lanes stacked over one time axis, from ``begin_s`` to ``end_s``. ``gaps_s``: where data are missing; a dip there is not the drive's
     doing."""
 
-    lanes: Sequence[Lane]
+    lanes: Sequence[LaneAxes]
     end_s: float
-    phases: Sequence[Stretch]
+    phases: Sequence[PhaseStretch]
     gaps_s: Sequence[tuple[float, float]] = ()
     begin_s: float = 0.0
 
@@ -328,7 +328,7 @@ Block = Bars | Chart | Table | TimeLine | Lines
 
 
 @dataclass
-class Section:
+class ChartSection:
     """A part of a page. Consecutive bar charts stand side by side."""
 
     title: str

@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from wattbell.present import spoken
-from wattbell.present.chart import Bars, Block, Chart, Lines, Section, TimeLine, shown
+from wattbell.present.chart import Bars, Block, Chart, ChartSection, Lines, TimeLine, shown
 from wattbell.present.colours import on_dark
 from wattbell.present.table import BREAK, figure
 from wattbell.text import printable
@@ -24,7 +24,7 @@ def _breaks(text: str) -> Markup:
     return escape(text).replace("\n", Markup("<br>")).replace(BREAK, Markup("<wbr>"))
 
 
-def _runs(section: Section) -> list[tuple[str, str, list[Block]]]:
+def _runs(section: ChartSection) -> list[tuple[str, str, list[Block]]]:
     """(kind, heading, blocks) of the blocks that are laid out together: a test's bar charts, charts that share a row; others singly."""
     kinds = {Bars: "bars", Chart: "chart", TimeLine: "timeline", Lines: "lines"}
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from wattbell.jsondata import JsonObject
-from wattbell.present.chart import MANY, Axis, Bars, Chart, Envelope, Line, Panel, Section, TimeLine
+from wattbell.present.chart import MANY, Axis, Bars, Chart, ChartSection, Curve, Envelope, Panel, TimeLine
 from wattbell.present.colours import on_dark
-from wattbell.present.labels import LED, PX, Label, box_of, ink, of_panel, unplaced
+from wattbell.present.labels import LED, PX, PlacedLabel, box_of, ink, of_panel, unplaced
 
 
 def paint(colour: str) -> list[str]:
@@ -25,7 +25,7 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def _line(line: Line) -> JsonObject:
+def _line(line: Curve) -> JsonObject:
     made: JsonObject = {
         "name": line.label,
         "colour": paint(line.colour),
@@ -46,7 +46,7 @@ def _line(line: Line) -> JsonObject:
     return made
 
 
-def _label(label: Label, line: Line) -> JsonObject:
+def _label(label: PlacedLabel, line: Curve) -> JsonObject:
     return {
         "line": label.line,
         "i": label.point,
@@ -90,13 +90,13 @@ def figure(panel: Panel, height_px: int) -> JsonObject:
     }
 
 
-def plots(sections: Iterable[Section]) -> JsonObject:
+def plots(sections: Iterable[ChartSection]) -> JsonObject:
     """The panels of all charts by the ids of their elements on the page."""
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     return {f"{chart.key}-{i}": figure(panel, chart.height_px) for chart in charts for i, panel in enumerate(chart.panels)}
 
 
-def bars(sections: Iterable[Section]) -> JsonObject:
+def bars(sections: Iterable[ChartSection]) -> JsonObject:
     """All bar charts by the ids of their elements, for those who copy them."""
     out: JsonObject = {}
     for block in (block for section in sections for block in section.blocks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from wattbell.analysis.result import EnergyShares
-from wattbell.present.chart import Bar, Part
+from wattbell.present.chart import Bar, BarPart
 from wattbell.present.colours import BACKGROUND, MUTED, PALETTE, READ, WRITE
 from wattbell.present.table import Cell, Column, cell, figure
 from wattbell.results import Known
@@ -39,12 +39,12 @@ def stacked(label: str, shares: EnergyShares) -> Bar:
     within = {kind: joules * (1 - left / whole) if whole > 0 else 0.0 for kind, joules in spent.items()}
     total, unexplained = shares["total_j"], shares["unexplained_j"].known
     parts = [
-        Part("idle", BACKGROUND, shares["baseline_j"].known),
-        Part("reads", READ, within["read"]),
-        Part("writes", WRITE, within["write"]),
-        Part("mixed, other", MUTED, within["other"]),
-        Part("put off", PALETTE[3], shares["deferred_j"].known),
-        Part("unexplained (either way)", PALETTE[4], abs(unexplained)),
+        BarPart("idle", BACKGROUND, shares["baseline_j"].known),
+        BarPart("reads", READ, within["read"]),
+        BarPart("writes", WRITE, within["write"]),
+        BarPart("mixed, other", MUTED, within["other"]),
+        BarPart("put off", PALETTE[3], shares["deferred_j"].known),
+        BarPart("unexplained (either way)", PALETTE[4], abs(unexplained)),
     ]
     remark = f"unexplained {percent(unexplained / total.known, 1, sign=True)}" if total.known else ""
     value = Known(total.known, total.u, "J", total.lost)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from wattbell.present.chart import MANY, Line, Panel
+from wattbell.present.chart import MANY, Curve, Panel
 from wattbell.present.colours import BACKGROUND, MUTED
 from wattbell.text import printable
 
@@ -41,11 +41,11 @@ LED = 12.0
 _LEVELS = (1, 2, 4, 8, 16)
 """Magnifications of the box in which texts without room in the box itself are tried."""
 _FIRST = {"top": math.pi / 2, "bottom": -math.pi / 2, "right": 0.0, "left": math.pi}
-"""Directions in which the text of a point may be wanted (:attr:`.Line.beside`)."""
+"""Directions in which the text of a point may be wanted (:attr:`.Curve.beside`)."""
 Spot = tuple[float, float]
 
 
-class Box(NamedTuple):
+class LabelBox(NamedTuple):
     """A rectangle: left, bottom, right, top, in one unit of length."""
 
     left: float
@@ -53,11 +53,11 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: LabelBox) -> bool:
         """Whether the two have area in common."""
         return self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
 
-    def holds(self, other: Box) -> bool:
+    def holds(self, other: LabelBox) -> bool:
         """Whether ``other`` lies within."""
         return self.left <= other.left and other.right <= self.right and self.bottom <= other.bottom and other.top <= self.top
 
@@ -81,7 +81,7 @@ class Box(NamedTuple):
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2
 
 
-class Wanted(NamedTuple):
+class WantedLabel(NamedTuple):
     """A text of ``width`` x ``height`` that belongs to the point at ``x``, ``y``. ``first``: the direction to be preferred, in radians."""
 
     x: float
@@ -91,7 +91,7 @@ class Wanted(NamedTuple):
     first: float
 
 
-class Label(NamedTuple):
+class PlacedLabel(NamedTuple):
     """A text at point ``point`` of line ``line`` of a panel.
 
     ``x``, ``y``: its middle as shares of the axes, from the left and from the bottom. ``width``: in units.
@@ -106,11 +106,11 @@ class Label(NamedTuple):
     width: float
     level: int | None
 
-    def box(self, width: float, height: float, gap: float = 0.0) -> Box:
+    def box(self, width: float, height: float, gap: float = 0.0) -> LabelBox:
         """Return the box of the text in axes of ``width`` x ``height`` units, with ``gap`` around it."""
         half, high = self.width / 2 + gap, _HIGH / 2 + gap
         x, y = self.x * width, self.y * height
-        return Box(x - half, y - high, x + half, y + high)
+        return LabelBox(x - half, y - high, x + half, y + high)
 
     def lead(self, panel: Panel, width: float, height: float) -> tuple[Spot, Spot]:
         """The way from its point towards its middle, up to the edge of the text, in axes of ``width`` x ``height`` units."""
@@ -121,7 +121,7 @@ class Label(NamedTuple):
         return (ax, ay), (bx + inside * (ax - bx), by + inside * (ay - by))
 
 
-def _candidates(text: Wanted) -> Iterator[tuple[float, Box]]:
+def _candidates(text: WantedLabel) -> Iterator[tuple[float, LabelBox]]:
     """Boxes around the point, each with its cost."""
     for step in _STEPS:
         for k in range(_TURNS):
@@ -130,12 +130,16 @@ def _candidates(text: Wanted) -> Iterator[tuple[float, Box]]:
             # the box touches a circle of radius `step` from outside, with the edge or the corner that faces the point
             left = text.x + step * c - text.width * (1 - c) / 2
             bottom = text.y + step * s - text.height * (1 - s) / 2
-            yield _AWAY * (step - _STEPS[0]) + 0.3 * abs(turn), Box(left, bottom, left + text.width, bottom + text.height)
+            yield _AWAY * (step - _STEPS[0]) + 0.3 * abs(turn), LabelBox(left, bottom, left + text.width, bottom + text.height)
 
 
 def place(
-    texts: Sequence[Wanted], points: Sequence[Box], lines: Sequence[tuple[Spot, Spot]], room: Box, before: Sequence[tuple[Spot, Box]] = ()
-) -> list[Box | None]:
+    texts: Sequence[WantedLabel],
+    points: Sequence[LabelBox],
+    lines: Sequence[tuple[Spot, Spot]],
+    room: LabelBox,
+    before: Sequence[tuple[Spot, LabelBox]] = (),
+) -> list[LabelBox | None]:
     """A place for each text, those first in ``texts`` served first; None if there is no room left.
 
     No place meets another, one of ``points`` (the markers) or the edge of ``room``. ``lines`` are avoided where that costs little. The way
@@ -143,15 +147,15 @@ def place(
     """
     taken = [box for _, box in before]
     leads = [(spot, box.middle) for spot, box in before]
-    out: list[Box | None] = []
+    out: list[LabelBox | None] = []
     for text in texts:
         reach = _STEPS[-1] + text.width + text.height
-        around = Box(text.x - reach, text.y - reach, text.x + reach, text.y + reach)
+        around = LabelBox(text.x - reach, text.y - reach, text.x + reach, text.y + reach)
         near = [point for point in points if around.meets(point)]
         others = [box for box in taken if around.meets(box)]
         ways = [lead for lead in leads if around.crossed(*lead)]
         drawn = [line for line in lines if around.crossed(*line)]
-        best: tuple[float, Box] | None = None
+        best: tuple[float, LabelBox] | None = None
         for cost, box in _candidates(text):
             if best is not None and cost >= best[0]:
                 continue
@@ -199,17 +203,17 @@ def width_of(text: str) -> float:
     return float(font.get_width_height()[0]) / 64 / 100 + 1.0
 
 
-def radius(line: Line) -> float:
+def radius(line: Curve) -> float:
     """Radius of a line's markers."""
     return 1.0 if len(line.x) > MANY else 3.0 if len(line.x) == 1 else 2.2
 
 
-def ink(line: Line) -> str:
+def ink(line: Curve) -> str:
     """Colour of the texts at a line's points."""
     return MUTED if line.colour == BACKGROUND else line.colour
 
 
-def _spot(panel: Panel, line: Line, index: int) -> Spot:
+def _spot(panel: Panel, line: Curve, index: int) -> Spot:
     """A point of a line as shares of the axes."""
     return _share(line.x[index], panel.x_span, panel.x.log), _share(line.y[index], panel.y_span, panel.y.log)
 
@@ -221,7 +225,7 @@ def _share(value: float, span: Sequence[float], log: bool) -> float:
     return (value - low) / (high - low)
 
 
-def of_panel(panel: Panel, height_px: int) -> list[Label]:
+def of_panel(panel: Panel, height_px: int) -> list[PlacedLabel]:
     """Return the texts at the points of a panel. The curve drawn last is the subject of a page, and its texts are placed first."""
     if all(line.texts is None for line in panel.lines):
         return []
@@ -230,15 +234,15 @@ def of_panel(panel: Panel, height_px: int) -> list[Label]:
     spots = [
         [(_share(x, xs, panel.x.log), _share(y, ys, panel.y.log)) for x, y in zip(line.x, line.y, strict=True)] for line in panel.lines
     ]
-    asked: list[tuple[Label, float]] = []
+    asked: list[tuple[PlacedLabel, float]] = []
     for i, line in enumerate(panel.lines):
         for k, text in enumerate(line.texts or ()):
             x, y = spots[i][k]
             if text and 0 <= x <= 1 and 0 <= y <= 1:
-                label = Label(i, k, text, x, y, width_of(text), None)
+                label = PlacedLabel(i, k, text, x, y, width_of(text), None)
                 asked.append((label, _FIRST.get(line.beside, 3 * math.pi / 4 if x > 0.5 else math.pi / 4)))
     asked.reverse()
-    done: dict[int, Label] = {}
+    done: dict[int, PlacedLabel] = {}
     for level in _LEVELS:
         waiting = [i for i in range(len(asked)) if i not in done]
         if not waiting:
@@ -250,7 +254,7 @@ def of_panel(panel: Panel, height_px: int) -> list[Label]:
             ends = [(x * w, y * h) for x, y in its if math.isfinite(x) and math.isfinite(y)]
             half = radius(line) + _GAP
             if line.mode != "lines":
-                points += [Box(x - half, y - half, x + half, y + half) for x, y in ends]
+                points += [LabelBox(x - half, y - half, x + half, y + half) for x, y in ends]
             if line.mode != "markers":
                 lines += list(zip(ends, ends[1:]))
         wanted, before = [], []
@@ -259,15 +263,15 @@ def of_panel(panel: Panel, height_px: int) -> list[Label]:
             if i in done:
                 before.append(((x * w, y * h), done[i].box(w, h, _GAP)))
             else:
-                wanted.append(Wanted(x * w, y * h, label.width + 2 * _GAP, _HIGH + 2 * _GAP, first))
-        for i, box in zip(waiting, place(wanted, points, lines, Box(0, 0, w, h), before), strict=True):
+                wanted.append(WantedLabel(x * w, y * h, label.width + 2 * _GAP, _HIGH + 2 * _GAP, first))
+        for i, box in zip(waiting, place(wanted, points, lines, LabelBox(0, 0, w, h), before), strict=True):
             if box is not None:
                 x, y = box.middle
                 done[i] = asked[i][0]._replace(x=x / w, y=y / h, level=level)
     return [done.get(i, label) for i, (label, _) in enumerate(asked)]
 
 
-def unplaced(found: Sequence[Label]) -> str:
+def unplaced(found: Sequence[PlacedLabel]) -> str:
     """How many texts have no room, in words. Empty where all have."""
     missing = sum(label.level != 1 for label in found)
     return f"no room for {missing} name{'s' if missing > 1 else ''}" if missing else ""

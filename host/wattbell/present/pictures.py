@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogFo
 
 from wattbell import durable
 from wattbell.present import labels
-from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, Lane, Line, Panel, Section, TimeLine, shown
+from wattbell.present.chart import MANY, Axis, Band, Bars, Chart, ChartSection, Curve, LaneAxes, Panel, TimeLine, shown
 from wattbell.present.colours import GRID, INK, MUTED, SPINE
 from wattbell.present.table import figure as figure_cell
 from wattbell.text import digits, printable, si
@@ -102,7 +102,7 @@ def _bars(chart: Bars) -> Figure:
     return figure
 
 
-def _line(axes: Any, line: Line) -> None:
+def _line(axes: Any, line: Curve) -> None:
     """Draw the line without the texts at its points."""
     size = 2 * labels.radius(line)
     if line.texts is not None:
@@ -199,7 +199,7 @@ def _chart(chart: Chart) -> Figure:
     return figure
 
 
-def _handle(line: Line) -> Any:
+def _handle(line: Curve) -> Any:
     if line.mode == "markers":
         face = "white" if line.dashed else line.colour
         return Line2D([], [], color=line.colour, linestyle="", marker="o", markerfacecolor=face, label=line.label)
@@ -218,7 +218,7 @@ def _band(axes: Any, band: Band) -> None:
     axes.plot(env.t_s, env.mean, color=band.colour, linewidth=0.8, label=band.label)
 
 
-def _lane(axes: Any, whole: TimeLine, lane: Lane, numbers: bool = True) -> None:
+def _lane(axes: Any, whole: TimeLine, lane: LaneAxes, numbers: bool = True) -> None:
     """Draw a lane. ``numbers``: print the numbers of the phases above it."""
     _dress(axes)
     length = whole.end_s - whole.begin_s
@@ -248,7 +248,7 @@ def _lane(axes: Any, whole: TimeLine, lane: Lane, numbers: bool = True) -> None:
         axes.set_ylim(bottom=0)
 
 
-def _alone(whole: TimeLine, lane: Lane) -> Figure:
+def _alone(whole: TimeLine, lane: LaneAxes) -> Figure:
     figure = Figure(figsize=(9.0, 2.8), layout="constrained")
     _lane(figure.subplots(), whole, lane)
     return figure
@@ -271,7 +271,7 @@ def stacked(whole: TimeLine, title: str = "", stamp: str = "") -> Figure:
     return figure
 
 
-def figures(sections: Iterable[Section], stamp: str) -> Iterator[tuple[str, Figure]]:
+def figures(sections: Iterable[ChartSection], stamp: str) -> Iterator[tuple[str, Figure]]:
     """(name, figure) of every picture; the caller holds :data:`STYLE` in force."""
     for block in (_plain(block) for section in sections for block in section.blocks):
         if isinstance(block, TimeLine):
@@ -300,7 +300,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def write_pictures(sections: Iterable[Section], folder: Path, stamp: str = "") -> list[Path]:
+def write_pictures(sections: Iterable[ChartSection], folder: Path, stamp: str = "") -> list[Path]:
     """Write every chart as ``key.png`` (160 dpi) and ``key.svg``; ``stamp`` (model, scale, lost data) is printed on each."""
     durable.make_folder(folder)
     written: list[Path] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wattbell.present.chart import Axis, Band, Bar, Bars, Lane, Panel, TimeLine
+from wattbell.present.chart import Axis, Band, Bar, Bars, LaneAxes, Panel, TimeLine
 from wattbell.text import digits, si
 
 _MOST = 8
@@ -52,7 +52,7 @@ def _band(band: Band) -> str:
     return f"{band.label}: least {shown[0]}, on average {shown[1]}, greatest {shown[2]}"
 
 
-def of_lane(lane: Lane, whole: TimeLine) -> str:
+def of_lane(lane: LaneAxes, whole: TimeLine) -> str:
     """A row of a time line: least, mean and greatest of each of its series."""
     title = f"{lane.y.title} against time, {digits(whole.begin_s, 4)} s to {digits(whole.end_s, 4)} s"
     return f"{title}. {'. '.join(_band(band) for band in lane.bands)}."

@@ -16,7 +16,7 @@ Tone = Literal["", "muted", "good", "bad", "lost"]
 
 
 @dataclass(frozen=True)
-class Span:
+class TextSpan:
     """Words in one tone. A line break in them is kept."""
 
     text: str
@@ -27,7 +27,7 @@ class Span:
 class Cell:
     """A sequence of spans. ``look``: how the row is drawn in the charts, shown as a dot; ``inner``: the row is part of one above."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TextSpan, ...]
     look: Look | None = None
     inner: bool = False
 
@@ -82,17 +82,17 @@ class Table:
         return self.page_note or (f"{self.note[0].upper()}{self.note[1:]}." if self.note else "")
 
 
-def cell(*parts: str | Span | Cell, look: Look | None = None, inner: bool = False) -> Cell:
+def cell(*parts: str | TextSpan | Cell, look: Look | None = None, inner: bool = False) -> Cell:
     """A cell of these parts."""
-    spans: list[Span] = []
+    spans: list[TextSpan] = []
     for part in parts:
-        spans += part.spans if isinstance(part, Cell) else [Span(part) if isinstance(part, str) else part]
+        spans += part.spans if isinstance(part, Cell) else [TextSpan(part) if isinstance(part, str) else part]
     return Cell(tuple(spans), look, inner)
 
 
 def toned(text: str, tone: Tone) -> Cell:
     """A cell in one tone."""
-    return Cell((Span(text, tone),))
+    return Cell((TextSpan(text, tone),))
 
 
 def muted(text: str) -> Cell:
@@ -103,17 +103,17 @@ def muted(text: str) -> Cell:
 def figure(fig: Figure | None, scale: float = 1.0, unit: str = "") -> Cell:
     """A figure times ``scale``, with its uncertainty in the last digits; ``!`` where something was lost under it."""
     head, paren, tail = concise(fig, scale).partition("(")
-    return _figure(fig, [Span(head), Span(paren + tail, "muted")] if paren else [Span(head)], unit)
+    return _figure(fig, [TextSpan(head), TextSpan(paren + tail, "muted")] if paren else [TextSpan(head)], unit)
 
 
 def rounded(fig: Figure | None, unit: str = "") -> Cell:
     """A figure to four digits; ``!`` where something was lost under it."""
     if fig is None or fig.value is None:
         return cell(NOTHING)
-    return _figure(fig, [Span(digits(fig.value, 4))], unit)
+    return _figure(fig, [TextSpan(digits(fig.value, 4))], unit)
 
 
-def _figure(fig: Figure | None, spans: list[Span], unit: str) -> Cell:
+def _figure(fig: Figure | None, spans: list[TextSpan], unit: str) -> Cell:
     if fig and fig.lost:
-        spans.append(Span("!", "lost"))
-    return Cell((*spans, Span(f" {unit}")) if unit else tuple(spans))
+        spans.append(TextSpan("!", "lost"))
+    return Cell((*spans, TextSpan(f" {unit}")) if unit else tuple(spans))

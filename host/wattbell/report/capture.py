@@ -20,7 +20,7 @@ from wattbell.present import interactive
 from wattbell.present.around import around_rows
 from wattbell.present.capture.charts import CaptureCharts, charts, energy_bars
 from wattbell.present.capture.tables import all_tables, truth_lines
-from wattbell.present.chart import Lines, Section
+from wattbell.present.chart import ChartSection, Lines
 from wattbell.present.html import page
 from wattbell.text import NOTHING, concise, count, duration, si
 
@@ -118,14 +118,14 @@ def stamp(origin: Origin, lost: Sequence[str]) -> str:
     return " · ".join(filter(None, (origin.warning, f"DATA LOST: {', '.join(lost)}" if lost else "")))
 
 
-def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
+def _sections(drawn: CaptureCharts, result: Analysis) -> list[ChartSection]:
     """Return the sections of the page, in order."""
     explained = (
         "Drag to zoom, double-click to go back. Lines are means (latency: medians), bands reach from the least to the largest value of "
         "what one point on the screen stands for. Beside each row: a picture of it, its data, its conditions, to be pasted elsewhere."
     )
     missing = " Red: something is missing there." if drawn.timeline.gaps_s else ""
-    tables = {name: Section(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
+    tables = {name: ChartSection(table.title, table.sentence, [table]) for name, table in all_tables(result, drawn.looks).items()}
     if "truth" in tables:
         tables["truth"].blocks.append(Lines(truth_lines(result["truth"])))
     for name, bars in energy_bars(result).items():
@@ -134,9 +134,9 @@ def _sections(drawn: CaptureCharts, result: Analysis) -> list[Section]:
             tables[above].blocks.insert(0, bars)
     before = [tables.pop(name) for name in ("workloads", "power", "fio_account", "bursts") if name in tables]
     after = [tables.pop(name) for name in list(tables) if name not in ("truth", "fio")]
-    time = Section("Time line", explained + missing, [drawn.timeline])
-    details = [Section("In detail", "", [*drawn.details])] if drawn.details else []
-    return [time, *before, Section("", "", [*drawn.charts]), *after, *details, *tables.values()]
+    time = ChartSection("Time line", explained + missing, [drawn.timeline])
+    details = [ChartSection("In detail", "", [*drawn.details])] if drawn.details else []
+    return [time, *before, ChartSection("", "", [*drawn.charts]), *after, *details, *tables.values()]
 
 
 def write_report(capture: Capture, result: Analysis, out: str | Path, plots: bool = True) -> Path:

@@ -12,7 +12,7 @@ from wattbell.errors import ResultsError
 from wattbell.jsondata import JsonObject
 from wattbell.origin import Origin, warning_of
 from wattbell.present import interactive
-from wattbell.present.chart import Bars, Chart, Section
+from wattbell.present.chart import Bars, Chart, ChartSection
 from wattbell.present.html import page
 from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
@@ -27,7 +27,7 @@ def sections(
     background: Sequence[Run] = (),
     rests_on: Mapping[str, Any] | None = None,
     sides: Sequence[DriveSide] = (),
-) -> list[Section]:
+) -> list[ChartSection]:
     """All sections of the page for which these runs have data. ``sides``: which of the runs repeat one another; each is one without it."""
     found = entities(runs)
     sides = sides or sides_of([[run] for run in runs], given=True)
@@ -54,7 +54,7 @@ def sections(
     return _named_apart([section for section in made if section.blocks])
 
 
-def _named_apart(found: list[Section]) -> list[Section]:
+def _named_apart(found: list[ChartSection]) -> list[ChartSection]:
     """The sections, each chart with a unique key, which names its files and its place on the page."""
     taken: set[str] = set()
     for section in found:

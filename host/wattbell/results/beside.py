@@ -23,7 +23,7 @@ OTHER_MIX = "one figure for several classes, of which each run may have had anot
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedEnergies:
     """All figures of both sides. ``only``: figures of one side alone, in words."""
 
     commands: Sequence[Matched] = ()
@@ -35,17 +35,17 @@ class Pair:
         return bool(self.commands or self.alone or self.states or self.only)
 
 
-def beside(a: Sequence[Energies], b: Sequence[Energies], names: tuple[str, str] = ("A", "B")) -> Pair:
+def beside(a: Sequence[Energies], b: Sequence[Energies], names: tuple[str, str] = ("A", "B")) -> PairedEnergies:
     """Return both sides, of one run or of several, side by side. ``names``: their names in reasons."""
     each = [[_pair(one, other, names) for other in b] for one in a]
     commands, alone, states = (_merged([[getattr(pair, part) for pair in row] for row in each]) for part in ("commands", "alone", "states"))
     only = dict.fromkeys(line for row in each for pair in row for line in pair.only)
-    return Pair(commands, alone, states, tuple(only))
+    return PairedEnergies(commands, alone, states, tuple(only))
 
 
-def _pair(a: Energies, b: Energies, names: tuple[str, str]) -> Pair:
+def _pair(a: Energies, b: Energies, names: tuple[str, str]) -> PairedEnergies:
     """One run of each side."""
-    return Pair(
+    return PairedEnergies(
         tuple(_commands(a, b, names)),
         tuple(_by_class("", a.alone, b.alone, names, ("none stood alone", "none stood alone"))),
         tuple(_states(a, b, names)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .beside import Pair, beside
+from .beside import PairedEnergies, beside
 from .compared import Compared, Matched, compared, number_judged
 from .measures import matched
 from .sides import DriveSide
@@ -40,11 +40,11 @@ class Comparison:
 
 def compare_sides(sides: Sequence[DriveSide]) -> Comparison:
     """The first side against each other."""
-    found: list[tuple[DriveSide, DriveSide, list[Matched], Pair]] = []
+    found: list[tuple[DriveSide, DriveSide, list[Matched], PairedEnergies]] = []
     for other in sides[1:]:
         names = (sides[0].letter, other.letter)
         each = [[run.energy for run in side.runs if run.energy is not None] for side in (sides[0], other)]
-        energies = beside(each[0], each[1], names) if all(each) else Pair()
+        energies = beside(each[0], each[1], names) if all(each) else PairedEnergies()
         found.append((sides[0], other, matched(sides[0].runs, other.runs, names), energies))
     judged = sum(number_judged((*rows, *pair.commands, *pair.alone, *pair.states)) for *_, rows, pair in found)
 

@@ -32,7 +32,7 @@ _MOST = 1e9
 
 
 @dataclass(frozen=True)
-class PowerState:
+class PowerStateDescriptor:
     """A power state descriptor. Latencies in s, ``idle_w`` IDLP, ``active_w`` ACTP under the workload ``workload`` (APW); None if the
     drive reports nothing."""
 
@@ -54,7 +54,7 @@ def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
     return None
 
 
-def power_states(run: Run) -> list[PowerState]:
+def power_states(run: Run) -> list[PowerStateDescriptor]:
     """The declared power states, in the order of their numbers; empty if the run recorded none."""
     found = run.drive.get("power_states")
     out = []
@@ -70,7 +70,7 @@ def power_states(run: Run) -> list[PowerState]:
         watt = _first(state, ("max_power_w", 1.0), ("max_w", 1.0))
         workload = _first(state, ("active_power_workload", 1.0))
         out.append(
-            PowerState(
+            PowerStateDescriptor(
                 i if number is None else int(number),
                 bool(operational),
                 watt,

@@ -15,7 +15,7 @@ from .limits import LARGEST, Count, Name
 Words = str | None
 
 
-class Drive(msgspec.Struct):
+class DriveRecord(msgspec.Struct):
     """``drive``."""
 
     title: Words = None
@@ -34,7 +34,7 @@ class Document(msgspec.Struct):
 
     suite: Name
     suite_hash: Name
-    drive: Drive
+    drive: DriveRecord
     scale: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)] = 1.0
     condition: Words = None
     started_utc: Words = None

@@ -81,7 +81,7 @@ class PhaseEnergy(msgspec.Struct, frozen=True):
     shares: Shares | None = None
 
 
-class Level(msgspec.Struct, frozen=True):
+class StateIdlePower(msgspec.Struct, frozen=True):
     """Idle power in a state.
 
     link: the link's state for all but a hundredth of the time; empty if unknown, or if there were several states
@@ -98,7 +98,7 @@ class StateFound(msgspec.Struct, frozen=True):
     time_s: Amount
     share: Share
     probability: Share | None = None
-    levels: list[Level] = []
+    levels: list[StateIdlePower] = []
 
 
 class Passage(msgspec.Struct, frozen=True):

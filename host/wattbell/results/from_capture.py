@@ -15,8 +15,8 @@ from ..measure.encode import point_json, quantity_json, score_json
 from ..measure.figure import Figure
 from ..measure.point import Point, Score
 from ..origin import origin_of_capture
-from ..suites.kinds.idle import Idle
-from ..suites.kinds.wake import Wake
+from ..suites.kinds.idle import IdleTest
+from ..suites.kinds.wake import WakeTest
 from .model import Run, parse
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _tests(result: Analysis) -> list[Json]:
     for level in result["idle"]["levels"]:
         scores = _scores([Score("mean power", "W", level["mean_w"])])
         if scores:
-            test = {"test": f"idle {level['label']}", "name": f"Idle, {level['label']}", "kind": Idle.name}
+            test = {"test": f"idle {level['label']}", "name": f"Idle, {level['label']}", "kind": IdleTest.name}
             tests.append({**test, "points": [], "scores": scores})
     for group in result["wakeup"]["by_state"]:
         latency = group["latency_s"]
@@ -72,7 +72,7 @@ def _tests(result: Analysis) -> list[Json]:
             for reading, value in found.items()
             if value is not None
         ]
-        tests.append({"test": f"wake-up {group['state']} {group['class']}", "name": name, "kind": Wake.name, "scores": scores})
+        tests.append({"test": f"wake-up {group['state']} {group['class']}", "name": name, "kind": WakeTest.name, "scores": scores})
     return tests
 
 
@@ -111,7 +111,7 @@ def _said(figure: Figure, *names: str) -> str:
 def _phase_energy(phase: PhaseResult) -> JsonObject:
     found = phase["energy_per_command"]
     shares = found.get("shares")
-    woken = phase["kind"] == Wake.name  # its command cost the energy of the drive's waking
+    woken = phase["kind"] == WakeTest.name  # its command cost the energy of the drive's waking
     made: JsonObject = {
         "name": phase["name"],
         "classes": [

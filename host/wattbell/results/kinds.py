@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from ..suites.kinds.fill import Fill
-from ..suites.kinds.idle import Idle
-from ..suites.kinds.non_operational_states import NonOperationalStates
-from ..suites.kinds.operational_states import OperationalStates
-from ..suites.kinds.trace import Trace
-from ..suites.kinds.wake import Wake
+from ..suites.kinds.fill import FillTest
+from ..suites.kinds.idle import IdleTest
+from ..suites.kinds.non_operational_states import NonOperationalStatesTest
+from ..suites.kinds.operational_states import OperationalStatesTest
+from ..suites.kinds.trace import TraceTest
+from ..suites.kinds.wake import WakeTest
 
 _BY_ID = {
-    **dict.fromkeys(("idle", "active-idle"), Idle.name),
-    **dict.fromkeys(("whole-drive-fill", "fill-of-a-90-percent-full-drive", "fill-of-a-full-drive"), Fill.name),
-    "operational": OperationalStates.name,
-    "non-operational": NonOperationalStates.name,
+    **dict.fromkeys(("idle", "active-idle"), IdleTest.name),
+    **dict.fromkeys(("whole-drive-fill", "fill-of-a-90-percent-full-drive", "fill-of-a-full-drive"), FillTest.name),
+    "operational": OperationalStatesTest.name,
+    "non-operational": NonOperationalStatesTest.name,
 }
 
 
 def kind_by_id(test: str) -> str:
     """The kind by the test's id, as far as pages need it; "" for all others."""
     if "wake-up" in test:
-        return Wake.name
+        return WakeTest.name
     if test.startswith("idle "):  # a level of a capture
-        return Idle.name
-    return Trace.name if test.startswith("atsb-") else _BY_ID.get(test, "")
+        return IdleTest.name
+    return TraceTest.name if test.startswith("atsb-") else _BY_ID.get(test, "")

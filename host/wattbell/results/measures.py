@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..measure.figure import Figure, Known, absent
 from ..measure.point import Score
 from ..suites.kind import EFFICIENCIES, RATES, JsonScore
-from ..suites.kinds import Place, kind_of
+from ..suites.kinds import ScoreSection, kind_of
 from .compared import Matched
 from .model import Run, TestResult
 
@@ -43,7 +43,7 @@ def _of_test(run: Run, test: TestResult) -> Iterator[Measure]:
         key = (run.suite, test.test, test.condition, name, score.unit)
         return Measure(key, group, name, Figure(score.value.value, score.value.u, score.unit, score.value.lost))
 
-    idle = kind.place is Place.IDLE
+    idle = kind.place is ScoreSection.IDLE
     for name, units in (("rate", RATES), ("power", ("W",)), ("bytes per joule", EFFICIENCIES)):
         found = [score for unit in units for score in test.scores if score.unit == unit]
         if idle and name == "power":

@@ -46,7 +46,7 @@ def default_path() -> Path:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedRun:
     """One line of the list of runs."""
 
     id: str
@@ -350,7 +350,7 @@ class Store:
         rows = self._rows("SELECT id, document, source, content_sha256 FROM runs ORDER BY started_utc, rowid")
         return sorted((self._run(*map(str, row)) for row in rows), key=lambda run: run.started_s)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ListedRun]:
         """The list of runs, oldest first."""
         self._check()
         for (run_id,) in self._rows("SELECT id FROM runs"):
@@ -361,7 +361,7 @@ class Store:
             " (SELECT coalesce(sum(count), 0) FROM lost WHERE lost.run = runs.id AND lost.test IS NULL)"
             " FROM runs ORDER BY started_utc, rowid"
         )
-        entries = [Entry(*in_lines([*row[:5], _as_bool(row[5]), *row[6:12]])) for row in rows]
+        entries = [ListedRun(*in_lines([*row[:5], _as_bool(row[5]), *row[6:12]])) for row in rows]
         return sorted(entries, key=lambda entry: entry.started_s)
 
     def provenance(self, run_id: str) -> JsonObject:

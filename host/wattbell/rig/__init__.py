@@ -2,6 +2,6 @@
 
 from .discovery import RigPort, find, rigs, runtime_dir
 from .port import Rig
-from .scpi import Scpi
+from .scpi import ScpiConnection
 
-__all__ = ["Rig", "RigPort", "Scpi", "find", "rigs", "runtime_dir"]
+__all__ = ["Rig", "RigPort", "ScpiConnection", "find", "rigs", "runtime_dir"]

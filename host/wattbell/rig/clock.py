@@ -12,7 +12,7 @@ from wattbell_spec.boards import BOARDS
 
 from ..clock import host_ns
 from ..errors import RigError
-from .scpi import Scpi
+from .scpi import ScpiConnection
 
 STEP_TICKS = max(board.ticks_per_clock for board in BOARDS)
 """Largest step of the counter on any board, since an answer does not name the board."""
@@ -27,7 +27,7 @@ class TickReading:
     tick: int
 
 
-def ask_tick(control: Scpi) -> TickReading:
+def ask_tick(control: ScpiConnection) -> TickReading:
     """One round trip. Raises RigError when the rig does not answer with a tick."""
     before = host_ns()
     answer = control.query("SYST:TICK?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..errors import RigError
-from .scpi import Scpi
+from .scpi import ScpiConnection
 
 __all__ = ["DESIGN_DELAY_S", "DESIGN_U_S", "front_end_delay"]
 
@@ -16,7 +16,7 @@ docs/accuracy.md gives 56 ns for the fine path.
 """
 
 
-def front_end_delay(control: Scpi) -> dict[str, object]:
+def front_end_delay(control: ScpiConnection) -> dict[str, object]:
     """Return the ``conditions`` of ``meta.json``: ``front_end_delay_s`` and its uncertainty ``front_end_delay_u_s`` (k = 2).
 
     They are this board's if ``front_end_delay_calibrated``, else the design values. The coarse path's delay is given unless the rig

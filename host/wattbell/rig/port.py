@@ -16,8 +16,8 @@ from ..errors import RigError, UsageError
 from . import discovery
 from .delay import front_end_delay
 from .discovery import RigPort
-from .scpi import Scpi
-from .stream import WAIT_S, Source
+from .scpi import ScpiConnection
+from .stream import WAIT_S, DescriptorReader
 
 _STATE = re.compile(r"\bstate=(\w+)\b")
 """Key in the answer to STAT:RIG?: READY, RUN, STOPPING."""
@@ -32,8 +32,8 @@ class Rig:
 
     def __init__(self, port: RigPort) -> None:
         self.port = port
-        self.control = Scpi(port.control)
-        self._source: Source | None = None
+        self.control = ScpiConnection(port.control)
+        self._source: DescriptorReader | None = None
         self._configured: list[str] = []
         self.stranger: str | None = None
         """Serial number of another rig that answers on the ports now, or answered last."""
@@ -154,7 +154,7 @@ class Rig:
         except (OSError, ValueError) as error:  # PySerial's own error: the port was closed
             raise RigError(f"The rig was lost ({error}).") from None
         if self._source is None or self._source.descriptor != descriptor:
-            self._source = Source(descriptor)
+            self._source = DescriptorReader(descriptor)
         return self._source.read_into(buffer)
 
     def reopen(self) -> bool:
@@ -166,7 +166,7 @@ class Rig:
         except RigError:
             return False
         try:
-            control = Scpi(port.control)
+            control = ScpiConnection(port.control)
         except RigError:
             data.close()
             return False

@@ -21,7 +21,7 @@ _MOST_BUFFERS = 16
 """Most buffers with data that nobody has taken yet. Later data is only journalled, since hours of data would fill the memory."""
 
 
-class Line(Enum):
+class LineState(Enum):
     """Line state, queued between the data."""
 
     CUT = "cut"
@@ -49,12 +49,12 @@ class Readable(Protocol):
 class StreamReader:
     """Reads until stopped; journals and passes on the data of 0.1 s, or 4 MiB.
 
-    ``items`` holds memoryviews of bytes (to be returned by :meth:`release`), :class:`Later` ones, :class:`Line` values, and the
+    ``items`` holds memoryviews of bytes (to be returned by :meth:`release`), :class:`Later` ones, :class:`LineState` values, and the
     exception that ended the thread, if any. After a cut, the rig is looked for by its serial number until it is back.
     """
 
     def __init__(self, rig: Readable, journal: Callable[[memoryview], None]) -> None:
-        self.items: queue.Queue[memoryview | Later | Line | BaseException] = queue.Queue()
+        self.items: queue.Queue[memoryview | Later | LineState | BaseException] = queue.Queue()
         self._made = 0
         """Number of buffers."""
         self._journalled = 0
@@ -82,11 +82,11 @@ class StreamReader:
                 self._read_until_cut()
                 if self._stop.is_set():
                     break
-                self.items.put(Line.CUT)
+                self.items.put(LineState.CUT)
                 while not self._rig.reopen():
                     if self._stop.wait(_RETRY_S):
                         return
-                self.items.put(Line.BACK)
+                self.items.put(LineState.BACK)
         except BaseException as error:  # also when memory runs out: nobody else reads the port
             self.items.put(error)
 

@@ -18,7 +18,7 @@ _IDENTITY = re.compile(r"[A-Za-z][^,\"]*,[^,\"]+,[^,\"]+,[^,\"]+")
 """No other answer has four unquoted parts and begins with a letter."""
 
 
-class Scpi:
+class ScpiConnection:
     """A SCPI connection. Errors are raised as RigError in the instrument's own words."""
 
     def __init__(self, device: str, timeout_s: float = TIMEOUT_S) -> None:

@@ -24,7 +24,7 @@ pty holds some 12 000 bytes).
 """
 
 
-class Source:
+class DescriptorReader:
     """Fills buffers from a descriptor."""
 
     def __init__(self, descriptor: int) -> None:

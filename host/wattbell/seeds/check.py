@@ -15,8 +15,8 @@ from ..errors import UsageError
 from ..measure.figure import Known
 from ..results import Run
 from . import method
-from .measure import Lookup, Measured
-from .statements import Book, Drive, Statement
+from .measure import Lookup, MeasuredFigure
+from .statements import Book, SeedDrive, Statement
 
 Verdict = Literal["holds", "does not hold", "not measured", "not measurable"]
 _FROM_SEEDS = re.compile(r"\bseeds? \d|methodology")
@@ -24,7 +24,7 @@ VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not measured", "not 
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckedStatement:
     """A statement and its verdict. ``fitted_by``: profile figures that all but determine the answer."""
 
     statement: Statement
@@ -61,7 +61,7 @@ class Profiles:
                 self._known[name] = {}
         return self._known[name]
 
-    def names(self, drive: Drive) -> list[str]:
+    def names(self, drive: SeedDrive) -> list[str]:
         """Profiles in the folder that represent a drive."""
         return sorted(p.stem for p in self._folder.glob("*.toml") if drive.matches(p.stem))
 
@@ -88,60 +88,60 @@ class Profiles:
         return bool(entry.get("fitted")) or bool(_FROM_SEEDS.search(str(entry.get("source", ""))))
 
 
-def check(book: Book, runs: Sequence[Run], profiles: Path) -> list[Outcome]:
+def check(book: Book, runs: Sequence[Run], profiles: Path) -> list[CheckedStatement]:
     """Outcome of every statement, in order. ``profiles``: folder of the drive profiles."""
     lookup, known = Lookup(runs, book.drives), Profiles(profiles)
     return [_outcome(statement, book, lookup, known) for statement in book.statements]
 
 
-def _outcome(statement: Statement, book: Book, lookup: Lookup, profiles: Profiles) -> Outcome:
+def _outcome(statement: Statement, book: Book, lookup: Lookup, profiles: Profiles) -> CheckedStatement:
     if statement.not_measurable:
-        return Outcome(statement, "not measurable", remark=statement.not_measurable)
+        return CheckedStatement(statement, "not measurable", remark=statement.not_measurable)
     if statement.method:
         return _method(statement)
     if statement.values:
         top, *below = statement.values
-        return _judged(statement, Measured(Known(top / math.prod(below))), ())
+        return _judged(statement, MeasuredFigure(Known(top / math.prod(below))), ())
     fitted = _fitted_by(statement, book, profiles)
     return _judged(statement, _combined(statement, lookup), fitted)
 
 
-def _method(statement: Statement) -> Outcome:
+def _method(statement: Statement) -> CheckedStatement:
     try:
         found = method.asked(statement.method)
     except UsageError as error:
-        return Outcome(statement, "not measured", remark=str(error))
+        return CheckedStatement(statement, "not measured", remark=str(error))
     good = method.same(found, statement.equals)
-    return Outcome(statement, "holds" if good else "does not hold", text=str(found))
+    return CheckedStatement(statement, "holds" if good else "does not hold", text=str(found))
 
 
-def _combined(statement: Statement, lookup: Lookup) -> Measured:
+def _combined(statement: Statement, lookup: Lookup) -> MeasuredFigure:
     assert statement.a is not None
     a = lookup.measure(statement.a)
     if a.value is None:
         return a
     if statement.b is None:
         q = a.value
-        return Measured(Known(q.value * statement.scale, q.u * statement.scale if q.u else None, lost=q.lost), runs=a.runs)
+        return MeasuredFigure(Known(q.value * statement.scale, q.u * statement.scale if q.u else None, lost=q.lost), runs=a.runs)
     b = lookup.measure(statement.b)
     if b.value is None:
         return b
     runs = tuple({id(run): run for run in (*a.runs, *b.runs)}.values())
     if statement.op == "a-b":
         u = math.hypot(a.value.u or 0.0, b.value.u or 0.0)
-        return Measured(Known(a.value.value - b.value.value, u or None, lost=a.value.lost + b.value.lost), runs=runs)
+        return MeasuredFigure(Known(a.value.value - b.value.value, u or None, lost=a.value.lost + b.value.lost), runs=runs)
     if b.value.value == 0:
-        return Measured(missing=f"{statement.b.text()} is zero")
+        return MeasuredFigure(missing=f"{statement.b.text()} is zero")
     ratio = a.value.value / b.value.value
     relative = [q.u / abs(q.value) for q in (a.value, b.value) if q.u and q.value]
     u = abs(ratio) * math.hypot(*relative) if relative else 0.0
-    return Measured(Known(ratio, u or None, lost=a.value.lost + b.value.lost), runs=runs)
+    return MeasuredFigure(Known(ratio, u or None, lost=a.value.lost + b.value.lost), runs=runs)
 
 
-def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -> Outcome:
+def _judged(statement: Statement, measured: MeasuredFigure, fitted: tuple[str, ...]) -> CheckedStatement:
     q = measured.value
     if q is None:
-        return Outcome(statement, "not measured", remark=measured.missing, fitted_by=fitted)
+        return CheckedStatement(statement, "not measured", remark=measured.missing, fitted_by=fitted)
     # Declared figures are compared as printed: 9 ms is 0.009 s only to the last bit.
     slack = 1e-9 * max(abs(q.value), 1e-12)
     inside = statement.low - slack <= q.value <= statement.high + slack
@@ -156,7 +156,7 @@ def _judged(statement: Statement, measured: Measured, fitted: tuple[str, ...]) -
     if q.lost:
         remarks.append(f"{q.lost} records lost")
     verdict: Verdict = "holds" if inside else "does not hold"
-    return Outcome(statement, verdict, q, "", "; ".join(remarks), fitted, measured.runs)
+    return CheckedStatement(statement, verdict, q, "", "; ".join(remarks), fitted, measured.runs)
 
 
 def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _fitted_by(statement: Statement, book: Book, profiles: Profiles) -> tuple[st
     return tuple(dict.fromkeys(found))
 
 
-def counts(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
+def counts(outcomes: Sequence[CheckedStatement]) -> dict[str, dict[str, int]]:
     """Number of statements per group and verdict; ``not measurable`` ones are counted in no other group."""
     table: dict[str, dict[str, int]] = {}
     for group in ("unfitted", "fitted", "declared", "method", "arithmetic"):

@@ -11,7 +11,7 @@ from ..measure.figure import Known
 from ..origin import Origin, warning_of
 from ..results import Run
 from ..text import concise, digits, one_line
-from .check import VERDICTS, Outcome, counts
+from .check import VERDICTS, CheckedStatement, counts
 from .statements import Statement
 
 SEEDS = {
@@ -74,14 +74,14 @@ def _asked(statement: Statement) -> str:
     return f"{text}: {_limits(statement)}"
 
 
-def _measured(outcome: Outcome, mixed: bool) -> str:
+def _measured(outcome: CheckedStatement, mixed: bool) -> str:
     """``mixed``: the page has figures of several origins, and each has its own mark."""
     found = _escaped(outcome.text) or "–" if outcome.value is None else _figure(outcome.value, outcome.statement.unit)
     marks = dict.fromkeys(run.origin.mark for run in outcome.runs if run.origin.mark) if mixed else ()
     return f"{found} ({', '.join(marks)})" if marks else found
 
 
-def _rows(outcomes: Iterable[Outcome], mixed: bool) -> list[str]:
+def _rows(outcomes: Iterable[CheckedStatement], mixed: bool) -> list[str]:
     lines = [
         "| statement | source says | asked as, and limits | why these limits | measured | verdict |",
         "|---|---|---|---|---|---|",
@@ -100,7 +100,7 @@ def _rows(outcomes: Iterable[Outcome], mixed: bool) -> list[str]:
     return lines
 
 
-def _runs(outcomes: Sequence[Outcome]) -> list[str]:
+def _runs(outcomes: Sequence[CheckedStatement]) -> list[str]:
     found: dict[str, Run] = {run.content_hash: run for o in outcomes for run in o.runs}
     if not found:
         return ["No run was used: the store holds none of the drives in the seeds.", ""]
@@ -115,7 +115,7 @@ def _runs(outcomes: Sequence[Outcome]) -> list[str]:
     return [*lines, ""]
 
 
-def _count_rows(outcomes: Sequence[Outcome]) -> list[str]:
+def _count_rows(outcomes: Sequence[CheckedStatement]) -> list[str]:
     table = counts([o for o in outcomes if o.verdict != "not measurable"])
     shown = [v for v in VERDICTS if v != "not measurable"]
     lines = [f"| | {' | '.join(shown)} |", "|---|" + "---:|" * len(shown)]
@@ -141,7 +141,7 @@ def _measured_on(origins: set[Origin]) -> list[str]:
     return [begin, f"**{warning_of(origins)}.** A figure of such a run has its mark beside it."]
 
 
-def markdown(outcomes: Sequence[Outcome]) -> str:
+def markdown(outcomes: Sequence[CheckedStatement]) -> str:
     """The page: counts, the runs used, the statements of each seed, and finally those that cannot be measured."""
     asked = [o for o in outcomes if o.verdict != "not measurable"]
     scales = sorted({run.scale for o in outcomes for run in o.runs})
@@ -174,7 +174,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_json(outcomes: Sequence[Outcome]) -> JsonObject:
+def to_json(outcomes: Sequence[CheckedStatement]) -> JsonObject:
     """Counts and outcomes as JSON-able data."""
     return {
         "counts": counts(outcomes),

@@ -13,11 +13,11 @@ from ..measure.figure import Known
 from ..results import Run, TestResult
 from ..results.declared import feature, power_states
 from .reduce import POINTS, SERIES, WHOLE_SERIES
-from .statements import Drive, Reference
+from .statements import Reference, SeedDrive
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFigure:
     """A figure, or why there is none (``missing``), and the ``runs`` it comes from."""
 
     value: Known | None = None
@@ -25,7 +25,7 @@ class Measured:
     runs: tuple[Run, ...] = field(default=(), repr=False)
 
 
-def runs_of(drive: Drive, runs: Sequence[Run]) -> list[Run]:
+def runs_of(drive: SeedDrive, runs: Sequence[Run]) -> list[Run]:
     """Runs of a drive: the least shortened first, and among those the latest."""
     found = [run for run in runs if drive.matches(run.profile)]
     return sorted(found, key=lambda r: (abs(r.scale - 1.0), -r.started_s))
@@ -34,7 +34,7 @@ def runs_of(drive: Drive, runs: Sequence[Run]) -> list[Run]:
 class Lookup:
     """Resolves references against a set of runs."""
 
-    def __init__(self, runs: Sequence[Run], drives: Mapping[str, Drive]) -> None:
+    def __init__(self, runs: Sequence[Run], drives: Mapping[str, SeedDrive]) -> None:
         self._runs = {key: runs_of(drive, runs) for key, drive in drives.items()}
         self._drives = drives
 
@@ -42,7 +42,7 @@ class Lookup:
         """Runs of a drive, best first."""
         return self._runs[key]
 
-    def measure(self, reference: Reference) -> Measured:
+    def measure(self, reference: Reference) -> MeasuredFigure:
         """The figure a reference asks for. Of several drives, those without it are left out; at least two must have it."""
         each = {key: self._one(key, reference) for key in reference.drives}
         if len(each) == 1:
@@ -50,14 +50,14 @@ class Lookup:
         found = {key: m for key, m in each.items() if m.value is not None}
         if len(found) < 2:
             missing = "; ".join(m.missing for m in each.values() if m.missing)
-            return Measured(missing=f"fewer than two of {', '.join(reference.drives)} are measured ({missing})")
+            return MeasuredFigure(missing=f"fewer than two of {', '.join(reference.drives)} are measured ({missing})")
         runs = tuple(run for m in found.values() for run in m.runs)
-        return Measured(_picked(reference.pick, [m.value for m in found.values() if m.value]), runs=runs)
+        return MeasuredFigure(_picked(reference.pick, [m.value for m in found.values() if m.value]), runs=runs)
 
-    def _one(self, key: str, reference: Reference) -> Measured:
+    def _one(self, key: str, reference: Reference) -> MeasuredFigure:
         title = self._drives[key].title
         if not self._runs[key]:
-            return Measured(missing=f"no run of {title}")
+            return MeasuredFigure(missing=f"no run of {title}")
         if reference.declared:
             return self._declared(key, reference.declared)
         reason = f"no {reference.suite} run of {title}"
@@ -70,16 +70,16 @@ class Lookup:
                 continue
             value = _figure(run, test, reference)
             if isinstance(value, Known):
-                return Measured(value, runs=(run,))
+                return MeasuredFigure(value, runs=(run,))
             reason = f"{title}, {reference.test}: {value}"
-        return Measured(missing=reason)
+        return MeasuredFigure(missing=reason)
 
-    def _declared(self, key: str, name: str) -> Measured:
+    def _declared(self, key: str, name: str) -> MeasuredFigure:
         for run in self._runs[key]:
             value = declared(run, name)
             if value is not None:
-                return Measured(Known(value), runs=(run,))
-        return Measured(missing=f"the runs of {self._drives[key].title} do not record {name}")
+                return MeasuredFigure(Known(value), runs=(run,))
+        return MeasuredFigure(missing=f"the runs of {self._drives[key].title} do not record {name}")
 
 
 def declared(run: Run, name: str) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import door
 from ..errors import UsageError
-from ..suites.jobs import Section, sections
+from ..suites.jobs import JobSection, sections
 from ..suites.manifest import load_suite
 from ..suites.units import size_bytes
 
@@ -39,7 +39,7 @@ def asked(method: Mapping[str, Any]) -> Any:
     raise UsageError(f"A method statement needs one of manifest, option, total, depths, write_shares: {dict(method)}.")
 
 
-def _share(job: Section) -> float:
+def _share(job: JobSection) -> float:
     return round(job.write_share, 6)
 
 

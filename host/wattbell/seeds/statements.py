@@ -100,7 +100,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Drive:
+class SeedDrive:
     """A drive of the seeds and the profiles that represent it."""
 
     key: str
@@ -117,10 +117,10 @@ class Book:
     """All statements, and the drives they mention."""
 
     statements: tuple[Statement, ...]
-    drives: Mapping[str, Drive]
+    drives: Mapping[str, SeedDrive]
 
 
-def _reference(raw: Mapping[str, Any], where: str, groups: Mapping[str, list[str]], drives: Mapping[str, Drive]) -> Reference:
+def _reference(raw: Mapping[str, Any], where: str, groups: Mapping[str, list[str]], drives: Mapping[str, SeedDrive]) -> Reference:
     values = dict(raw)
     given = values.pop("drive", None)
     keys: list[str] = []
@@ -142,11 +142,11 @@ def _reference(raw: Mapping[str, Any], where: str, groups: Mapping[str, list[str
 
 def parse_book(documents: Mapping[str, Mapping[str, Any]]) -> Book:
     """All documents (by file name) as one book. Raises ResultsError when a statement is incomplete or defined twice."""
-    drives: dict[str, Drive] = {}
+    drives: dict[str, SeedDrive] = {}
     groups: dict[str, list[str]] = {}
     for document in documents.values():
         for key, raw in document.get("drives", {}).items():
-            drives[key] = Drive(key, str(raw["title"]), tuple(raw["profiles"]))
+            drives[key] = SeedDrive(key, str(raw["title"]), tuple(raw["profiles"]))
         groups.update(document.get("groups", {}))
     statements: dict[str, Statement] = {}
     for file, document in documents.items():
@@ -158,7 +158,7 @@ def parse_book(documents: Mapping[str, Mapping[str, Any]]) -> Book:
     return Book(tuple(statements.values()), drives)
 
 
-def _statement(raw: Mapping[str, Any], file: str, groups: Mapping[str, list[str]], drives: Mapping[str, Drive]) -> Statement:
+def _statement(raw: Mapping[str, Any], file: str, groups: Mapping[str, list[str]], drives: Mapping[str, SeedDrive]) -> Statement:
     where = f"{file}: {raw.get('id', 'a statement without id')}"
     values = dict(raw)
     wrong = set(values) - {f.name for f in fields(Statement)}

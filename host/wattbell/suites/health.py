@@ -21,7 +21,7 @@ SERIES_MOST = 300
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HealthReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``at_ns``: CLOCK_MONOTONIC_RAW, when the command had been answered. ``phases``: how many phases had ended before; ``during``: within
     the next one. ``light_count``, ``light_s``: entries into, and time in, the state of Thermal Management Temperature 1; ``heavy_...``:
     of 2. ``warning_min``, ``critical_min``: minutes above the warning and critical composite temperature. Counts are for life."""
@@ -48,7 +48,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Record(msgspec.Struct, frozen=True):
     """The file. ``absent``: why there are no (further) readings; empty if there is nothing to say."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[HealthReading, ...] = ()
     absent: str = ""
 
 
@@ -116,7 +116,7 @@ _WARNINGS = ("its available spare is below the threshold", "its temperature is b
 """Bits of Critical Warning."""
 
 
-def _last(items: Sequence[Reading]) -> Reading | None:
+def _last(items: Sequence[HealthReading]) -> HealthReading | None:
     return items[-1] if items else None
 
 
@@ -159,4 +159,4 @@ def notes(health: JsonObject | None) -> list[str]:
     return found
 
 
-__all__ = ["FILE", "Reading", "Record", "load", "notes", "of_drive", "of_test", "owner", "throttled"]
+__all__ = ["FILE", "HealthReading", "Record", "load", "notes", "of_drive", "of_test", "owner", "throttled"]

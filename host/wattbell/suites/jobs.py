@@ -138,7 +138,7 @@ NOT_ON_A_MODEL = frozenset({"iodepth_batch_submit", "iodepth_batch_complete_min"
 
 
 @dataclass(frozen=True)
-class Section:
+class JobSection:
     """One job: its name and its options, the globals before it taken in."""
 
     name: str
@@ -171,13 +171,13 @@ class _Line:
     value: str = ""
 
 
-def sections(text: str, where: str = "The job file") -> list[Section]:
+def sections(text: str, where: str = "The job file") -> list[JobSection]:
     """The jobs of a job file, in order.
 
     UsageError, with ``where`` and the line, when there is none or when something in it is not in ``OPTIONS``.
     """
     options: dict[str, str] = {}
-    found: list[Section] = []
+    found: list[JobSection] = []
     current: dict[str, str] | None = None
     for line in _lines(text, where):
         if line.header == "global":
@@ -185,7 +185,7 @@ def sections(text: str, where: str = "The job file") -> list[Section]:
         elif line.header is not None:
             if any(section.name == line.header for section in found):
                 raise UsageError(f"{where}:{line.number}: two jobs are called {line.header}.")
-            found.append(Section(line.header, dict(options)))
+            found.append(JobSection(line.header, dict(options)))
             current = found[-1].options
         elif line.key:
             if current is None:
@@ -196,7 +196,7 @@ def sections(text: str, where: str = "The job file") -> list[Section]:
     return found
 
 
-def of_a_suite(text: str, where: str) -> list[Section]:
+def of_a_suite(text: str, where: str) -> list[JobSection]:
     """:func:`sections` of a file that fio itself may run: UsageError also for a job that does not name the drive, as fio would make
     a file of the job's own name."""
     found = sections(text, where)
@@ -206,7 +206,7 @@ def of_a_suite(text: str, where: str) -> list[Section]:
     return found
 
 
-def writes(section: Section) -> bool:
+def writes(section: JobSection) -> bool:
     """Return whether a job may change the data on the drive: any pattern but reads alone, in either of the option's spellings."""
     return any(section.options.get(key, "read") not in ("read", "randread") for key in ("rw", "readwrite"))
 

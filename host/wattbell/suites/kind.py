@@ -8,9 +8,9 @@ from enum import Enum, auto
 from typing import Any
 
 from ..measure.source import Source
-from .jobs import Section
+from .jobs import JobSection
 from .outcome import Outcome
-from .session import Steps
+from .session import StepBuilder
 from .suite import Test
 
 AT_BEST = "highest, at "
@@ -20,11 +20,11 @@ EFFICIENCIES = ("MB/J", "MB/s/W")
 """Bytes per joule, and the reading of SSD reviews; also of runs that were stored before the first was there."""
 JsonScore = Mapping[str, Any]
 """A score in the form of results.json."""
-REGISTRY: dict[str, type[Kind]] = {}
+REGISTRY: dict[str, type[KindOfTest]] = {}
 """The classes by name of the kind."""
 
 
-class Place(Enum):
+class ScoreSection(Enum):
     """The section of a page that shows the scores of a kind."""
 
     SCORES = auto()
@@ -36,7 +36,7 @@ class Place(Enum):
     POWER_ON = auto()
 
 
-class Kind(ABC):
+class KindOfTest(ABC):
     """A kind of test.
 
     A subclass with a ``name`` (``kind`` of a manifest) is registered under it and inherits all that it leaves undefined.
@@ -44,7 +44,7 @@ class Kind(ABC):
 
     name = ""
     needs_jobs = True
-    place = Place.SCORES
+    place = ScoreSection.SCORES
     most_rows: int | None = None
     """Most rows of the table in a terminal; None for no limit."""
 
@@ -58,7 +58,7 @@ class Kind(ABC):
         """Return the fault of a test's entry in the manifest; None without a fault."""
         return None
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         """Append the test's steps to its session: the job file, with rests where the test has a duty cycle."""
         if to.test.duty is None:
             to.add(fio=to.job())
@@ -70,7 +70,7 @@ class Kind(ABC):
         return False
 
     @abstractmethod
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Points and scores of a recorded test. ``sections``: of its job file, by name; ``scale``: at which it was run."""
 
     def charted(self, name: str, unit: str) -> bool:

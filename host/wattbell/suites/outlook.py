@@ -15,7 +15,7 @@ import polars as pl
 
 from ..errors import UsageError
 from ..hostlog.iolog import read_iolog
-from .jobs import Section, sections, writes
+from .jobs import JobSection, sections, writes
 from .session import Choice, Session
 from .step import Step
 from .traces.composition import COMPOSITIONS, Composition
@@ -54,7 +54,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Part:
+class SessionOutlook:
     """A session with the expectation for each of its steps.
 
     goes_on: the drive is as the session before left it; else preconditioning is included
@@ -80,7 +80,7 @@ class Outlook:
     """All sessions planned on a drive of ``capacity_bytes``."""
 
     capacity_bytes: int
-    parts: tuple[Part, ...]
+    parts: tuple[SessionOutlook, ...]
 
     def _sum(self, of: Callable[[Expected], float], most: bool) -> float:
         return sum(of(expected) for part in self.parts for _, expected in part.runs if most or not expected.optional)
@@ -126,7 +126,7 @@ def look_ahead(sessions: Sequence[Session], capacity_bytes: int, choice: Choice,
         found = [expect(step, session.files, capacity_bytes, choice.scale, step.name in spare) for step in session.steps]
         goes_on = session.goes_on_after is not None and session.goes_on_after == before
         over = bool(session.members) and all((test.id, session.condition) in done for test in session.members)
-        parts.append(Part(session, tuple(found), goes_on, over))
+        parts.append(SessionOutlook(session, tuple(found), goes_on, over))
         before = None if over else session.title
     return Outlook(capacity_bytes, tuple(parts))
 
@@ -193,9 +193,9 @@ def _rest(busy_s: float, stretch: float, longest_s: float | None) -> float:
     return busy_s * stretch if longest_s is None else min(busy_s * stretch, longest_s)
 
 
-def groups(jobs: Sequence[Section]) -> list[list[Section]]:
+def groups(jobs: Sequence[JobSection]) -> list[list[JobSection]]:
     """The jobs of a file that run together: one with ``stonewall`` waits for those before it."""
-    out: list[list[Section]] = []
+    out: list[list[JobSection]] = []
     for section in jobs:
         if not out or "1" in (section.options.get("stonewall"), section.options.get("wait_for_previous")):
             out.append([])
@@ -203,7 +203,7 @@ def groups(jobs: Sequence[Section]) -> list[list[Section]]:
     return out
 
 
-def _of_job(section: Section, capacity_bytes: int) -> Expected:
+def _of_job(section: JobSection, capacity_bytes: int) -> Expected:
     options = section.options
     block = size_bytes(options.get("bs", options.get("blocksize", "4k")).split(",")[0])
     size = _bytes(options["size"], capacity_bytes) if "size" in options else capacity_bytes

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ..errors import UsageError
 from .drive import Drive
 from .kinds import KINDS
-from .session import WAKE_SPAN_BYTES, Choice, Session, Steps
-from .step import Format, Step, Writing
+from .session import WAKE_SPAN_BYTES, Choice, Session, StepBuilder
+from .step import FormatNvm, Step, Writing
 from .suite import Fill, Suite, Test
 from .units import size_bytes
 
@@ -52,7 +52,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
         for test in members:
             if condition == "full" and test.rest_s > 0:
                 session.steps.append(Step(name=f"{test.id}-rest", idle_s=test.rest_s, measured=False))
-            KINDS[test.kind].steps(Steps(session, suite, test, drive, choice))
+            KINDS[test.kind].steps(StepBuilder(session, suite, test, drive, choice))
         out.append(session)
     return out
 
@@ -76,7 +76,7 @@ def _precondition(session: Session, drive: Drive, choice: Choice) -> None:
         elif session.condition == "test-data":
             fill = Fill(min(1.0, (data or WAKE_SPAN_BYTES) / drive.capacity_bytes))
     if choice.written or test.purge:
-        session.steps.append(Step(name="purge", format=Format(drive.nsid, 1), measured=False))
+        session.steps.append(Step(name="purge", format=FormatNvm(drive.nsid, 1), measured=False))
     for k in range(fill.times if fill else 0):
         assert fill is not None
         least = MIN_SPAN_BLOCKS * size_bytes(fill.bs) / drive.capacity_bytes

@@ -145,7 +145,7 @@ def note_settling(out: Outcome, source: Source, test: Test) -> None:
 
 
 @dataclass(frozen=True)
-class Wake:
+class WakingRead:
     """One waking read. Ticks; ``clkreq`` is None if it was not seen asserted."""
 
     quiet_from: int
@@ -159,7 +159,7 @@ class Wake:
         return self.doorbell if self.clkreq is None else min(self.clkreq, self.doorbell)
 
 
-def find_wake(source: Source, phase: Phase) -> Wake | None:
+def find_wake(source: Source, phase: Phase) -> WakingRead | None:
     """Return the first I/O command of a phase of kind wake, and the events before it; None when its doorbell was not seen."""
     commands = source.commands(phase)
     io = commands.take((commands.qid > 0) & (commands.doorbell_tick != NONE))
@@ -175,7 +175,7 @@ def find_wake(source: Source, phase: Phase) -> Wake | None:
     before = source.capture.commands.filter(pl.col("cqe_tick").is_between(phase.first_tick, doorbell))
     last = before.select(pl.col("cqe_tick").max()).collect().item()
     quiet = int(last) if last is not None else phase.first_tick
-    return Wake(quiet, doorbell, cqe, int(asserted["tick"][-1]) if len(asserted) else None)
+    return WakingRead(quiet, doorbell, cqe, int(asserted["tick"][-1]) if len(asserted) else None)
 
 
 def declared_states(source: Source) -> dict[int, Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from ..measure.figure import Figure, absent, mean, ratio, total
 from ..measure.phase import PhaseMeasurement, measure
 from ..measure.point import Point
 from ..measure.source import Source
-from ..measure.throughput import Span
+from ..measure.throughput import ActiveTime
 from ..text import si
 from .kind import AT_BEST
 from .outcome import REVIEWS, TOTALS, Outcome
@@ -21,7 +21,7 @@ class Rests:
 
     def __init__(self, out: Outcome, source: Source) -> None:
         self._out, self._source = out, source
-        self._spans: list[Span] = []
+        self._spans: list[ActiveTime] = []
 
     def add(self, measured: PhaseMeasurement) -> None:
         """The next section."""

@@ -38,7 +38,7 @@ class RailOn:
 
 
 @dataclass(frozen=True)
-class Restart:
+class RestartInstants:
     """Instants of a restart as ticks, None where the wire did not show one.
 
     quiet: the last completion before PERST# fell
@@ -64,7 +64,7 @@ class Restart:
     unseen: str | None = None
 
 
-def find_restart(source: Source, phase: Phase) -> Restart | None:
+def find_restart(source: Source, phase: Phase) -> RestartInstants | None:
     """The restart of a phase; None when PERST# did not fall and rise."""
     events = source.events.filter(pl.col("tick").is_between(phase.first_tick, phase.last_tick))
     perst = events.filter(pl.col("type") == int(EventType.PERST)).select("tick", "arg8").rows()
@@ -85,7 +85,7 @@ def find_restart(source: Source, phase: Phase) -> Restart | None:
     rung = behind.filter((pl.col("doorbell_tick") > high) & (pl.col("doorbell_tick") != NONE))
     read = behind.filter((pl.col("qid") > 0) & (pl.col("status") == 0))
     rail, unseen = _rail_on(source, low, high)
-    return Restart(
+    return RestartInstants(
         quiet=_extreme(before["cqe_tick"].max()),
         low=low,
         high=high,
@@ -151,7 +151,7 @@ def _inrush(source: Source, current: npt.NDArray[np.float64], ticks: list[int]) 
     )
 
 
-def figures(source: Source, found: Restart, lost: int, *, cold: bool) -> Mapping[str, Figure]:
+def figures(source: Source, found: RestartInstants, lost: int, *, cold: bool) -> Mapping[str, Figure]:
     """Return the figures of one restart by name, in s, A, C and J.
 
     lost: losses under them

@@ -110,7 +110,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepBuilder:
     """Appends a test's steps to its session's plan."""
 
     session: Session

@@ -13,7 +13,7 @@ SLOPE_LIMIT = 0.10
 
 
 @dataclass(frozen=True)
-class Window:
+class SteadyWindow:
     """Rounds ``first .. first + 4`` (from 1). ``range_share``: (max - min) / mean. ``slope_share``: excursion of the least-squares
     line over the window / mean. ``mean``: of the five values."""
 
@@ -28,16 +28,16 @@ class Window:
         return self.range_share <= RANGE_LIMIT + rounding and self.slope_share <= SLOPE_LIMIT + rounding
 
 
-def window(values: Sequence[float], first: int) -> Window:
+def window(values: Sequence[float], first: int) -> SteadyWindow:
     """The window of ``values`` (one a round) that begins with round ``first`` (from 1). Raises ValueError when it is not whole."""
     part = np.array(values[first - 1 : first - 1 + WINDOW], np.float64)
     if len(part) < WINDOW:
         raise ValueError(f"a window has {WINDOW} rounds")
     mean = float(part.mean())
     if mean <= 0:
-        return Window(first, mean, float("inf"), float("inf"))
+        return SteadyWindow(first, mean, float("inf"), float("inf"))
     slope = float(np.polyfit(np.arange(WINDOW), part, 1)[0])
-    return Window(first, mean, float(part.max() - part.min()) / mean, abs(slope) * (WINDOW - 1) / mean)
+    return SteadyWindow(first, mean, float(part.max() - part.min()) / mean, abs(slope) * (WINDOW - 1) / mean)
 
 
 def find_steady(tracked: Sequence[Sequence[float]]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-class Format(msgspec.Struct, frozen=True, omit_defaults=True):
+class FormatNvm(msgspec.Struct, frozen=True, omit_defaults=True):
     """Format NVM. ``nsid``: None for the namespace under test; ``ses``: Secure Erase Settings."""
 
     nsid: int | None = None
@@ -54,7 +54,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """
 
     name: str
-    format: Format | None = None
+    format: FormatNvm | None = None
     sanitize: str | None = None
     fill: Writing | None = None
     fio: str | None = None

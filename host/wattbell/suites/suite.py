@@ -12,7 +12,7 @@ from msgspec import Meta
 from .. import door
 from ..errors import UsageError
 from ..nearest import did_you_mean
-from .jobs import Section, sections
+from .jobs import JobSection, sections
 from .units import LARGEST
 
 CONDITIONS = ("test-data", "full", "empty")
@@ -124,7 +124,7 @@ class Suite:
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
 
-    def sections(self, test: Test) -> dict[str, Section]:
+    def sections(self, test: Test) -> dict[str, JobSection]:
         """The sections of the test's job file by name; empty without one."""
         if not test.jobs:
             return {}

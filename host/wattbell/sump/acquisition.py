@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from ..errors import RigError, WattbellError
 from ..probes import PROBES
 from ..rig import Rig
-from ..wire.decode import Batch, Decoder
-from .protocol import Settings
+from ..wire.decode import Batch, StreamDecoder
+from .protocol import ArmSettings
 from .timeline import Threshold
-from .window import DEFAULT_SETTLE_S, Window
+from .window import DEFAULT_SETTLE_S, SampleWindow
 
 _DRAIN_S = 5.0
 _BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Options:
+class CaptureOptions:
     """User settings that apply to all captures."""
 
     thresholds: Sequence[Threshold] = ()
@@ -37,8 +37,8 @@ class Acquisition(threading.Thread):
     """
 
     def __init__(
-        self, open_rig: Callable[[], Rig], settings: Settings, options: Options, done: Callable[[bytes], None], say: Callable[[str], None],
-        over: Callable[[], None],
+        self, open_rig: Callable[[], Rig], settings: ArmSettings, options: CaptureOptions, done: Callable[[bytes], None],
+        say: Callable[[str], None], over: Callable[[], None],
     ) -> None:  # fmt: skip
         super().__init__(name="wattbell-sump", daemon=True)
         self._open_rig, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
@@ -76,9 +76,9 @@ class Acquisition(threading.Thread):
         state, self._begin_tick = _settled(rig, buffer)
         running = state == "RUN"
         settle_ticks = round(self._options.settle_s * 1e9)
-        window = Window(self._settings, self._options.thresholds, settle_ticks, _pins(rig), self._begin_tick, running=running)
+        window = SampleWindow(self._settings, self._options.thresholds, settle_ticks, _pins(rig), self._begin_tick, running=running)
         rig.start()
-        decoder = Decoder()
+        decoder = StreamDecoder()
         over = False
         while not (self.aborted or over or window.words is not None):
             over = self._read(rig, decoder, buffer, window.feed)
@@ -93,7 +93,7 @@ class Acquisition(threading.Thread):
         if not running and not over:
             self._end(rig, decoder, buffer)
 
-    def _read(self, rig: Rig, decoder: Decoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
+    def _read(self, rig: Rig, decoder: StreamDecoder, buffer: memoryview, feed: Callable[[Batch], None]) -> bool:
         """Pass on the data that has arrived; return whether the rig has stopped since this capture began.
 
         Leftovers of an earlier capture may come first.
@@ -107,7 +107,7 @@ class Acquisition(threading.Thread):
                 stopped = int(batch.status.columns["run"][-1]) == 0
         return stopped
 
-    def _end(self, rig: Rig, decoder: Decoder, buffer: memoryview) -> None:
+    def _end(self, rig: Rig, decoder: StreamDecoder, buffer: memoryview) -> None:
         """Stop the rig and drain its remaining data, or the next program to open the port would get it."""
         rig.stop()
         deadline = time.monotonic() + _DRAIN_S

@@ -64,7 +64,7 @@ class Stage:
 
 
 @dataclass
-class Settings:
+class ArmSettings:
     """Settings for the next ARM."""
 
     divider: int = 0

@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..probes import PROBES
 from ..rig import Rig
 from . import protocol
-from .acquisition import Acquisition, Options
+from .acquisition import Acquisition, CaptureOptions
 from .port import Port
 from .timeline import MOST_THRESHOLDS
 
@@ -24,15 +24,15 @@ class Server:
     """Serves one port until :meth:`stop`. `open_rig` returns the rig each time a capture begins; `say` gets a line for whatever the user
     must know: captures that failed, and flaws of those that did not."""
 
-    def __init__(self, port: Port, open_rig: Callable[[], Rig], options: Options, say: Callable[[str], None]) -> None:
+    def __init__(self, port: Port, open_rig: Callable[[], Rig], options: CaptureOptions, say: Callable[[str], None]) -> None:
         if len(options.thresholds) > MOST_THRESHOLDS:
             raise UsageError(f"There is room for {MOST_THRESHOLDS} levels, not for {len(options.thresholds)}.")
         self._port, self._open, self._options, self._say = port, open_rig, options, say
         self.channels = (*PROBES, *(threshold.name for threshold in options.thresholds))
         """Channel names by number."""
-        self._parser, self._settings = protocol.Parser(), protocol.Settings()
+        self._parser, self._settings = protocol.Parser(), protocol.ArmSettings()
         self._capture: Acquisition | None = None
-        self._next: protocol.Settings | None = None
+        self._next: protocol.ArmSettings | None = None
         self._out = bytearray()
         self._held = False
         self._ready: tuple[Acquisition, bytes] | None = None

@@ -16,7 +16,7 @@ from wattbell_spec import wire as spec
 
 from ..probes import PROBES
 from ..wire.decode import Batch
-from ..wire.records import Commands, Rail
+from ..wire.records import CommandRecords, RailRecords
 from .protocol import U32
 from .trigger import I64
 
@@ -39,7 +39,7 @@ class Threshold:
         """Name as shown to sigrok's users."""
         return f"{self.quantity}>{self.level:g}{'VAW'[QUANTITIES.index(self.quantity)]}"
 
-    def above(self, rail: Rail) -> npt.NDArray[np.bool_]:
+    def above(self, rail: RailRecords) -> npt.NDArray[np.bool_]:
         """Whether each sample is above the level."""
         volts, amps = rail.voltage * _VOLTS, rail.current * _AMPS
         values = {"voltage": volts, "current": amps, "power": volts * amps}[self.quantity]
@@ -135,7 +135,7 @@ class Timeline:
         if batch.rail is not None:
             self._add_rail(batch.rail)
 
-    def _add_commands(self, commands: Commands) -> None:
+    def _add_commands(self, commands: CommandRecords) -> None:
         cqe = commands.cqe_tick
 
         def before(name: str) -> tuple[I64, npt.NDArray[np.bool_]]:
@@ -163,7 +163,7 @@ class Timeline:
         pending.add(begun, begun, np.ones(len(begun), np.int64))
         pending.add(ended, ended, -np.ones(len(ended), np.int64))
 
-    def _add_rail(self, rail: Rail) -> None:
+    def _add_rail(self, rail: RailRecords) -> None:
         if not self._thresholds:
             return
         counts = rail.columns["count"].astype(np.int64)

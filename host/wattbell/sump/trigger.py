@@ -35,7 +35,7 @@ class _Watch:
             self.first = end
 
 
-class Trigger:
+class SumpTrigger:
     """Stages as in SUMP's gateware: each fires once; several may share a level. Without stages the first sample triggers."""
 
     def __init__(self, stages: Iterable[Stage]) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from wattbell_spec import wire as spec
 
 from ..wire.decode import Batch, Gap
-from .protocol import U32, Settings
+from .protocol import U32, ArmSettings
 from .timeline import Threshold, Timeline
-from .trigger import I64, Trigger
+from .trigger import I64, SumpTrigger
 
 DEFAULT_SETTLE_S = 0.05
 """Time in s that samples wait for records.
@@ -20,7 +20,7 @@ duration of the command itself.
 """
 
 
-class Window:
+class SampleWindow:
     """Feed it batches until :attr:`words` is set: ``settings.samples`` words, oldest first.
 
     Samples begin at the RUN event that starts the capture or, if `running`, at `tick`; anything older than `tick` is left over from
@@ -29,7 +29,7 @@ class Window:
     """
 
     def __init__(
-        self, settings: Settings, thresholds: Sequence[Threshold], settle_ticks: int, initial: int, tick: int, *, running: bool
+        self, settings: ArmSettings, thresholds: Sequence[Threshold], settle_ticks: int, initial: int, tick: int, *, running: bool
     ) -> None:
         self.settings = settings
         self.words: U32 | None = None
@@ -38,7 +38,7 @@ class Window:
         self._thresholds, self._tick, self._initial, self._settle_ticks = thresholds, tick, initial, settle_ticks
         self._waiting: list[Batch] = []
         self._timeline: Timeline | None = None
-        self._trigger = Trigger(settings.stages.values())
+        self._trigger = SumpTrigger(settings.stages.values())
         self._fired: int | None = None
         self._starts: I64 = np.empty(0, np.int64)
         self._runs: U32 = np.empty(0, np.uint32)

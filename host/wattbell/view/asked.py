@@ -8,7 +8,7 @@ import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ..zoom import Wanted, Zoom
+from ..zoom import CommandFilter, Zoom
 from .shown import Shown
 
 MOST_POINTS = 20_000
@@ -100,11 +100,11 @@ class Asked:
         return self.integer("points", 1000, 8, MOST_POINTS)
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> CommandFilter:
         """Which commands."""
         whole = {name: self.number(name) for name in ("opcode", "qid", "cid", "status", "slba")}
         admin, above_s = self.number("admin"), self.number("above_s")
-        return Wanted(
+        return CommandFilter(
             **{name: None if value is None else int(value) for name, value in whole.items()},
             admin=None if admin is None else bool(admin),
             above_ticks=None if above_s is None else round(above_s / self.zoom.tick_s),

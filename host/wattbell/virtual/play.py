@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import temporary
 from ..capture import CaptureWriter
-from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Limits, Progress, record
+from ..capture.record import BROKE_OFF, RIG_STOPPED, USER_STOPPED, Progress, RecordingLimits, record
 from ..errors import Interrupted, SimError
 from ..jsondata import JsonObject
 from ..rig import Rig
@@ -87,7 +87,7 @@ def play(run: VirtualRun, trace: Path, producer: programs.Program | None, finish
                 pass_on()
                 progress(progressed)
 
-            reason = record(rig, writer, Limits(), progress=show, watch=watch, stop=run.stop)
+            reason = record(rig, writer, RecordingLimits(), progress=show, watch=watch, stop=run.stop)
         pass_on()
         # The rig stops where its trace ends, and where the trace cannot be read on: it says which as it goes.
         broken = (producer.failed() if producer else None) or (child.ended_badly(_FAREWELL_S) if reason == RIG_STOPPED else None)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from wattbell_spec import wire as spec
 
-from .framing import Block, Framer, crc32
+from .framing import Block, BlockFramer, crc32
 from .records import (
     Buffer,
-    Commands,
-    Events,
-    Rail,
+    CommandRecords,
+    EventRecords,
+    RailRecords,
     Statuses,
     Tlps,
     decode_commands,
@@ -29,7 +29,7 @@ from .records import (
 )
 from .sequence import Arrival, SequenceTracker, near
 
-__all__ = ["Batch", "Counters", "Decoder", "Gap", "crc32"]
+__all__ = ["Batch", "Counters", "Gap", "StreamDecoder", "crc32"]
 
 _HELD = 4
 _SLACK_TICKS = 100 * spec.FLUSH_TICKS
@@ -61,7 +61,7 @@ class Gap:
     ``FLUSH_TICKS`` before it would have been sent.
     """
 
-    kind: spec.Kind | None
+    kind: spec.BlockContent | None
     first_tick: int
     last_tick: int
     count: int
@@ -94,7 +94,7 @@ class Counters:
     """Blocks with a good CRC and a bad payload: not a whole number of records, or a record at an impossible time."""
     restarts: int = 0
     """Number of times the rig restarted its counter."""
-    dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.Kind})
+    dropped: dict[str, int] = field(default_factory=lambda: {kind.name: 0 for kind in spec.BlockContent})
     """Per kind: records (rail: samples) that the rig itself reports as lost."""
 
     @property
@@ -108,13 +108,13 @@ class Counters:
 
 @dataclass
 class Batch:
-    """Result of one call of :meth:`Decoder.feed`; a kind that did not occur is None."""
+    """Result of one call of :meth:`StreamDecoder.feed`; a kind that did not occur is None."""
 
     epoch: int = 0
     """Number of rig restarts before these records: ticks of different epochs do not compare."""
-    commands: Commands | None = None
-    rail: Rail | None = None
-    events: Events | None = None
+    commands: CommandRecords | None = None
+    rail: RailRecords | None = None
+    events: EventRecords | None = None
     tlps: Tlps | None = None
     status: Statuses | None = None
     links: Statuses | None = None
@@ -158,7 +158,7 @@ class _Pending:
         return batch if filled else None
 
 
-class Decoder:
+class StreamDecoder:
     """Decodes a byte stream that may start anywhere and be damaged anywhere.
 
     Feed it bytes as they arrive, in pieces of any size; some hundred KiB at a time are fastest. Call :meth:`finish` when no
@@ -177,7 +177,7 @@ class Decoder:
         sooner than its tick: a recorder that was held up finds old blocks, which came late, and then new ones."""
         self._tick_ps = 0
         """Tick in ps from a STATUS; 0: none came yet."""
-        self._framer = Framer()
+        self._framer = BlockFramer()
         self._sequence = SequenceTracker()
         self._counters = Counters()
         self._last_tick = -1
@@ -430,18 +430,18 @@ class Decoder:
                 pending.rail.append(payload)
                 pending.rail_ticks.append(tick)
                 pending.rail_dropped.append(dropped)
-        elif kind == spec.Kind.EVENTS:
+        elif kind == spec.BlockContent.EVENTS:
             good = not length % spec.EVENT_SIZE and events_near(payload, tick, _SLACK_TICKS)
             if good and length:
                 pending.events.append(payload)
-        elif kind == spec.Kind.TLP:
+        elif kind == spec.BlockContent.TLP:
             good = split_tlps(payload, tick, pending.tlps)
-        elif kind == spec.Kind.STATUS:
+        elif kind == spec.BlockContent.STATUS:
             good = length >= spec.STATUS_SIZE and self._tick_agrees(status_tick_ps(payload))
             if good:
                 pending.status.append(payload)
                 pending.status_ticks.append(tick)
-        elif kind == spec.Kind.LINK:
+        elif kind == spec.BlockContent.LINK:
             good = not length % spec.LINK_SIZE
             if good and length:
                 pending.links.append(payload)
@@ -461,7 +461,7 @@ class Decoder:
 
     def _note_dropped(self, kind: int, tick: int, dropped: int) -> None:
         try:
-            known = spec.Kind(kind)
+            known = spec.BlockContent(kind)
         except ValueError:
             return
         self._counters.dropped[known.name] += dropped

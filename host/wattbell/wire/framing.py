@@ -18,7 +18,7 @@ try:
 except ImportError:  # no wheel for this machine: correct, but slower
     from zlib import crc32
 
-__all__ = ["Block", "Framer", "crc32"]
+__all__ = ["Block", "BlockFramer", "crc32"]
 
 _HEADER = struct.Struct("<4sBBHIIQI")
 _CRC = struct.Struct("<I")
@@ -34,7 +34,7 @@ tuple, for speed."""
 
 
 @dataclass
-class Framer:
+class BlockFramer:
     """Cuts a stream into blocks. ``bytes_in`` = ``bytes_accepted`` + ``skipped_bytes`` + ``pending_bytes``."""
 
     bytes_in: int = 0

@@ -91,7 +91,7 @@ def _columns(payload: Buffer, size: int, plans: tuple[_Plan, ...]) -> dict[str, 
 
 
 @dataclass
-class Commands:
+class CommandRecords:
     """Command records: ``cqe_tick`` (int64) and every other field of ``spec.COMMAND`` as on the wire.
 
     ``columns`` maps the field's name to an unsigned numpy array of the narrowest type that holds it. Ages keep their
@@ -106,7 +106,7 @@ class Commands:
 
 
 @dataclass
-class Rail:
+class RailRecords:
     """Rail blocks, and their samples concatenated.
 
     Per block: ``first_tick`` (int64), ``interval_ticks``, ``count``, ``flags``, ``adc_index`` (uint64), ``energy``
@@ -124,7 +124,7 @@ class Rail:
 
 
 @dataclass
-class Events:
+class EventRecords:
     """Events: ``tick`` (int64), ``type``, ``arg8``, ``arg16``, ``arg32``."""
 
     tick: I64
@@ -158,14 +158,14 @@ class Tlps:
         return len(self.tick)
 
 
-def decode_commands(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Commands:
+def decode_commands(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> CommandRecords:
     """COMMANDS payloads to columns. Every payload is a whole number of records (checked by the caller)."""
     columns = _columns(b"".join(payloads), spec.COMMAND_SIZE, _COMMAND)
     offset = columns.pop("cqe_offset")
     base = np.array(first_ticks, dtype=np.uint64).view(np.int64)
     sizes = [len(p) for p in payloads]
     tick = _add_base(base, offset, sizes, spec.COMMAND_SIZE)
-    return Commands(tick, columns)
+    return CommandRecords(tick, columns)
 
 
 def _add_base(base: I64, offset: Column, sizes: list[int], record_size: int) -> I64:
@@ -177,7 +177,7 @@ def _add_base(base: I64, offset: Column, sizes: list[int], record_size: int) -> 
     return every
 
 
-def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped: Sequence[int]) -> Rail:
+def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped: Sequence[int]) -> RailRecords:
     """RAIL payloads to columns. Every payload holds its header and ``count`` samples (checked by the caller)."""
     size = spec.RAIL_HEADER_SIZE
     columns = _columns(b"".join([p[:size] for p in payloads]), size, _RAIL_HEADER)
@@ -186,7 +186,7 @@ def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped:
     packed = b"".join([b"\0", *(p[size:end] for p, end in zip(payloads, ends, strict=True))])
     overlapping: npt.NDArray[np.int32] = np.ndarray((2, len(packed) // 6), "<i4", packed, strides=(3, 6))
     voltage, current = overlapping.copy() >> 8
-    return Rail(
+    return RailRecords(
         np.array(first_ticks, dtype=np.uint64).view(np.int64),
         columns,
         np.array(dropped, dtype=np.uint32),
@@ -195,10 +195,10 @@ def decode_rail(payloads: Sequence[Buffer], first_ticks: Sequence[int], dropped:
     )
 
 
-def decode_events(payloads: Sequence[Buffer]) -> Events:
+def decode_events(payloads: Sequence[Buffer]) -> EventRecords:
     """EVENTS payloads to columns. Event ticks are absolute."""
     columns = _columns(b"".join(payloads), spec.EVENT_SIZE, _EVENT)
-    return Events(columns.pop("tick").view(np.int64), columns)
+    return EventRecords(columns.pop("tick").view(np.int64), columns)
 
 
 def decode_status(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:

@@ -23,7 +23,7 @@ class Arrival(Enum):
 
 
 @dataclass
-class Missing:
+class MissingBlocks:
     """Blocks that have not arrived: sequence numbers ``first`` .. ``first + count - 1``.
 
     ``after_tick`` is the last tick seen before them, ``before_tick`` the first tick seen after them. ``counted`` is
@@ -58,13 +58,13 @@ class SequenceTracker:
         self.missing = 0
         self.late = 0
         self.duplicates = 0
-        self._holes: deque[Missing] = deque()
-        self._closed: list[Missing] = []
+        self._holes: deque[MissingBlocks] = deque()
+        self._closed: list[MissingBlocks] = []
 
     def begin(self, sequence: int, tick: int) -> None:
         """Take `sequence` as the first number and close all earlier holes. Counts continue."""
         self.finish()
-        self._holes.append(Missing((sequence - SEQUENCE_WINDOW) % MODULUS, SEQUENCE_WINDOW, tick, tick, counted=False))
+        self._holes.append(MissingBlocks((sequence - SEQUENCE_WINDOW) % MODULUS, SEQUENCE_WINDOW, tick, tick, counted=False))
         self.expected = (sequence + 1) % MODULUS
 
     def arrive(self, sequence: int, after_tick: int, before_tick: int) -> Arrival:
@@ -94,7 +94,7 @@ class SequenceTracker:
         ahead = (sequence - self.expected) % MODULUS
         if ahead:
             self.missing += ahead
-            self._holes.append(Missing(self.expected, ahead, after_tick, before_tick))
+            self._holes.append(MissingBlocks(self.expected, ahead, after_tick, before_tick))
         self.expected = (sequence + 1) % MODULUS
         self._retire()
         return ahead
@@ -108,9 +108,9 @@ class SequenceTracker:
             del self._holes[index]
             if rest:  # also where no loss was known: whatever lies between two blocks that arrived is missing
                 first = (sequence + 1) % MODULUS
-                self._holes.insert(index, Missing(first, rest, hole.after_tick, hole.before_tick))
+                self._holes.insert(index, MissingBlocks(first, rest, hole.after_tick, hole.before_tick))
             if offset:
-                self._holes.insert(index, Missing(hole.first, offset, hole.after_tick, hole.before_tick, hole.counted))
+                self._holes.insert(index, MissingBlocks(hole.first, offset, hole.after_tick, hole.before_tick, hole.counted))
             self.late += 1
             self.missing += -1 if hole.counted else rest
             return Arrival.LATE
@@ -126,7 +126,7 @@ class SequenceTracker:
                 return
             self._close(self._holes.popleft())
 
-    def _close(self, hole: Missing) -> None:
+    def _close(self, hole: MissingBlocks) -> None:
         if hole.counted:
             self._closed.append(hole)
 
@@ -135,7 +135,7 @@ class SequenceTracker:
         while self._holes:
             self._close(self._holes.popleft())
 
-    def take_closed(self) -> list[Missing]:
+    def take_closed(self) -> list[MissingBlocks]:
         """Holes closed unfilled since the last call."""
         closed, self._closed = self._closed, []
         return closed

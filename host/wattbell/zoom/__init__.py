@@ -3,7 +3,7 @@
 The rail comes from the summaries of its JLS, commands from a pyramid beside the Parquet file.
 """
 
-from .table import Wanted
+from .table import CommandFilter
 from .zoom import Zoom, open_zoom
 
-__all__ = ["Wanted", "Zoom", "open_zoom"]
+__all__ = ["CommandFilter", "Zoom", "open_zoom"]

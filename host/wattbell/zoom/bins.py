@@ -11,7 +11,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Bins:
+class CommandBins:
     """``n`` bins in order of ``bin`` (bin b is ticks ``[b * width, (b + 1) * width)``).
 
     Between two bins in the list nothing begins or ends, so the depth is the first one's ``depth_end``.
@@ -34,27 +34,31 @@ class Bins:
     def __len__(self) -> int:
         return len(self.bin)
 
-    def take(self, where: npt.NDArray[np.bool_] | slice | Int64) -> Bins:
+    def take(self, where: npt.NDArray[np.bool_] | slice | Int64) -> CommandBins:
         """Some of them."""
-        return Bins(*(getattr(self, field.name)[where] for field in fields(self)))
+        return CommandBins(*(getattr(self, field.name)[where] for field in fields(self)))
 
     @staticmethod
-    def none() -> Bins:
+    def none() -> CommandBins:
         """No bin."""
-        return Bins(*(np.empty(0, np.int64) for _ in fields(Bins)))
+        return CommandBins(*(np.empty(0, np.int64) for _ in fields(CommandBins)))
 
     @staticmethod
-    def joined(parts: list[Bins]) -> Bins:
+    def joined(parts: list[CommandBins]) -> CommandBins:
         """Return all parts as one, in their order."""
         if len(parts) == 1:
             return parts[0]
-        return Bins(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Bins))) if parts else Bins.none()
+        return (
+            CommandBins(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(CommandBins)))
+            if parts
+            else CommandBins.none()
+        )
 
 
-def of_events(ticks: Int64, delta: Int64, count: Int64, read: Int64, write: Int64, width: int, before: int) -> Bins:
+def of_events(ticks: Int64, delta: Int64, count: Int64, read: Int64, write: Int64, width: int, before: int) -> CommandBins:
     """The bins of events in order: at each tick ``delta`` commands more in flight; ``before``: in flight before the first."""
     if not len(ticks):
-        return Bins.none()
+        return CommandBins.none()
     place = ticks // width
     first = np.flatnonzero(np.concatenate(([True], place[1:] != place[:-1])))
     depth = before + np.cumsum(delta)
@@ -63,10 +67,10 @@ def of_events(ticks: Int64, delta: Int64, count: Int64, read: Int64, write: Int6
     integral = np.add.reduceat(delta * ((place + 1) * width - ticks), first) + at_begin * width
     most = np.maximum(at_begin, np.maximum.reduceat(depth, first))
     done, moved_in, moved_out = (np.add.reduceat(values, first) for values in (count, read, write))
-    return Bins(number, done, moved_in, moved_out, integral, most, depth[np.concatenate((first[1:] - 1, [len(ticks) - 1]))])
+    return CommandBins(number, done, moved_in, moved_out, integral, most, depth[np.concatenate((first[1:] - 1, [len(ticks) - 1]))])
 
 
-def merged(bins: Bins, width: int, factor: int, before: int) -> Bins:
+def merged(bins: CommandBins, width: int, factor: int, before: int) -> CommandBins:
     """Bins ``factor`` times as wide; ``before``: in flight before the first."""
     if not len(bins) or factor == 1:
         return bins
@@ -83,10 +87,10 @@ def merged(bins: Bins, width: int, factor: int, before: int) -> Bins:
     integral = np.add.reduceat(bins.depth_ticks + behind, first) + ahead
     most = np.maximum(np.maximum.reduceat(bins.depth_max, first), np.where(bins.bin[first] > number * factor, at_begin, 0))
     count, read, write = (np.add.reduceat(values, first) for values in (bins.count, bins.read, bins.write))
-    return Bins(number, count, read, write, integral, most, bins.depth_end[last])
+    return CommandBins(number, count, read, write, integral, most, bins.depth_end[last])
 
 
-def with_first_of_tiles(bins: Bins, width: int, tile: int, before: int) -> Bins:
+def with_first_of_tiles(bins: CommandBins, width: int, tile: int, before: int) -> CommandBins:
     """Return the bins with the first bin of every tile (``tile`` bins) added, so that a tile shows the commands in flight at its begin.
 
     Tiles without any bin stay empty.
@@ -100,6 +104,6 @@ def with_first_of_tiles(bins: Bins, width: int, tile: int, before: int) -> Bins:
         return bins
     depth = np.concatenate(([before], bins.depth_end))[lacking]
     zero = np.zeros(len(lacking), np.int64)
-    added = Bins(number[lacking] * tile, zero, zero, zero, depth * width, depth, depth)
-    both = Bins.joined([bins, added])
+    added = CommandBins(number[lacking] * tile, zero, zero, zero, depth * width, depth, depth)
+    both = CommandBins.joined([bins, added])
     return both.take(np.argsort(both.bin, kind="stable"))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .bins import Bins, merged, of_events, with_first_of_tiles
-from .core import AER, Core, CoreReader
+from .bins import CommandBins, merged, of_events, with_first_of_tiles
+from .core import AER, CoreReader, CoreRows
 from .latencies import BUCKETS, CELLS, COARSE, FINE, bucket, group
 
 Int64 = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class Made:
     """A pyramid in memory, by arrays (see :mod:`.pyramid`)."""
 
     finest_width: int
-    load: list[tuple[int, Bins]]
+    load: list[tuple[int, CommandBins]]
     """(level, its bins), a level may come several times, in order of time."""
     density: list[tuple[int, Int64, npt.NDArray[np.uint32]]]
     """(level, keys ``bin * CELLS + group * BUCKETS + bucket`` in order, counts)."""
@@ -89,16 +89,16 @@ def finest_width(tick_s: float) -> int:
 class _Load:
     """A level of bins and those above it."""
 
-    def __init__(self, level: int, width: int, least: int, out: list[tuple[int, Bins]]) -> None:
+    def __init__(self, level: int, width: int, least: int, out: list[tuple[int, CommandBins]]) -> None:
         self._level, self._width, self._least, self._out = level, width, least * LOAD_TILE, out
-        self._pending: list[Bins] = []
+        self._pending: list[CommandBins] = []
         self._before = 0
         self._above: _Load | None = None
 
-    def push(self, bins: Bins, until: int | None) -> None:
+    def push(self, bins: CommandBins, until: int | None) -> None:
         """Bins in order, behind those pushed before. None will come below tick ``until``; None: this was the last."""
         self._pending.append(bins)
-        everything = Bins.joined(self._pending)
+        everything = CommandBins.joined(self._pending)
         edge = None if until is None else until // (self._width * LOAD_TILE) * LOAD_TILE
         cut = len(everything) if edge is None else int(np.searchsorted(everything.bin, edge))
         done, rest = everything.take(slice(0, cut)), everything.take(slice(cut, None))
@@ -184,7 +184,7 @@ class _Sweep:
         self.delta = np.concatenate((self.delta, np.ones(len(start), np.int64), np.full(len(end), -1)))
         self.sums = np.concatenate((self.sums, nothing, np.stack((count, read, write))), axis=1)
 
-    def done(self, until: int | None) -> Bins:
+    def done(self, until: int | None) -> CommandBins:
         """Return the final bins below tick ``until`` (an edge of bins), to which nothing more will be added; all
         remaining bins for None.
         """
@@ -204,7 +204,7 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
     """Build the pyramid in two passes. Memory: a few row groups, and the result. ``progress``: rows done, rows in all."""
     width = finest_width(tick_s)
     long_ticks = round(LONG_S / tick_s)
-    load: list[tuple[int, Bins]] = []
+    load: list[tuple[int, CommandBins]] = []
     density: list[tuple[int, Int64, npt.NDArray[np.uint32]]] = []
     base = _Load(0, width, max(LEAST_LOAD, reader.rows // MOST_BINS), load)
     cells = _Density(DENSITY_LEVEL, width * FACTOR**DENSITY_LEVEL, max(LEAST_DENSITY, reader.rows // MOST_BINS * 4), density)
@@ -229,7 +229,7 @@ def build(reader: CoreReader, tick_s: float, progress: Callable[[int, int], None
             if progress:
                 progress(reader.rows + core.row + len(core), 2 * reader.rows)
     if not reader.starts[1:]:
-        base.push(Bins.none(), None)
+        base.push(CommandBins.none(), None)
     return rows.made(width, load, density, long)
 
 
@@ -254,14 +254,14 @@ def _first_pass(reader: CoreReader, long_ticks: int, progress: Callable[[int, in
     return np.minimum.accumulate(np.array(lowest[::-1], np.int64))[::-1], np.concatenate(found)
 
 
-def _pieces(reader: CoreReader, number: int) -> Iterator[Core]:
+def _pieces(reader: CoreReader, number: int) -> Iterator[CoreRows]:
     """Yield a row group in parts of a segment each, so that derived arrays stay small."""
     end = reader.starts[number + 1]
     for begin in range(reader.starts[number], end, SEGMENT_ROWS):
         yield reader.read(begin, min(begin + SEGMENT_ROWS, end))
 
 
-def idle_behind(core: Core, later: int | None, long_ticks: int) -> Int64:
+def idle_behind(core: CoreRows, later: int | None, long_ticks: int) -> Int64:
     """Return ticks from each command's end to the next start of any, if all before had ended by then, else 0 or less.
 
     Commands in flight for more than ``long_ticks`` are ignored. ``later``: the lowest tick of later commands, None if there are none.
@@ -285,7 +285,7 @@ class _Rows:
         self._segment = 0
         self._bounds: tuple[int, int] | None = None
 
-    def add(self, core: Core, later: int | None) -> None:
+    def add(self, core: CoreRows, later: int | None) -> None:
         """The rows of a segment; ``later``: the lowest tick of those behind it."""
         if not len(core):
             return
@@ -303,7 +303,7 @@ class _Rows:
             self._zone(core, which, idle, slice(begin, min(begin + ZONE, len(core))))
         self._one_segment(core, which)
 
-    def _zone(self, core: Core, which: Int64, idle: Int64, part: slice) -> None:
+    def _zone(self, core: CoreRows, which: Int64, idle: Int64, part: slice) -> None:
         start, cqe, latency = core.start[part], core.cqe[part], core.latency[part]
         short = latency <= self._long_ticks
         lowest = int(start[short].min()) if short.any() else int(cqe.min())
@@ -314,7 +314,7 @@ class _Rows:
         bounds = (lowest, int(start.max()), int(cqe.min()), int(cqe.max()))
         self._zones.append((core.row + part.start, len(start), *bounds, longest, int(idle[part].max()), mask, failed))
 
-    def _one_segment(self, core: Core, which: Int64) -> None:
+    def _one_segment(self, core: CoreRows, which: Int64) -> None:
         for number in np.flatnonzero(np.bincount(which)).tolist():
             mine = core.take(which == number)
             usable = mine.good & mine.timed
@@ -329,7 +329,9 @@ class _Rows:
                 self._latencies.append(np.stack((same * self._segment, same * number, places, counts[places]), axis=1))
         self._segment += 1
 
-    def made(self, width: int, load: list[tuple[int, Bins]], density: list[tuple[int, Int64, npt.NDArray[np.uint32]]], long: Int64) -> Made:
+    def made(
+        self, width: int, load: list[tuple[int, CommandBins]], density: list[tuple[int, Int64, npt.NDArray[np.uint32]]], long: Int64
+    ) -> Made:
         """Return the result of the sweep."""
         columns = list(zip(*self._zones, strict=True)) if self._zones else [()] * 10
         kinds = [np.int64] * 8 + [np.uint64, np.bool_]

@@ -30,7 +30,7 @@ _KEPT_PIECES = 24
 
 
 @dataclass(frozen=True)
-class Core:
+class CoreRows:
     """Rows ``row`` .. of ``commands.parquet``; arrays of one length.
 
     ``start``: tick of the doorbell, else of the fetch, else of the CQE; ``cqe``. ``good``: without error, and not aborted; ``timed``: its
@@ -68,10 +68,10 @@ class Core:
         """``opcode``, and 256 more for an admin command."""
         return self.opcode.astype(np.int64) + np.where(self.qid == 0, 256, 0)
 
-    def take(self, where: Bool | slice) -> Core:
+    def take(self, where: Bool | slice) -> CoreRows:
         """Some of them; ``row`` then is of no use."""
         columns = ("start", "cqe", "opcode", "qid", "status", "good", "timed", "io", "read", "write")
-        return Core(self.row, *(getattr(self, name)[where] for name in columns))
+        return CoreRows(self.row, *(getattr(self, name)[where] for name in columns))
 
 
 def nbytes(sizes: dict[int, int]) -> pl.Expr:
@@ -104,7 +104,7 @@ class CoreReader:
         self.pieces = [row for begin, end in zip(self.starts, self.starts[1:]) for row in range(begin, end, PIECE_ROWS)]
         """First row of each piece."""
         self._bytes = nbytes(sizes)
-        self._kept: OrderedDict[int, Core] = OrderedDict()
+        self._kept: OrderedDict[int, CoreRows] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -112,13 +112,13 @@ class CoreReader:
         """Number of commands."""
         return int(self.starts[-1])
 
-    def rows_of(self, first: int, last: int) -> Core:
+    def rows_of(self, first: int, last: int) -> CoreRows:
         """Rows ``first`` .. ``last - 1``, which lie in one piece."""
         number = bisect_right(self.pieces, first) - 1
         base = self.pieces[number]
         return replace(self._piece(number).take(slice(first - base, last - base)), row=first)
 
-    def _piece(self, number: int) -> Core:
+    def _piece(self, number: int) -> CoreRows:
         with self._lock:
             if number in self._kept:
                 self._kept.move_to_end(number)
@@ -131,7 +131,7 @@ class CoreReader:
                 self._kept.popitem(last=False)
         return made
 
-    def read(self, first: int, last: int) -> Core:
+    def read(self, first: int, last: int) -> CoreRows:
         """Rows ``first`` .. ``last - 1``, read anew and not kept. Raises CaptureError for a damaged file."""
         ended = ((pl.col("status") & 0x7FF) == 0) & ((pl.col("flags") & int(CommandFlag.ABORTED)) == 0)
         moved = pl.when(ended & pl.col("opcode").is_in(TRANSFER_OPCODES)).then(self._bytes).otherwise(0)
@@ -149,4 +149,4 @@ class CoreReader:
             write=pl.when(to_host).then(0).otherwise(moved),
         )
         data: pl.DataFrame = frame.collect()
-        return Core(first, *(data[name].to_numpy() for name in data.columns))
+        return CoreRows(first, *(data[name].to_numpy() for name in data.columns))

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from .build import FACTOR
-from .core import AER, Core
+from .core import AER, CoreRows
 from .latencies import BUCKETS, CELLS, COARSE, bucket, edges_s
-from .table import CommandTable, Wanted
+from .table import CommandFilter, ZoomTable
 
 Int64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -32,12 +32,12 @@ class Density:
     counts: Int64
 
 
-def density(table: CommandTable, begin: int, end: int, wanted: Wanted | None = None) -> Density:
+def density(table: ZoomTable, begin: int, end: int, wanted: CommandFilter | None = None) -> Density:
     """Return the density of the ``wanted`` commands of ticks ``[begin, end]``.
 
-    The pyramid answers if it keeps them separately (:attr:`Wanted.group`). Else every row is read: some 10^7 commands a second.
+    The pyramid answers if it keeps them separately (:attr:`CommandFilter.group`). Else every row is read: some 10^7 commands a second.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or CommandFilter()
     made, low, width = _empty(begin, end)
     high = low + width * len(made)
     level = table.pyramid.density_level(width)
@@ -75,7 +75,7 @@ def _empty(begin: int, end: int) -> tuple[Int64, int, int]:
     return np.zeros((-(-(max(end, begin + 1) - low) // width), BUCKETS), np.int64), low, width
 
 
-def _add_rows(made: Int64, table: CommandTable, first: int, last: int, low: int, width: int, wanted: Wanted) -> None:
+def _add_rows(made: Int64, table: ZoomTable, first: int, last: int, low: int, width: int, wanted: CommandFilter) -> None:
     zones = table.pyramid.zones
     near = (zones.cqe_min < last) & (zones.cqe_max >= first) & wanted.zones(zones, table.pyramid.classes)
     for core in table.cores(np.flatnonzero(near)):
@@ -83,7 +83,7 @@ def _add_rows(made: Int64, table: CommandTable, first: int, last: int, low: int,
         _add(made, core.cqe[shown], core.latency[shown], low, width, table.tick_s)
 
 
-def _shown(core: Core) -> Bool:
+def _shown(core: CoreRows) -> Bool:
     found: Bool = core.timed & ~((core.qid == 0) & (core.opcode == AER))
     return found
 

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import polars as pl
 
 from .build import idle_behind
-from .table import CommandTable, Wanted
+from .table import CommandFilter, ZoomTable
 
 Int64 = npt.NDArray[np.int64]
 MOST_ZONES = 128
 """Read at once: a million rows."""
 
 
-def find_command(table: CommandTable, at: int, forward: bool, wanted: Wanted, beside: int | None = None) -> dict[str, Any] | None:
+def find_command(table: ZoomTable, at: int, forward: bool, wanted: CommandFilter, beside: int | None = None) -> dict[str, Any] | None:
     """Return the wanted command with the nearest start behind tick ``at`` (before it); None if there is none.
 
     It is a row with ``start_tick``, ``bytes`` and ``index``. Commands that start together come by their index: ``beside``, the index of the
@@ -52,7 +52,7 @@ def find_command(table: CommandTable, at: int, forward: bool, wanted: Wanted, be
     return None if best is None else table.read(best[1], best[1] + 1).row(0, named=True)
 
 
-def find_wake_up(table: CommandTable, at: int, forward: bool, least_ticks: int) -> tuple[int, int] | None:
+def find_wake_up(table: ZoomTable, at: int, forward: bool, least_ticks: int) -> tuple[int, int] | None:
     """Return (end of the last command before, start of the first one after) of the nearest idle time of at least ``least_ticks``.
 
     The idle time ends behind tick ``at`` (before it). Asynchronous Event Requests, and other commands of more than a second, do not count.
@@ -68,7 +68,7 @@ def find_wake_up(table: CommandTable, at: int, forward: bool, least_ticks: int) 
     return None
 
 
-def _idle_of(table: CommandTable, number: int, least_ticks: int) -> Iterator[tuple[int, int]]:
+def _idle_of(table: ZoomTable, number: int, least_ticks: int) -> Iterator[tuple[int, int]]:
     zones = table.pyramid.zones
     first, last = int(zones.row[number]), int(zones.row[number] + zones.rows[number])
     core = table.reader.rows_of(first, last)

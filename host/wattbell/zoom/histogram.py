@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from .latencies import FINE, bucket, edges_s
 from .span import EXACT_ROWS, runs
-from .table import CommandTable
+from .table import ZoomTable
 
 Int64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
 
-def latency_histogram(table: CommandTable, begin: int, end: int, bins: int) -> tuple[F64, Int64]:
+def latency_histogram(table: ZoomTable, begin: int, end: int, bins: int) -> tuple[F64, Int64]:
     """Return (edges in s, counts) of at most ``bins`` bins on a logarithmic scale, over commands without error and with a CQE in the span.
 
     The span is ticks ``[begin, end)``. With very many commands, the edges are the edges of buckets (1.8 % wide).
@@ -42,7 +42,7 @@ def latency_histogram(table: CommandTable, begin: int, end: int, bins: int) -> t
     return edges, np.add.reduceat(found[: min(int(places[-1]) + together, len(found))], places)
 
 
-def _read(table: CommandTable, near: Int64, begin: int, end: int) -> Int64:
+def _read(table: ZoomTable, near: Int64, begin: int, end: int) -> Int64:
     parts = [np.empty(0, np.int64)]
     for core in table.cores(near):
         parts.append(core.latency[core.good & core.timed & (core.cqe >= begin) & (core.cqe < end)])

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .bins import Bins, merged
+from .bins import CommandBins, merged
 from .build import LOAD_TILE
-from .table import CommandTable
+from .table import ZoomTable
 
 Int64 = npt.NDArray[np.int64]
 
 
-def load_bins(table: CommandTable, begin: int, end: int, points: int) -> LoadBins:
+def load_bins(table: ZoomTable, begin: int, end: int, points: int) -> LoadBins:
     """Return the load over ticks ``[begin, end]`` in at most ``points`` + 2 bins. Exact, whether from the pyramid or from rows.
 
     Bins are a power of 2 wide, with edges at multiples of their width. So they stay the same while the picture moves.
@@ -25,7 +25,7 @@ def load_bins(table: CommandTable, begin: int, end: int, points: int) -> LoadBin
     return _of_width(table, low, high, width)
 
 
-def _of_width(table: CommandTable, low: int, high: int, width: int) -> LoadBins:
+def _of_width(table: ZoomTable, low: int, high: int, width: int) -> LoadBins:
     made = LoadBins.empty(low, width, (high - low) // width)
     level = table.pyramid.load_level(width)
     if level is None:
@@ -80,7 +80,7 @@ def _fold(made: LoadBins, narrow: LoadBins) -> None:
     np.maximum.at(made.depth_max, place, narrow.depth_max)
 
 
-def _add_bins(made: LoadBins, bins: Bins, low: int, high: int) -> None:
+def _add_bins(made: LoadBins, bins: CommandBins, low: int, high: int) -> None:
     """Bins of the same width, of all that happens in ticks ``[low, high)``; the first is at or before ``low``."""
     begin, stop = (low - made.first_tick) // made.width_ticks, (high - made.first_tick) // made.width_ticks
     wanted = np.arange(low, high, made.width_ticks) // made.width_ticks
@@ -93,7 +93,7 @@ def _add_bins(made: LoadBins, bins: Bins, low: int, high: int) -> None:
     made.depth_max[begin:stop] = np.where(there, bins.depth_max[place], depth)
 
 
-def _add_rows(made: LoadBins, table: CommandTable, low: int, high: int) -> None:
+def _add_rows(made: LoadBins, table: ZoomTable, low: int, high: int) -> None:
     """The same from rows."""
     parts = [core.take(core.io) for core in table.overlapping(low, high)]
     long = table.long_between(low, high)

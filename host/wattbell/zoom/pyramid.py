@@ -25,7 +25,7 @@ import pyarrow as pa
 from .. import door, durable, permissions
 from ..capture import Capture
 from . import build as builder
-from .bins import Bins
+from .bins import CommandBins
 from .build import DENSITY_LEVEL, DENSITY_TILE, FACTOR, LOAD_TILE, Zones
 from .core import CoreReader
 from .latencies import CELLS
@@ -58,7 +58,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True)
-class Levels:
+class PyramidLevels:
     """Place of each level in the arrays: ``begins[k]`` its first, ``ends[k]`` behind its last."""
 
     begins: dict[int, int]
@@ -93,7 +93,7 @@ class Pyramid:
         """Return the coarsest level with bins no wider than that; None below the finest."""
         return _coarsest(self.load_levels, self.finest_width, width, 0)
 
-    def load_parts(self, level: int, low: int, high: int) -> Iterator[tuple[int, int, Bins | None]]:
+    def load_parts(self, level: int, low: int, high: int) -> Iterator[tuple[int, int, CommandBins | None]]:
         """Yield ticks ``[low, high)`` as consecutive parts (first, last, bins): tiles that the level has, and None if rows must be read.
 
         Bins belong to the part's tiles, from the tile's first on.
@@ -107,7 +107,7 @@ class Pyramid:
                 yield *ticks, None
                 continue
             a, b = np.searchsorted(numbers, [first * LOAD_TILE, last * LOAD_TILE]) + begin
-            yield *ticks, Bins(*(self._arrays[f"load_{field.name}"][a:b].astype(np.int64) for field in fields(Bins)))
+            yield *ticks, CommandBins(*(self._arrays[f"load_{field.name}"][a:b].astype(np.int64) for field in fields(CommandBins)))
 
     # -- latencies -------------------------------------------------------------------------------------------------
 
@@ -145,11 +145,11 @@ class Pyramid:
         return {name: self._arrays[f"latency_{name}"][low:high].astype(np.int64) for name in ("class", "bucket", "count")}
 
 
-def _levels(found: list[list[int]]) -> Levels:
-    return Levels({int(k): int(a) for k, a, _ in found}, {int(k): int(b) for k, _, b in found})
+def _levels(found: list[list[int]]) -> PyramidLevels:
+    return PyramidLevels({int(k): int(a) for k, a, _ in found}, {int(k): int(b) for k, _, b in found})
 
 
-def _coarsest(levels: Levels, finest: int, width: int, lowest: int) -> int | None:
+def _coarsest(levels: PyramidLevels, finest: int, width: int, lowest: int) -> int | None:
     level = lowest
     if width < finest * FACTOR**level:
         return None

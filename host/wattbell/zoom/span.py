@@ -12,7 +12,7 @@ import polars as pl
 from ..capture.rail import SIGNALS, RailReader
 from ..measure.latency import quantile_ranks, supported
 from .latencies import FINE, bucket, edges_s
-from .table import CommandTable
+from .table import ZoomTable
 
 Int64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
@@ -119,7 +119,7 @@ def _without_holes(reader: RailReader, gaps: pl.DataFrame, first: int, last: int
     return (parts if len(parts) <= MOST_HOLES else [(first, last)]), missing
 
 
-def command_span(table: CommandTable, begin: int, end: int) -> list[ClassSpan]:
+def command_span(table: ZoomTable, begin: int, end: int) -> list[ClassSpan]:
     """Return the commands with a CQE at ticks ``[begin, end)`` by class, most commands first."""
     zones = table.pyramid.zones
     whole, near = table.segments_between(begin, end)
@@ -143,7 +143,7 @@ def command_span(table: CommandTable, begin: int, end: int) -> list[ClassSpan]:
     return sorted(made, key=lambda row: (-row.count, row.admin, row.opcode))
 
 
-def _add_segments(table: CommandTable, whole: Int64, found: dict[int, _Class], keys: list[int]) -> None:
+def _add_segments(table: ZoomTable, whole: Int64, found: dict[int, _Class], keys: list[int]) -> None:
     rows = table.pyramid.segments()
     mine = np.isin(rows["segment"], whole)
     for number, key in enumerate(keys):

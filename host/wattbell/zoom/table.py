@@ -14,7 +14,7 @@ from wattbell_spec.nvme import io
 
 from ..capture import Capture
 from .build import LONG_S, SEGMENT_ROWS, Zones
-from .core import START, Core, CoreReader, nbytes
+from .core import START, CoreReader, CoreRows, nbytes
 from .pyramid import Pyramid, open_pyramid
 
 Int64 = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ PIECE_ROWS = 1 << 19
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CommandFilter:
     """Which commands; None: any. ``above_ticks``: those that took longer from start to CQE; ``status``: SCT and SC of the CQE, -1: any but
     success."""
 
@@ -51,7 +51,7 @@ class Wanted:
         only = self.of_core and self.qid is None and self.status is None and self.above_ticks is None and self.admin is False
         return {io("read"): 0, io("write"): 1}.get(self.opcode) if only and self.opcode is not None else None
 
-    def mask(self, core: Core) -> Bool:
+    def mask(self, core: CoreRows) -> Bool:
         """Which of some commands; for a choice that is :attr:`of_core`."""
         found = np.ones(len(core), np.bool_)
         if self.opcode is not None:
@@ -111,7 +111,7 @@ class Wanted:
         return may
 
 
-class CommandTable:
+class ZoomTable:
     """Rows and pyramid of one capture. Every method may be called from any thread. Raises CaptureError for damaged files."""
 
     def __init__(self, capture: Capture, sizes: dict[int, int], tick_s: float, progress: Callable[[int, int], None] | None = None) -> None:
@@ -135,9 +135,9 @@ class CommandTable:
         np.minimum.at(found, np.searchsorted(self.pyramid.zones.row, long[:, 0], side="right") - 1, long[:, 1])
         return found
 
-    def narrowed(self, wanted: Wanted | None) -> Wanted:
+    def narrowed(self, wanted: CommandFilter | None) -> CommandFilter:
         """The same commands, said as narrowly as the capture's classes allow."""
-        wanted = wanted or Wanted()
+        wanted = wanted or CommandFilter()
         of_admin = any(key == 256 + (wanted.opcode or 0) for key, _ in self.pyramid.classes)
         return replace(wanted, admin=False) if wanted.opcode is not None and wanted.admin is None and not of_admin else wanted
 
@@ -148,7 +148,7 @@ class CommandTable:
         zones = self.pyramid.zones
         return np.flatnonzero((zones.start_min <= high) & (zones.cqe_max >= low))
 
-    def cores(self, numbers: Int64) -> Iterator[Core]:
+    def cores(self, numbers: Int64) -> Iterator[CoreRows]:
         """The rows of zones, in runs that lie in one piece."""
         zones = self.pyramid.zones
         edges = self._edges
@@ -163,7 +163,7 @@ class CommandTable:
         if end > begin:
             yield self.reader.rows_of(begin, end)
 
-    def overlapping(self, low: int, high: int) -> Iterator[Core]:
+    def overlapping(self, low: int, high: int) -> Iterator[CoreRows]:
         """The commands that overlap ticks ``[low, high]``, long ones aside."""
         for core in self.cores(self.zones_between(low, high)):
             yield core.take((core.start <= high) & (core.end >= low) & (core.latency <= self.long_ticks))
@@ -174,7 +174,7 @@ class CommandTable:
         found: Int64 = long[(long[:, 1] <= high) & (np.maximum(long[:, 1], long[:, 2]) >= low)]
         return found
 
-    def count(self, low: int, high: int, wanted: Wanted | None = None) -> int:
+    def count(self, low: int, high: int, wanted: CommandFilter | None = None) -> int:
         """Return how many commands overlap ``[low, high]``. Only zones on the edges are read, or all if only rows show which are
         ``wanted``.
         """
@@ -189,7 +189,7 @@ class CommandTable:
         beside = int(np.isin(np.searchsorted(zones.row, listed, side="right") - 1, whole).sum()) if len(listed) else 0
         return int(zones.rows[whole].sum()) - beside + edges + len(self.long_between(low, high))
 
-    def _count_wanted(self, low: int, high: int, wanted: Wanted) -> int:
+    def _count_wanted(self, low: int, high: int, wanted: CommandFilter) -> int:
         if not wanted.of_core:
             return sum(len(frame) for frame in self.rows(low, high, wanted))
         zones = self.pyramid.zones
@@ -211,10 +211,10 @@ class CommandTable:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def rows(self, low: int, high: int, wanted: Wanted | None = None) -> Iterator[pl.DataFrame]:
+    def rows(self, low: int, high: int, wanted: CommandFilter | None = None) -> Iterator[pl.DataFrame]:
         """The commands that overlap ticks ``[low, high]``, in pieces, with ``start_tick``, ``bytes`` and ``index`` besides the columns of
         commands.parquet."""
-        wanted = wanted or Wanted()
+        wanted = wanted or CommandFilter()
         zones = self.pyramid.zones
         near = self._near(low, high)
         may = wanted.zones(zones, self.pyramid.classes)
@@ -273,4 +273,4 @@ class CommandTable:
         return np.flatnonzero(whole), np.flatnonzero(near)
 
 
-__all__ = ["CommandTable", "Wanted"]
+__all__ = ["CommandFilter", "ZoomTable"]

@@ -24,7 +24,7 @@ from .histogram import latency_histogram
 from .loadbins import LoadBins, load_bins
 from .railpoints import RailPoints, increment_for, rail_points
 from .span import ClassSpan, RailSpan, command_span, rail_span
-from .table import CommandTable, Wanted
+from .table import CommandFilter, ZoomTable
 
 F64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class Zoom:
         self.capture = capture
         self.tick_s = capture.tick_ps * 1e-12
         sizes, self.notes = lba_sizes(capture.meta)
-        self.commands = CommandTable(capture, sizes, self.tick_s, making)
+        self.commands = ZoomTable(capture, sizes, self.tick_s, making)
         self._delay = round(error_model(capture.meta).front_end_delay_s / self.tick_s)
         self._rail = capture.rail
         self._rail_lock = threading.Lock()
@@ -121,11 +121,11 @@ class Zoom:
         """Commands, bytes and depth over ticks ``[begin, end]``."""
         return load_bins(self.commands, begin, end, points)
 
-    def density(self, begin: int, end: int, wanted: Wanted | None = None) -> Density:
+    def density(self, begin: int, end: int, wanted: CommandFilter | None = None) -> Density:
         """Latencies over ticks ``[begin, end]``."""
         return density(self.commands, begin, end, self.commands.narrowed(wanted))
 
-    def rows(self, begin: int, end: int, limit: int, wanted: Wanted | None = None) -> tuple[int, pl.DataFrame | None]:
+    def rows(self, begin: int, end: int, limit: int, wanted: CommandFilter | None = None) -> tuple[int, pl.DataFrame | None]:
         """(number of commands that overlap ticks ``[begin, end]``, the commands in order of their CQE, with ``start_tick``, ``bytes`` and
         ``index``; None if there are more than ``limit``)."""
         wanted = self.commands.narrowed(wanted)

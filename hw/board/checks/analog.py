@@ -7,8 +7,7 @@ from functools import cache
 
 from afe import design as afe
 from afe import spice, studies
-from afe.parts import Part as Component
-from afe.parts import load
+from afe.parts import AfePart, load
 
 from ..check import Check
 from ..design import KICAD
@@ -61,7 +60,7 @@ def slow() -> Iterator[Check]:
 
 
 @cache
-def _components() -> dict[str, Component]:
+def _components() -> dict[str, AfePart]:
     return load()[0]
 
 

@@ -16,7 +16,7 @@ from ..pcb import Pcb, read
 from ..signal import copper, laid
 from ..signal.stackup import Stackup, load
 
-__all__ = ["CURRENTS_A", "Rail", "drops", "quick", "rail", "sense", "slow"]
+__all__ = ["CURRENTS_A", "RailCopper", "drops", "quick", "rail", "sense", "slow"]
 
 CURRENTS_A = (3.0, 4.0)
 FILLS_AGREE = 0.15
@@ -28,10 +28,10 @@ SENSED = {"kelvin_p": "2", "kelvin_n": "3"}
 
 
 @dataclass(frozen=True)
-class Rail:
+class RailCopper:
     """Resistances in ohm from the host's contacts to the drive's and back, and the current at the narrowest copper."""
 
-    found: dict[str, laid.Stretch]
+    found: dict[str, laid.CopperPath]
     contacts: float
     """Resistance of the drive's socket, 3.3 V pins in parallel and ground pins in parallel."""
     parts: float
@@ -46,7 +46,7 @@ class Rail:
         return sum(self.copper.values()) + self.contacts + self.parts
 
 
-def rail(board: Pcb, stack: Stackup, data: dict[str, Any]) -> Rail | str:
+def rail(board: Pcb, stack: Stackup, data: dict[str, Any]) -> RailCopper | str:
     """All stretches, or why there is no way."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     found = {}
@@ -55,7 +55,7 @@ def rail(board: Pcb, stack: Stackup, data: dict[str, Any]) -> Rail | str:
             return f"{name}: {one}"
         found[name] = one
     contacts = figures["contact_ohm"] * (1 / len(copper.PINS) + 1 / figures["ground_pins"])
-    return Rail(found, contacts, figures["load_switch_ohm"] + figures["shunt_ohm"])
+    return RailCopper(found, contacts, figures["load_switch_ohm"] + figures["shunt_ohm"])
 
 
 def quick() -> Iterator[Check]:
@@ -79,7 +79,7 @@ def slow() -> Iterator[Check]:
     )
 
 
-def drops(found: Rail | str, data: dict[str, Any]) -> Iterator[Check]:
+def drops(found: RailCopper | str, data: dict[str, Any]) -> Iterator[Check]:
     """Rows of one rail."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     if isinstance(found, str):

@@ -75,7 +75,7 @@ def pairs(ours: Design, board: Pcb, stack: Stackup, values: dict[str, dict[str, 
     yield Check("pairs' vias with a return via", f"{beside} of {all_}", f"all, within {RETURN} mm", beside == all_, "")
 
 
-def coupled(found: list[lanes.Line], board: Pcb, stack: Stackup) -> Check:
+def coupled(found: list[lanes.PairRoute], board: Pcb, stack: Stackup) -> Check:
     """USB and the reference clock: as pairs, not as two tracks that know nothing of each other."""
     name = "USB and reference clock as pairs"
     limit = f"skew {COUPLED_SKEW:g} mm, {COUPLED_LOOSE:g} mm loose"
@@ -109,7 +109,7 @@ def rim(board: Pcb) -> Check:
     return Check("ground vias along the edge", f"at most {worst:.1f} mm away", f"{RIM:g} mm", worst <= RIM, detail)
 
 
-def lengths(found: list[lanes.Line], values: dict[str, dict[str, Any]]) -> Check:
+def lengths(found: list[lanes.PairRoute], values: dict[str, dict[str, Any]]) -> Check:
     """Against channel.toml: lanes all alike, of the tap's two stretches the longest."""
     b = values["board"]
     straight = b["pair_before"] + b["pair_after"]

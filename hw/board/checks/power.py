@@ -8,7 +8,7 @@ from typing import Any
 from ..check import Check
 from ..design import design
 from ..netlist import Design, DesignError
-from ..powertree import NO_LIMIT_V, Link, Tree, between, load, pins_named, supply_pins
+from ..powertree import NO_LIMIT_V, RailSupply, Tree, between, load, pins_named, supply_pins
 from ..values import number
 
 __all__ = ["capacitors", "checks", "fed", "heat", "input_current", "known", "light", "order", "quick", "rails", "reset", "rise"]
@@ -70,7 +70,7 @@ def rails(tree: Tree) -> Iterator[Check]:
         )
 
 
-def _rating(tree: Tree, link: Link) -> float:
+def _rating(tree: Tree, link: RailSupply) -> float:
     if "limit_pin" not in link.spec:
         return link.figure("rating_a")
     (pin,) = pins_named(link.part, link.spec["limit_pin"])

@@ -9,7 +9,7 @@ from ..schematic.sheet import is_power
 from .frame import XY
 from .land import Placed
 
-__all__ = ["PITCH", "VIA", "Via", "ball_vias"]
+__all__ = ["PITCH", "VIA", "EscapeVia", "ball_vias"]
 
 PITCH = 0.8
 VIA = (0.4, 0.2)
@@ -17,7 +17,7 @@ VIA = (0.4, 0.2)
 
 
 @dataclass(frozen=True)
-class Via:
+class EscapeVia:
     """Through all layers."""
 
     net: str
@@ -26,7 +26,7 @@ class Via:
     """The pad it is joined to, by a track on the part's side."""
 
 
-def ball_vias(design: Design, fpga: Placed) -> list[Via]:
+def ball_vias(design: Design, fpga: Placed) -> list[EscapeVia]:
     """Return a via for each ball on a supply.
 
     It is half a pitch away from the middle on both axes, so that a cross stays free for tracks.
@@ -39,5 +39,5 @@ def ball_vias(design: Design, fpga: Placed) -> list[Via]:
             continue
         dx = PITCH / 2 if pad.at[0] > fpga.at[0] else -PITCH / 2
         dy = PITCH / 2 if pad.at[1] > fpga.at[1] else -PITCH / 2
-        found.append(Via(net, (round(pad.at[0] + dx, 4), round(pad.at[1] + dy, 4)), pad.at))
+        found.append(EscapeVia(net, (round(pad.at[0] + dx, 4), round(pad.at[1] + dy, 4)), pad.at))
     return found

@@ -13,13 +13,13 @@ from typing import Any
 from ..library.footprints import tables
 from .frame import XY
 
-__all__ = ["Arc", "Hole", "Line", "edge_origin", "edges", "holes", "inside", "load", "polygon", "socket_origin"]
+__all__ = ["Arc", "Hole", "StraightEdge", "edge_origin", "edges", "holes", "inside", "load", "polygon", "socket_origin"]
 
 PATH = Path(__file__).with_name("outline.toml")
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightEdge:
     start: XY
     end: XY
 
@@ -65,7 +65,7 @@ def holes() -> list[Hole]:
     return found + [Hole(f"H{n}", (x, y), feet["hole"], feet["keep_out"]) for n, (x, y) in enumerate(feet["at"], len(found) + 1)]
 
 
-def edges(notches: Iterable[tuple[float, float]] = ()) -> list[Line | Arc]:
+def edges(notches: Iterable[tuple[float, float]] = ()) -> list[StraightEdge | Arc]:
     """Return the outline, one closed line. ``notches``: (low, high) on the left side where a footprint brings its own piece of the edge."""
     data = load()
     tongue, body = data["tongue"], data["body"]
@@ -75,10 +75,10 @@ def edges(notches: Iterable[tuple[float, float]] = ()) -> list[Line | Arc]:
     low, high = tongue["key"]
     deep, radius = tongue["key_depth"], (high - low) / 2
     r = fillet * (1 - math.sqrt(0.5))
-    made: list[Line | Arc] = []
+    made: list[StraightEdge | Arc] = []
 
     def path(*points: XY) -> None:
-        made.extend(Line(a, b) for a, b in zip(points[:-1], points[1:]))
+        made.extend(StraightEdge(a, b) for a, b in zip(points[:-1], points[1:]))
 
     def corner(start: XY, middle: XY, end: XY) -> None:
         made.append(Arc(start, middle, end))

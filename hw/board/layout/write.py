@@ -74,7 +74,7 @@ def _line(kind: str, points: Iterable[tuple[str, Sequence[float]]], layer: str, 
 def _outline(notches: Sequence[tuple[float, float]]) -> list[list[Node]]:
     made = []
     for n, piece in enumerate(outline.edges(notches)):
-        if isinstance(piece, outline.Line):
+        if isinstance(piece, outline.StraightEdge):
             made.append(_line("gr_line", (("start", piece.start), ("end", piece.end)), "Edge.Cuts", 0.1, f"edge/{n}"))
         else:
             points = (("start", piece.start), ("mid", piece.middle), ("end", piece.end))

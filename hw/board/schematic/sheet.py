@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..netlist import DesignError, Part
 from .symbols import Pin, Symbol, symbol
 
-__all__ = ["STEP_MM", "Box", "Flag", "Label", "Place", "Point", "Sheet", "Text", "Wire", "is_power"]
+__all__ = ["STEP_MM", "Box", "Flag", "Label", "PlacedUnit", "Point", "Sheet", "Text", "Wire", "is_power"]
 
 STEP_MM = 2.54
 Point: TypeAlias = tuple[float, float]
@@ -25,7 +25,7 @@ def is_power(net: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlacedUnit:
     """One unit of a part on the page."""
 
     part: Part
@@ -115,7 +115,7 @@ class Sheet:
 
     def __init__(self, name: str, title: str, number: int, paper: str = "A3", comments: Sequence[str] = ()) -> None:
         self.name, self.title, self.number, self.paper, self.comments = name, title, number, paper, tuple(comments)
-        self.places: list[Place] = []
+        self.places: list[PlacedUnit] = []
         self.wires: list[Wire] = []
         self.labels: list[Label] = []
         self.flags: list[Flag] = []
@@ -142,7 +142,7 @@ class Sheet:
         place: str = "",
         value_at: Point | None = None,
         fields: Mapping[str, str] | None = None,
-    ) -> Place:
+    ) -> PlacedUnit:
         """Put a part (its first unit drawn) on the page. ``pins``: net of every pin of the whole part by number, "" for none.
 
         A pin gets a short wire with the net's label or power symbol at its end, or a no-connect cross. A pin with a wire (`wire`) gets
@@ -156,17 +156,19 @@ class Sheet:
         if mirror and rotation % 180:
             raise DesignError(f"{ref}: a symbol is turned by 90 degrees or mirrored, not both")
         made = Part(ref, lib_id, footprint, value, bom, self.name, dict(pins), builds, note, place)
-        placed = Place(made, drawn, at, rotation % 360, mirror, unit, value_at, dict(fields or {}))
+        placed = PlacedUnit(made, drawn, at, rotation % 360, mirror, unit, value_at, dict(fields or {}))
         self.places.append(placed)
         return placed
 
-    def unit(self, of: str | Place, unit: int, at: Point, *, rotation: int = 0, mirror: str = "", value_at: Point | None = None) -> Place:
+    def unit(
+        self, of: str | PlacedUnit, unit: int, at: Point, *, rotation: int = 0, mirror: str = "", value_at: Point | None = None
+    ) -> PlacedUnit:
         """Put another unit of a part on the page.
 
         The part is on this page, by reference, or on another sheet, by its place there.
         """
         base = self._first(of) if isinstance(of, str) else of
-        placed = Place(base.part, base.symbol, at, rotation % 360, mirror, unit, value_at, base.fields)
+        placed = PlacedUnit(base.part, base.symbol, at, rotation % 360, mirror, unit, value_at, base.fields)
         self.places.append(placed)
         return placed
 
@@ -228,7 +230,7 @@ class Sheet:
         """Give nets a class."""
         self.netclasses |= dict.fromkeys(nets, name)
 
-    def stubs(self) -> Iterator[tuple[Place, Pin, str]]:
+    def stubs(self) -> Iterator[tuple[PlacedUnit, Pin, str]]:
         """Pins that no wire reaches: (place, pin, net). One for pins at one point (a symbol's stacked ones)."""
         seen = {place.end(pin) for place in self.places for pin in place.pins() if (place.part.ref, pin.number) in self._wired}
         for place in self.places:
@@ -246,13 +248,13 @@ class Sheet:
         """Names of all nets on the page."""
         return {net for place in self.places for pin in place.pins() if (net := place.part.pins[pin.number])}
 
-    def _first(self, ref: str) -> Place:
+    def _first(self, ref: str) -> PlacedUnit:
         for place in self.places:
             if place.part.ref == ref:
                 return place
         raise DesignError(f"{ref} is not on sheet {self.name}")
 
-    def _pin(self, name: str) -> tuple[str, Pin, Place]:
+    def _pin(self, name: str) -> tuple[str, Pin, PlacedUnit]:
         ref, _, number = name.partition(".")
         for place in self.places:
             if place.part.ref == ref:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..netlist import DesignError
 from .sexpr import Node, Word, dump
-from .sheet import STEP_MM, Place, Point, Sheet, Wire, is_power
+from .sheet import STEP_MM, PlacedUnit, Point, Sheet, Wire, is_power
 from .symbols import symbol
 
 __all__ = ["PROJECT", "files", "net_names", "symbol_path"]
@@ -251,7 +251,7 @@ class _Writer:
         node.append(_w("instances", _w("project", PROJECT, instance)))
         self.out.append(node)
 
-    def place(self, place: Place) -> None:
+    def place(self, place: PlacedUnit) -> None:
         """A part's unit, with its reference and value where they can be read."""
         part = place.part
         self.libs.setdefault(part.symbol, place.symbol.node)
@@ -282,7 +282,7 @@ class _Writer:
             simulated=simulated,
         )
 
-    def _texts(self, place: Place) -> Iterable[tuple[str, str, Point, bool, str]]:
+    def _texts(self, place: PlacedUnit) -> Iterable[tuple[str, str, Point, bool, str]]:
         """Yield reference and value at their places: right of an upright two-pin part, above one that lies, above the box of any other."""
         part, (x, y) = place.part, place.at
         value = part.value if part.builds in ("TP", "") else f"{part.value} [{part.builds}]"

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import norm
 
-__all__ = ["BER", "PRESETS", "Eye", "Receiver", "Transmitter", "ctle", "eye", "opening", "pulse", "total_jitter"]
+__all__ = ["BER", "PRESETS", "Eye", "ReceiverModel", "Transmitter", "ctle", "eye", "opening", "pulse", "total_jitter"]
 
 BER = 1e-12
 PHASES = 32
@@ -50,7 +50,7 @@ class Transmitter:
 
 
 @dataclass(frozen=True)
-class Receiver:
+class ReceiverModel:
     """``dc_gain_db`` None: no CTLE. ``dfe``: limits of its taps in V (a tap moves the level by at most that)."""
 
     dc_gain_db: float | None = None
@@ -76,11 +76,11 @@ class Eye:
     density: np.ndarray = field(repr=False)
     """Levels by phases, 2 UI wide, for drawing: probability of a level at a phase."""
     levels: np.ndarray = field(repr=False)
-    receiver: Receiver = Receiver()
+    receiver: ReceiverModel = ReceiverModel()
     transmitter: Transmitter | None = None
 
 
-def ctle(f: np.ndarray, receiver: Receiver) -> np.ndarray:
+def ctle(f: np.ndarray, receiver: ReceiverModel) -> np.ndarray:
     """Transfer of PCIe's reference equaliser: wp2 (s + Adc wp1) / ((s + wp1)(s + wp2))."""
     if receiver.dc_gain_db is None:
         return np.ones_like(f, dtype=complex)
@@ -88,7 +88,7 @@ def ctle(f: np.ndarray, receiver: Receiver) -> np.ndarray:
     return p2 * (s + 10 ** (receiver.dc_gain_db / 20) * p1) / ((s + p1) * (s + p2))
 
 
-def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: Receiver) -> np.ndarray:
+def pulse(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: ReceiverModel) -> np.ndarray:
     """Return the response at the slicer to one bit, ``PHASES`` samples a UI, in V for a bit of +swing / 2 (others idle at 0).
 
     ``f`` begins at one step above 0 and has equal steps. The value at 0 Hz is taken from the first. The AC-coupling of a link is left out:
@@ -140,7 +140,7 @@ def _probabilities(samples: np.ndarray, cursor: np.ndarray, noise: float, aggres
     return out
 
 
-def _arranged(response: np.ndarray, rx: Receiver) -> tuple[np.ndarray, np.ndarray, int]:
+def _arranged(response: np.ndarray, rx: ReceiverModel) -> tuple[np.ndarray, np.ndarray, int]:
     """The cursor's samples at the phases of two UI around the peak, the other bits' samples at those, and the best phase."""
     peak = int(np.argmax(np.convolve(np.abs(response), np.ones(PHASES // 2), "same")))
     bits = len(response) // PHASES
@@ -163,7 +163,7 @@ def _arranged(response: np.ndarray, rx: Receiver) -> tuple[np.ndarray, np.ndarra
     return own, others, at
 
 
-def opening(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: Receiver) -> float:
+def opening(f: np.ndarray, transfer: np.ndarray, ui: float, tx: Transmitter, rx: ReceiverModel) -> float:
     """Peak distortion alone, V peak to peak: what settings of equalisers are compared by. Negative where closed."""
     own, others, at = _arranged(pulse(f, transfer, ui, tx, rx), rx)
     return 2 * float(own[at] - np.abs(others[at]).sum())
@@ -174,7 +174,7 @@ def eye(
     transfer: np.ndarray,
     ui: float,
     tx: Transmitter,
-    rx: Receiver | None = None,
+    rx: ReceiverModel | None = None,
     jitter: tuple[float, float] = (0.0, 0.0),
     noise: float = 0.0,
     aggressors: tuple[float, ...] = (),
@@ -182,7 +182,7 @@ def eye(
 ) -> Eye:
     """``jitter``: dual-Dirac peak to peak and Gaussian RMS, in s. ``noise`` RMS and ``aggressors`` (peak levels) in V at the slicer.
     ``threshold``: the width is where the opening is at least so many V peak to peak (a limiting amplifier's sensitivity)."""
-    rx = rx or Receiver()
+    rx = rx or ReceiverModel()
     own, others, at = _arranged(pulse(f, transfer, ui, tx, rx), rx)
     worst = own - np.abs(others).sum(axis=1)
     span = 1.3 * float(np.max(np.abs(own) + np.abs(others).sum(axis=1))) + 8 * noise + sum(aggressors) + 1e-6

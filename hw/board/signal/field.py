@@ -22,9 +22,9 @@ __all__ = [
     "MU_0",
     "SPEED_OF_LIGHT",
     "Conductor",
+    "CrossSection",
     "Dielectric",
-    "Line",
-    "Section",
+    "LineConstants",
     "capacitance",
     "coupling",
     "line",
@@ -64,7 +64,7 @@ class Conductor:
 
 
 @dataclass(frozen=True)
-class Section:
+class CrossSection:
     """The section between x0 and x1, y0 and y1. ``left`` is "odd" (0 V) or "even" (no flux); the right and upper walls are without flux."""
 
     x0: float
@@ -75,10 +75,10 @@ class Section:
     conductors: tuple[Conductor, ...]
     left: str = "even"
 
-    def air(self) -> Section:
+    def air(self) -> CrossSection:
         return replace(self, dielectrics=())
 
-    def recessed(self, by: float) -> Section:
+    def recessed(self, by: float) -> CrossSection:
         """With all conductors smaller; walls at which they end stay where they are."""
         walls = (self.x0, self.x1, self.y0, self.y1)
 
@@ -96,7 +96,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Line:
+class LineConstants:
     """A line per metre, of one trace of the mode.
 
     capacitance: F/m
@@ -146,7 +146,7 @@ def _energy(u, v, w):  # type: ignore[no-untyped-def]
     return w["epsilon"] * dot(grad(u), grad(v))
 
 
-def capacitance(section: Section, finest: float = 1.5e-6, ratio: float = 1.35) -> tuple[float, dict[str, float]]:
+def capacitance(section: CrossSection, finest: float = 1.5e-6, ratio: float = 1.35) -> tuple[float, dict[str, float]]:
     """Twice the energy at the conductors' voltages, in F/m (of the half that is solved), and the shares of named dielectrics."""
     xs, ys = [section.x0, section.x1], [section.y0, section.y1]
     corner_x, corner_y = [], []
@@ -192,24 +192,24 @@ def capacitance(section: Section, finest: float = 1.5e-6, ratio: float = 1.35) -
     return float(EPSILON_0 * total), shares
 
 
-def skin_factor(section: Section, by: float = 1e-6) -> float:
+def skin_factor(section: CrossSection, by: float = 1e-6) -> float:
     """Wheeler's incremental inductance rule: R = Rs / mu0 * dL/dn when all faces of all metal recede (1/m)."""
     volts = max(abs(c.volts) for c in section.conductors)
 
-    def inductance(s: Section) -> float:
+    def inductance(s: CrossSection) -> float:
         return EPSILON_0 * MU_0 / (capacitance(s.air())[0] / volts**2)
 
     return (inductance(section.recessed(by)) - inductance(section)) / by / MU_0
 
 
-def line(section: Section, skin: bool = True, finest: float = 1.5e-6) -> Line:
+def line(section: CrossSection, skin: bool = True, finest: float = 1.5e-6) -> LineConstants:
     """Return the line with its one conductor at 1 V."""
     filled, shares = capacitance(section, finest)
     empty, _ = capacitance(section.air(), finest)
-    return Line(filled, EPSILON_0 * MU_0 / empty, shares, skin_factor(section) if skin else 0.0)
+    return LineConstants(filled, EPSILON_0 * MU_0 / empty, shares, skin_factor(section) if skin else 0.0)
 
 
-def coupling(section: Section, volts: tuple[tuple[float, ...], ...]) -> np.ndarray:
+def coupling(section: CrossSection, volts: tuple[tuple[float, ...], ...]) -> np.ndarray:
     """Maxwell's matrix in F/m between modes of a section. ``volts``: for each mode, the voltages of the conductors; by energies of
     sums of modes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from .field import Conductor, Dielectric, Line, Section, line
+from .field import Conductor, CrossSection, Dielectric, LineConstants, line
 from .stackup import Pair, Stackup
 
 __all__ = ["TOLERANCE", "differential", "odd", "section", "spread"]
@@ -14,7 +14,7 @@ TOLERANCE = 0.10
 """The fab's, of a controlled impedance. The nominal has to be within 2 % of the target."""
 
 
-def section(stack: Stackup, pair: Pair, mode: str = "odd", mask: bool = True) -> Section:
+def section(stack: Stackup, pair: Pair, mode: str = "odd", mask: bool = True) -> CrossSection:
     """The right half of a pair. Downwards in the stack is upwards in the section if the reference is above (nothing changes by it)."""
     layer = stack.layer(pair.layer)
     trace = (pair.gap / 2, pair.gap / 2 + pair.width)
@@ -54,15 +54,15 @@ def section(stack: Stackup, pair: Pair, mode: str = "odd", mask: bool = True) ->
     ]
     if upper is not None:
         conductors.append(Conductor(0.0, right, -upper.bottom, y1))
-    return Section(0.0, right, y0, y1, tuple(dielectrics), tuple(conductors), mode)
+    return CrossSection(0.0, right, y0, y1, tuple(dielectrics), tuple(conductors), mode)
 
 
 @lru_cache(maxsize=256)
-def _solved(cut: Section, skin: bool) -> Line:
+def _solved(cut: CrossSection, skin: bool) -> LineConstants:
     return line(cut, skin)
 
 
-def odd(stack: Stackup, pair: Pair, skin: bool = False) -> Line:
+def odd(stack: Stackup, pair: Pair, skin: bool = False) -> LineConstants:
     """One trace of the pair in the odd mode."""
     return _solved(section(stack, pair), skin)
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..netlist import DesignError
-from ..pcb import COPPER, Pad, Pcb
+from ..pcb import COPPER, Pcb, PcbPad
 from ..raster import Grid, copper
 from . import copper as sheet
 from .stackup import Stackup
 
-__all__ = ["GROUND", "NECK", "STRETCHES", "Sense", "Stretch", "sense", "stretch", "stretches"]
+__all__ = ["GROUND", "NECK", "STRETCHES", "CopperPath", "Sense", "sense", "stretch", "stretches"]
 
 BOX = (-11.0, 0.0, 11.0, 37.0)
 """Tongue, neck, and the ground below the drive's socket, mm."""
@@ -25,7 +25,7 @@ NECK = 0.03
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CopperPath:
     """Ohm between two terminals, and where its current is densest."""
 
     resistance: float
@@ -40,25 +40,25 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class End:
+class NetEnd:
     """Pads of a part on a net; ``apart``: contacts of a connector, each with a resistance of its own."""
 
     ref: str
     apart: bool = False
 
 
-STRETCHES: dict[str, tuple[str, End, End]] = {
-    "host": ("+3V3_HOST", End("J1", True), End("U1100")),
-    "switched": ("+3V3_SW", End("U1100"), End("R1000")),
-    "drive": ("+3V3_DRIVE", End("R1000"), End("J2", True)),
+STRETCHES: dict[str, tuple[str, NetEnd, NetEnd]] = {
+    "host": ("+3V3_HOST", NetEnd("J1", True), NetEnd("U1100")),
+    "switched": ("+3V3_SW", NetEnd("U1100"), NetEnd("R1000")),
+    "drive": ("+3V3_DRIVE", NetEnd("R1000"), NetEnd("J2", True)),
 }
-GROUND = ("GND", End("J1", True), End("J2", True))
+GROUND = ("GND", NetEnd("J1", True), NetEnd("J2", True))
 CURRENT_A = 3.0
 
 
-def stretches(board: Pcb, stack: Stackup, data: dict[str, Any]) -> dict[str, Stretch | str]:
+def stretches(board: Pcb, stack: Stackup, data: dict[str, Any]) -> dict[str, CopperPath | str]:
     """Every stretch, and "ground", or why it cannot be worked out."""
-    found: dict[str, Stretch | str] = {}
+    found: dict[str, CopperPath | str] = {}
     for name, (net, start, end) in (STRETCHES | {"ground": GROUND}).items():
         try:
             found[name] = stretch(board, stack, data, net, start, end)
@@ -67,7 +67,7 @@ def stretches(board: Pcb, stack: Stackup, data: dict[str, Any]) -> dict[str, Str
     return found
 
 
-def stretch(board: Pcb, stack: Stackup, data: dict[str, Any], net: str, start: End, end: End) -> Stretch:
+def stretch(board: Pcb, stack: Stackup, data: dict[str, Any], net: str, start: NetEnd, end: NetEnd) -> CopperPath:
     """One of them. Raises ``ValueError`` where copper does not join the two."""
     figures = {key: f["value"] for key, f in data["figures"].items()}
     grid = Grid.over(BOX, GROUND_STEP if net == "GND" else STEP)
@@ -101,7 +101,7 @@ def stretch(board: Pcb, stack: Stackup, data: dict[str, Any], net: str, start: E
                     hottest, where = warm, f"{CURRENT_A * share:.2f} A in {width:.1f} mm of {layer}"
     drill, plating = min((via.drill for via in board.vias if via.net == net), default=1.0), figures["plating_mm"]
     via_k = sheet.rise(CURRENT_A * plain.via_share, math.pi * (drill - plating) * plating, True) if plain.via_share > 0 else 0.0
-    return Stretch(plain.resistance, hottest, where, plain.via_share, via_k, max(shares))
+    return CopperPath(plain.resistance, hottest, where, plain.via_share, via_k, max(shares))
 
 
 def _more_than_vias(board: Pcb, net: str, layer: str) -> bool:
@@ -112,7 +112,7 @@ def _more_than_vias(board: Pcb, net: str, layer: str) -> bool:
     )
 
 
-def _terminal(board: Pcb, grid: Grid, masks: dict[str, np.ndarray], net: str, end: End) -> list[sheet.Terminal]:
+def _terminal(board: Pcb, grid: Grid, masks: dict[str, np.ndarray], net: str, end: NetEnd) -> list[sheet.Terminal]:
     """Return the pads of one end: contacts separately, else the pads of a layer together. A pad outside the raster does not count."""
     found: list[sheet.Terminal] = []
     for pad in board.pads_on(end.ref, net):
@@ -138,7 +138,7 @@ class Sense:
     to: str
 
 
-def sense(board: Pcb, stack: Stackup, net: str, start: Pad, pins: list[Pad]) -> Sense:
+def sense(board: Pcb, stack: Stackup, net: str, start: PcbPad, pins: list[PcbPad]) -> Sense:
     """Raises DesignError where tracks do not join them."""
     from .routes import Routes
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..layout.frame import XY
 from ..netlist import Design, DesignError
-from ..pcb import Pad, Pcb, Track
+from ..pcb import Pcb, PcbPad, PcbTrack
 from ..raster import Grid, copper
 from ..sheets.connectors import LINKED, STRAIGHT
 from ..sheets.tap import CHANNELS
 from .routes import Routes, Way
 from .stackup import Pair, Stackup
 
-__all__ = ["PS_PER_MM", "Leg", "Line", "lines", "others", "return_vias", "uncoupled", "unreferenced"]
+__all__ = ["PS_PER_MM", "Leg", "PairRoute", "lines", "others", "return_vias", "uncoupled", "unreferenced"]
 
 PS_PER_MM = 6.1
 """Delay of a pair on an outer layer of this stack-up; for skew alone."""
@@ -37,7 +37,7 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class Line:
+class PairRoute:
     """A pair between two parts. ``missing``: why it has no length."""
 
     name: str
@@ -56,7 +56,7 @@ class Line:
         return abs(self.legs["P"].millimetres - self.legs["N"].millimetres)
 
 
-def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
+def lines(ours: Design, board: Pcb, stack: Stackup) -> list[PairRoute]:
     """Every pair of lanes and clock from edge to socket; of the tapped ones, from resistors to amplifier, and from there to the FPGA."""
     made = _Lines(ours, board, stack)
     found = []
@@ -73,7 +73,7 @@ def lines(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
     return found
 
 
-def others(ours: Design, board: Pcb, stack: Stackup) -> list[Line]:
+def others(ours: Design, board: Pcb, stack: Stackup) -> list[PairRoute]:
     """Return the lines of coupled.py: USB in two stretches, and the reference clock of the host's deserialisers."""
     made = _Lines(ours, board, stack)
     legs = {"P": "p", "N": "m"}
@@ -104,15 +104,15 @@ class _Lines:
                     return there
         raise DesignError(f"no capacitor joins {net} with {ref}")
 
-    def line(self, name: str, pair: str, ends: dict[str, tuple[str, str, str]]) -> Line:
+    def line(self, name: str, pair: str, ends: dict[str, tuple[str, str, str]]) -> PairRoute:
         """``ends``: by leg the part it begins at, its net there, and the part it ends at."""
         legs = {}
         for leg in "PN":
             found = self._leg(*ends[leg])
             if isinstance(found, str):
-                return Line(name, pair, missing=f"{leg}: {found}")
+                return PairRoute(name, pair, missing=f"{leg}: {found}")
             legs[leg] = found
-        return Line(name, pair, legs)
+        return PairRoute(name, pair, legs)
 
     def _leg(self, start: str, net: str, end: str) -> Leg | str:
         """Return the tracks from part to part, through two-pin parts in between."""
@@ -132,9 +132,9 @@ class _Lines:
             here, net = goal.ref, self.other(goal.ref, net)
             nets.append(net)
 
-    def _nearest(self, net: str, starts: list[Pad], goals: list[Pad]) -> tuple[Way | None, Pad | None]:
+    def _nearest(self, net: str, starts: list[PcbPad], goals: list[PcbPad]) -> tuple[Way | None, PcbPad | None]:
         routes = Routes(self.board, net, self.stack)
-        best: tuple[Way | None, Pad | None] = None, None
+        best: tuple[Way | None, PcbPad | None] = None, None
         for start, goal in itertools.product(starts, goals):
             way = routes.between(start, goal)
             if way is not None and (best[0] is None or way.millimetres < best[0].millimetres):
@@ -148,21 +148,21 @@ def _stubs(ours: Design, net: str) -> set[str]:
     return {ref for ref, _ in ours.nets[net].pins if ref[0] == "R"} if net in tapped else set()
 
 
-def _points(track: Track) -> list[XY]:
+def _points(track: PcbTrack) -> list[XY]:
     count = max(int(track.length / SAMPLE), 1)
     (ax, ay), (bx, by) = track.start, track.end
     shares = [(n + 0.5) / count for n in range(count)]
     return [(ax + share * (bx - ax), ay + share * (by - ay)) for share in shares]
 
 
-def _distance(at: XY, track: Track) -> float:
+def _distance(at: XY, track: PcbTrack) -> float:
     a, along = np.array(track.start), np.array(track.end) - np.array(track.start)
     square = float(along @ along)
     t = float(np.clip((np.array(at) - a) @ along / square, 0.0, 1.0)) if square else 0.0
     return float(math.hypot(*(np.array(at) - a - t * along)))
 
 
-def uncoupled(board: Pcb, line: Line, pair: Pair) -> float:
+def uncoupled(board: Pcb, line: PairRoute, pair: Pair) -> float:
     """mm of the leg P that has another width than the pair's, or does not lie at its distance from leg N."""
     pitch, far = (pair.width + pair.gap) * 1e3, 0.0
     others = [track for track in board.tracks if track.net in line.legs["N"].nets]
@@ -175,7 +175,7 @@ def uncoupled(board: Pcb, line: Line, pair: Pair) -> float:
     return far
 
 
-def unreferenced(board: Pcb, found: list[Line]) -> dict[str, float]:
+def unreferenced(board: Pcb, found: list[PairRoute]) -> dict[str, float]:
     """mm of each pair's leg P that has no ground on the next layer: the solver's plane is not there."""
     box = (-42.0, 0.0, 12.0, 46.0)
     grid = Grid.over(box, SAMPLE)
@@ -193,7 +193,7 @@ def unreferenced(board: Pcb, found: list[Line]) -> dict[str, float]:
     return bare
 
 
-def return_vias(board: Pcb, found: list[Line], within: float) -> tuple[int, int]:
+def return_vias(board: Pcb, found: list[PairRoute], within: float) -> tuple[int, int]:
     """How many vias of the pairs have one of ground within a distance, mm; and how many there are."""
     grounds = [via.at for via in board.vias if via.net == "GND"]
     nets = {net for line in found for leg in line.legs.values() for net in leg.nets}

@@ -16,7 +16,7 @@ import numpy as np
 import skrf
 from skrf.media import DefinedGammaZ0
 
-from .field import MU_0, Line
+from .field import MU_0, LineConstants
 from .impedance import odd
 from .stackup import Pair, Stackup
 
@@ -42,7 +42,7 @@ def permittivity(f: np.ndarray, epsilon: float, loss_tangent: float) -> np.ndarr
 class RlgcLine:
     """One trace of a pair in the odd mode with the materials' losses; as a two-port it is the pair, at twice the impedance."""
 
-    line: Line
+    line: LineConstants
     loss_tangents: dict[str, float]
     epsilons: dict[str, float]
     conductivity: float

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .channel import Channel, Model
-from .eye import BER, PRESETS, Eye, Receiver, Transmitter, eye, opening, total_jitter
+from .eye import BER, PRESETS, Eye, ReceiverModel, Transmitter, eye, opening, total_jitter
 
 __all__ = ["HOSTS", "RATES", "Case", "Levels", "at_fpga", "at_receiver", "at_tap", "levels", "reach", "wander"]
 
@@ -56,11 +56,11 @@ def _transmitter(values: dict[str, dict[str, Any]], rate: str, swing: float | No
 def at_receiver(model: Model, channel: Channel, rate: str, host: str = "", to_drive: bool = True, sockets: int = 2) -> Case:
     """At the receiver's pins at 2.5 and 5 GT/s; behind the reference equaliser at 8 and 16, the best preset and DC gain chosen."""
     r, ui, jitter = _rate(model.values, rate)
-    tx, rx = _transmitter(model.values, rate), Receiver()
+    tx, rx = _transmitter(model.values, rate), ReceiverModel()
     if "ctle_pole1" in r:
         dfe = tuple(limit * 1e-3 for limit in r["dfe"])
         choices = [
-            (Transmitter(tx.swing, tx.rise, taps), Receiver(float(gain), r["ctle_pole1"] * 1e9, r["ctle_pole2"] * 1e9, dfe))
+            (Transmitter(tx.swing, tx.rise, taps), ReceiverModel(float(gain), r["ctle_pole1"] * 1e9, r["ctle_pole2"] * 1e9, dfe))
             for taps in PRESETS.values()
             for gain in DC_GAINS
         ]
@@ -79,7 +79,7 @@ def at_tap(model: Model, channel: Channel, rate: str, host: str = "", to_drive: 
     tx = _transmitter(model.values, rate, swing)
     lost = 10 ** (np.interp(1e9 * r["gigatransfers"] / 4, channel.f, 20 * np.log10(np.abs(channel.tap))) / 20)
     aggressors = tuple(x * lost for x in _aggressors(model.values, r["swing"] * 1e-3, 1))
-    found = eye(channel.f, channel.tap, ui, tx, Receiver(), jitter, aggressors=aggressors, threshold=a["sensitivity"] * 1e-3)
+    found = eye(channel.f, channel.tap, ui, tx, ReceiverModel(), jitter, aggressors=aggressors, threshold=a["sensitivity"] * 1e-3)
     width = model.values["fpga"][f"width_{'2g5' if rate == 'g2_5' else '5g'}"]
     # The rest of the bit for the amplifier's own jitter and the trace to the FPGA.
     return Case("tap", rate, host, to_drive, found, a["sensitivity"] * 1e-3 * (1 + wander(model, rate)), width)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ..layout.frame import XY
-from ..pcb import Pad, Pcb, Track
+from ..pcb import Pcb, PcbPad, PcbTrack
 from .stackup import Stackup
 
 __all__ = ["Routes", "Way"]
@@ -34,7 +34,7 @@ def _key(layer: str, at: XY) -> Node:
     return layer, round(at[0] / NEAR), round(at[1] / NEAR)
 
 
-def _on(track: Track, at: XY) -> bool:
+def _on(track: PcbTrack, at: XY) -> bool:
     """Whether a point lies on a track's middle line, within its ends."""
     (ax, ay), (bx, by) = track.start, track.end
     far = track.length
@@ -82,7 +82,7 @@ class Routes:
         self._edges[a].append((b, far, ohm, down))
         self._edges[b].append((a, far, ohm, down))
 
-    def _within(self, pad: Pad) -> list[Node]:
+    def _within(self, pad: PcbPad) -> list[Node]:
         """Return the nodes with their place in a pad."""
         found = []
         for node, at in self._places.items():
@@ -90,7 +90,7 @@ class Routes:
                 found.append(node)
         return found
 
-    def between(self, start: Pad, end: Pad) -> Way | None:
+    def between(self, start: PcbPad, end: PcbPad) -> Way | None:
         """Return the shortest way; None without one. Distances within pads do not count."""
         goal = set(self._within(end))
         known: dict[Node, float] = dict.fromkeys(self._within(start), 0.0)
@@ -120,7 +120,7 @@ class Routes:
         return Way(total, ohm, len(drilled))
 
 
-def _inside(at: XY, pad: Pad) -> bool:
+def _inside(at: XY, pad: PcbPad) -> bool:
     signs = []
     for (ax, ay), (bx, by) in zip(pad.corners, pad.corners[1:] + pad.corners[:1]):
         signs.append((bx - ax) * (at[1] - ay) - (by - ay) * (at[0] - ax))

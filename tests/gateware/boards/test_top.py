@@ -9,7 +9,7 @@ import warnings
 import pytest
 from amaranth import Module
 from wattbell_gateware.boards.ecp5.board import BOARD
-from wattbell_gateware.boards.ecp5.clocks import Clocks
+from wattbell_gateware.boards.ecp5.clocks import Ecp5Clocks
 from wattbell_gateware.boards.tap import Tap
 from wattbell_gateware.controller.rom import SLICE
 from wattbell_gateware.instrument import Instrument
@@ -71,7 +71,7 @@ def test_every_clock_has_its_frequency(files):
     # Every clock domain has a frequency: there are exactly these domains.
     named = {f"{domain}{n}" for domain in ("words", "other", "link") for n in range(2)}
     assert set(clocks) == {"sync", "fast", "half", *named, "clk25_0__io", "ulpi_0__clk__io"}
-    assert {domain.name for domain in Clocks.domains()} == {"sync", "fast", "half", "usb", *named}
+    assert {domain.name for domain in Ecp5Clocks.domains()} == {"sync", "fast", "half", "usb", *named}
 
 
 def test_the_soft_core_has_its_verilog_its_firmware_and_its_pins(files):

@@ -14,7 +14,7 @@ import os
 import pytest
 from amaranth import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.hdl import Assert, Assume
-from wattbell_gateware.controller.trigger import Source, Trigger
+from wattbell_gateware.controller.trigger import Trigger, TriggerSource
 from wattbell_spec.nvme import LBA_OPCODES
 from wattbell_spec.registers import by_name
 
@@ -210,9 +210,9 @@ class OfAnEdge(ItsTick):
         entered = (self.link_state != before[2:]) & self.dut.trigger_match.bit_select(self.link_state, 1)
         event = Signal()
         m.d.comb += event.eq(
-            ((self.source == Source.PERST) & went[0])
-            | ((self.source == Source.CLKREQ) & went[1])
-            | ((self.source == Source.LINK) & entered)
+            ((self.source == TriggerSource.PERST) & went[0])
+            | ((self.source == TriggerSource.CLKREQ) & went[1])
+            | ((self.source == TriggerSource.LINK) & entered)
         )
         return event, now
 
@@ -224,11 +224,11 @@ class OfALevel(ItsTick):
         sample, wide = self.dut.sample, signed(36)
         value, level, hysteresis = Signal(wide), Signal(wide), Signal(wide)
         with m.Switch(self.source):
-            with m.Case(Source.VOLTAGE):
+            with m.Case(TriggerSource.VOLTAGE):
                 m.d.comb += value.eq(sample.v)
-            with m.Case(Source.CURRENT):
+            with m.Case(TriggerSource.CURRENT):
                 m.d.comb += value.eq(sample.i)
-            with m.Case(Source.POWER):
+            with m.Case(TriggerSource.POWER):
                 m.d.comb += value.eq(sample.p)
         m.d.comb += [level.eq(self.dut.trigger_level.as_signed()), hysteresis.eq(self.dut.trigger_hysteresis)]
         back, event = Signal(), Signal()
@@ -269,7 +269,7 @@ class OfACommand(ItsTick):
         m.d.comb += [
             has_lba.eq(~c.admin & Cat(c.opcode == opcode for opcode in LBA_OPCODES).any()), behind.eq(c.lba + c.blocks),
         ]  # fmt: skip
-        with m.If(self.source == Source.COMMAND):
+        with m.If(self.source == TriggerSource.COMMAND):
             m.d.comb += event.eq(
                 (~by_opcode | (((c.opcode & mask) == (value & mask)) & Mux(c.admin, admin, io)))
                 & (~by_lba | (has_lba & (c.lba <= dut.trigger_lba_last) & (behind > dut.trigger_lba_first)))

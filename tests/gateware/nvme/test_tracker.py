@@ -7,7 +7,7 @@ import gc
 import pytest
 from wattbell_gateware.boards.ecp5.board import BOARD
 from wattbell_gateware.nvme import NvmeTracker
-from wattbell_gateware.nvme.store import Table
+from wattbell_gateware.nvme.store import FieldTable
 
 from tests.gateware import harness
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("tracker")  # one worker builds the model
 @pytest.fixture(autouse=True)
 def garbled(monkeypatch):
     """Where a block RAM's output is undefined, every bit is inverted here, so that any use of it shows."""
-    monkeypatch.setattr(Table, "garbles", True)
+    monkeypatch.setattr(FieldTable, "garbles", True)
 
 
 @pytest.mark.parametrize(

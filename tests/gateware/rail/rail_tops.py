@@ -7,7 +7,7 @@ from wattbell_gateware.rail import RailPath, SerialFront, WordFront
 from wattbell_gateware.rail.config import RAIL_CONFIG
 from wattbell_gateware.stream.buffer import BlockBuffer
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 
 class RailTop(wiring.Component):
@@ -44,7 +44,7 @@ class RailTop(wiring.Component):
         m = Module()
         m.submodules.path = path = RailPath(self.tpc, self.fine)
         m.submodules.buffer = buffer = BlockBuffer()
-        m.submodules.writer = writer = BlockWriter([Kind.RAIL])
+        m.submodules.writer = writer = BlockWriter([BlockContent.RAIL])
         wiring.connect(m, path.fill, buffer.fill)
         wiring.connect(m, buffer.read, writer.source0)
         wiring.connect(m, writer.out, wiring.flipped(self.out))

@@ -10,7 +10,7 @@ from wattbell_gateware.stream.rawtlp import RawBuilder
 from wattbell_gateware.stream.recordqueue import RecordQueue
 from wattbell_gateware.stream.records import RecordBuilder
 from wattbell_gateware.stream.writer import OUT_WORD, BlockWriter
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 
 class WriterTop(wiring.Component):
@@ -24,7 +24,7 @@ class WriterTop(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.writer = writer = BlockWriter([Kind.EVENTS, Kind.TLP])
+        m.submodules.writer = writer = BlockWriter([BlockContent.EVENTS, BlockContent.TLP])
         for k in range(2):
             m.submodules[f"buffer{k}"] = buffer = BlockBuffer()
             wiring.connect(m, wiring.flipped(getattr(self, f"fill{k}")), buffer.fill)
@@ -62,7 +62,7 @@ class RecordsTop(wiring.Component):
         m.submodules.fifo = fifo = RecordQueue(self._words, self._depth) if self._by_word else CountingFifo(64 + bits, self._depth)
         m.submodules.builder = builder = RecordBuilder(self._words, relative=self._relative, slow=self._by_word, words=self._by_word)
         m.submodules.buffer = buffer = BlockBuffer()
-        m.submodules.writer = writer = BlockWriter([Kind.COMMANDS if self._relative else Kind.EVENTS])
+        m.submodules.writer = writer = BlockWriter([BlockContent.COMMANDS if self._relative else BlockContent.EVENTS])
         wiring.connect(m, builder.fill, buffer.fill)
         wiring.connect(m, buffer.read, writer.source0)
         wiring.connect(m, writer.out, wiring.flipped(self.out))
@@ -116,7 +116,7 @@ class RawTop(wiring.Component):
         m = Module()
         m.submodules.builder = builder = RawBuilder(slow=self._slow)
         m.submodules.buffer = buffer = BlockBuffer()
-        m.submodules.writer = writer = BlockWriter([Kind.TLP])
+        m.submodules.writer = writer = BlockWriter([BlockContent.TLP])
         wiring.connect(m, wiring.flipped(self.raw), builder.raw)
         wiring.connect(m, builder.fill, buffer.fill)
         wiring.connect(m, buffer.read, writer.source0)

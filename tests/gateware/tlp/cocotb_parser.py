@@ -11,7 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from wattbell_gateware.tlp import HEADER, Kind
+from wattbell_gateware.tlp import HEADER, TlpKind
 
 WIDTH = int(os.environ["WIDTH"])
 UPSTREAM = bool(int(os.environ["UPSTREAM"]))
@@ -80,19 +80,19 @@ def make(r: random.Random) -> Tlp:
     return tlp
 
 
-def kind_of(tlp: Tlp) -> Kind:
+def kind_of(tlp: Tlp) -> TlpKind:
     """Return the tracker's kind for a TLP; NONE if the tracker ignores it."""
     kinds = {
-        TlpType.MEM_READ: Kind.MRD, TlpType.MEM_READ_64: Kind.MRD, TlpType.MEM_WRITE: Kind.MWR,
-        TlpType.MEM_WRITE_64: Kind.MWR, TlpType.CPL_DATA: Kind.CPLD, TlpType.CPL: Kind.CPL,
-        TlpType.CFG_WRITE_0: Kind.CFGWR,
+        TlpType.MEM_READ: TlpKind.MRD, TlpType.MEM_READ_64: TlpKind.MRD, TlpType.MEM_WRITE: TlpKind.MWR,
+        TlpType.MEM_WRITE_64: TlpKind.MWR, TlpType.CPL_DATA: TlpKind.CPLD, TlpType.CPL: TlpKind.CPL,
+        TlpType.CFG_WRITE_0: TlpKind.CFGWR,
     }  # fmt: skip
-    kind = kinds.get(tlp.fmt_type, Kind.NONE)
-    return Kind.NONE if UPSTREAM and kind in (Kind.CPL, Kind.CFGWR) else kind
+    kind = kinds.get(tlp.fmt_type, TlpKind.NONE)
+    return TlpKind.NONE if UPSTREAM and kind in (TlpKind.CPL, TlpKind.CFGWR) else kind
 
 
 def whole(tlp: Tlp) -> Item:
-    return Item(beats(bytes(tlp.pack())), tlp if kind_of(tlp) is not Kind.NONE else None)
+    return Item(beats(bytes(tlp.pack())), tlp if kind_of(tlp) is not TlpKind.NONE else None)
 
 
 def damaged(r: random.Random, tlp: Tlp) -> Item:
@@ -121,7 +121,7 @@ def damaged(r: random.Random, tlp: Tlp) -> Item:
         following = make(r)
         return Item(
             beats(raw)[:-1] + beats(bytes(following.pack())),
-            following if kind_of(following) is not Kind.NONE else None,
+            following if kind_of(following) is not TlpKind.NONE else None,
             refused=1,
             counted=2,
         )
@@ -216,20 +216,20 @@ class Bench:
 
 def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int) -> None:
     kind = kind_of(tlp)
-    if kind is Kind.CPLD and tlp.status != CplStatus.SC:
-        kind = Kind.CPL
+    if kind is TlpKind.CPLD and tlp.status != CplStatus.SC:
+        kind = TlpKind.CPL
     assert (header["kind"], header["tick"], header["tag"]) == (kind.value, tick, tlp.tag)
     assert header["requester"] == int(tlp.requester_id)
-    if kind in (Kind.MRD, Kind.MWR):
+    if kind in (TlpKind.MRD, TlpKind.MWR):
         assert header["address"] == tlp.address & ~3
-    if kind is Kind.CFGWR:
+    if kind is TlpKind.CFGWR:
         assert header["address"] == tlp.address and header["first_be"] == tlp.first_be
-    if kind is Kind.CPLD:
+    if kind is TlpKind.CPLD:
         assert header["address"] == tlp.lower_address
-    if kind is not Kind.CPL:
+    if kind is not TlpKind.CPL:
         assert header["length"] == tlp.length
     data = list(tlp.get_data()) if tlp.has_data() else []
-    needed = (kind is Kind.MWR and tlp.length <= SHORT) or (kind in (Kind.CPLD, Kind.CFGWR) and not UPSTREAM)
+    needed = (kind is TlpKind.MWR and tlp.length <= SHORT) or (kind in (TlpKind.CPLD, TlpKind.CFGWR) and not UPSTREAM)
     if needed:
         assert payload is not None
     if payload:
@@ -286,12 +286,12 @@ async def more_than_fits(dut):
         tlps = []
         while len(tlps) < 3 * HEADERS + (BEATS if round_ % 2 else 0):
             tlp = make(r)
-            if kind_of(tlp) is not Kind.NONE and (round_ % 2 or tlp.length <= 4 or not tlp.has_data()):
+            if kind_of(tlp) is not TlpKind.NONE and (round_ % 2 or tlp.length <= 4 or not tlp.has_data()):
                 tlps.append(tlp)
         ticks = await bench.play([whole(t) for t in tlps], gap=0.0)
         await bench.drain()
         tlps.append(make(r))
-        while kind_of(tlps[-1]) is Kind.NONE:
+        while kind_of(tlps[-1]) is TlpKind.NONE:
             tlps[-1] = make(r)
         ticks += await bench.play([whole(tlps[-1])], gap=0.0)
         await bench.drain()

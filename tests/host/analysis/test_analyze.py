@@ -10,7 +10,7 @@ from wattbell.analysis import analyze, figures_of
 from wattbell.cli.output import PlainConsole
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, CommandFlag, EventType, LinkState
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -187,7 +187,7 @@ def test_doubtful_records_are_counted_and_named(builder):
 def test_lost_commands_stand_under_every_figure_of_their_phase(builder):
     builder.phase(1, MS, 50 * MS, "lossy")
     stream(builder, 2 * MS, 100, 80_000, 20_000)
-    builder.gaps.append(Gap(Kind.COMMANDS, 5 * MS, 6 * MS, 17, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 5 * MS, 6 * MS, 17, "test"))
     builder.gaps.append(Gap(None, 5 * MS, 6 * MS, -1, "test"))
     builder.events.append((7 * MS, EventType.LOSS, 2, 3))  # 3 commands found no slot
     result = analyze(builder.write())

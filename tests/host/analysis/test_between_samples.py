@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from wattbell.analysis.railpiece import Level, Piece, _of_a_step
+from wattbell.analysis.railpiece import RailPiece, SteadyLevel, _of_a_step
 
 HEIGHT_W, NOISE_W = 2.0, 1e-3
 
 
-def pulse(step_s: float, delay_s: float, decimation: int, phase: float, seconds: float, noise: np.random.Generator) -> tuple[Piece, float]:
+def pulse(
+    step_s: float, delay_s: float, decimation: int, phase: float, seconds: float, noise: np.random.Generator
+) -> tuple[RailPiece, float]:
     """Samples of a pulse behind the front end's pole (and the mean of 3 times ``decimation`` conversions), and its true energy."""
     conversion_s = step_s / decimation
     at = (np.arange(800 * decimation) + phase * decimation) * conversion_s
@@ -27,7 +29,7 @@ def pulse(step_s: float, delay_s: float, decimation: int, phase: float, seconds:
         power = np.convolve(power, np.full(decimation, 1 / decimation))[: len(at)]
     samples = power[decimation - 1 :: decimation]
     samples = samples + noise.normal(0, NOISE_W, len(samples))
-    return Piece(np.arange(len(samples)) * step_s * 1e9, samples, step_s), HEIGHT_W * seconds
+    return RailPiece(np.arange(len(samples)) * step_s * 1e9, samples, step_s), HEIGHT_W * seconds
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ def pulse(step_s: float, delay_s: float, decimation: int, phase: float, seconds:
 )
 def test_steps_between_samples_make_the_sum_wrong_by_what_is_stated(step_s: float, delay_s: float, decimation: int) -> None:
     chance = np.random.default_rng(1)
-    level, errors, stated = Level(0.0, 0.0, NOISE_W), [], []
+    level, errors, stated = SteadyLevel(0.0, 0.0, NOISE_W), [], []
     wrong, alternating = _of_a_step(step_s, delay_s, decimation)
     for _ in range(400):
         found, true = pulse(step_s, delay_s, decimation, float(chance.random()), step_s * float(chance.uniform(40, 300)), chance)
@@ -48,8 +50,8 @@ def test_steps_between_samples_make_the_sum_wrong_by_what_is_stated(step_s: floa
 
 def test_noise_alone_is_no_step() -> None:
     chance = np.random.default_rng(2)
-    made = [Piece(np.arange(600.0), chance.normal(1.0, NOISE_W, 600), 1.0) for _ in range(300)]
-    found = [one.alternating_j2(slice(0, 600), Level(1.0, 0.0, NOISE_W)) for one in made]
+    made = [RailPiece(np.arange(600.0), chance.normal(1.0, NOISE_W, 600), 1.0) for _ in range(300)]
+    found = [one.alternating_j2(slice(0, 600), SteadyLevel(1.0, 0.0, NOISE_W)) for one in made]
     assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(300)
 
 

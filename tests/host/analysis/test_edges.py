@@ -16,7 +16,7 @@ from wattbell.analysis.signals import track
 from wattbell.analysis.wakeup import Sidebands
 from wattbell.capture.meta import save
 from wattbell.measure import rail
-from wattbell.measure.fiojson import Direction, Job, Latency
+from wattbell.measure.fiojson import FioDirection, FioJob, Latency
 from wattbell_spec.wire import EventType, LinkState
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
@@ -119,10 +119,10 @@ def test_a_window_inside_one_block_is_summed_from_its_samples(builder: Any, leng
 
 
 def test_what_fio_does_not_say_is_nothing() -> None:
-    assert (Direction().total_ios, Direction().io_bytes, Direction().iops, Direction().bw_bytes) == (0, 0, 0.0, 0.0)
-    assert (Latency().min, Latency().mean, Latency().max, Job().groupid) == (0.0, 0.0, 0.0, 0)
-    jobs = [Job(read=Direction(3, 300, lat_ns=Latency(5, 10.0, 20))), Job(read=Direction(1, 100, lat_ns=Latency(2, 30.0, 40))),
-            Job(read=Direction(4, 400, lat_ns=Latency()), trim=Direction(2, 9), write=Direction(0, 5))]  # fmt: skip
+    assert (FioDirection().total_ios, FioDirection().io_bytes, FioDirection().iops, FioDirection().bw_bytes) == (0, 0, 0.0, 0.0)
+    assert (Latency().min, Latency().mean, Latency().max, FioJob().groupid) == (0.0, 0.0, 0.0, 0)
+    jobs = [FioJob(read=FioDirection(3, 300, lat_ns=Latency(5, 10.0, 20))), FioJob(read=FioDirection(1, 100, lat_ns=Latency(2, 30.0, 40))),
+            FioJob(read=FioDirection(4, 400, lat_ns=Latency()), trim=FioDirection(2, 9), write=FioDirection(0, 5))]  # fmt: skip
     assert totals(jobs) == {
         "read": {"count": 8, "bytes": 800, "lat_ns": {"min": 2, "mean": (3 * 10 + 30) / 8, "max": 40}},
         "dsm": {"count": 2, "bytes": 9, "lat_ns": {"min": None, "mean": None, "max": None}},

@@ -15,7 +15,7 @@ from wattbell.measure.encode import tree_json
 from wattbell.measure.loss import LossBook
 from wattbell.present.capture.terminal import render
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LossSource
+from wattbell_spec.wire import BlockContent, EventType, LossSource
 
 MS = 1_000_000
 
@@ -127,7 +127,7 @@ def test_missing_blocks_stand_under_every_figure_of_their_phase_and_no_other(bui
 
 
 def test_every_kind_of_gap_has_a_name_the_account_knows():
-    assert {kind.name for kind in Kind} | {schema.ANY_KIND} == {"ANY", "COMMANDS", "RAIL", "EVENTS", "TLP", "STATUS", "LINK"}
+    assert {kind.name for kind in BlockContent} | {schema.ANY_KIND} == {"ANY", "COMMANDS", "RAIL", "EVENTS", "TLP", "STATUS", "LINK"}
 
 
 def test_a_day_without_the_rig_is_a_gap_and_its_energy_the_accumulators(tmp_path):

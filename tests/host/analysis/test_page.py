@@ -18,7 +18,7 @@ from wattbell.present.capture.charts import energy_bars
 from wattbell.present.capture.terminal import render
 from wattbell.text import clip, concise, count, decimals, digits, duration, places_for, si, signed, size_bytes
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, CommandFlag, EventType, LinkState
 
 from tests.host.conftest import Builder
 
@@ -51,7 +51,7 @@ def everything(builder: Any) -> Any:
     for k in range(70):
         builder.command(810 * MS + k * 2 * MS, MS, opcode=2 if k % 3 else 1, blocks=8, status=0x281 if k == 5 else 0)
         builder.command(811 * MS + k * 2 * MS, 500 * US, opcode=0, blocks=0)
-    builder.gaps.append(Gap(Kind.COMMANDS, 900 * MS, 901 * MS, 2, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 900 * MS, 901 * MS, 2, "test"))
     builder.phase(4, 1100 * MS, 4000 * MS, "sleep", kind="wake")
     builder.events += [(10, EventType.LINK, int(LinkState.L0), 0), (10, EventType.CLKREQ, 0, 0)]
     for k in range(2):

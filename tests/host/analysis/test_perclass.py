@@ -8,14 +8,14 @@ import numpy as np
 from wattbell.analysis.commandclass import CommandClass
 from wattbell.analysis.energybins import POWERS_W
 from wattbell.analysis.energyfit import PhaseLoad
-from wattbell.analysis.perclass import BY_HOST, MERGED, NOT_TOLD_APART, TOO_SMALL, Window, separate
+from wattbell.analysis.perclass import BY_HOST, MERGED, NOT_TOLD_APART, TOO_SMALL, EnergyWindow, separate
 from wattbell.measure.figure import Figure
 
 READ, WRITE = "read 4 KiB, random", "write 4 KiB, random"
 MIXES = ((50_000, 0), (90_000, 0), (0, 20_000), (0, 60_000), (50_000, 20_000), (9_000, 40_000), (90_000, 1_000))
 
 
-def windows() -> list[Window]:
+def windows() -> list[EnergyWindow]:
     """A phase of each mix: 10 uJ a read, 40 uJ a write, 0.8 W for the controller."""
     out = []
     for index, (reads, writes) in enumerate(MIXES):
@@ -29,7 +29,7 @@ def windows() -> list[Window]:
         classes = tuple(CommandClass(names[name], np.ones(n, np.bool_), n, "random", "1") for name, n in counts.items())
         one = Figure(above / (reads + writes), 1e-8, "J", 0, {"idle_w": 0.3})
         result = {"method": "accounting: all", "classes": {" + ".join(names.values()): one}, "shares": {"absent": "not of interest"}}
-        out.append(Window(result, load, classes, 1e-4, 1e-3))  # type: ignore[arg-type]
+        out.append(EnergyWindow(result, load, classes, 1e-4, 1e-3))  # type: ignore[arg-type]
     return out
 
 

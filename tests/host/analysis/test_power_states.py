@@ -15,13 +15,13 @@ from wattbell.analysis.apst import ApstTables
 from wattbell.analysis.changepoints import locate, pieces, scatter_of
 from wattbell.analysis.context import load
 from wattbell.analysis.signals import requested_state
-from wattbell.analysis.statelabels import OPERATIONAL, WORK, Declared, Level, label_of, probabilities
+from wattbell.analysis.statelabels import OPERATIONAL, WORK, Declared, StateLevel, label_of, probabilities
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
 from wattbell.measure.phases import Phase
 from wattbell.present.capture.charts import charts
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 from ..conftest import Builder
 
@@ -104,7 +104,7 @@ DECLARED = Declared.of(STATES)
 assert DECLARED is not None
 
 
-def of(*levels: Level) -> list[tuple[tuple[int, ...], float]]:
+def of(*levels: StateLevel) -> list[tuple[tuple[int, ...], float]]:
     assert DECLARED is not None
     labels = [label_of(shares) for shares in probabilities(levels, DECLARED)]
     return [(label.states, label.probability) for label in labels]
@@ -112,7 +112,9 @@ def of(*levels: Level) -> list[tuple[tuple[int, ...], float]]:
 
 def test_probabilities_of_a_level_are_one_in_all() -> None:
     assert DECLARED is not None
-    for shares in probabilities([Level(0.5, 1, 0.001, 1, 0, True), Level(0.03, 1, 0.01, 5, 0, True), Level(0.0, 1, 0.0)], DECLARED):
+    for shares in probabilities(
+        [StateLevel(0.5, 1, 0.001, 1, 0, True), StateLevel(0.03, 1, 0.01, 5, 0, True), StateLevel(0.0, 1, 0.0)], DECLARED
+    ):
         assert sum(shares.values()) == pytest.approx(1.0)
 
 
@@ -125,21 +127,21 @@ def test_no_probability_is_above_one() -> None:
         (0.017, 0.0059, 1, None), (0.6386, 0.0047, 1, None), (0.0167, 0.0212, 1, 0), (0.243, 0.0013, None, None),
         (0.0682, 0.0066, 1, None), (0.0042, 0.0169, 1, 0), (0.0046, 0.034, 1, 0), (0.1449, 0.0022, 5, None),
     )  # fmt: skip
-    levels = [Level(watt, 1, scatter, link, asked) for watt, scatter, link, asked in circumstances]
+    levels = [StateLevel(watt, 1, scatter, link, asked) for watt, scatter, link, asked in circumstances]
     found = [share for shares in probabilities(levels, declared) for share in shares.values()]
     assert max(found) == 1.0
     assert label_of({3: 0.33, 4: 0.56, 5: 0.11}).probability == 1.0
 
 
 def test_a_level_of_the_declared_power_is_that_state() -> None:
-    awake, asleep = of(Level(0.5, 1, 0.001, LinkState.L0, 0, first=3, next={1: 3}), Level(0.03, 9, 0.01, LinkState.L1_2, 0))
+    awake, asleep = of(StateLevel(0.5, 1, 0.001, LinkState.L0, 0, first=3, next={1: 3}), StateLevel(0.03, 9, 0.01, LinkState.L1_2, 0))
     assert awake[0] == (OPERATIONAL,) and asleep[0] == (3,)
     assert awake[1] > 0.95 and 0.8 < asleep[1] < 0.97, "a level alone is no certainty: few deep states draw what they declare"
 
 
 def test_of_two_levels_asleep_the_lower_is_the_deeper() -> None:
     """Each by itself could be either: 11 mW lies between 4 and 30 mW."""
-    shallow, deep = (Level(watt, 9, 0.01, LinkState.L1_2, 0, True) for watt in (0.0125, 0.0095))
+    shallow, deep = (StateLevel(watt, 9, 0.01, LinkState.L1_2, 0, True) for watt in (0.0125, 0.0095))
     assert DECLARED is not None
     upper, lower = probabilities([shallow, deep], DECLARED)
     turned = upper.get(4, 0.0) * lower.get(3, 0.0)
@@ -148,14 +150,14 @@ def test_of_two_levels_asleep_the_lower_is_the_deeper() -> None:
 
 def test_what_the_links_power_hides_is_told_by_the_links_state() -> None:
     """0.16 W is PS3 with the link in L0, and nothing that is known with it in L1.2."""
-    awake = Level(0.6, 1, 0.001, LinkState.L0, 0)
-    assert of(awake, Level(0.16, 9, 0.01, LinkState.L0, 3, False))[1][0] == (3,)
-    lone = of(Level(0.16, 9, 0.01, LinkState.L1_2, 0, None))[0]
+    awake = StateLevel(0.6, 1, 0.001, LinkState.L0, 0)
+    assert of(awake, StateLevel(0.16, 9, 0.01, LinkState.L0, 3, False))[1][0] == (3,)
+    lone = of(StateLevel(0.16, 9, 0.01, LinkState.L1_2, 0, None))[0]
     assert lone[0] == () or OPERATIONAL in lone[0] or lone[1] < 0.9
 
 
 def test_how_long_the_next_command_waits_tells_two_states_of_one_power() -> None:
-    deep, light = (Level(0.0105, 9, 0.01, LinkState.L1_2, 0, True, exit_s=wait) for wait in (0.06, 0.004))
+    deep, light = (StateLevel(0.0105, 9, 0.01, LinkState.L1_2, 0, True, exit_s=wait) for wait in (0.06, 0.004))
     assert of(deep)[0][0] == (4,)
     assert of(light)[0][0] != (4,)
 
@@ -202,21 +204,21 @@ def test_a_circle_in_apsts_table_comes_to_an_end() -> None:
 
 def test_states_of_one_power_are_told_apart_by_apsts_table() -> None:
     """14 mW lie between 4 and 30 mW; after 5 s the table says PS4, after half a second PS3."""
-    of_ps3, of_ps4 = (of(Level(0.014, 9, 0.01, LinkState.L1_2, 0, True, due))[0] for due in (3, 4))
+    of_ps3, of_ps4 = (of(StateLevel(0.014, 9, 0.01, LinkState.L1_2, 0, True, due))[0] for due in (3, 4))
     assert of_ps3[0] == (3,) and of_ps4[0] == (4,)
-    assert len(of(Level(0.014, 9, 0.01, LinkState.L1_2, 0, True))[0][0]) == 2, "without it they are not"
-    (awake,) = probabilities([Level(1.0, 1, 0.001, LinkState.L0, 0, True, 4)], DECLARED)
+    assert len(of(StateLevel(0.014, 9, 0.01, LinkState.L1_2, 0, True))[0][0]) == 2, "without it they are not"
+    (awake,) = probabilities([StateLevel(1.0, 1, 0.001, LinkState.L0, 0, True, 4)], DECLARED)
     assert max(awake, key=lambda state: awake[state]) == OPERATIONAL, "a drive that draws 1 W is awake, whatever the table says"
 
 
 def test_with_apst_off_and_nothing_asked_a_drive_is_awake() -> None:
-    assert of(Level(0.35, 9, 0.001, LinkState.L0, 0, False))[0][0] == (OPERATIONAL,)
+    assert of(StateLevel(0.35, 9, 0.001, LinkState.L0, 0, False))[0][0] == (OPERATIONAL,)
 
 
 def test_states_that_draw_the_same_are_not_told_apart() -> None:
     declared = Declared.of([STATES[0], {**STATES[2], "max_power_w": 0.01}, {**STATES[3], "max_power_w": 0.0099}])
     assert declared is not None
-    (shares,) = probabilities([Level(0.01, 9, 0.01, LinkState.L1_2, 0, True)], declared)
+    (shares,) = probabilities([StateLevel(0.01, 9, 0.01, LinkState.L1_2, 0, True)], declared)
     label = label_of(shares)
     assert label.states == (3, 4) and label.probability > 0.95
 
@@ -359,7 +361,7 @@ def test_without_a_rail_there_is_a_reason(builder: Any) -> None:
 
 def test_where_commands_were_lost_nothing_is_claimed(builder: Any) -> None:
     night(builder)
-    builder.gaps.append(Gap(Kind.COMMANDS, 600 * MS, 601 * MS, 3, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 600 * MS, 601 * MS, 3, "test"))
     spans = analyze(declare(builder.write(end=1300 * MS), STATES))["power_states"]["spans"]
     asleep = next(s for s in spans if s["first_tick"] <= 600 * MS < s["last_tick"])
     assert (asleep["label"], asleep["probability"]) == ("unknown", None) and "lost" in asleep["why"]

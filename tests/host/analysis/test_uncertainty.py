@@ -13,13 +13,12 @@ from wattbell.analysis import analyze
 from wattbell.analysis.commandclass import CommandClass
 from wattbell.analysis.context import load
 from wattbell.analysis.energyfit import PhaseLoad
-from wattbell.analysis.perclass import METHOD, energy_per_command, separate
-from wattbell.analysis.perclass import Window as EnergyWindow
+from wattbell.analysis.perclass import METHOD, EnergyWindow, energy_per_command, separate
 from wattbell.analysis.result import EnergyPerCommand
 from wattbell.measure.energy import EnergyMeter
 from wattbell.measure.errormodel import ErrorModel, error_model
 from wattbell.measure.figure import Figure, ratio
-from wattbell.measure.throughput import Span
+from wattbell.measure.throughput import ActiveTime
 
 from tests.host.analysis.test_page import everything
 
@@ -144,7 +143,7 @@ def test_energy_of_a_command_has_the_edges_the_idle_level_and_the_gain(builder: 
     context = load(capture)
     assert context.rail is not None
     io = context.commands.take(context.commands.qid > 0)
-    span = Span(np.array(spans))
+    span = ActiveTime(np.array(spans))
 
     def found(u_w: float) -> Figure:
         result = energy_per_command(context.rail, io, span, Figure(0.5, u_w, "W"), 3).result

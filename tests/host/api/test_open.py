@@ -15,7 +15,7 @@ import wattbell
 from wattbell.capture import meta
 from wattbell.errors import CaptureError, UsageError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag
 
 MS = 1_000_000
 
@@ -114,7 +114,7 @@ def test_a_gap_stays_a_gap(builder: Any) -> None:
     assert c.gaps.select("kind", "count").rows() == [("RAIL", 300), ("RAIL", 300)]
     assert c.gaps["t0_s"][0] == pytest.approx(0.012)
     builder.path = builder.path.with_name("other")
-    builder.gaps = [Gap(Kind.COMMANDS, 5 * MS, 6 * MS, 3, "CRC")]
+    builder.gaps = [Gap(BlockContent.COMMANDS, 5 * MS, 6 * MS, 3, "CRC")]
     builder.write(60 * MS)
     assert "data were lost" in wattbell.open(builder.path)._repr_html_()
 

@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from wattbell.calibration import CalibrationError, ChannelRegisters, Point, autozero, fit, registers, residual
+from wattbell.calibration import CalibrationError, CalibrationPoint, ChannelRegisters, autozero, fit, registers, residual
 
 CURRENT_UNIT = 500e-9
 
@@ -18,7 +18,7 @@ class Channel:
     def point(self, applied, n=10_000, true=None):
         sigma = self.noise / math.sqrt(n)
         code = (applied if true is None else true) / self.scale + self.offset + self.rng.gauss(0, sigma)
-        return Point(applied, code, sigma)
+        return CalibrationPoint(applied, code, sigma)
 
 
 def test_two_points_undo_gain_and_offset():
@@ -62,13 +62,13 @@ def test_autozero_replaces_the_offset_alone():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([Point(1.0, 5.0, 0.1)], "two different"),
-        ([Point(1.0, 5.0, 0.1), Point(1.0, 6.0, 0.1)], "two different"),
-        ([Point(0.0, 5.0, 0.1), Point(4.2, 131071.0, 0.1, clipped=True)], "end of its scale"),
-        ([Point(0.0, 5.0, 0.0), Point(1.0, 6.0, 0.1)], "noise of the mean"),
-        ([Point(0.0, 5.0, math.nan), Point(1.0, 6.0, 0.1)], "noise of the mean"),
-        ([Point(0.0, 5.0, 0.1), Point(1.0, -6.0, 0.1)], "do not rise"),
-        ([Point(0.0, 0.0, 0.1), Point(1.0, 1000.0, 0.1), Point(2.0, 2010.0, 0.1)], "off the fitted line"),
+        ([CalibrationPoint(1.0, 5.0, 0.1)], "two different"),
+        ([CalibrationPoint(1.0, 5.0, 0.1), CalibrationPoint(1.0, 6.0, 0.1)], "two different"),
+        ([CalibrationPoint(0.0, 5.0, 0.1), CalibrationPoint(4.2, 131071.0, 0.1, clipped=True)], "end of its scale"),
+        ([CalibrationPoint(0.0, 5.0, 0.0), CalibrationPoint(1.0, 6.0, 0.1)], "noise of the mean"),
+        ([CalibrationPoint(0.0, 5.0, math.nan), CalibrationPoint(1.0, 6.0, 0.1)], "noise of the mean"),
+        ([CalibrationPoint(0.0, 5.0, 0.1), CalibrationPoint(1.0, -6.0, 0.1)], "do not rise"),
+        ([CalibrationPoint(0.0, 0.0, 0.1), CalibrationPoint(1.0, 1000.0, 0.1), CalibrationPoint(2.0, 2010.0, 0.1)], "off the fitted line"),
     ],
 )
 def test_points_that_make_no_calibration(points, message):
@@ -95,10 +95,10 @@ def test_registers_compute_what_the_gateware_does():
 
 
 def test_what_registers_cannot_hold_is_refused():
-    line = fit([Point(0.0, 600_000.0, 0.1), Point(1.0, 632_000.0, 0.1)])
+    line = fit([CalibrationPoint(0.0, 600_000.0, 0.1), CalibrationPoint(1.0, 632_000.0, 0.1)])
     with pytest.raises(CalibrationError, match="offset"):
         registers(line, CURRENT_UNIT)
-    line = fit([Point(0.0, 0.0, 0.1), Point(1.0, 100.0, 0.1)])
+    line = fit([CalibrationPoint(0.0, 0.0, 0.1), CalibrationPoint(1.0, 100.0, 0.1)])
     with pytest.raises(CalibrationError, match="scale"):
         registers(line, CURRENT_UNIT)
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from wattbell.campaign import equipment
 from wattbell.campaign.bench import Bench
-from wattbell.campaign.commands import Commands
+from wattbell.campaign.commands import CommandObserver
 from wattbell.campaign.ending import Ending
 from wattbell.campaign.equipment import How
 from wattbell.campaign.eta import Eta
 from wattbell.campaign.real import JOURNAL, RealBench, Setup
-from wattbell.campaign.runner import Order, run_suite
+from wattbell.campaign.runner import SuiteOrder, run_suite
 from wattbell.errors import DriveError, ResultsError, UsageError
 from wattbell.suites.outlook import Outlook
 from wattbell.suites.session import Choice
@@ -73,7 +73,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 def campaign(lab: Lab, audience: Audience, resume: bool = False) -> Mapping[str, Any]:
     out = lab.root / "out"
     bench = RealBench(Setup("/dev/nvme9n2", "S", None, out / JOURNAL, resume), Choice(written=True, real=True), audience)
-    run_suite(Order(str(lab.root / "suite"), out, resume=resume), bench, Ending(None, page=False), audience)
+    run_suite(SuiteOrder(str(lab.root / "suite"), out, resume=resume), bench, Ending(None, page=False), audience)
     found: Mapping[str, Any] = json.loads((out / "results.json").read_text())
     return found
 
@@ -115,7 +115,7 @@ def test_an_interrupted_campaign_keeps_what_it_has_and_goes_on(lab: Lab) -> None
     again = Audience()
     with pytest.raises(UsageError, match="was started with --rounds the default, not 3"):
         _ = run_suite(
-            Order(str(lab.root / "suite"), lab.root / "out", resume=True),
+            SuiteOrder(str(lab.root / "suite"), lab.root / "out", resume=True),
             RealBench(Setup("", "S", None, lab.root / "out" / JOURNAL), Choice(written=True, real=True, rounds=3), again),
             Ending(None, page=False),
             again,
@@ -141,9 +141,9 @@ def test_commands_that_the_hosts_log_lost_end_a_run_with_an_error(lab: Lab, monk
     logs = iter([log, LabLog(lab)])
     monkeypatch.setattr(equipment, "open_log", lambda _kind, _device, folder=None: next(logs) if folder else contextlib.nullcontext())
     audience, out = Audience(), lab.root / "out"
-    setup = Setup("/dev/nvme9n2", "S", None, out / JOURNAL, how=How("fake:", Commands.trace))
+    setup = Setup("/dev/nvme9n2", "S", None, out / JOURNAL, how=How("fake:", CommandObserver.trace))
     bench = RealBench(setup, Choice(written=True, real=True), audience)
-    kept = run_suite(Order(str(lab.root / "suite"), out), bench, Ending(None, page=False), audience)
+    kept = run_suite(SuiteOrder(str(lab.root / "suite"), out), bench, Ending(None, page=False), audience)
     assert audience.tests == ["a", "b"] and kept.results["virtual"] is False
     assert (kept.results["conditions"]["meter"], kept.results["conditions"]["commands"]) == ("fake:", "trace")
     with pytest.raises(ResultsError, match=r"a-empty: 7 commands are missing from the host's log \(the kernel's trace buffer overran"):
@@ -162,5 +162,5 @@ def test_a_virtual_rig_that_serves_as_a_meter_is_told(lab: Lab, monkeypatch: pyt
     meter.follows(0.0)
     monkeypatch.setattr(equipment, "open_meter", lambda _: meter)
     monkeypatch.setattr(equipment, "open_log", lambda *_: contextlib.nullcontext())
-    with equipment.equipped(How("rig:V", Commands.trace), None, lab.device, lambda _: None) as held:
+    with equipment.equipped(How("rig:V", CommandObserver.trace), None, lab.device, lambda _: None) as held:
         assert held.virtual

@@ -13,7 +13,7 @@ import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from tests.host.wire import encoder as e
 
@@ -125,7 +125,7 @@ def test_built_by_hand(tmp_path: Path) -> None:
         writer.add_rows("commands", {"cqe_tick": [2000, 3000], "doorbell_tick": [1000, None], "opcode": [2, 1]})
         writer.add_rail(0, 1000, np.full(500, 3.3), np.full(500, 0.5), energy_raw=5)
         writer.add_rail(600_000, 1000, np.full(100, 3.3), np.full(100, 0.25))
-        writer.add_gap(Gap(Kind.RAIL, 500_000, 599_000, 100, "test"))
+        writer.add_gap(Gap(BlockContent.RAIL, 500_000, 599_000, 100, "test"))
         writer.meta["workload"]["phases"] = [{"phase": 1, "name": "a", "kind": "idle"}]
     capture = open_capture(tmp_path / "c")
     assert capture.state == "complete"

@@ -14,7 +14,7 @@ from wattbell.capture import live as layout
 from wattbell.capture.live import LiveReader
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag
 
 from tests.host.capture.streams import run
 from tests.host.wire import encoder
@@ -237,7 +237,7 @@ def test_commands_that_are_all_older_than_what_is_kept_change_nothing(recording:
 
 def test_lost_commands_show_at_their_place(recording: Recording) -> None:
     recording.commands(**rows(np.arange(1000) * MS, np.full(1000, 100_000)))
-    recording.writer.add_gap(Gap(Kind.COMMANDS, 300 * MS, 310 * MS, 5, "lost"))
+    recording.writer.add_gap(Gap(BlockContent.COMMANDS, 300 * MS, 310 * MS, 5, "lost"))
     with recording.reader() as reader:
         seen = reader.load(0, SECOND, 1000)
         latest = reader.latest()

@@ -16,7 +16,7 @@ from wattbell.capture import CaptureWriter, notes, open_capture, schema
 from wattbell.capture.meta import load, save
 from wattbell.capture.notes import Shape, annotations_of
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind
+from wattbell_spec.wire import BlockContent, EventType
 
 from tests.host.wire import encoder
 
@@ -135,5 +135,5 @@ def test_annotations_are_in_order_of_time_and_leave_out_markers() -> None:
 
 def test_a_capture_without_rail_has_none(builder) -> None:
     builder.events.append((MS, EventType.CLKREQ, 1, 0))
-    builder.gaps.append(Gap(Kind.RAIL, 0, MS, -1, "test"))
+    builder.gaps.append(Gap(BlockContent.RAIL, 0, MS, -1, "test"))
     assert read(builder.write().path) == []

@@ -13,7 +13,7 @@ from wattbell.capture import CaptureWriter, blocks, open_capture
 from wattbell.capture.railjournal import NAME, journalled
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 INTERVAL, BLOCK = 50_000, 200
 
@@ -89,4 +89,4 @@ def test_one_without_a_sample_is_an_empty_capture(tmp_path: Path) -> None:
     killed(tmp_path / "c", 0)
     capture = open_capture(tmp_path / "c")
     assert capture.meta["state"] == "recovered" and capture.meta["rail"]["samples"] == 0
-    assert [Gap(Kind.RAIL, 0, 0, -1, "").count] == capture.gaps.collect()["count"].to_list()
+    assert [Gap(BlockContent.RAIL, 0, 0, -1, "").count] == capture.gaps.collect()["count"].to_list()

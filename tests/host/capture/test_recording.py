@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture import record as module
-from wattbell.capture.record import Limits, Progress, record
+from wattbell.capture.record import Progress, RecordingLimits, record
 from wattbell.errors import CaptureError, RigError
-from wattbell.rig.reader import Line
+from wattbell.rig.reader import LineState
 
 from tests.host.wire import encoder as e
 
@@ -98,7 +98,7 @@ class Recording:
         self.released, self.told, self.running = 0, [], []
         self.now = 0.0
 
-    def run(self, script: Script, rig: Rig | None = None, limits: Limits | None = None, **options: Any) -> str:
+    def run(self, script: Script, rig: Rig | None = None, limits: RecordingLimits | None = None, **options: Any) -> str:
         recording = self
 
         class Reader:
@@ -123,7 +123,7 @@ class Recording:
         self.script, self.rig = script, rig or Rig()
         with CaptureWriter(self.path) as writer:
             self.writer = writer
-            return record(self.rig, writer, limits or Limits(), progress=self.told.append, **options)  # type: ignore[arg-type]
+            return record(self.rig, writer, limits or RecordingLimits(), progress=self.told.append, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_it_ends_with_the_run_and_takes_what_comes_behind_the_stop(recording: Re
 def test_what_is_queued_when_it_ends_is_taken_without_waiting(recording: Recording) -> None:
     """Data only: the state of the line meanwhile no longer matters."""
     stop = threading.Event()
-    script = Script(HEAD, stop.set, NOTHING, NOTHING, Line.CUT, commands(2, MS), RigError("gone"), commands(3, 2 * MS))
+    script = Script(HEAD, stop.set, NOTHING, NOTHING, LineState.CUT, commands(2, MS), RigError("gone"), commands(3, 2 * MS))
     recording.run(script, Rig(refuses=("stop",)), stop=stop)
     assert ticks(recording) == [MS, 2 * MS] and script.left == []
 
@@ -173,7 +173,7 @@ def test_a_rig_that_has_not_begun_has_not_stopped(recording: Recording) -> None:
 def test_a_marker_ends_it(recording: Recording) -> None:
     marks = [e.events(2, MS, [(MS, 7, 0, 0, 0x100)]), e.events(3, 2 * MS, [(2 * MS, 7, 0, 0, 0x102)])]
     script = Script(HEAD, *marks, commands(4, 3 * MS), *tail(5, 5 * MS, 1), NOTHING)
-    assert recording.run(script, limits=Limits(until_marker=0x102)) == "marker 0x102 was seen"
+    assert recording.run(script, limits=RecordingLimits(until_marker=0x102)) == "marker 0x102 was seen"
     assert recording.rig.asked == ["start", "stop"]
     assert ticks(recording) == [3 * MS] and open_capture(recording.path).state == "complete"
 
@@ -181,7 +181,7 @@ def test_a_marker_ends_it(recording: Recording) -> None:
 @pytest.mark.parametrize(("last", "ends"), [(500 + 2 * MS, True), (499 + 2 * MS, False)])
 def test_so_many_seconds_of_the_rigs_clock_end_it(recording: Recording, last: int, ends: bool) -> None:
     script = Script(HEAD, commands(2, last), commands(3, 9 * MS), *tail(4, 10 * MS, 2), NOTHING)
-    assert recording.run(script, limits=Limits(duration_s=2e-3)) == "0.002 s are over"
+    assert recording.run(script, limits=RecordingLimits(duration_s=2e-3)) == "0.002 s are over"
     assert recording.told[-1].commands == (1 if ends else 2) and recording.rig.asked == ["start", "stop"]
     assert ticks(recording) == [last, 9 * MS]
 
@@ -232,7 +232,7 @@ def test_a_drain_ends_though_the_rig_goes_on(recording: Recording) -> None:
 
 
 def test_a_line_that_is_cut_and_comes_back(recording: Recording) -> None:
-    script = Script(HEAD, commands(2, MS), Line.CUT, NOTHING, Line.BACK, commands(5, 4 * MS), *tail(6, 5 * MS, 2), NOTHING)
+    script = Script(HEAD, commands(2, MS), LineState.CUT, NOTHING, LineState.BACK, commands(5, 4 * MS), *tail(6, 5 * MS, 2), NOTHING)
     assert recording.run(script, watch=lambda: None) == "the rig stopped"
     assert recording.rig.asked == ["start", "start"]
     assert [told.waiting for told in recording.told] == [False, False, True, True, False, False, False]
@@ -241,13 +241,13 @@ def test_a_line_that_is_cut_and_comes_back(recording: Recording) -> None:
 
 
 def test_a_rig_that_lost_its_supply_is_set_up_again(recording: Recording) -> None:
-    script = Script(HEAD, Line.CUT, Line.BACK, commands(2, 4 * MS), *tail(3, 5 * MS, 1), NOTHING)
+    script = Script(HEAD, LineState.CUT, LineState.BACK, commands(2, 4 * MS), *tail(3, 5 * MS, 1), NOTHING)
     recording.run(script, Rig(capturing=False))
     assert recording.rig.asked == ["start", "configure", "start"]
 
 
 def test_one_that_refuses_to_start_again_is_noted(recording: Recording) -> None:
-    script = Script(HEAD, Line.CUT, Line.BACK, commands(2, 4 * MS), *tail(3, 5 * MS, 1), NOTHING)
+    script = Script(HEAD, LineState.CUT, LineState.BACK, commands(2, 4 * MS), *tail(3, 5 * MS, 1), NOTHING)
     assert recording.run(script, Rig(refuses=("start", "start"))) == "the rig stopped"
     assert open_capture(recording.path).meta["conditions"]["notes"] == ["after the rig came back it refused to start: no start"]
 
@@ -259,14 +259,14 @@ def test_nobody_waits_for_a_rig_that_will_not_come_back(recording: Recording) ->
         asked.append(1)
         return "the rig has ended" if len(asked) == 3 else None
 
-    script = Script(HEAD, NOTHING, Line.CUT, NOTHING, NOTHING, NOTHING, commands(2, MS))
+    script = Script(HEAD, NOTHING, LineState.CUT, NOTHING, NOTHING, NOTHING, commands(2, MS))
     assert recording.run(script, watch=watch) == "the rig has ended"
     assert len(asked) == 3 and recording.rig.asked == ["start"] and ticks(recording) == [MS]
 
 
 def test_a_cut_line_is_not_asked_to_stop(recording: Recording) -> None:
     stop = threading.Event()
-    assert recording.run(Script(HEAD, Line.CUT, stop.set, NOTHING), stop=stop) == "stopped by the user"
+    assert recording.run(Script(HEAD, LineState.CUT, stop.set, NOTHING), stop=stop) == "stopped by the user"
     assert recording.rig.asked == ["start"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from wattbell.capture import CaptureWriter, blocks
-from wattbell.capture.statistics import Line, Statistics, check_period
+from wattbell.capture.statistics import PeriodStatistics, StatisticsWriter, check_period
 from wattbell.capture.tables import rows_table
 from wattbell.errors import UsageError
 
@@ -27,8 +27,8 @@ class Recording:
     def __init__(self, path: Path, period_s: float) -> None:
         self.writer = CaptureWriter(path, journal=False, lba_size_bytes=4096)
         self.live = self.writer.begin_live()
-        self.lines: list[Line] = []
-        Statistics(self.live, period_s, self.lines.append)
+        self.lines: list[PeriodStatistics] = []
+        StatisticsWriter(self.live, period_s, self.lines.append)
 
     def second(self, number: int, watt: float, commands: int) -> None:
         """A second of a rail of 1 kSPS, and reads of 80 us each."""
@@ -96,7 +96,7 @@ def test_the_time_of_day_stands_in_it(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "c", 1.0)
     recording.writer.set_anchor(0, 1_600_000_000 * SECOND)
     recording.lines.clear()
-    statistics = Statistics(recording.live, 1.0, recording.lines.append)
+    statistics = StatisticsWriter(recording.live, 1.0, recording.lines.append)
     statistics.utc_of = recording.writer.utc_of
     recording.second(0, 1.0, 0)
     recording.second(1, 1.0, 0)

@@ -16,7 +16,7 @@ from wattbell.capture import writer as writer_module
 from wattbell.capture.meta import NAME, UNITS
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from tests.host.capture.streams import recorded, run
 from tests.host.wire import encoder as e
@@ -270,7 +270,7 @@ def test_gaps_of_the_decoder_are_placed_with_the_run_they_are_of(tmp_path: Path)
         writer.reconnected()
         for piece in (status(0, late, 1), *(e.commands(n, tick, [e.Command(tick)]) for n, tick in ((1, late + 10), (3, late + 30)))):
             writer.feed(piece, UTC)
-        writer.add_gap(Gap(Kind.TLP, 5, 6, 7, "by hand"))
+        writer.add_gap(Gap(BlockContent.TLP, 5, 6, 7, "by hand"))
     rows = open_capture(tmp_path / "c").gaps.collect().rows()
     offset = late + 20 + FLUSH
     assert [row[1:4] for row in rows if row[4] == "blocks lost on the way to the host"] == [

@@ -19,7 +19,7 @@ def tree() -> Any:
 
 @pytest.fixture
 def load(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def read(text: str | bytes | None) -> config.Settings:
+    def read(text: str | bytes | None) -> config.ConfigFile:
         file = tmp_path / "config.toml"
         if text is not None:
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -29,7 +29,7 @@ def load(tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return read
 
 
-def given(tree: Any, settings: config.Settings, *arguments: str) -> dict[str, Any]:
+def given(tree: Any, settings: config.ConfigFile, *arguments: str) -> dict[str, Any]:
     """The options of a command as it would get them."""
     context = tree.make_context("wattbell", list(arguments), default_map=settings.defaults)
     while context.protected_args if hasattr(context, "protected_args") else context._protected_args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from wattbell.cli import quantities
-from wattbell.cli.quantities import CURRENT, HOURS, RATE, SIZE, TIME, VOLTAGE, Quantity, Unread
+from wattbell.cli.quantities import CURRENT, HOURS, RATE, SIZE, TIME, VOLTAGE, QuantityParser, Unread
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from wattbell.cli.quantities import CURRENT, HOURS, RATE, SIZE, TIME, VOLTAGE, Q
         (RATE, "100k", 100_000),
     ],
 )
-def test_a_quantity_is_read_with_its_unit_or_in_the_options_own(kind: Quantity, text: str, value: float) -> None:
+def test_a_quantity_is_read_with_its_unit_or_in_the_options_own(kind: QuantityParser, text: str, value: float) -> None:
     found = kind(text)
     assert found == value
     assert isinstance(found, type(value))
@@ -60,7 +60,7 @@ def test_a_quantity_is_read_with_its_unit_or_in_the_options_own(kind: Quantity, 
         (TIME, "9" * 400),
     ],
 )
-def test_what_is_none_is_refused_with_an_example(kind: Quantity, text: str) -> None:
+def test_what_is_none_is_refused_with_an_example(kind: QuantityParser, text: str) -> None:
     assert kind(text) == Unread(text, kind.example)
 
 
@@ -70,7 +70,7 @@ def test_a_default_passes_as_it_is() -> None:
 
 def test_every_example_that_is_shown_is_taken() -> None:
     for kind in vars(quantities).values():
-        if isinstance(kind, Quantity):
+        if isinstance(kind, QuantityParser):
             for word in kind.example.replace(",", " ").replace("(", " ").split():
                 if word[0].isdigit():
                     assert not isinstance(kind(word), Unread)

@@ -16,7 +16,7 @@ from wattbell.campaign import real
 from wattbell.capture import open_capture
 from wattbell.cli import app, output
 from wattbell.drive import bench
-from wattbell.drive.settings import Settings
+from wattbell.drive.settings import HostSettings
 
 from tests.host.drive.lab import Lab
 
@@ -139,7 +139,7 @@ def test_a_command_finds_the_settings_as_they_were(lab: Lab, run: Any, monkeypat
     for file in files:
         file.parent.mkdir(parents=True)
         file.write_text("1\n")
-    monkeypatch.setattr(bench, "Settings", functools.partial(Settings, sys=tree))
+    monkeypatch.setattr(bench, "HostSettings", functools.partial(HostSettings, sys=tree))
     assert run(command=["cat", *map(str, files)]).out.startswith("1\n1\n")
     assert run("--force", "--no-apst", command=["cat", *map(str, files)]).out.startswith("1\n0"), "but for what was asked"
     fio = (lab.root / "fio").read_text()

@@ -17,7 +17,7 @@ FAR = 3 * 10**17
 LIMIT = 500e-6
 
 
-def corners(given: hull.Limits, limit: float) -> list[tuple[Fraction, Fraction]]:
+def corners(given: hull.ClockLimits, limit: float) -> list[tuple[Fraction, Fraction]]:
     """(drift, reference at source 0) of every corner: all crossings of two limits that satisfy all of them."""
     lows = list(zip(given.low_source_ns.tolist(), given.low_ns.tolist()))
     highs = list(zip(given.high_source_ns.tolist(), given.high_ns.tolist()))
@@ -45,7 +45,7 @@ def test_the_bound_is_half_of_what_all_lines_within_the_limits_leave_open(
 
     lows = [(x, true(x) - early - 1) for x, early, _ in rows]
     highs = [(x if agree else 10 * S - x, true(x if agree else 10 * S - x) + late + 1) for x, _, late in rows]
-    made = hull.Limits(*(np.array(column, np.int64) for column in (*zip(*lows), *zip(*highs))))
+    made = hull.ClockLimits(*(np.array(column, np.int64) for column in (*zip(*lows), *zip(*highs))))
     exact = corners(made, LIMIT)
     assert exact
     first, last = made.span
@@ -128,7 +128,7 @@ def test_one_wrong_instant_is_not_hidden() -> None:
 def test_without_a_limit_on_one_side_there_is_no_bound() -> None:
     none = np.empty(0, np.int64)
     some = np.array([0, S])
-    for made, side in ((hull.Limits(none, none, some, some), "earliest"), (hull.Limits(some, some, none, none), "latest")):
+    for made, side in ((hull.ClockLimits(none, none, some, some), "earliest"), (hull.ClockLimits(some, some, none, none), "latest")):
         with pytest.raises(ClockError, match=side):
             hull.fit(made, "arrivals")
 

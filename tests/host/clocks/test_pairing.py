@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wattbell.clocks.pairing import UNKNOWN, CommandLog, pair
+from wattbell.clocks.pairing import UNKNOWN, LoggedCommands, pair
 from wattbell.errors import ClockError
 
 Int64 = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ def true(wire_ns: Int64) -> Int64:
 
 def made(
     count: int, seed: int, *, depth: int = 1, queues: int = 2, blocks_of_drive: int = 1 << 20, fixed_cid: bool = False
-) -> tuple[CommandLog, CommandLog]:
+) -> tuple[LoggedCommands, LoggedCommands]:
     """(host, wire), command i of either is the same one. Each queue has `depth` commands in flight; a CID comes again at once or after
     16."""
     rng = np.random.default_rng(seed)
@@ -43,10 +43,10 @@ def made(
     n = len(order)
     setup = true(every[5]) - 300 - rng.exponential(500, n).astype(np.int64)
     complete = true(every[6]) + 400 + rng.exponential(500, n).astype(np.int64)
-    return CommandLog(*every[:5], setup, complete), CommandLog(*every)
+    return LoggedCommands(*every[:5], setup, complete), LoggedCommands(*every)
 
 
-def within(clock: Any, wire: CommandLog) -> bool:
+def within(clock: Any, wire: LoggedCommands) -> bool:
     x = np.array((clock.first_ns, clock.last_ns))
     return bool(np.abs(clock.to_reference(x) - true(x)).max() <= clock.bound_s * 1e9)
 

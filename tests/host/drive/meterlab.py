@@ -17,7 +17,7 @@ from wattbell.clock import host_ns
 from wattbell.errors import DriveError, RigError
 from wattbell.meters.meter import ClockPair, MeterAbout
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from tests.host.drive.lab import Lab
 
@@ -168,7 +168,7 @@ class LabLog:
         }  # fmt: skip
         lost = []
         if self.overran and len(start) > self.overran_from:
-            lost = [Gap(Kind.COMMANDS, int(start[0]), int(start[-1]), self.overran, "the kernel's trace buffer overran (CPU 0)")]
+            lost = [Gap(BlockContent.COMMANDS, int(start[0]), int(start[-1]), self.overran, "the kernel's trace buffer overran (CPU 0)")]
             self.overran = 0
         return HostCommands(command_table(columns, SeenBy.TRACEPOINT, 1), [], lost)
 

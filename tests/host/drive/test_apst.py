@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from wattbell.drive.settings import Settings, get_apst_table
+from wattbell.drive.settings import HostSettings, get_apst_table
 
 from tests.host.drive.slot import Slot
 
@@ -40,7 +40,7 @@ def test_a_phase_with_apst_has_it_and_one_without_has_none(tmp_path: Path) -> No
     latency = slot.sys / "class/nvme/nvme9/power/pm_qos_latency_tolerance_us"
     latency.parent.mkdir(parents=True, exist_ok=True)
     latency.write_text("0\n")
-    with Settings(slot.device, slot.tools(nvme=nvme(tmp_path, TABLE)), tmp_path / "restore.json", slot.sys) as settings:
+    with HostSettings(slot.device, slot.tools(nvme=nvme(tmp_path, TABLE)), tmp_path / "restore.json", slot.sys) as settings:
         found = []
         for on in (True, False, True, None):
             settings.power(apst=on, aspm=None, power_state=None)

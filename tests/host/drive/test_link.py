@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.drive.device import Device
-from wattbell.drive.link import End, Link, read_link, unseen, upstream_port
-from wattbell.drive.settings import Settings, restore_left_over
+from wattbell.drive.link import Link, LinkEnd, read_link, unseen, upstream_port
+from wattbell.drive.settings import HostSettings, restore_left_over
 from wattbell.errors import DriveError
 from wattbell_spec.boards import ECP5, KINTEX7, board_of
 
@@ -112,7 +112,7 @@ def test_an_integrated_endpoint_has_no_link(tmp_path: Path) -> None:
 def test_a_drive_that_has_gone_is_not_described(tmp_path: Path) -> None:
     slot = Slot(tmp_path)
     (slot.tree / "devices" / DRIVE / "config").write_bytes(b"\xff" * 4096)
-    assert of(slot).drive == End(DRIVE)
+    assert of(slot).drive == LinkEnd(DRIVE)
 
 
 @examples(200)
@@ -132,7 +132,7 @@ def test_no_configuration_space_is_too_broken(tmp_path: Path, content: bytes, li
 
 
 def link(speed: float | None, width: int | None) -> Link:
-    return Link(End(DRIVE, "endpoint", speed, width), None)
+    return Link(LinkEnd(DRIVE, "endpoint", speed, width), None)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_a_rig_is_known_by_its_number() -> None:
 # -- Target Link Speed -----------------------------------------------------------------------------------------------
 
 
-def settings(slot: Slot) -> Settings:
-    return Settings(slot.device, slot.tools(), slot.root / "restore.json", slot.sys)
+def settings(slot: Slot) -> HostSettings:
+    return HostSettings(slot.device, slot.tools(), slot.root / "restore.json", slot.sys)
 
 
 def test_the_link_is_slowed_and_put_back(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from wattbell.capture import open_capture
 from wattbell.drive.device import Device
 from wattbell.drive.presence import Presence
-from wattbell.drive.settings import Saved, Settings
+from wattbell.drive.settings import HostSettings, Saved
 from wattbell.drive.tools import Tools
 from wattbell.errors import DriveError, RigError
 from wattbell.measure.source import Source
@@ -130,7 +130,7 @@ def test_a_drives_own_settings_go_with_it_and_all_others_are_put_back(tmp_path: 
     (tmp_path / "setpci").write_text('#!/bin/sh\necho "$@" >> "$(dirname "$0")/set"\n[ "$2" != 0000:01:00.0 ]\n')
     for name in ("nvme", "setpci"):
         (tmp_path / name).chmod(0o755)
-    settings = Settings(device, Tools({name: str(tmp_path / name) for name in ("nvme", "setpci")}), tmp_path / "restore.json", sys_)
+    settings = HostSettings(device, Tools({name: str(tmp_path / name) for name in ("nvme", "setpci")}), tmp_path / "restore.json", sys_)
     own = [
         Saved("sysfs", str(sys_ / "class/nvme/nvme9/power/pm_qos_latency_tolerance_us"), "100000"),
         Saved("sysfs", str(sys_ / "class/block/nvme9n1/queue/nomerges"), "0"),
@@ -153,7 +153,7 @@ def test_a_register_that_cannot_be_read_is_not_saved_as_nothing(tmp_path: Path) 
     (tmp_path / "setpci").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "setpci").chmod(0o755)
     device = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 40, 512, "0000:01:00.0", 1)
-    settings = Settings(device, Tools({"setpci": str(tmp_path / "setpci")}), tmp_path / "restore.json", tmp_path)
+    settings = HostSettings(device, Tools({"setpci": str(tmp_path / "setpci")}), tmp_path / "restore.json", tmp_path)
     with pytest.raises(DriveError, match=r"setpci .* gave no value"):
         settings._setpci("0000:01:00.0", 2)
     assert not settings.saved
@@ -164,13 +164,13 @@ def test_an_error_and_what_could_not_be_put_back_are_told_together(lab: Lab) -> 
     meter.gone = lambda: meter.sent >= 300
     stubborn = lab.root / "stubborn"
     stubborn.mkdir()
-    restore = Settings.restore
+    restore = HostSettings.restore
 
-    def failing(self: Settings) -> None:
+    def failing(self: HostSettings) -> None:
         self.saved.append(Saved("sysfs", str(stubborn), "1"))
         restore(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Settings, "restore", failing)
+        patch.setattr(HostSettings, "restore", failing)
         with pytest.raises((DriveError, RigError), match=r"The meter is gone .*Settings were not restored: .*stubborn"):
             lab.run({"name": "i", "idle_s": 3.0}, {"name": "j", "idle_s": 3.0}, meter=meter, log=LabLog(lab))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from wattbell.drive.rehearsal import Rehearsal
-from wattbell.drive.settings import Settings
+from wattbell.drive.settings import HostSettings
 from wattbell.errors import DriveError
 from wattbell.suites.step import Step
 
@@ -53,7 +53,7 @@ def test_a_rehearsal_names_all_that_a_run_changes_and_changes_nothing(tmp_path: 
     assert told[f"ASPM Control of {DRIVE}"] == ("00b", ["10b", "00b"])
     assert "feature 02h" not in told and told["feature 06h"] == ("1", ["0"]), "power state 1 is what it has"
 
-    with Settings(slot.device, slot.tools(nvme=nvme), tmp_path / "restore.json", slot.sys) as settings:
+    with HostSettings(slot.device, slot.tools(nvme=nvme), tmp_path / "restore.json", slot.sys) as settings:
         settings.prepare()
         settings.link_speed(5.0)
         for step in STEPS:

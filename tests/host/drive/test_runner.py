@@ -10,7 +10,7 @@ import pytest
 from wattbell.drive.device import Device
 from wattbell.drive.rounds import value
 from wattbell.drive.runner import Runner
-from wattbell.drive.settings import Settings
+from wattbell.drive.settings import HostSettings
 from wattbell.drive.settle import Seen
 from wattbell.drive.tools import Tools
 from wattbell.errors import WattbellError
@@ -49,7 +49,7 @@ def runner(tmp_path: Path) -> Runner:
     files, results = tmp_path / "plans", tmp_path / "plans/results"
     results.mkdir(parents=True)
     (files / "j.fio").write_text(JOB)
-    settings = Settings(device, tools, tmp_path / "restore.json", tmp_path / "sys")
+    settings = HostSettings(device, tools, tmp_path / "restore.json", tmp_path / "sys")
 
     def no_rig(_marker: int, _rest: Rest) -> Seen:
         raise AssertionError("nothing is to be watched")

@@ -13,7 +13,7 @@ from wattbell.drive import smart
 from wattbell.drive.smart import parse
 from wattbell.errors import DriveError
 from wattbell.suites import health
-from wattbell.suites.health import Reading, Record
+from wattbell.suites.health import HealthReading, Record
 
 from tests.host.drive.lab import NVME, Lab
 from tests.host.fuzzing import examples
@@ -160,8 +160,8 @@ PHASES = ["purge", "fill", "idle-settle", "idle", "idle-wake-up-settle", "idle-w
 TESTS = ["idle", "idle-wake-up", "burst"]
 
 
-def reading(at: int, phases: int, celsius: float | None, during: bool = False, **more: int) -> Reading:
-    return Reading(at_ns=at * 10**9, phases=phases, during=during, temperature_c=celsius, **more)
+def reading(at: int, phases: int, celsius: float | None, during: bool = False, **more: int) -> HealthReading:
+    return HealthReading(at_ns=at * 10**9, phases=phases, during=during, temperature_c=celsius, **more)
 
 
 def test_a_phase_belongs_to_the_test_with_the_longest_name() -> None:

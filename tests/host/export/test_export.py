@@ -15,7 +15,7 @@ from wattbell.export import export_csv, export_sigrok
 from wattbell.export.csvs import flatten
 from wattbell.export.sigrok import CHANNELS
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, EventType, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag, EventType
 
 from tests.host.analysis.test_page import everything
 
@@ -87,7 +87,7 @@ def test_busy_is_high_while_a_command_is_in_flight(builder, tmp_path):
     builder.command(2 * MS, 500_000)
     builder.command(2 * MS + 200_000, 800_000)
     builder.command(5 * MS, 2 * MS, doorbell_tick=None, fetch_tick=5 * MS + 600_000)  # in flight since its fetch at the latest
-    builder.gaps.append(Gap(Kind.COMMANDS, 10 * MS, 12 * MS, -1, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 10 * MS, 12 * MS, -1, "test"))
     made = export_sigrok(builder.write(25 * MS), tmp_path / "x.sr", samplerate_hz=100_000)
     busy = level(made.path, 9)
     assert np.flatnonzero(np.diff(busy, prepend=0)).tolist() == [200, 300, 560, 700, 1000, 1201]

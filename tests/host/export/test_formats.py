@@ -32,7 +32,7 @@ from wattbell.export import perfetto as perfetto_export
 from wattbell.export import vcd as vcd_export
 from wattbell.export.lanes import lanes
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind
+from wattbell_spec.wire import BlockContent, EventType
 
 MS, US = 1_000_000, 1_000
 BEGIN, END = 12 * MS, 16 * MS
@@ -56,7 +56,7 @@ def capture(builder):
     builder.command(15 * MS + 990 * US, 100 * US, opcode=0xC3)
     builder.command(17 * MS, 10 * US)
     builder.command(13 * MS, 2 * MS, qid=0, opcode=6, status=0x4002)
-    builder.gaps.append(Gap(Kind.COMMANDS, 13 * MS, 13 * MS + 500_000, 4, "lost"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 13 * MS, 13 * MS + 500_000, 4, "lost"))
     return builder.write(20 * MS)
 
 

@@ -17,7 +17,7 @@ from distributed import LocalCluster, Security
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError
-from wattbell.fleet import Outcome, analyse, analyse_all, captures_below, cluster, figures_table, outcome, processes, run
+from wattbell.fleet import CaptureOutcome, analyse, analyse_all, captures_below, cluster, figures_table, outcome, processes, run
 from wattbell.fleet.tables import short_names
 
 from tests import needs
@@ -79,10 +79,10 @@ def test_a_worker_is_killed_and_every_figure_is_the_same_to_the_last_digit(folde
     assert text(together) == text(alone)
 
 
-def deadly(path: str) -> Outcome:
+def deadly(path: str) -> CaptureOutcome:
     if path.endswith("/b"):
         os.kill(os.getpid(), signal.SIGKILL)
-    return Outcome(path, {})
+    return CaptureOutcome(path, {})
 
 
 def test_a_capture_that_ends_its_workers_is_given_up_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

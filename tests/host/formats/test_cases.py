@@ -11,50 +11,50 @@ from typing import Any
 import numpy as np
 import pytest
 from wattbell.errors import WattbellError
-from wattbell.formats import Options, Volts, Waveform, open_files
-from wattbell.formats.waveform import Column
+from wattbell.formats import Volts, Waveform, WaveformOptions, open_files
+from wattbell.formats.waveform import NamedColumn
 
 from tests.host.sharedcases import unpacked_cases
 
 VOLTS = Volts(3.3, 0.03)
 
 
-def columns(**names: str) -> dict[str, Column]:
+def columns(**names: str) -> dict[str, NamedColumn]:
     """``current="CH1:A"``, as on the command line."""
-    return {role: Column(*name.rsplit(":", 1)) if ":" in name else Column(name) for role, name in names.items()}
+    return {role: NamedColumn(*name.rsplit(":", 1)) if ":" in name else NamedColumn(name) for role, name in names.items()}
 
 
-READ: dict[str, Options] = {
-    "wf-digilent": Options(columns=columns(current="Channel 1 (V):A", voltage="Channel 2 (V)")),
-    "wf-eu": Options(),
-    "wf-ina-luca": Options(columns=columns(voltage="LoadV[V]")),
-    "wf-ina-luca2": Options(columns=columns(voltage="BusV[V]")),
-    "wf-ina-nohead": Options(columns=columns(time="1:ms", current="3:mA", voltage="2:V")),
-    "wf-jls-2018": Options(),
-    "wf-jls-ionly": Options(volts=VOLTS),
-    "wf-jls-js220": Options(),
-    "wf-jls-offset": Options(),
-    "wf-jls-two": Options(rail="JS220-000001"),
-    "wf-js-waveform": Options(),
-    "wf-js-waveform-one": Options(volts=VOLTS),
-    "wf-monsoon-dup": Options(),
-    "wf-monsoon-gui": Options(columns=columns(current="Main Avg Current (mA)")),
-    "wf-monsoon-py": Options(),
-    "wf-n6705": Options(columns=columns(current="Curr avg 1:A", voltage="Volt avg 1:V"), interval_s=1e-3),
-    "wf-ppk2-api": Options(volts=VOLTS),
-    "wf-ppk2-bits": Options(volts=VOLTS),
-    "wf-ppk2-native": Options(volts=VOLTS),
-    "wf-ps3-lines": Options(),
-    "wf-pyjls-export": Options(volts=VOLTS, columns=columns(current="1:A"), interval_s=1e-3),
-    "wf-quarch-old": Options(rail="5V", columns=columns(time="Time:us")),
-    "wf-quarch-u2": Options(rail="total"),
-    "wf-rigol": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
-    "wf-rigol-mso": Options(columns=columns(current="CH1V:A", voltage="CH2V")),
-    "wf-saleae": Options(columns=columns(current="Channel 0:A", voltage="Channel 1:V")),
-    "wf-siglent": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
-    "wf-sr-meter": Options(columns=columns(current="I1:A", voltage="V1:V"), interval_s=1e-3),
-    "wf-sr-scope": Options(columns=columns(current="CH1:A", voltage="CH2:V")),
-    "wf-utf16": Options(),
+READ: dict[str, WaveformOptions] = {
+    "wf-digilent": WaveformOptions(columns=columns(current="Channel 1 (V):A", voltage="Channel 2 (V)")),
+    "wf-eu": WaveformOptions(),
+    "wf-ina-luca": WaveformOptions(columns=columns(voltage="LoadV[V]")),
+    "wf-ina-luca2": WaveformOptions(columns=columns(voltage="BusV[V]")),
+    "wf-ina-nohead": WaveformOptions(columns=columns(time="1:ms", current="3:mA", voltage="2:V")),
+    "wf-jls-2018": WaveformOptions(),
+    "wf-jls-ionly": WaveformOptions(volts=VOLTS),
+    "wf-jls-js220": WaveformOptions(),
+    "wf-jls-offset": WaveformOptions(),
+    "wf-jls-two": WaveformOptions(rail="JS220-000001"),
+    "wf-js-waveform": WaveformOptions(),
+    "wf-js-waveform-one": WaveformOptions(volts=VOLTS),
+    "wf-monsoon-dup": WaveformOptions(),
+    "wf-monsoon-gui": WaveformOptions(columns=columns(current="Main Avg Current (mA)")),
+    "wf-monsoon-py": WaveformOptions(),
+    "wf-n6705": WaveformOptions(columns=columns(current="Curr avg 1:A", voltage="Volt avg 1:V"), interval_s=1e-3),
+    "wf-ppk2-api": WaveformOptions(volts=VOLTS),
+    "wf-ppk2-bits": WaveformOptions(volts=VOLTS),
+    "wf-ppk2-native": WaveformOptions(volts=VOLTS),
+    "wf-ps3-lines": WaveformOptions(),
+    "wf-pyjls-export": WaveformOptions(volts=VOLTS, columns=columns(current="1:A"), interval_s=1e-3),
+    "wf-quarch-old": WaveformOptions(rail="5V", columns=columns(time="Time:us")),
+    "wf-quarch-u2": WaveformOptions(rail="total"),
+    "wf-rigol": WaveformOptions(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-rigol-mso": WaveformOptions(columns=columns(current="CH1V:A", voltage="CH2V")),
+    "wf-saleae": WaveformOptions(columns=columns(current="Channel 0:A", voltage="Channel 1:V")),
+    "wf-siglent": WaveformOptions(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-sr-meter": WaveformOptions(columns=columns(current="I1:A", voltage="V1:V"), interval_s=1e-3),
+    "wf-sr-scope": WaveformOptions(columns=columns(current="CH1:A", voltage="CH2:V")),
+    "wf-utf16": WaveformOptions(),
 }
 """Cases that are the whole common waveform, and what is asked for."""
 ASKED: dict[str, str] = {
@@ -89,7 +89,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked_cases(tmp_path_factory.mktemp("cases"), "wf-")
 
 
-def opened(cases: Path, name: str, options: Options) -> Waveform:
+def opened(cases: Path, name: str, options: WaveformOptions) -> Waveform:
     (path,) = [one for one in (cases / name).iterdir() if one.name != "README"]
     return open_files([path], options)[1]
 
@@ -120,15 +120,15 @@ def test_it_is_the_common_waveform(cases: Path, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_what_is_missing_is_asked_for(cases: Path, name: str) -> None:
     with pytest.raises(WattbellError, match=ASKED[name]):
-        opened(cases, name, Options())
+        opened(cases, name, WaveformOptions())
 
 
 def test_half_of_a_drive_on_two_rails_is_one_of_them(cases: Path) -> None:
-    assert power(opened(cases, "wf-quarch-u2", Options(rail="12V"))).mean() == pytest.approx(1.3365 / 2)
+    assert power(opened(cases, "wf-quarch-u2", WaveformOptions(rail="12V"))).mean() == pytest.approx(1.3365 / 2)
 
 
 def test_two_impossible_samples_of_a_ppk2_are_a_gap_with_a_count(cases: Path) -> None:
-    waveform = opened(cases, "wf-ppk2-spike", Options(volts=VOLTS))
+    waveform = opened(cases, "wf-ppk2-spike", WaveformOptions(volts=VOLTS))
     watts = power(waveform)
     assert np.flatnonzero(np.isnan(watts)).tolist() == [7000, 7001]
     assert np.nansum(watts) * 1e-3 == pytest.approx(13.365 - 2 * 0.495e-3, rel=1e-6)
@@ -137,21 +137,21 @@ def test_two_impossible_samples_of_a_ppk2_are_a_gap_with_a_count(cases: Path) ->
 
 
 def test_readings_of_overload_are_a_gap_with_a_count(cases: Path) -> None:
-    waveform = opened(cases, "wf-csv-inf", Options())
+    waveform = opened(cases, "wf-csv-inf", WaveformOptions())
     watts = power(waveform)
     assert np.flatnonzero(np.isnan(watts)).tolist() == [7000, 7001] and np.nanmax(watts) == pytest.approx(3.3)
     assert waveform.left_out.without == 2
 
 
 def test_dropped_samples_of_a_joulescope_are_a_gap(cases: Path) -> None:
-    watts = power(opened(cases, "wf-jls-drop", Options()))
+    watts = power(opened(cases, "wf-jls-drop", WaveformOptions()))
     assert np.flatnonzero(np.isnan(watts)).tolist() == list(range(10_000, 15_000)) and np.nanmean(watts) == pytest.approx(1.3808, abs=1e-4)
 
 
 def test_a_loop_that_stamps_each_reading(cases: Path) -> None:
     """The oracle: the trapezoid rule over the file's own rows, in pure Python."""
     name = "wf-ina-jitter"
-    waveform = opened(cases, name, Options())
+    waveform = opened(cases, name, WaveformOptions())
     watts, interval = power(waveform), waveform.about.interval_s
     rows = [list(map(float, line.split(","))) for line in (cases / name / "ina.csv").read_text().splitlines()[1:]]
     end = rows[0][0] + interval * len(watts)

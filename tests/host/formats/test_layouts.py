@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from wattbell.errors import CaptureError, UsageError, WattbellError
-from wattbell.formats import Options, Volts, Waveform, open_files
-from wattbell.formats.waveform import Column
+from wattbell.formats import Volts, Waveform, WaveformOptions, open_files
+from wattbell.formats.waveform import NamedColumn
 
 from .test_formats import missing, samples
 
@@ -31,14 +31,14 @@ def german(text: str) -> str:
     return text.replace(".", ",")
 
 
-def columns(**names: str) -> dict[str, Column]:
-    return {role: Column(*name.rsplit(":", 1)) if ":" in name else Column(name) for role, name in names.items()}
+def columns(**names: str) -> dict[str, NamedColumn]:
+    return {role: NamedColumn(*name.rsplit(":", 1)) if ":" in name else NamedColumn(name) for role, name in names.items()}
 
 
 def opened(tmp_path: Path, text: str | bytes, **options: object) -> Waveform:
     path = tmp_path / "x.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return open_files([path], Options(**options))[1]  # type: ignore[arg-type]
+    return open_files([path], WaveformOptions(**options))[1]  # type: ignore[arg-type]
 
 
 BOTH = columns(current="CH1:A", voltage="CH2:V")
@@ -216,7 +216,7 @@ def test_each_instrument_has_its_range(
     }
     path = tmp_path / "x.csv"
     path.write_text(text + rows(lambda k: row[whose](k, limit if k == 7 else inside if k == 9 else 0.0)))
-    _, waveform = open_files([path], Options(**options))  # type: ignore[arg-type]
+    _, waveform = open_files([path], WaveformOptions(**options))  # type: ignore[arg-type]
     assert missing(samples(waveform)[1]) == [7]
     assert f"beyond what {whose}" in waveform.left_out.notes()[0]
 
@@ -305,7 +305,7 @@ def test_what_no_format_is_told_by_name(tmp_path: Path) -> None:
         with zipfile.ZipFile(path, "w") as out:
             out.writestr(inside, "x")
         with pytest.raises(CaptureError, match=said):
-            open_files([path], Options())
+            open_files([path], WaveformOptions())
 
 
 def test_a_recording_of_the_old_power_profiler_is_told_by_name(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_recording_of_the_old_power_profiler_is_told_by_name(tmp_path: Path) -
     path = tmp_path / "x.ppk"
     path.write_bytes(squeeze.compress(bson + bytes(1000)) + squeeze.flush())
     with pytest.raises(CaptureError, match=r"\(.ppk\); open it in nRF Connect Power Profiler"):
-        open_files([path], Options())
+        open_files([path], WaveformOptions())
 
 
 def test_an_interval_of_no_use_is_refused(tmp_path: Path) -> None:

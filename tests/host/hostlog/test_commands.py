@@ -13,7 +13,7 @@ from wattbell.capture.hostcommands import HostCommands, command_table, ticks_of
 from wattbell.capture.schema import SeenBy
 from wattbell.clocks.map import ClockMap
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 BOOT = 1_000_000_000_000_000
 MAP = ClockMap(BOOT, 5_000, 0.0, 1e-6, "made by hand", BOOT, BOOT + 10**9)
@@ -28,7 +28,7 @@ def log() -> HostCommands:
         "slba": np.array([7, 8, 2], np.uint64),
         "blocks": np.array([8, 16, 3], np.uint32),
     }
-    lost = [Gap(Kind.COMMANDS, BOOT + 10, BOOT + 20, 4, "the kernel's buffer overran")]
+    lost = [Gap(BlockContent.COMMANDS, BOOT + 10, BOOT + 20, 4, "the kernel's buffer overran")]
     return HostCommands(command_table(columns, SeenBy.TRACEPOINT, 1), [(BOOT + 60, 0x101)], lost)
 
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.marking import Marking
-from wattbell.hostlog.events import COMPLETE, SETUP, Events, Pairing, Wanted
+from wattbell.hostlog.events import COMPLETE, SETUP, Events, Pairing, WantedCommands
 from wattbell.wire.decode import Gap
 
 from tests.host.fuzzing import examples
 
 READ, WRITE, FLUSH, DSM = 2, 1, 0, 9
 NAMES = ("ns", "kind", "controller", "qid", "cid", "opcode", "nsid", "lba", "cdw12", "status", "disk")
-ALL = Wanted(0, 1, ("nvme0n1", "nvme0c0n1"))
+ALL = WantedCommands(0, 1, ("nvme0n1", "nvme0c0n1"))
 
 
 def setup(ns: int, cid: int, **more: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_another_controller_and_another_namespace_stay_out() -> None:
     )  # fmt: skip
     assert pairs(found) == [(1, 4), (None, 8), (9, 10)]
     assert pairing.notes()[-1] == "3 commands of other namespaces or controllers are left out."
-    whole = Pairing(Wanted(0)).add(events(setup(5, 6, nsid=2), complete(6, 6)))
+    whole = Pairing(WantedCommands(0)).add(events(setup(5, 6, nsid=2), complete(6, 6)))
     assert pairs(whole) == [(5, 6)]
 
 

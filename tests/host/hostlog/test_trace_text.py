@@ -16,7 +16,7 @@ from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import SeenBy
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError
-from wattbell.hostlog.events import Pairing, Wanted, together
+from wattbell.hostlog.events import Pairing, WantedCommands, together
 from wattbell.hostlog.files import detect, read_log
 from wattbell.hostlog.tracecommand import said_of
 from wattbell.hostlog.traceline import line_of
@@ -375,7 +375,7 @@ def test_the_user_sees_what_was_skipped_and_lost(tmp_path: Path) -> None:
 
 def test_the_text_says_of_every_command_what_the_kernels_own_bytes_say(tmp_path: Path) -> None:
     """The pages of a buffer and the kernel's text of the same buffer, of Linux 6.12. The text rounds instants; all else is equal."""
-    reader, pairing = page_reader(), Pairing(Wanted())
+    reader, pairing = page_reader(), Pairing(WantedCommands())
     binary = pairing.add(together([reader.read(cpu, recorded(f"whole-cpu{cpu}"))[0] for cpu in (0, 1)]))
     said = read_log(unpacked(tmp_path, "whole.txt"))
     columns = ["qid", "cid", "opcode", "status", "nsid", "slba", "blocks", "flags"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
-from wattbell.importer.build import Order, import_files
+from wattbell.importer.build import ImportOrder, import_files
 
 from . import joulescope
 
@@ -74,7 +74,7 @@ def outcome(folder: Path, capture: Path, seed: int, rate: int) -> Outcome:
     at = case(seed)
     jls, fio, played = record(folder, rail, truth, at, rate, seed)
     made = folder / f"{seed}"
-    done = import_files(Order([jls], fio=[fio], accuracy={"gain": GAIN, "offset_a": 1e-4, "timebase": 1e-4}), made)
+    done = import_files(ImportOrder([jls], fio=[fio], accuracy={"gain": GAIN, "offset_a": 1e-4, "timebase": 1e-4}), made)
     phases = analyze(open_capture(made))["phases"]
     assert [phase["name"] for phase in phases] == [phase["name"] for phase in played]
     figures = [phase["power"]["energy_j"] for phase in phases]

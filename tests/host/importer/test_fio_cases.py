@@ -11,7 +11,7 @@ from wattbell.analysis import analyze
 from wattbell.capture import open_capture
 from wattbell.errors import CaptureError
 from wattbell.importer.align import Align
-from wattbell.importer.build import Order, import_files
+from wattbell.importer.build import ImportOrder, import_files
 
 from tests.host.sharedcases import unpacked_cases
 
@@ -32,7 +32,7 @@ def run(cases: Path, tmp_path: Path) -> Run:
 
     def made(case: str, fio: Sequence[str] = (), logs: Sequence[str] = (), align: Align | None = None, wave: str = "") -> dict[str, Any]:
         folder = cases / case
-        order = Order(
+        order = ImportOrder(
             [folder / wave if wave else cases / "_base/wave.csv"],
             fio=[folder / name for name in fio],
             logs=[folder / name for name in logs],

@@ -20,7 +20,7 @@ from wattbell.errors import CaptureError
 from wattbell.hostlog.files import read_log
 from wattbell.hostlog.fiolog import FioLogName, name_of
 from wattbell.importer.align import Align
-from wattbell.importer.build import Order, import_files
+from wattbell.importer.build import ImportOrder, import_files
 from wattbell.importer.fiophases import read_fio
 from wattbell.importer.hostlogs import HostLog, host_log, settled
 from wattbell.measure.fiojson import load_processes
@@ -83,7 +83,7 @@ def wave(path: Path, *loads: tuple[float, float], seconds: float = 10.0, first_s
 
 
 def analysis(out: Path, csv: Path, fio: Sequence[Path] = (), logs: Sequence[Path] = (), align: Align | None = None) -> dict[str, Any]:
-    import_files(Order([csv], fio=fio, logs=logs, align=align or Align()), out)
+    import_files(ImportOrder([csv], fio=fio, logs=logs, align=align or Align()), out)
     return dict(analyze(open_capture(out)))
 
 
@@ -642,7 +642,7 @@ def test_logs_that_each_count_from_their_first_entry_are_refused(tmp_path: Path)
 def test_logs_of_one_clock_are_aligned_together(tmp_path: Path) -> None:
     """Neither log alone fits the power, which has the steps of both."""
     logs = [lines(tmp_path / f"run_lat.{n}.log", count, first_ms=T0_MS + at) for n, count, at in ((1, 1000, 0), (2, 2000, 1500))]
-    done = import_files(Order([wave(tmp_path / "w.csv", (2, 3), (3.5, 5.5))], logs=logs), tmp_path / "c")
+    done = import_files(ImportOrder([wave(tmp_path / "w.csv", (2, 3), (3.5, 5.5))], logs=logs), tmp_path / "c")
     (aligned,) = done.alignments
     assert aligned.begin_s == pytest.approx(2.0, abs=aligned.clock.bound_s)
     commands = open_capture(tmp_path / "c").commands.select("cqe_tick").collect()["cqe_tick"].to_numpy()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.capture.identify import Drive, Namespace
+from wattbell.capture.identify import IdentifiedDrive, IdentifiedNamespace
 from wattbell.errors import CaptureError
 from wattbell.importer.identity import read_identity
 
@@ -37,13 +37,13 @@ SPACE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def of(folder: Path, content: bytes | str | dict[str, Any], name: str = "id.json") -> Drive:
+def of(folder: Path, content: bytes | str | dict[str, Any], name: str = "id.json") -> IdentifiedDrive:
     data = json.dumps(content) if isinstance(content, dict) else content
     (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
     return read_identity([folder / name])
 
 
-def space(folder: Path, content: bytes | dict[str, Any]) -> Namespace:
+def space(folder: Path, content: bytes | dict[str, Any]) -> IdentifiedNamespace:
     (found,) = of(folder, content)["namespaces"]
     return found
 

@@ -20,9 +20,9 @@ from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.cli.app import app
 from wattbell.errors import CaptureError, UsageError, WattbellError
-from wattbell.formats import Options, Volts
+from wattbell.formats import Volts, WaveformOptions
 from wattbell.importer.align import Align
-from wattbell.importer.build import Order, import_files
+from wattbell.importer.build import ImportOrder, import_files
 from wattbell.importer.fiophases import read_fio
 from wattbell.importer.identity import read_identity
 from wattbell.importer.load import load_of_log
@@ -192,7 +192,7 @@ def test_any_identify_data_are_read_or_an_error(tmp_path: Path, tree: Any) -> No
 def test_phases_by_a_stated_offset_and_missing_rows_are_gaps(tmp_path: Path) -> None:
     csv = waveform(tmp_path / "w.csv", steps(4, (1, 2, 3.0), (2.5, 3.5, 2.0)), lost=range(1200, 1300))
     json_ = fio(tmp_path / "f.json", ("[bold]a[/]", 0, 0, 1000), ("b", 1, 1500, 1000))
-    order = Order([csv], fio=[json_], align=Align("offset", 0.002, 1.0), accuracy={"gain": 1e-3, "offset_a": 0.0, "timebase": 0.0})
+    order = ImportOrder([csv], fio=[json_], align=Align("offset", 0.002, 1.0), accuracy={"gain": 1e-3, "offset_a": 0.0, "timebase": 0.0})
     import_files(order, tmp_path / "c")
     capture = open_capture(tmp_path / "c")
     (gap,) = capture.gaps.collect().to_dicts()
@@ -216,7 +216,7 @@ def test_impossible_samples_are_gaps_that_figures_know_of(tmp_path: Path) -> Non
         lines[n] = f"{lines[n].rpartition(',')[0]},{value}"
     csv.write_text("\n".join(lines) + "\n")
     json_ = fio(tmp_path / "f.json", ("a", 0, 0, 1000))
-    import_files(Order([csv], fio=[json_], align=Align("offset", 0.002, 1.0)), tmp_path / "c")
+    import_files(ImportOrder([csv], fio=[json_], align=Align("offset", 0.002, 1.0)), tmp_path / "c")
     capture = open_capture(tmp_path / "c")
     gaps = capture.gaps.sort("first_tick").collect()
     assert gaps["count"].to_list() == [2, 2, 1] and set(gaps["reason"]) == {"missing in the file"}
@@ -234,7 +234,7 @@ def test_a_log_of_commands_gives_rates_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "x_lat.1.log"
     log.write_text("".join(f"{ms}, {ns}, 0, 4096, {4096 * n}, 0\n" for n, (ms, ns) in enumerate(entries)))
     csv = waveform(tmp_path / "w.csv", steps(5, (1.3, 2.3, 3.0), (2.8, 3.9, 2.0)))
-    done = import_files(Order([csv], logs=[log]), tmp_path / "c")
+    done = import_files(ImportOrder([csv], logs=[log]), tmp_path / "c")
     (aligned,) = done.alignments
     assert abs(aligned.begin_s - 1.3) <= aligned.clock.bound_s
     result = analyze(open_capture(tmp_path / "c"))
@@ -259,14 +259,14 @@ def test_bursts_of_a_log_end_with_the_last_of_several_commands_in_flight() -> No
 def test_times_of_day_align_where_the_user_says_how_well(tmp_path: Path) -> None:
     csv = waveform(tmp_path / "w.csv", steps(3, (1, 2, 3.0)), first_s=UTC_MS / 1e3)
     json_ = fio(tmp_path / "f.json", ("a", 0, 1000, 1000))
-    done = import_files(Order([csv], fio=[json_], align=Align("utc", 0.01)), tmp_path / "c")
+    done = import_files(ImportOrder([csv], fio=[json_], align=Align("utc", 0.01)), tmp_path / "c")
     (aligned,) = done.alignments
     assert aligned.begin_s == pytest.approx(1.0005, abs=1e-5) and 0.01 <= aligned.clock.bound_s < 0.012
     with pytest.raises(UsageError, match="--align-u"):
-        import_files(Order([csv], fio=[json_], align=Align("utc")), tmp_path / "d")
+        import_files(ImportOrder([csv], fio=[json_], align=Align("utc")), tmp_path / "d")
     early = fio(tmp_path / "g.json", ("a", 0, -9000, 1000))
     with pytest.raises(CaptureError, match="no time in common"):
-        import_files(Order([csv], fio=[early], align=Align("utc", 0.01)), tmp_path / "d")
+        import_files(ImportOrder([csv], fio=[early], align=Align("utc", 0.01)), tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
 
@@ -281,7 +281,7 @@ def test_times_of_day_align_where_the_user_says_how_well(tmp_path: Path) -> None
 def test_work_that_fits_nowhere_or_at_two_places_is_an_error(tmp_path: Path, power: F64, jobs: Any, said: str) -> None:
     csv, json_ = waveform(tmp_path / "w.csv", power), fio(tmp_path / "f.json", *jobs)
     with pytest.raises(CaptureError, match=f"{said}.*--offset"):
-        import_files(Order([csv], fio=[json_]), tmp_path / "c")
+        import_files(ImportOrder([csv], fio=[json_]), tmp_path / "c")
     assert not (tmp_path / "c").exists()
 
 
@@ -304,7 +304,7 @@ def test_a_foreign_encoding_locale_unit_or_a_cut_file_is_one_error(tmp_path: Pat
     path = tmp_path / "x[red].csv"
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=said) as caught:
-        import_files(Order([path]), tmp_path / "c")
+        import_files(ImportOrder([path]), tmp_path / "c")
     assert "x[red].csv" in str(caught.value) and "\x1b" not in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "c").exists()
 
@@ -313,18 +313,21 @@ def test_two_waveforms_of_different_instruments(tmp_path: Path) -> None:
     one, two = waveform(tmp_path / "1.csv", steps(1)), tmp_path / "2.csv"
     two.write_text("Timestamp(ms),Current(uA)\n0,1\n1,1\n")
     with pytest.raises(UsageError, match="no channels of one recording"):
-        import_files(Order([one, two]), tmp_path / "c")
+        import_files(ImportOrder([one, two]), tmp_path / "c")
     with pytest.raises(UsageError, match="all channels in one file"):
-        import_files(Order([one, one]), tmp_path / "c")
+        import_files(ImportOrder([one, one]), tmp_path / "c")
 
 
 def test_a_stated_voltage_is_part_of_the_uncertainty(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("Timestamp(ms),Current(uA)\n" + "".join(f"{n},{100000.0}\n" for n in range(1000)))
-    import_files(Order([path], Options(volts=Volts(3.3, 0.33)), accuracy={"gain": 0.01, "offset_a": 0.0, "timebase": 0.0}), tmp_path / "c")
+    import_files(
+        ImportOrder([path], WaveformOptions(volts=Volts(3.3, 0.33)), accuracy={"gain": 0.01, "offset_a": 0.0, "timebase": 0.0}),
+        tmp_path / "c",
+    )
     mean = analyze(open_capture(tmp_path / "c"))["power"]["mean_w"]
     assert mean["value"] == pytest.approx(0.33, rel=1e-6) and mean["u"] == pytest.approx(0.33 * np.hypot(0.1, 0.01), rel=1e-3)
-    import_files(Order([path], Options(volts=Volts(3.3, 0.0))), tmp_path / "d")
+    import_files(ImportOrder([path], WaveformOptions(volts=Volts(3.3, 0.0))), tmp_path / "d")
     told = analyze(open_capture(tmp_path / "d"))["uncertainty"]
     assert told["gain"] == 0.15 and "Nordic" in told["source"] and "3.3 V within 0 V" in told["source"]  # its maker's figure
 
@@ -332,13 +335,13 @@ def test_a_stated_voltage_is_part_of_the_uncertainty(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_leaves_nothing_and_keeps_what_was_there(tmp_path: Path) -> None:
     csv = waveform(tmp_path / "w.csv", steps(20, every_ms=0.1), every_ms=0.1)
     small = waveform(tmp_path / "s.csv", steps(1))
-    import_files(Order([small]), tmp_path / "c")
+    import_files(ImportOrder([small]), tmp_path / "c")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
     try:
         for out, overwrite in ((tmp_path / "c", True), (tmp_path / "d", False)):
             with pytest.raises(CaptureError, match="cannot be written") as caught:
-                import_files(Order([csv]), out, overwrite=overwrite)
+                import_files(ImportOrder([csv]), out, overwrite=overwrite)
             assert "What was recorded" not in str(caught.value)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -356,7 +359,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             for n in range(copies):
                 out.writelines(f"{(n * 10_000 + k) * 1e-4:.4f},3.300000000000,0.100000000000\n" for k in range(10_000))
         tracemalloc.start()
-        import_files(Order([path]), tmp_path / f"c{copies}")
+        import_files(ImportOrder([path]), tmp_path / f"c{copies}")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 120e6, peaks

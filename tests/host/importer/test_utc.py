@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from wattbell.importer.align import Align
-from wattbell.importer.build import Order, import_files
+from wattbell.importer.build import ImportOrder, import_files
 
 from tests.host.formats import files
 
@@ -22,7 +22,8 @@ def test_many_times_of_day_tell_offset_and_drift(tmp_path: Path, drift: float) -
     stamps = [(k * rate, UTC_MS / 1e3 - 100 + k / (1 + drift)) for k in range(seconds)]
     path = files.jls(tmp_path / "w.jls", rate, {"current": ("A", power / 3.3), "voltage": ("V", 0 * power + 3.3)}, utc=stamps)
     done = import_files(
-        Order([path], fio=[fio(tmp_path / "f.json", ("a", 0, 0, 1000), ("b", 1, 250_000, 1000))], align=Align("utc", 1e-3)), tmp_path / "c"
+        ImportOrder([path], fio=[fio(tmp_path / "f.json", ("a", 0, 0, 1000), ("b", 1, 250_000, 1000))], align=Align("utc", 1e-3)),
+        tmp_path / "c",
     )
     (aligned,) = done.alignments
     first, last = (int(aligned.clock.to_reference((UTC_MS + ms) * 10**6)) * 1e-9 for ms in (0, 250_000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wattbell.meters.numbered import Numbered, Run
+from wattbell.meters.numbered import Numbered, SampleRun
 
 INTERVAL_NS, TURN = 10_000, 64
 PIECE = 500
@@ -16,7 +16,7 @@ def feed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(indices, true indices) of what is placed of the samples `sent`, in pieces; a piece comes `late_ns` behind its last sample."""
     placer = placer or Numbered(TURN, INTERVAL_NS)
-    found: list[Run] = []
+    found: list[SampleRun] = []
     wrong = np.array(sorted(spoilt))
     for number, start in enumerate(range(0, len(sent), PIECE)):
         part = sent[start : start + PIECE]

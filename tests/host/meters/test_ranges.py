@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.measure.errormodel import error_model
-from wattbell.measure.loss import Loss
+from wattbell.measure.loss import WindowLoss
 from wattbell.measure.rail import Rail
 from wattbell.meters.meter import open_meter
 from wattbell.meters.record import Recorder
@@ -91,7 +91,7 @@ def test_each_window_has_the_uncertainty_of_its_ranges(tmp_path: Path, kill: boo
     def figures(first: int, last: int):  # type: ignore[no-untyped-def]
         window = (first * INTERVAL, last * INTERVAL)
         scan = rail.scan([window])
-        return rail.figures(scan, 0, *window, loss=Loss())
+        return rail.figures(scan, 0, *window, loss=WindowLoss())
 
     rest = figures(PERIOD + 100, PERIOD + 7_000)["mean_w"]
     assert rest.value == pytest.approx(VOLTS * TRUE_A[REST] * OFF[REST], rel=1e-3)

@@ -212,7 +212,7 @@ def test_a_meter_that_is_not_there_leaves_no_capture(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(meters.KINDS, "far", meters.Kind("far:PORT", "", "far", "far", ("a_library_that_nobody_has",)))
+    monkeypatch.setitem(meters.KINDS, "far", meters.MeterKind("far:PORT", "", "far", "far", ("a_library_that_nobody_has",)))
     with pytest.raises(UsageError, match=r"pip install .*\[far\]"):
         meters.open_meter("far:/dev/null")
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib import rc_context
 from playwright.sync_api import Browser, Page
 from wattbell.present import interactive
-from wattbell.present.chart import Axis, Chart, Line, Panel, Section
+from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Panel
 from wattbell.present.html import page as html_page
 from wattbell.present.pictures import STYLE, figures
 from wattbell.report.suite import sections, write_suite_page
@@ -90,12 +90,12 @@ def crowd(many: int, close: float, log: bool) -> Chart:
     lines = []
     for k in range(many):
         name, watt, rate = f"A drive with the name {k} (model)", 2.0 + close * wave[k], 700.0 + 250.0 * close * wave[k + many]
-        lines.append(Line(name, "#0072b2", [watt, watt + 1.0], [0.6 * rate, rate], texts=[f"QD{k}", name]))
+        lines.append(Curve(name, "#0072b2", [watt, watt + 1.0], [0.6 * rate, rate], texts=[f"QD{k}", name]))
     return Chart(f"crowd-{many}", "Crowded", [Panel(Axis("W", span=(0.0, 6.0)), Axis("MB/s", log=log), lines)])
 
 
 def crowded_page(charts: list[Chart], path: Path) -> Path:
-    made = [Section("Crowded", blocks=[*charts])]
+    made = [ChartSection("Crowded", blocks=[*charts])]
     data = {"P": interactive.plots(made), "B": {}, "C": "", "O": ""}
     path.write_text(
         html_page("wattbell.report", "suite.html", ("page.css", "bars.css", "suite.css"), ("plots.js",), data, title="t", sub="", stamps=[],

@@ -9,16 +9,16 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
-from wattbell.present.chart import Axis, Chart, Line, Mode, Panel, Section
+from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Mode, Panel
 from wattbell.present.pictures import STYLE, figures, write_pictures
 
 
 @pytest.mark.parametrize("mode", ["lines", "markers", "lines+markers"])
 @pytest.mark.parametrize("legend", [True, False])
 def test_every_line_is_named_in_the_picture(tmp_path: Path, mode: Mode, legend: bool) -> None:
-    lines = [Line(f"drive <{k}> $1$", "#0072b2", [1.0, 2.0], [float(k), 2.0], dashed=k > 4, mode=mode) for k in range(9)]
+    lines = [Curve(f"drive <{k}> $1$", "#0072b2", [1.0, 2.0], [float(k), 2.0], dashed=k > 4, mode=mode) for k in range(9)]
     chart = Chart("many", "Many", [Panel(Axis("x"), Axis("y"), lines, legend=legend)])
-    png, svg = write_pictures([Section("s", blocks=[chart])], tmp_path, "SCALED")
+    png, svg = write_pictures([ChartSection("s", blocks=[chart])], tmp_path, "SCALED")
     assert (png.name, svg.name) == ("many.png", "many.svg")
     text = svg.read_text(encoding="utf-8")
     assert all(f"drive &lt;{k}&gt; $1$" in text for k in range(9)) and "SCALED" in text
@@ -47,13 +47,13 @@ def test_no_name_of_a_point_lies_on_another_on_a_point_or_outside(log: bool, nea
     """As of drives whose curves end close together; what has no room is left out, and the picture says how many."""
     wave = [math.sin(7.0 * k) for k in range(30)]
     lines = [
-        Line(f"A drive with a name {k}", "#0072b2", [3.0, 4.0 + near * wave[k]], [500.0, 700.0 + 200 * near * wave[k + 15]],
+        Curve(f"A drive with a name {k}", "#0072b2", [3.0, 4.0 + near * wave[k]], [500.0, 700.0 + 200 * near * wave[k + 15]],
              texts=["" if k % 3 else f"QD{k}", f"A drive with a name {k}"], beside=("", "top", "left", "right", "bottom")[k % 5])
         for k in range(15)
     ]  # fmt: skip
     chart = Chart("c", "Crowded", [Panel(Axis("W", span=(0.0, 5.0)), Axis("MB/s", log=log), lines)], columns=1)
     with rc_context(STYLE):
-        [(_, figure)] = figures([Section("s", blocks=[chart])], "")
+        [(_, figure)] = figures([ChartSection("s", blocks=[chart])], "")
     texts, markers = extents(figure)
     edge = figure.axes[0].get_window_extent()
     named = [(text, box) for text, box in texts if not text.startswith("no room for")]

@@ -15,7 +15,7 @@ from wattbell.present.capture.charts import charts
 from wattbell.present.chart import Envelope
 from wattbell.report import write_report
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 from tests.host.conftest import Builder
 
@@ -195,8 +195,8 @@ def test_loss_is_seen_at_the_top_at_its_time_and_at_its_figures(builder, tmp_pat
         builder.phase(phase, start, start + 40 * MS, f"reads {phase}")
         for k in range(300):
             builder.command(start + 100_000 * k + 50_000, 80_000)
-    builder.gaps.append(Gap(Kind.COMMANDS, 70 * MS, 71 * MS, 46, "CRC"))
-    builder.gaps.append(Gap(Kind.RAIL, 70 * MS + MS // 2, 72 * MS, 100, "CRC"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 70 * MS, 71 * MS, 46, "CRC"))
+    builder.gaps.append(Gap(BlockContent.RAIL, 70 * MS + MS // 2, 72 * MS, 100, "CRC"))
     capture = builder.write(150 * MS)
     result = figures_of(capture)
     text = write_report(capture, result, tmp_path / "out", plots=False).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from wattbell.results.beside import Pair, beside
+from wattbell.results.beside import PairedEnergies, beside
 from wattbell.results.compared import LOST, NO_U, Compared, compared, number_judged
 from wattbell.results.energies import Energies
 
@@ -28,7 +28,7 @@ def side(document: dict[str, Any]) -> list[Energies]:
     return [energies(document)] * REPEATS
 
 
-def judged(pair: Pair) -> list[Compared]:
+def judged(pair: PairedEnergies) -> list[Compared]:
     """All rows but those that stood alone."""
     rows = (*pair.commands, *pair.states)
     return [compared(row, number_judged(rows)) for row in rows]

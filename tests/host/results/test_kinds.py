@@ -12,7 +12,7 @@ from wattbell.report.suite import sections
 from wattbell.results import read_run
 from wattbell.results.model import parse
 from wattbell.suites import kind as kind_module
-from wattbell.suites.kinds import KINDS, Kind, Place, kind_of
+from wattbell.suites.kinds import KINDS, KindOfTest, ScoreSection, kind_of
 from wattbell.suites.suite import Test
 
 
@@ -41,11 +41,15 @@ def test_a_test_of_any_name_stands_where_its_kind_belongs(tmp_path: Path, sample
 @pytest.mark.parametrize(
     ("test", "place"),
     [
-        ("idle", Place.IDLE), ("idle 30 mW", Place.IDLE), ("wake-up PS4 read 4 KiB", Place.WAKE_UP), ("atsb-light-like", Place.TRACES),
-        ("fill-of-a-full-drive", Place.FILL), ("non-operational", Place.POWER_STATES), ("fill", Place.SCORES), ("mixed", Place.SCORES),
+        ("idle", ScoreSection.IDLE), ("idle 30 mW", ScoreSection.IDLE),
+        ("wake-up PS4 read 4 KiB", ScoreSection.WAKE_UP), ("atsb-light-like", ScoreSection.TRACES),
+        ("fill-of-a-full-drive", ScoreSection.FILL), ("non-operational", ScoreSection.POWER_STATES), ("fill", ScoreSection.SCORES),
+        ("mixed", ScoreSection.SCORES),
     ],
 )  # fmt: skip
-def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(samples: ModuleType, tmp_path: Path, test: str, place: Place) -> None:
+def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(
+    samples: ModuleType, tmp_path: Path, test: str, place: ScoreSection
+) -> None:
     run = read_run(samples.write_results(tmp_path / "run", tests=[entry(test)]))
     assert kind_of(run.tests[0].kind).place is place
     assert run.tests[0].kind in {"", *KINDS}
@@ -54,12 +58,12 @@ def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(samples: Mo
 
 def test_a_kind_without_scores_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind_module, "REGISTRY", {})
-    unscored = type("Unscored", (Kind,), {"name": "unscored"})
+    unscored = type("Unscored", (KindOfTest,), {"name": "unscored"})
     assert {"unscored": unscored} == kind_module.REGISTRY
     with pytest.raises(TypeError, match="abstract method"):
         unscored()
     with pytest.raises(ValueError, match="two kinds of test are called unscored"):
-        type("Again", (Kind,), {"name": "unscored"})
+        type("Again", (KindOfTest,), {"name": "unscored"})
 
 
 def test_what_is_of_an_unknown_kind_is_not_scored() -> None:

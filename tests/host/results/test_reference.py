@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from wattbell.origin import Origin
-from wattbell.present.chart import Bars, Section
+from wattbell.present.chart import Bars, ChartSection
 from wattbell.present.colours import BACKGROUND
 from wattbell.report.suite import sections, write_suite_page
 from wattbell.results import read_run
@@ -46,7 +46,7 @@ def measured(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def bars(found: list[Section]) -> list[Bars]:
+def bars(found: list[ChartSection]) -> list[Bars]:
     return [block for section in found for block in section.blocks if isinstance(block, Bars)]
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from wattbell.errors import CaptureError, RigError, WattbellError
-from wattbell.rig.reader import Line, StreamReader
-from wattbell.rig.stream import Source
+from wattbell.rig.reader import LineState, StreamReader
+from wattbell.rig.stream import DescriptorReader
 
 from tests.patience import PATIENCE_S
 
@@ -27,7 +27,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def test_what_has_come_is_returned_and_silence_is_nothing(pipe: Pipe) -> None:
-    source, buffer = Source(pipe[0]), bytearray(64)
+    source, buffer = DescriptorReader(pipe[0]), bytearray(64)
     assert source.read_into(memoryview(buffer)) == 0
     os.write(pipe[1], b"abc")
     assert source.read_into(memoryview(buffer)) == 3
@@ -37,7 +37,7 @@ def test_what_has_come_is_returned_and_silence_is_nothing(pipe: Pipe) -> None:
 def test_a_full_buffer_leaves_the_rest_for_the_next(pipe: Pipe) -> None:
     data = random.Random(1).randbytes(30_000)
     os.write(pipe[1], data)
-    source, got = Source(pipe[0]), b""
+    source, got = DescriptorReader(pipe[0]), b""
     for size in (1, 4096, 5000, 1 << 16):
         buffer = bytearray(size)
         count = source.read_into(memoryview(buffer))
@@ -50,7 +50,7 @@ def test_the_end_is_told_only_behind_the_last_bytes() -> None:
     out, into = os.pipe()
     os.write(into, b"x" * 5000)
     os.close(into)
-    source, buffer = Source(out), memoryview(bytearray(8192))
+    source, buffer = DescriptorReader(out), memoryview(bytearray(8192))
     assert source.read_into(buffer) == 5000
     with pytest.raises(RigError, match="lost"):
         source.read_into(buffer)
@@ -59,7 +59,7 @@ def test_the_end_is_told_only_behind_the_last_bytes() -> None:
 
 def test_a_closed_port_is_a_lost_rig() -> None:
     with pytest.raises(RigError, match="lost"):
-        Source(-1).read_into(memoryview(bytearray(10)))
+        DescriptorReader(-1).read_into(memoryview(bytearray(10)))
 
 
 class Lines:
@@ -69,7 +69,7 @@ class Lines:
         self.parts, self.may_come_back = parts, threading.Event()
         self.source = self.next()
 
-    def next(self) -> Source:
+    def next(self) -> DescriptorReader:
         out, into = os.pipe()
         os.set_blocking(out, False)
         data = self.parts.pop(0)
@@ -81,7 +81,7 @@ class Lines:
             os.close(into)
 
         threading.Thread(target=write, daemon=True).start()
-        return Source(out)
+        return DescriptorReader(out)
 
     def read_into(self, buffer: memoryview) -> int:
         return self.source.read_into(buffer)
@@ -92,7 +92,7 @@ class Lines:
         if self.parts:
             self.source = self.next()
         else:
-            self.source = Source(-1)
+            self.source = DescriptorReader(-1)
         return self.source.descriptor >= 0
 
 
@@ -114,7 +114,7 @@ def test_everything_is_journalled_before_it_is_handed_over_and_memory_is_used_ag
             lines.append(item)
             rig.may_come_back.set()
     reader.stop()
-    assert lines == [Line.CUT, Line.BACK, Line.CUT]
+    assert lines == [LineState.CUT, LineState.BACK, LineState.CUT]
     assert got == journal == b"".join(parts)
     assert len(set(addresses)) < len(addresses)
 

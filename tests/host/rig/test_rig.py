@@ -15,7 +15,7 @@ import pytest
 from wattbell.clock import host_ns
 from wattbell.clocks.roundtrip import by_round_trips
 from wattbell.errors import RigError
-from wattbell.rig import Rig, Scpi, discovery
+from wattbell.rig import Rig, ScpiConnection, discovery
 from wattbell.rig.clock import STEP_TICKS, ask_tick
 from wattbell.rig.delay import front_end_delay
 
@@ -68,9 +68,9 @@ def made() -> Iterator[list[Instrument]]:
         instrument.close()
 
 
-def scpi(made: list[Instrument], answers: dict[str, list[str]], timeout_s: float = 3) -> tuple[Scpi, Instrument]:
+def scpi(made: list[Instrument], answers: dict[str, list[str]], timeout_s: float = 3) -> tuple[ScpiConnection, Instrument]:
     made.append(Instrument({name: list(queue) for name, queue in answers.items()}))
-    return Scpi(made[-1].device, timeout_s), made[-1]
+    return ScpiConnection(made[-1].device, timeout_s), made[-1]
 
 
 def test_queries_and_commands(made: list[Instrument]) -> None:
@@ -108,7 +108,7 @@ def test_another_instrument_is_refused(made: list[Instrument]) -> None:
 
 def test_a_port_that_is_not_there() -> None:
     with pytest.raises(RigError, match="cannot be opened"):
-        Scpi("/dev/does-not-exist")
+        ScpiConnection("/dev/does-not-exist")
 
 
 def test_a_rig_that_runs_already_goes_on(made: list[Instrument]) -> None:

@@ -19,7 +19,7 @@ from wattbell.measure.source import Source
 from wattbell.measure.table import Commands
 from wattbell.suites.changepoint import find_changes
 from wattbell.suites.drive import Drive
-from wattbell.suites.jobs import Section, scaled, sections
+from wattbell.suites.jobs import JobSection, scaled, sections
 from wattbell.suites.kinds import KINDS
 from wattbell.suites.manifest import parse_manifest
 from wattbell.suites.outcome import REVIEWS, TOTALS, Outcome
@@ -31,7 +31,7 @@ from wattbell.suites.steady import window
 from wattbell.suites.suite import Suite
 from wattbell.suites.units import LARGEST, size_bytes, time_s
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import CommandFlag, EventType, Kind
+from wattbell_spec.wire import BlockContent, CommandFlag, EventType
 
 from tests.host.suites.made import suite
 
@@ -125,7 +125,10 @@ def test_what_it_may_not_be(line: str, why: str) -> None:
 
 def test_a_job_file_is_read_line_by_line() -> None:
     text = "; a\n[global]\nbs = 4k,8k # b\n direct\n[a-1]\r\niodepth=8\n[b]\nbs=16k\n"
-    assert sections(text) == [Section("a-1", {"bs": "4k,8k", "direct": "1", "iodepth": "8"}), Section("b", {"bs": "16k", "direct": "1"})]
+    assert sections(text) == [
+        JobSection("a-1", {"bs": "4k,8k", "direct": "1", "iodepth": "8"}),
+        JobSection("b", {"bs": "16k", "direct": "1"}),
+    ]
     for wrong, why in (
         ("[globally]\n", "as .global."),
         ("[.a]\n", "is no .section."),
@@ -155,8 +158,8 @@ def test_a_job_file_is_read_line_by_line() -> None:
     ],
 )
 def test_the_share_of_writes_of_a_job(options: dict[str, str], share: float) -> None:
-    assert Section("a", options).write_share == pytest.approx(share)
-    assert Section("a", options).depth == 1 and Section("a", {"iodepth": "32"}).depth == 32
+    assert JobSection("a", options).write_share == pytest.approx(share)
+    assert JobSection("a", options).depth == 1 and JobSection("a", {"iodepth": "32"}).depth == 32
 
 
 def test_a_scaled_job_file_line_by_line() -> None:
@@ -408,7 +411,7 @@ def test_a_point_by_hand(builder: Any) -> None:
         builder.command(20 * MS + k * MS, MS, blocks=256)
     for k in range(6):
         builder.command(124 * MS + k * MS // 2, MS // 2, opcode=1, blocks=16)
-    builder.gaps.append(Gap(Kind.COMMANDS, 30 * MS, 31 * MS, 2, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 30 * MS, 31 * MS, 2, "test"))
     capture = builder.write(end=500 * MS)
     capture.meta["rig"]["error_model"] = {"gain": 1e-3, "offset_a": 5e-6, "timebase": 1e-4, "tick_resolution_s": 0.0, "instant_s": 1e-6}
     save(capture.path, capture.meta)

@@ -12,7 +12,7 @@ from wattbell.suites.order import order_sessions
 from wattbell.suites.outlook import Outlook, expect, look_ahead, writes_data
 from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.session import Choice, Session
-from wattbell.suites.step import Format, Rest, Restart, Step, Wake, Writing
+from wattbell.suites.step import FormatNvm, Rest, Restart, Step, Wake, Writing
 
 TB = 10**12
 DRIVE = Drive("d", TB, (0, 1), (2, 3))
@@ -113,7 +113,7 @@ def test_a_session_that_was_done_before_leaves_the_next_one_to_fill_the_drive() 
 @pytest.mark.parametrize(
     ("step", "writes"),
     [
-        (Step(name="s", format=Format()), True), (Step(name="s", fill=Writing()), True), (Step(name="s", sanitize="block"), True),
+        (Step(name="s", format=FormatNvm()), True), (Step(name="s", fill=Writing()), True), (Step(name="s", sanitize="block"), True),
         (Step(name="s", trace="heavy-like.iolog"), True), (Step(name="s", idle_s=1.0), False), (Step(name="s", wake=Wake(1.0)), False),
         (Step(name="s", settle=Rest()), False), (Step(name="s", idle_s=1.0, write_cache=False), True),
         (Step(name="s", ps=3, idle_s=1.0), False), (Step(name="s", restart=Restart()), True),

@@ -17,7 +17,7 @@ from wattbell.suites.plan import choose_tests, plan_sessions
 from wattbell.suites.scoring import score_test
 from wattbell.suites.session import Choice
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 from tests.host.conftest import MS, Builder
 from tests.host.suites.made import suite
@@ -78,7 +78,7 @@ class Bench(Builder):
         for a in range(0, len(ticks), 300):
             b = min(a + 300, len(ticks))
             if self.hole and self.hole[0] <= ticks[a] < self.hole[1]:
-                self.gaps.append(Gap(Kind.RAIL, int(ticks[a]), int(ticks[b - 1]), b - a, "test"))
+                self.gaps.append(Gap(BlockContent.RAIL, int(ticks[a]), int(ticks[b - 1]), b - a, "test"))
                 continue
             volt, amp = (v[a:b] * 20e-6).astype(np.float32), (i[a:b] * 500e-9).astype(np.float32)
             writer.add_rail(int(ticks[a]), self.interval, volt, amp, energy_raw=int(energy[b - 1]), adc_index=b)

@@ -29,7 +29,7 @@ from wattbell.suites.results import Results, read_results
 from wattbell.suites.scoring import score_test
 from wattbell.suites.suite import Suite, Test
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, RailFlag
+from wattbell_spec.wire import BlockContent, EventType, RailFlag
 
 from tests.host.suites.made import suite
 
@@ -90,7 +90,7 @@ def test_both_readings_of_a_score_over_depths(builder: Any, tmp_path: Path) -> N
 
 def test_lost_commands_mark_points_scores_and_the_test(builder: Any, tmp_path: Path) -> None:
     made = suite(tmp_path, "queue-depths", DEPTHS, score_over=[1, 2, 4])
-    builder.gaps.append(Gap(Kind.COMMANDS, 21 * MS, 22 * MS, 7, "test"))
+    builder.gaps.append(Gap(BlockContent.COMMANDS, 21 * MS, 22 * MS, 7, "test"))
     out = score(three_depths(builder), made)
     assert out.lost == {"commands": 7}
     assert [p["iops"].lost for p in out.points] == [0, 7, 0]

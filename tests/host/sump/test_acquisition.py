@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wattbell.sump.acquisition import Acquisition, Options
-from wattbell.sump.protocol import Settings
+from wattbell.sump.acquisition import Acquisition, CaptureOptions
+from wattbell.sump.protocol import ArmSettings
 from wattbell_spec.wire import EventType
 
 from tests.host.wire.encoder import events, rail, status
@@ -58,7 +58,7 @@ def test_what_is_left_of_another_capture_is_neither_shown_nor_taken_for_the_end_
     rig: Any = Scripted()
     sent: list[bytes] = []
     said: list[str] = []
-    Acquisition(lambda: rig, Settings(99, 4, 4, 0x38), Options(), sent.append, said.append, lambda: rig.log.append("over")).run()
+    Acquisition(lambda: rig, ArmSettings(99, 4, 4, 0x38), CaptureOptions(), sent.append, said.append, lambda: rig.log.append("over")).run()
     assert sent == [bytes([1 << 0 | 1 << 1 | 1 << 2]) * 4], said
     assert said == []
     assert rig.log[:5] == ["status", f"read {rig.sizes[0]}", "read 0", "status", "start"]

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.sump.protocol import ID, MEMORY_BYTES, RESET, Parser, Settings, metadata
+from wattbell.sump.protocol import ID, MEMORY_BYTES, RESET, ArmSettings, Parser, metadata
 
 WORDS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 300)), min_size=1, max_size=20)
 
@@ -51,7 +51,7 @@ def test_five_resets_bring_it_into_step(garbage: bytes) -> None:
 @given(WORDS, st.integers(0, 14), st.booleans())
 def test_samples_arrive_as_they_were(runs: list[tuple[int, int]], off: int, rle: bool) -> None:
     words = np.repeat(np.array([word for word, _ in runs], np.uint32), [count for _, count in runs])
-    settings = Settings(flags=off << 2 | rle << 8)
+    settings = ArmSettings(flags=off << 2 | rle << 8)
     sent = settings.encode(words)
     mask = sum(0xFF << 8 * group for group in settings.groups)
     if rle:  # the top bit of the data is RLE's own
@@ -63,7 +63,7 @@ def test_samples_arrive_as_they_were(runs: list[tuple[int, int]], off: int, rle:
 def test_settings_as_sigrok_sends_them() -> None:
     """What sigrok-cli 0.7.2 sent for `samplerate=1m:captureratio=20 --samples 1000 -t 5=01`, from its log."""
     sent = "c020000000c100000000c200000000c420000000c520000000c600000100c800000000c900000000ca00000208"
-    settings = Settings()
+    settings = ArmSettings()
     for command, argument in Parser().feed(bytes.fromhex(sent + "8063000000" + "84f9000000" + "83c7000000" + "8232000000")):
         assert settings.apply(command, argument)
     assert (settings.period_ticks, settings.samples, settings.delay, settings.groups) == (1000, 1000, 800, [0, 1])
@@ -76,7 +76,7 @@ def test_settings_as_sigrok_sends_them() -> None:
 
 
 def test_counts_of_16_bits_the_fast_clock_and_what_is_refused() -> None:
-    settings = Settings()
+    settings = ArmSettings()
     settings.apply(0x81, 0x0003_0001)
     assert (settings.samples, settings.delay) == (8, 16)
     settings.apply(0x80, 0xFF000004)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from wattbell import __version__
 from wattbell.errors import RigError
 from wattbell.probes import PROBES
-from wattbell.sump import Options, Server, open_pty
-from wattbell.sump.protocol import IDENTITY, Parser, Settings, metadata
+from wattbell.sump import CaptureOptions, Server, open_pty
+from wattbell.sump.protocol import IDENTITY, ArmSettings, Parser, metadata
 
 from tests.host.fuzzing import examples
 from tests.patience import PATIENCE_S
@@ -49,7 +49,7 @@ class Served:
     def __init__(self, open_rig: Callable[[], Any]) -> None:
         self.said: list[str] = []
         self.port = open_pty()
-        self.server = Server(self.port, open_rig, Options(), self.said.append)
+        self.server = Server(self.port, open_rig, CaptureOptions(), self.said.append)
         self.line = os.open(self.port.name, os.O_RDWR | os.O_NOCTTY)
         self.thread = threading.Thread(target=self.server.serve, daemon=True)
         self.thread.start()
@@ -155,7 +155,7 @@ def test_commands_do_not_depend_on_how_bytes_come(data: bytes, cuts: list[int]) 
 @examples(300)
 @given(st.lists(st.tuples(st.integers(0x80, 0xFF), st.integers(0, 2**32 - 1)), max_size=12))
 def test_any_settings_are_a_capture_of_bounded_size(commands: list[tuple[int, int]]) -> None:
-    settings = Settings()
+    settings = ArmSettings()
     for command, argument in commands:
         settings.apply(command, argument)
     assert 1 <= settings.samples <= 1 << 22

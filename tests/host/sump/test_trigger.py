@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.sump.protocol import Stage
-from wattbell.sump.trigger import Trigger
+from wattbell.sump.trigger import SumpTrigger
 
 BITS = st.integers(0, 7)
 STAGES = st.lists(
@@ -35,7 +35,7 @@ def sample_by_sample(stages: list[Stage], words: list[int]) -> int | None:
 @given(STAGES, RUNS, st.sets(st.integers(1, 60)))
 def test_it_fires_where_the_gateware_would(stages: list[Stage], runs: list[tuple[int, int]], cuts: set[int]) -> None:
     words = [word for word, count in runs for _ in range(count)]
-    trigger, found, first = Trigger(stages), None, 0
+    trigger, found, first = SumpTrigger(stages), None, 0
     for last in [*sorted(cut for cut in cuts if cut < len(words)), len(words)]:  # in pieces, as the stream arrives
         piece = np.array(words[first:last], np.uint32)
         new = np.append(True, piece[1:] != piece[:-1])
@@ -47,4 +47,4 @@ def test_it_fires_where_the_gateware_would(stages: list[Stage], runs: list[tuple
 
 
 def test_without_stages_the_first_sample_is_the_trigger() -> None:
-    assert Trigger([]).look(np.array([7]), np.array([1], np.uint32), 9) == 7
+    assert SumpTrigger([]).look(np.array([7]), np.array([1], np.uint32), 9) == 7

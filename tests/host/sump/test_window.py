@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.probes import PROBES
-from wattbell.sump.protocol import Settings, Stage
+from wattbell.sump.protocol import ArmSettings, Stage
 from wattbell.sump.timeline import Threshold, Timeline
-from wattbell.sump.window import Window
-from wattbell.wire.decode import Decoder
+from wattbell.sump.window import SampleWindow
+from wattbell.wire.decode import StreamDecoder
 from wattbell_spec.wire import EventType
 
 from tests.host.wire.encoder import Command, commands, events, rail
@@ -29,9 +29,9 @@ def run_event(sequence: int, tick: int = ORIGIN) -> bytes:
     return change(sequence, tick, EventType.RUN, 1)
 
 
-def window(settings: Settings, pieces: list[bytes], *, end: int | None = None, levels: tuple[Threshold, ...] = ()) -> Window:
+def window(settings: ArmSettings, pieces: list[bytes], *, end: int | None = None, levels: tuple[Threshold, ...] = ()) -> SampleWindow:
     """Everything at once; PERST# is high at the start."""
-    made, decoder = Window(settings, levels, 50 * MS, BIT["PERST#"], ORIGIN - 10, running=False), Decoder()
+    made, decoder = SampleWindow(settings, levels, 50 * MS, BIT["PERST#"], ORIGIN - 10, running=False), StreamDecoder()
     for piece in pieces:
         for batch in decoder.feed(piece):
             made.feed(batch)
@@ -77,7 +77,7 @@ def test_every_sample_is_what_stood_there(divider: int, spans: list[tuple[int, .
         pieces.append(events(1, ORIGIN, [(ORIGIN + tick, kind, value, 0, 0) for tick, kind, value in ordered]))
     if records:
         pieces.append(commands(len(pieces), ORIGIN, sorted(records, key=lambda record: record.cqe_tick)))
-    settings = Settings(divider - 1, count, count - 1, 0, {0: START})
+    settings = ArmSettings(divider - 1, count, count - 1, 0, {0: START})
     made = window(settings, pieces, end=ORIGIN + 2_000_000)
     assert made.words is not None and np.array_equal(made.words, expected)
     assert made.notes == []
@@ -91,7 +91,7 @@ def far(sequence: int, tick: int = 200 * MS) -> bytes:
 def test_a_level_is_the_rails_last_sample() -> None:
     amps = [0.1] * 5 + [0.6] * 3 + [0.1] * 4
     samples = [(165_000, round(value / 500e-9)) for value in amps]
-    settings = Settings(99, 16, 16, 0, {0: START})
+    settings = ArmSettings(99, 16, 16, 0, {0: START})
     levels = (Threshold("current", 0.5), Threshold("voltage", 4))
     made = window(settings, [run_event(0), rail(1, ORIGIN, samples, interval=1000), far(2)], levels=levels)
     assert made.words is not None
@@ -101,20 +101,20 @@ def test_a_level_is_the_rails_last_sample() -> None:
 
 
 def test_nothing_is_made_before_the_stream_is_far_enough() -> None:
-    settings = Settings(99, 4, 4, 0, {0: START})
+    settings = ArmSettings(99, 4, 4, 0, {0: START})
     assert window(settings, [run_event(0), far(1, 49 * MS)]).words is None
     assert window(settings, [run_event(0), far(1, 51 * MS)]).words is not None
 
 
 def test_what_another_capture_left_is_passed_over() -> None:
     old = [run_event(0, ORIGIN - 90 * MS), commands(1, ORIGIN - 80 * MS, [Command(ORIGIN - 80 * MS, 100, 50)])]
-    made = window(Settings(99, 8, 8, 0, {0: START}), [*old, run_event(2), far(3)])
+    made = window(ArmSettings(99, 8, 8, 0, {0: START}), [*old, run_event(2), far(3)])
     assert made.words is not None and made.words.tolist() == [2] * 8
 
 
 def test_a_slow_command_is_counted_where_it_is_not_shown() -> None:
     slow = commands(2, ORIGIN + 300 * MS, [Command(ORIGIN + 300 * MS, doorbell_before=299 * MS)])
-    settings = Settings(999_999, 40, 36, 0, {0: START})  # 10 ms per sample
+    settings = ArmSettings(999_999, 40, 36, 0, {0: START})  # 10 ms per sample
     made = window(settings, [run_event(0), far(1), slow, far(3, 500 * MS)])
     assert made.words is not None
     assert not (made.words & BIT["DOORBELL"]).any()
@@ -122,7 +122,7 @@ def test_a_slow_command_is_counted_where_it_is_not_shown() -> None:
 
 
 def test_losses_under_the_samples_are_told_and_others_are_not() -> None:
-    settings = Settings(99, 8, 8, 0, {0: START})
+    settings = ArmSettings(99, 8, 8, 0, {0: START})
     hole = window(settings, [run_event(0), far(3, 100 * MS)])
     assert [note for note in hole.notes if "2 blocks, blocks lost on the way to the host" in note]
     lost = window(settings, [run_event(0), change(1, ORIGIN + 2000, EventType.LOSS, 5, 7), far(2)])
@@ -132,17 +132,17 @@ def test_losses_under_the_samples_are_told_and_others_are_not() -> None:
 
 
 def test_a_rig_that_stops_leaves_the_last_word() -> None:
-    settings = Settings(99, 8, 8, 0, {0: Stage(BIT["PERST#"], 0, start=True)})
+    settings = ArmSettings(99, 8, 8, 0, {0: Stage(BIT["PERST#"], 0, start=True)})
     falls = change(1, ORIGIN + 2500, EventType.PERST, 0)
     made = window(settings, [run_event(0), falls], end=ORIGIN + 6000)
     assert made.words is not None and made.words.tolist() == [0] * 8
     assert "6 samples before the end" in made.notes[0]
-    waiting = window(Settings(99, 8, 8, 0, {0: Stage(BIT["CQE"], BIT["CQE"], start=True)}), [run_event(0)], end=ORIGIN + 6000)
+    waiting = window(ArmSettings(99, 8, 8, 0, {0: Stage(BIT["CQE"], BIT["CQE"], start=True)}), [run_event(0)], end=ORIGIN + 6000)
     assert waiting.words is None and not waiting.triggered
 
 
 def test_what_is_before_the_first_sample_is_that_sample() -> None:
-    settings = Settings(99, 16, 4, 0, {0: Stage(BIT["PERST#"], 0, start=True)})
+    settings = ArmSettings(99, 16, 4, 0, {0: Stage(BIT["PERST#"], 0, start=True)})
     falls = change(1, ORIGIN + 2500, EventType.PERST, 0)
     made = window(settings, [run_event(0), falls, far(2)])
     assert made.words is not None and made.words.tolist() == [2] * 11 + [0] * 5

@@ -16,7 +16,7 @@ from wattbell.capture import Capture
 from wattbell.view.server import ViewServer, make_app
 from wattbell.view.shown import Shown, align
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 from tests import needs
 from tests.host.conftest import MS, Builder
@@ -46,7 +46,7 @@ def build(path: Path) -> Builder:
     for i in range(100):
         made.command(601 * MS + i * 2 * MS, 3 * MS, blocks=256, opcode=1, status=0x281 if i == 7 else 0)
     made.hole = (700 * MS, 712 * MS)
-    made.gaps.append(Gap(Kind.COMMANDS, 850 * MS, 851 * MS, 3, MARKUP))
+    made.gaps.append(Gap(BlockContent.COMMANDS, 850 * MS, 851 * MS, 3, MARKUP))
     return made
 
 

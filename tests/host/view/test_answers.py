@@ -14,7 +14,7 @@ from wattbell.view.plain import rounded
 from wattbell.view.server import make_app
 from wattbell.view.shown import Shown
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import EventType, Kind
+from wattbell_spec.wire import BlockContent, EventType
 
 from tests.host.conftest import MS, Builder
 from tests.host.view.conftest import MARKUP, Ask
@@ -97,9 +97,9 @@ def test_events_levels_and_gaps(ask: Ask) -> None:
 def test_a_hundred_thousand_gaps_are_a_few_where_they_are_close(tmp_path: Path) -> None:
     made = Builder(tmp_path / "capture")
     made.command(0, 1000)
-    kinds = (Kind.RAIL, Kind.COMMANDS, Kind.EVENTS)
+    kinds = (BlockContent.RAIL, BlockContent.COMMANDS, BlockContent.EVENTS)
     made.gaps = [Gap(kinds[i // 700 % 3], i * MS, i * MS + 1000, -1 if i == 5 else 2, f"reason {i // 700}") for i in range(2100)]
-    made.gaps.append(Gap(Kind.TLP, 5000 * MS, 5001 * MS, 1, "late"))
+    made.gaps.append(Gap(BlockContent.TLP, 5000 * MS, 5001 * MS, 1, "late"))
     made.command(5200 * MS, 1000)
     made.write()
     client = TestClient(make_app([Shown(tmp_path / "capture")], "x" * 32), base_url="http://localhost")

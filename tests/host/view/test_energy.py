@@ -16,7 +16,7 @@ from wattbell.view import energy as asked_energy
 from wattbell.view.shown import Shown
 from wattbell.wire.decode import Gap
 from wattbell.zoom import open_zoom
-from wattbell_spec.wire import EventType, Kind, LinkState
+from wattbell_spec.wire import BlockContent, EventType, LinkState
 
 from tests.patience import PATIENCE_S
 
@@ -44,7 +44,7 @@ def build(path: Path) -> Builder:
                     (ASLEEP_MS[1] * MS, EventType.LINK, int(LinkState.L0), 0)]  # fmt: skip
     made.command(ASLEEP_MS[1] * MS, 5 * MS)
     made.phase(4, 2510 * MS, 2690 * MS, "rest", kind="idle")
-    made.gaps.append(Gap(Kind.COMMANDS, 2700 * MS, 2701 * MS, 3, "test"))
+    made.gaps.append(Gap(BlockContent.COMMANDS, 2700 * MS, 2701 * MS, 3, "test"))
     made.command(2900 * MS, 80_000)
     return made
 

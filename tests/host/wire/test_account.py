@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wattbell.wire.decode import Batch, Counters, Decoder, Gap
-from wattbell.wire.framing import Framer
+from wattbell.wire.decode import Batch, Counters, Gap, StreamDecoder
+from wattbell.wire.framing import BlockFramer
 from wattbell.wire.sequence import Arrival, SequenceTracker
 from wattbell_spec import wire as spec
 
@@ -32,9 +32,9 @@ def block(number: int, tick: int | None = None, run: int = 0, slba: int | None =
     return bytes(e.commands(number % 2**32, at, [e.Command(at, slba=number if slba is None else slba)], run=run))
 
 
-def told(*pieces: bytes, finish: bool = True) -> tuple[Decoder, list[Batch], list[tuple[Any, ...]]]:
+def told(*pieces: bytes, finish: bool = True) -> tuple[StreamDecoder, list[Batch], list[tuple[Any, ...]]]:
     """The decoder, its batches, and its gaps as tuples."""
-    decoder, batches = Decoder(), []
+    decoder, batches = StreamDecoder(), []
     for piece in pieces:
         batches += decoder.feed(piece)
     if finish:
@@ -184,7 +184,7 @@ def test_and_within_the_window_of_numbers_and_not_by_the_same_number(number: int
 
 
 def test_the_first_block_of_all_waits_for_a_second_or_the_end() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     assert decoder.feed(block(5)) == [] and decoder.counters.blocks == 1
     (batch,) = decoder.finish()
     assert numbers([batch]) == [(0, 5)] and decoder.counters.lossless and batch.gaps == []
@@ -214,7 +214,7 @@ def test_a_block_is_known_again_within_the_window(back: int, same: bool) -> None
 
 
 def test_a_restart_closes_the_holes_of_before_and_its_ticks_begin_anew() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(b"".join(block(n) for n in (0, 1, 4)))
     batches += decoder.reconnected()
     batches += decoder.feed(block(0, 500) + block(1, 700)) + decoder.finish()
@@ -230,7 +230,7 @@ def test_a_restart_closes_the_holes_of_before_and_its_ticks_begin_anew() -> None
     (2, T + 2000, 0, 0), (2, T + 1000 - SLACK, 0, 0), (2, T + 1000 - SLACK - 1, 0, 1), (1, T + 2000, 0, 1), (2, T + 2000, 3, 1),
 ])  # fmt: skip
 def test_after_a_cut_the_next_block_tells_whether_the_rig_restarted(number: int, tick: int, run: int, epoch: int) -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(block(0) + block(1)) + decoder.reconnected()
     batches += decoder.feed(block(number, tick, run, slba=77)) + decoder.finish()
     assert numbers(batches) == [(0, 0), (0, 1), (epoch, 77)]
@@ -238,14 +238,16 @@ def test_after_a_cut_the_next_block_tells_whether_the_rig_restarted(number: int,
 
 
 def test_the_gap_of_what_a_kind_dropped_does_not_reach_back_over_a_restart() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     gaps = []
     anew = [e.commands(n, tick, [e.Command(tick)], dropped=dropped) for n, tick, dropped in ((0, 500, 3), (1, 900, 2))]
     for piece in (block(0), block(1), None, *anew):
         batches = decoder.feed(piece) if piece else decoder.reconnected()
         gaps += [(batch.epoch, tuple_of(gap)) for batch in batches for gap in batch.gaps]
     assert [epoch for epoch, _ in gaps] == [1, 1]
-    assert [gap for _, gap in gaps] == [(spec.Kind.COMMANDS, 500, last, n, "dropped in the rig") for last, n in ((500, 3), (900, 2))]
+    assert [gap for _, gap in gaps] == [
+        (spec.BlockContent.COMMANDS, 500, last, n, "dropped in the rig") for last, n in ((500, 3), (900, 2))
+    ]
 
 
 # -- what is read and what is not --------------------------------------------------------------------------------------
@@ -359,8 +361,8 @@ def test_every_bit_of_a_link_record() -> None:
 # -- framing -----------------------------------------------------------------------------------------------------------
 
 
-def frames(data: bytes) -> tuple[Framer, int]:
-    framer = Framer()
+def frames(data: bytes) -> tuple[BlockFramer, int]:
+    framer = BlockFramer()
     return framer, len(framer.feed(data))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wattbell.wire.decode import Batch, Decoder
-from wattbell_spec.wire import FLUSH_TICKS, Kind
+from wattbell.wire.decode import Batch, StreamDecoder
+from wattbell_spec.wire import FLUSH_TICKS, BlockContent
 
 from tests.host.wire import encoder as e
 
@@ -20,8 +20,8 @@ I24 = st.integers(-(2**23), 2**23 - 1)
 TICK = st.integers(0, 2**60 - 2**20)
 
 
-def decode(data: bytes, pieces: int | None = None) -> tuple[list[Batch], Decoder]:
-    decoder = Decoder()
+def decode(data: bytes, pieces: int | None = None) -> tuple[list[Batch], StreamDecoder]:
+    decoder = StreamDecoder()
     batches: list[Batch] = []
     size = pieces or max(1, len(data))
     for start in range(0, len(data), size):
@@ -291,7 +291,7 @@ def test_a_length_that_no_block_has_is_not_waited_for(length: int) -> None:
     damaged = bytearray(command_block(0))
     damaged[40] ^= 1
     header = b"WBEL" + struct.pack("<BBHIIQI", 2, 1, length, 0, 0, 0, 0)
-    rows = command_rows(Decoder().feed(bytes(damaged) + header + command_block(2) + command_block(3)))
+    rows = command_rows(StreamDecoder().feed(bytes(damaged) + header + command_block(2) + command_block(3)))
     assert {slba for _, slba, _ in rows} == {2, 3}
 
 
@@ -340,7 +340,7 @@ def test_dropped_records_are_gaps_of_their_kind() -> None:
     stream = e.events(0, 1000, [(1000, 1, 1, 0, 0)]) + e.events(1, 9000, [(9000, 1, 2, 0, 0)], dropped=12)
     batches, decoder = decode(stream)
     (gap,) = [gap for batch in batches for gap in batch.gaps]
-    assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (Kind.EVENTS, 1000, 9000, 12)
+    assert (gap.kind, gap.first_tick, gap.last_tick, gap.count) == (BlockContent.EVENTS, 1000, 9000, 12)
     assert decoder.counters.dropped == {"COMMANDS": 0, "RAIL": 0, "EVENTS": 12, "TLP": 0, "STATUS": 0, "LINK": 0}
 
 
@@ -364,7 +364,7 @@ def test_a_payload_of_a_wrong_size_is_malformed(kind: int, payload: bytes) -> No
 
 
 def test_a_restart_after_a_cut_begins_a_new_epoch() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     before = decoder.feed(b"".join(command_block(n, base=10**12) for n in range(10)))
     before += decoder.reconnected()
     after = decoder.feed(b"".join(command_block(n) for n in range(5))) + decoder.finish()
@@ -394,7 +394,7 @@ def test_a_restart_is_told_from_blocks_that_came_again(how: dict[str, int], firs
     base = how.get("base", 10**6)
     new = [e.commands(n, base + n * 1000, [e.Command(base + n * 1000, slba=10**6 + n)], run=how.get("run", 0))
            for n in range(first, 80)]  # fmt: skip
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(b"".join(old))
     if cut:
         batches += decoder.reconnected()
@@ -441,7 +441,7 @@ def test_parts_of_blocks_at_both_ends_are_told() -> None:
 
 
 def test_a_cut_without_a_restart_is_a_hole() -> None:
-    decoder = Decoder()
+    decoder = StreamDecoder()
     decoder.feed(b"".join(command_block(n) for n in range(10)) + command_block(10)[:50])
     decoder.reconnected()
     after = decoder.feed(command_block(20) + command_block(21)) + decoder.finish()

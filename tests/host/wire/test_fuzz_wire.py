@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from wattbell.wire.decode import Decoder
+from wattbell.wire.decode import StreamDecoder
 
 from tests.host.fuzzing import seeds
 from tests.host.wire import encoder as e
@@ -79,7 +79,7 @@ def test_damage_gives_no_exception_no_phantom_and_no_silence(damage) -> None:
         generator = random.Random(f"{damage.__name__} {seed}")
         blocks, sent = stream(generator)
         data = damage(generator, blocks)
-        decoder, batches = Decoder(), []
+        decoder, batches = StreamDecoder(), []
         size = generator.choice((7, 200, 10_000))
         for start in range(0, len(data), size):
             batches += decoder.feed(data[start : start + size])

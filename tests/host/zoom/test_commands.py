@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from wattbell.zoom import Wanted, Zoom
+from wattbell.zoom import CommandFilter, Zoom
 from wattbell.zoom.find import find_command, find_wake_up
 
 from tests.host.zoom.conftest import spans, truth
 
 CHOICES = (
-    (Wanted(), pl.lit(True)),
-    (Wanted(opcode=2, admin=False), (pl.col("opcode") == 2) & (pl.col("qid") > 0)),
-    (Wanted(opcode=1), pl.col("opcode") == 1),
-    (Wanted(admin=True), pl.col("qid") == 0),
-    (Wanted(qid=3, status=-1), (pl.col("qid") == 3) & (pl.col("status") != 0)),
-    (Wanted(above_ticks=2_000_000), pl.col("timed") & (pl.col("cqe_tick") - pl.col("start") > 2_000_000)),
-    (Wanted(cid=77), pl.col("cid") == 77),
+    (CommandFilter(), pl.lit(True)),
+    (CommandFilter(opcode=2, admin=False), (pl.col("opcode") == 2) & (pl.col("qid") > 0)),
+    (CommandFilter(opcode=1), pl.col("opcode") == 1),
+    (CommandFilter(admin=True), pl.col("qid") == 0),
+    (CommandFilter(qid=3, status=-1), (pl.col("qid") == 3) & (pl.col("status") != 0)),
+    (CommandFilter(above_ticks=2_000_000), pl.col("timed") & (pl.col("cqe_tick") - pl.col("start") > 2_000_000)),
+    (CommandFilter(cid=77), pl.col("cid") == 77),
 )
 
 
 @pytest.mark.parametrize("wanted, expression", CHOICES)
-def test_rows_and_their_number(busy: Zoom, wanted: Wanted, expression: pl.Expr) -> None:
+def test_rows_and_their_number(busy: Zoom, wanted: CommandFilter, expression: pl.Expr) -> None:
     rows = truth(busy).filter(expression)
     for begin, end in spans(busy, 20):
         inside = rows.filter((pl.col("start") <= end) & (pl.col("end") >= begin)).sort("cqe_tick", "index")
@@ -33,7 +33,7 @@ def test_rows_and_their_number(busy: Zoom, wanted: Wanted, expression: pl.Expr) 
 
 
 @pytest.mark.parametrize("wanted, expression", CHOICES)
-def test_density(busy: Zoom, wanted: Wanted, expression: pl.Expr) -> None:
+def test_density(busy: Zoom, wanted: CommandFilter, expression: pl.Expr) -> None:
     aer = (pl.col("qid") == 0) & (pl.col("opcode") == 12)
     rows = truth(busy).filter(expression & pl.col("timed") & ~aer)
     for begin, end in spans(busy, 12):
@@ -88,7 +88,7 @@ def test_histogram_of_latencies(busy: Zoom) -> None:
 
 @pytest.mark.parametrize("wanted, expression", CHOICES)
 @pytest.mark.parametrize("forward", [True, False])
-def test_search_meets_every_command_once(busy: Zoom, wanted: Wanted, expression: pl.Expr, forward: bool) -> None:
+def test_search_meets_every_command_once(busy: Zoom, wanted: CommandFilter, expression: pl.Expr, forward: bool) -> None:
     order = truth(busy).filter(expression).sort("start", "index", descending=not forward)
     at, beside = (busy.bounds[0] - 1, None) if forward else (busy.bounds[1], None)
     for start, index in order.select("start", "index").head(40).iter_rows():
@@ -102,9 +102,9 @@ def test_search_meets_every_command_once(busy: Zoom, wanted: Wanted, expression:
 
 def test_search_by_block(busy: Zoom) -> None:
     row = truth(busy).filter((pl.col("opcode") == 2) & (pl.col("qid") > 0) & (pl.col("flags") == 0)).row(1234, named=True)
-    found = find_command(busy.commands, busy.bounds[0] - 1, True, Wanted(slba=row["slba"] + row["blocks"] - 1))
+    found = find_command(busy.commands, busy.bounds[0] - 1, True, CommandFilter(slba=row["slba"] + row["blocks"] - 1))
     assert found is not None and found["index"] == row["index"]
-    assert find_command(busy.commands, busy.bounds[0] - 1, True, Wanted(slba=1 << 50)) is None
+    assert find_command(busy.commands, busy.bounds[0] - 1, True, CommandFilter(slba=1 << 50)) is None
 
 
 @pytest.mark.parametrize("forward", [True, False])

@@ -10,7 +10,7 @@ from wattbell.capture import CaptureWriter, open_capture
 from wattbell.wire.decode import Gap
 from wattbell.zoom import Zoom, span
 from wattbell.zoom.railpoints import increment_for
-from wattbell_spec.wire import Kind
+from wattbell_spec.wire import BlockContent
 
 SAMPLES, INTERVAL, FIRST = 700_000, 1000, 5_000_500
 HOLES = ((40_000, 41_500), (200_000, 200_001), (300_000, 380_000))
@@ -38,7 +38,7 @@ def zoom(tmp_path_factory: pytest.TempPathFactory, samples: np.ndarray) -> Zoom:
                 end = min(begin + 5000, last)
                 writer.add_rail(FIRST + begin * INTERVAL, INTERVAL, np.full(end - begin, 3.25, np.float32), samples[begin:end])
         for first, last in HOLES:
-            writer.add_gap(Gap(Kind.RAIL, FIRST + first * INTERVAL, FIRST + (last - 1) * INTERVAL, last - first, "test"))
+            writer.add_gap(Gap(BlockContent.RAIL, FIRST + first * INTERVAL, FIRST + (last - 1) * INTERVAL, last - first, "test"))
     return Zoom(open_capture(path))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from board.checks import copper as checks
-from board.pcb import Pad, Pcb, Track, Via, Zone
+from board.pcb import Pcb, PcbPad, PcbTrack, PcbVia, Zone
 from board.raster import Grid
 from board.raster import copper as copper_cells
 from board.signal import copper, laid, report
@@ -60,10 +60,10 @@ def test_warming_is_ipc_2221s():
     assert copper.rise(1.0, 0.30 * 0.035, inner=False) == pytest.approx(10.0, rel=0.05)
 
 
-def pad(ref: str, net: str, box: tuple[float, float, float, float], layer: str = "B.Cu", number: str = "1") -> Pad:
+def pad(ref: str, net: str, box: tuple[float, float, float, float], layer: str = "B.Cu", number: str = "1") -> PcbPad:
     x0, y0, x1, y1 = box
     corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1))
-    return Pad(ref, number, net, (layer,), ((x0 + x1) / 2, (y0 + y1) / 2), (x1 - x0, y1 - y0), corners, 0.0)
+    return PcbPad(ref, number, net, (layer,), ((x0 + x1) / 2, (y0 + y1) / 2), (x1 - x0, y1 - y0), corners, 0.0)
 
 
 def zone(net: str, box: tuple[float, float, float, float], layer: str = "B.Cu", solid: bool = True, priority: int = 1) -> Zone:
@@ -81,7 +81,7 @@ def a_rail(sw: float = 4.0) -> Pcb:
     board.pads += [pad("R1000", "+3V3_SW", (0.0, 9.5, 4.0, 10.0)), pad("R1000", "+3V3_DRIVE", (0.0, 11.0, 4.0, 11.5), number="4")]
     board.zones += [zone("+3V3_DRIVE", (0.0, 11.0, 4.0, 13.0)), zone("+3V3_DRIVE", (0.0, 12.0, 4.0, 32.0), "In4.Cu")]
     board.zones.append(zone("+3V3_DRIVE", (0.0, 31.0, 4.0, 33.0), "F.Cu"))
-    board.vias += [Via("+3V3_DRIVE", (0.35 + 0.6 * n, y), 0.4, 0.2) for n in range(6) for y in (12.5, 31.5)]
+    board.vias += [PcbVia("+3V3_DRIVE", (0.35 + 0.6 * n, y), 0.4, 0.2) for n in range(6) for y in (12.5, 31.5)]
     board.pads += [pad("J2", "+3V3_DRIVE", (x, 32.0, x + 0.4, 33.0), "F.Cu", str(n)) for n, x in enumerate((0.0, 1.2, 2.4, 3.6))]
     board.pads += [pad("J1", "GND", (-3.0, 1.0, -2.0, 2.0), "F.Cu", "90"), pad("J2", "GND", (-3.0, 32.0, -2.0, 33.0), "F.Cu", "90")]
     board.zones.append(zone("GND", (-4.0, 1.0, -1.0, 33.0), "F.Cu"))
@@ -127,7 +127,7 @@ def test_copper_of_others_cuts_the_rail():
     board.pads.append(pad("C1", "GND", (0.0, 8.2, 3.0, 8.6)))  # leaves 4 - 3 - 0.2 mm
     found = checks.rail(board, STACK, DATA)
     assert not isinstance(found, str) and "0.8 mm of B.Cu" in found.found["switched"].neck
-    board.tracks.append(Track("GND", "B.Cu", (3.0, 8.4), (4.5, 8.4), 0.2))
+    board.tracks.append(PcbTrack("GND", "B.Cu", (3.0, 8.4), (4.5, 8.4), 0.2))
     assert "switched" in failing(board)["rail, copper from edge to socket"]
 
 
@@ -142,7 +142,7 @@ def test_thermal_reliefs_cost_resistance():
         board = Pcb(
             [pad("A", "N", (2.0, 1.0, 3.0, 2.0)), pad("B", "N", (2.0, 8.0, 3.0, 9.0))], zones=[zone("N", (0, 0, 5, 10), solid=solid)]
         )
-        return laid.stretch(board, STACK, DATA, "N", laid.End("A"), laid.End("B")).resistance
+        return laid.stretch(board, STACK, DATA, "N", laid.NetEnd("A"), laid.NetEnd("B")).resistance
 
     # two pads behind three or four bridges of 0.2 by 0.2 mm each: a third of a square
     more = (with_(False) - with_(True)) * STACK.conductivity * STACK.layer("B.Cu").thickness
@@ -162,8 +162,8 @@ def a_sense_line(start: str = "2") -> Pcb:
     board = Pcb([pad("R1000", "kelvin_p", (0, 0, 1, 1), number=start), pad("U1000", "kelvin_p", (20, 0, 21, 1), "F.Cu", "4"),
                  pad("R1000", "kelvin_n", (0, 3, 1, 4), number="3"), pad("U1001", "kelvin_n", (20, 3, 21, 4), "F.Cu", "5")])  # fmt: skip
     for net, y in (("kelvin_p", 0.5), ("kelvin_n", 3.5)):
-        board.tracks += [Track(net, "B.Cu", (0.5, y), (10.0, y), 0.2), Track(net, "F.Cu", (10.0, y), (20.5, y), 0.2)]
-        board.vias.append(Via(net, (10.0, y), 0.4, 0.2))
+        board.tracks += [PcbTrack(net, "B.Cu", (0.5, y), (10.0, y), 0.2), PcbTrack(net, "F.Cu", (10.0, y), (20.5, y), 0.2)]
+        board.vias.append(PcbVia(net, (10.0, y), 0.4, 0.2))
     return board
 
 

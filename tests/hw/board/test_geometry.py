@@ -12,7 +12,7 @@ from board.checks import geometry as checks
 from board.design import design
 from board.layout.board import FILE
 from board.layout.outline import load as outline
-from board.pcb import Pad, Pcb, Track, Via, read
+from board.pcb import Pcb, PcbPad, PcbTrack, PcbVia, read
 from board.signal import lanes
 from board.signal.channel import figures
 from board.signal.routes import Routes
@@ -31,7 +31,7 @@ def failing(board: Pcb) -> dict[str, str]:
     return {row.name: row.detail for row in checks.pairs(design(), board, STACK, VALUES) if not row.passed}
 
 
-def copied(board: Pcb, tracks: Callable[[Track], list[Track]] = lambda one: [one], vias: tuple[Via, ...] = ()) -> Pcb:
+def copied(board: Pcb, tracks: Callable[[PcbTrack], list[PcbTrack]] = lambda one: [one], vias: tuple[PcbVia, ...] = ()) -> Pcb:
     return Pcb(board.pads, [new for old in board.tracks for new in tracks(old)], [*board.vias, *vias], board.zones, board.parts)
 
 
@@ -82,18 +82,18 @@ def test_a_turned_part_in_a_file_of_its_own() -> None:
 def test_the_shortest_way_and_a_branch() -> None:
     """A ring with a short and a long side, a branch that leaves a track in its middle, a via."""
     tracks = [
-        Track("N", "F.Cu", (0, 0), (10, 0), 0.1),
-        Track("N", "F.Cu", (4, 0), (4, 3), 0.1),  # begins on the first one
-        Track("N", "F.Cu", (0, 0), (0, 20), 0.1),
-        Track("N", "F.Cu", (0, 20), (10, 0), 0.1),
-        Track("N", "B.Cu", (4, 3), (9, 3), 0.2),
+        PcbTrack("N", "F.Cu", (0, 0), (10, 0), 0.1),
+        PcbTrack("N", "F.Cu", (4, 0), (4, 3), 0.1),  # begins on the first one
+        PcbTrack("N", "F.Cu", (0, 0), (0, 20), 0.1),
+        PcbTrack("N", "F.Cu", (0, 20), (10, 0), 0.1),
+        PcbTrack("N", "B.Cu", (4, 3), (9, 3), 0.2),
     ]
 
-    def pad(x: float, y: float, layer: str = "F.Cu") -> Pad:
+    def pad(x: float, y: float, layer: str = "F.Cu") -> PcbPad:
         corners = ((x - 0.1, y - 0.1), (x + 0.1, y - 0.1), (x + 0.1, y + 0.1), (x - 0.1, y + 0.1))
-        return Pad("R1", "1", "N", (layer,), (x, y), (0.2, 0.2), corners, 0.0)
+        return PcbPad("R1", "1", "N", (layer,), (x, y), (0.2, 0.2), corners, 0.0)
 
-    routes = Routes(Pcb([], tracks, [Via("N", (4, 3), 0.4, 0.2)]), "N", STACK)
+    routes = Routes(Pcb([], tracks, [PcbVia("N", (4, 3), 0.4, 0.2)]), "N", STACK)
     straight = routes.between(pad(0, 0), pad(10, 0))
     assert straight is not None and straight.millimetres == pytest.approx(10) and straight.vias == 0
     down = routes.between(pad(0, 0), pad(9, 3, "B.Cu"))
@@ -103,10 +103,10 @@ def test_the_shortest_way_and_a_branch() -> None:
 
 
 def test_tracks_that_end_in_one_pad_are_joined_by_it() -> None:
-    def pad(number: str, x: float) -> Pad:
-        return Pad("R1", number, "N", ("F.Cu",), (x, 0), (1, 1), ((x - 0.5, -0.5), (x + 0.5, -0.5), (x + 0.5, 0.5), (x - 0.5, 0.5)), 0.0)
+    def pad(number: str, x: float) -> PcbPad:
+        return PcbPad("R1", number, "N", ("F.Cu",), (x, 0), (1, 1), ((x - 0.5, -0.5), (x + 0.5, -0.5), (x + 0.5, 0.5), (x - 0.5, 0.5)), 0.0)
 
-    tracks = [Track("N", "F.Cu", (0, 0), (4.8, 0.2), 0.1), Track("N", "F.Cu", (5.2, -0.2), (10, 0), 0.1)]
+    tracks = [PcbTrack("N", "F.Cu", (0, 0), (4.8, 0.2), 0.1), PcbTrack("N", "F.Cu", (5.2, -0.2), (10, 0), 0.1)]
     pads = [pad("1", 0), pad("2", 5), pad("3", 10)]
     assert Routes(Pcb(pads, tracks), "N", STACK).between(pads[0], pads[2]) is not None
     assert Routes(Pcb([pads[0], pads[2]], tracks), "N", STACK).between(pads[0], pads[2]) is None
@@ -125,7 +125,7 @@ def test_lanes_of_the_board_are_as_the_eyes_have_them(board: Pcb) -> None:
 def test_a_pair_ten_millimetres_too_long_is_caught(board: Pcb) -> None:
     """Both legs of a lane make a detour of 2 x 5 mm."""
 
-    def detour(track: Track) -> list[Track]:
+    def detour(track: PcbTrack) -> list[PcbTrack]:
         if track.net[:-1] != "HOST_TX0_" or track.length < 8:
             return [track]
         (x, y), (u, v) = track.start, track.end
@@ -143,7 +143,7 @@ def test_one_leg_that_is_longer_is_caught(board: Pcb) -> None:
     assert failing(moved)["pairs, skew between the legs"] == "DRIVE_TX1"
 
 
-def _wave(track: Track) -> list[Track]:
+def _wave(track: PcbTrack) -> list[PcbTrack]:
     (x, y), (u, v) = track.start, track.end
     points = [(x, y), (x, y + 4), (x - 0.4, y + 4.4), (x, y + 4.8), (u, v)]
     return [replace(track, start=a, end=b) for a, b in zip(points[:-1], points[1:])]
@@ -155,7 +155,7 @@ def test_a_pair_that_is_cut_is_not_drawn(board: Pcb) -> None:
 
 
 def test_a_pair_of_the_wrong_gap_or_width_is_caught(board: Pcb) -> None:
-    def apart(track: Track) -> list[Track]:
+    def apart(track: PcbTrack) -> list[PcbTrack]:
         if track.net != "HOST_TX2_P":
             return [track]
         return [replace(track, start=(track.start[0] - 0.05, track.start[1]), end=(track.end[0] - 0.05, track.end[1]))]
@@ -178,7 +178,7 @@ def test_vias_without_a_return_are_counted(board: Pcb) -> None:
     nets = {net for line in every for leg in line.legs.values() for net in leg.nets}
     own = [via.at for via in board.vias if via.net in nets]
     assert all_ == len(own) > 0
-    with_ground = copied(board, vias=tuple(Via("GND", (x + 0.5, y + 0.5), 0.4, 0.2) for x, y in own))
+    with_ground = copied(board, vias=tuple(PcbVia("GND", (x + 0.5, y + 0.5), 0.4, 0.2) for x, y in own))
     assert lanes.return_vias(with_ground, every, 1.5) == (all_, all_)
     without = Pcb(board.pads, board.tracks, [via for via in board.vias if via.net != "GND"], board.zones, board.parts)
     assert lanes.return_vias(without, every, 1.5) == (0, all_)

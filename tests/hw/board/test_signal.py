@@ -32,7 +32,7 @@ def test_stripline_pair_is_cohns(w, s, b, er):
     right = s / 2 + w + 6 * b
     strips = (field.Conductor(s / 2, s / 2 + w, b / 2, b / 2, 1.0), ground(right, 0, 0), ground(right, b, b))
     for mode, sign in (("odd", -1), ("even", 1)):
-        cut = field.Section(0, right, 0, b, (field.Dielectric(0, right, 0, b, er),), strips, mode)
+        cut = field.CrossSection(0, right, 0, b, (field.Dielectric(0, right, 0, b, er),), strips, mode)
         k = np.tanh(np.pi * w / 2 / b) * np.tanh(np.pi * (w + s) / 2 / b) ** sign
         exact = 30 * np.pi / np.sqrt(er) * ellipk(1 - k**2) / ellipk(k**2)
         assert field.line(cut, skin=False).impedance == pytest.approx(exact, rel=3e-3)
@@ -54,7 +54,7 @@ def test_microstrip_is_hammerstad_and_jensens(w, h, er):
         rho=0,
     )
     right = w + 40 * h
-    cut = field.Section(
+    cut = field.CrossSection(
         0,
         right,
         -h / 20,
@@ -72,7 +72,7 @@ def test_pairs_as_the_fabs_own_calculator_has_them():
         x0, x1 = 4 * mil, (4 + width) * mil
         right = x1 + 20 * h
         mask = 12.7e-6
-        cut = field.Section(
+        cut = field.CrossSection(
             0,
             right,
             -5e-6,
@@ -92,7 +92,7 @@ def test_skin_resistance_of_a_wide_strip_is_that_of_two_planes():
     # Far from its ends a strip over a plane has 2 Rs / w; a 3 mm strip over 50 um is nearly all that
     w, h = 3e-3, 50e-6
     right = w / 2 + 40 * h
-    cut = field.Section(0, right, -20e-6, 60 * h, (), (field.Conductor(0, w / 2, h, h + 20e-6, 1.0), ground(right, -20e-6, 0)))
+    cut = field.CrossSection(0, right, -20e-6, 60 * h, (), (field.Conductor(0, w / 2, h, h + 20e-6, 1.0), ground(right, -20e-6, 0)))
     assert field.skin_factor(cut) / 2 == pytest.approx(2 / w, rel=0.12)
 
 
@@ -108,7 +108,7 @@ def test_a_dielectric_of_constant_loss_is_causal():
 def test_a_long_line_answers_no_sooner_than_light_and_makes_no_energy(model):
     line = model.line("pcie", 100.0)
     assert line.is_passive() and line.is_reciprocal()
-    pulse = eye.pulse(line.f, line.s[:, 1, 0], 200e-12, eye.Transmitter(1.0, 40e-12), eye.Receiver())
+    pulse = eye.pulse(line.f, line.s[:, 1, 0], 200e-12, eye.Transmitter(1.0, 40e-12), eye.ReceiverModel())
     step = 200e-12 / eye.PHASES
     soonest = 0.1 / field.SPEED_OF_LIGHT + 200e-12  # the main bit is the second of the transmitter's three
     # The transmitter's Gaussian edge reaches 60 ps back
@@ -240,6 +240,6 @@ def test_crosstalk_closes_the_eye_by_its_level(model):
 
 
 def test_the_equaliser_has_its_gain_at_dc_and_lets_the_middle_pass():
-    found = np.abs(eye.ctle(np.array([1e3, 5e9]), eye.Receiver(-9.0, 2e9, 16e9)))
+    found = np.abs(eye.ctle(np.array([1e3, 5e9]), eye.ReceiverModel(-9.0, 2e9, 16e9)))
     assert 20 * np.log10(found[0]) == pytest.approx(-9.0, abs=0.01)
     assert 20 * np.log10(found[1]) > -2

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import serial
-from wattbell.wire.decode import Batch, Decoder
+from wattbell.wire.decode import Batch, StreamDecoder
 
 from tests.patience import PATIENCE_S
 
@@ -130,9 +130,9 @@ class Rig:
         return code
 
 
-def decode(stream: bytes) -> tuple[list[Batch], Decoder]:
+def decode(stream: bytes) -> tuple[list[Batch], StreamDecoder]:
     """Decodes a whole stream with the host's decoder."""
-    decoder = Decoder()
+    decoder = StreamDecoder()
     batches = decoder.feed(stream)
     return batches + decoder.finish(), decoder
 

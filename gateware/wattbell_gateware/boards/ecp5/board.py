@@ -5,7 +5,7 @@ from wattbell_spec.boards import ECP5
 from ...instrument import Options
 from ...nvme import MapSizes
 from ..board import Board
-from .clocks import Clocks
+from .clocks import Ecp5Clocks
 from .platform import Ecp5TapPlatform
 from .transceiver import DcuTransceiver
 
@@ -14,7 +14,7 @@ __all__ = ["BOARD"]
 BOARD = Board(
     ECP5,
     Ecp5TapPlatform,
-    Clocks,
+    Ecp5Clocks,
     DcuTransceiver,
     # Two lanes at 5 GT/s are 128 bits at 62.5 MHz. Commands in flight, queues, ways of the page map and kept payload are half of the
     # larger target's: this part has 208 block RAMs, and each costs 60 long wires. Its speeds have no tags of 10 bits. Addresses are

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-__all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Clocks", "clock_buffer"]
+__all__ = ["CORE_HZ", "FAST_HZ", "HALF_HZ", "WORD_HZ", "Ecp5Clocks", "clock_buffer"]
 
 CORE_HZ = 62_500_000
 """``sync``: the instrument, 16 ticks a clock. At 128 bits a clock it keeps up with two lanes at 5 GT/s."""
@@ -30,7 +30,7 @@ def clock_buffer(source, target) -> Instance:
     return Instance("DCCA", i_CLKI=source, o_CLKO=target)
 
 
-class Clocks(Elaboratable):
+class Ecp5Clocks(Elaboratable):
     """Drives the domains, and gives the tools their frequencies.
 
     | domain | clock | reset |

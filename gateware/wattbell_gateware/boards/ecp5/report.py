@@ -10,7 +10,7 @@ from pathlib import Path
 from ... import toolchain
 from ...toolchain import NAME, ROOT, BuildError
 
-__all__ = ["DOCS", "FULL", "SLACK", "Clock", "Placement", "asked", "clock_names", "read_report", "table", "verdict", "write_docs"]
+__all__ = ["DOCS", "FULL", "SLACK", "ClockReport", "Placement", "asked", "clock_names", "read_report", "table", "verdict", "write_docs"]
 
 DOCS = ROOT / "docs" / "bitstream.md"
 COMMAND = "python -m wattbell_gateware.build --board ecp5 --controller {}"
@@ -24,7 +24,7 @@ UNCONSTRAINED_MHZ = 12.0
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockReport:
     """A clock of one placement, in MHz."""
 
     achieved: float
@@ -41,7 +41,7 @@ class Placement:
     """nextpnr's report for one seed."""
 
     seed: int
-    clocks: dict[str, Clock]
+    clocks: dict[str, ClockReport]
     used: dict[str, tuple[int, int]]
     """Kind of cell -> number used, number available."""
 
@@ -83,7 +83,7 @@ def read_report(seed: int, report: dict, names: dict[str, str], wanted: dict[str
     for name, clock in report["fmax"].items():
         net = name.removeprefix("$glbnet$")
         domain = names.get(net, net)
-        clocks[domain] = Clock(clock["achieved"], wanted.get(domain, clock["constraint"]))
+        clocks[domain] = ClockReport(clock["achieved"], wanted.get(domain, clock["constraint"]))
     used = {CELLS[kind]: (cells["used"], cells["available"]) for kind, cells in report["utilization"].items() if kind in CELLS}
     if not clocks or not used:
         raise BuildError("nextpnr's report names no clocks or no cells: is this its version? See boards/ecp5/build.py.")

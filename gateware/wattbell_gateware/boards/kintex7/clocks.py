@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib.cdc import ResetSynchronizer
 
-__all__ = ["CORE_HZ", "SETUP_HZ", "WORD_HZ", "Clocks"]
+__all__ = ["CORE_HZ", "SETUP_HZ", "WORD_HZ", "Kintex7Clocks"]
 
 CORE_HZ = 250_000_000
 """``sync``: the instrument, 4 ticks a clock."""
@@ -17,7 +17,7 @@ _PHY_RESET_CLOCKS = round(SETUP_HZ * 10e-6)
 _PHY_START_CLOCKS = round(SETUP_HZ * 2e-3)
 
 
-class Clocks(Elaboratable):
+class Kintex7Clocks(Elaboratable):
     """Drives the domains, and gives the tools their frequencies.
 
     | domain | clock | reset |

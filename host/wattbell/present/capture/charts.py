@@ -14,7 +14,7 @@ from wattbell.analysis.result import Analysis, Wakeup
 from wattbell.measure.table import NONE
 from wattbell.present.capture import series
 from wattbell.present.capture.lanes import lanes
-from wattbell.present.chart import Axis, Bar, Bars, Chart, Envelope, Line, Mark, Mode, Panel, Side, Stretch, TimeLine, slug
+from wattbell.present.chart import Axis, Bar, Bars, Chart, Curve, Envelope, Mark, Mode, Panel, PhaseStretch, Side, TimeLine, slug
 from wattbell.present.colours import MUTED, POWER, Look, look
 from wattbell.present.joules import opcode_colour, stacked
 from wattbell.results import Known
@@ -62,7 +62,7 @@ def _timeline(context: Context, result: Analysis, origin: str) -> TimeLine:
     def second(tick: int) -> float:
         return (tick - context.first_tick) * context.tick_s
 
-    phases = [Stretch(p["phase"], str(p["name"]), second(p["first_tick"]), second(p["last_tick"])) for p in result["phases"]]
+    phases = [PhaseStretch(p["phase"], str(p["name"]), second(p["first_tick"]), second(p["last_tick"])) for p in result["phases"]]
     gaps = [(second(first), second(last)) for first, last in _gaps(context)]
     return TimeLine(made, second(context.last_tick), phases, gaps)
 
@@ -100,7 +100,7 @@ def _states(context: Context, result: Analysis) -> Chart | None:
         hover += [f"{span['label']}{sure}, {duration(span['duration_s'], 3)}: {span['why']}"] * 2
     y = [float(rows.index(span["label"])) for span in spans for _ in range(2)]
     axis = Axis("", span=(-0.5, len(rows) - 0.5), ticks=[(float(row), name) for row, name in enumerate(rows)])
-    panel = Panel(Axis("time, s", span=(0.0, x[-1])), axis, [Line("", POWER, x, y, mode="lines", hover=hover)], zoom=True)
+    panel = Panel(Axis("time, s", span=(0.0, x[-1])), axis, [Curve("", POWER, x, y, mode="lines", hover=hover)], zoom=True)
     listed = len(spans)
     total = result["power_states"].get("spans_total", listed)
     note = "" if total == listed else f"the first {listed} of {total} spans"
@@ -121,7 +121,7 @@ def _distribution(context: Context, result: Analysis, looks: Mapping[int, Look],
         if len(x):
             hover = [f"{name}: {100 * share:.6g} % ≤ {duration(latency)}" for latency, share in zip(x, y, strict=True)]
             nines = (-np.log10(1 - y)).tolist()
-            lines.append(Line(name, its_look.colour, x.tolist(), nines, dashed=its_look.dashed, mode="lines", hover=hover))
+            lines.append(Curve(name, its_look.colour, x.tolist(), nines, dashed=its_look.dashed, mode="lines", hover=hover))
     if not lines:
         return None
     top = max(line.y[-1] for line in lines) + 0.15
@@ -207,7 +207,7 @@ def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
     for step, members in steps.items():
         if len(members) > 1:  # depths or mixes of one step are joined, in the order in which they were run
             path = [f"{step}: {', '.join(p.section for p in members)}"] * len(members)
-            lines.append(Line("", MUTED, [p.watt for p in members], [p.rate for p in members], mode="lines", hover=path))
+            lines.append(Curve("", MUTED, [p.watt for p in members], [p.rate for p in members], mode="lines", hover=path))
     for i, point in enumerate(points):
         # each label takes the next side for every labelled point nearby
         near = sum(abs(watts[k] - point.watt) < pad and abs(heights[k] - heights[i]) < room for k in range(i))
@@ -217,7 +217,7 @@ def _efficiency(result: Analysis, looks: Mapping[int, Look]) -> Chart | None:
         hover = [f"{point.name}: {digits(point.rate, 4)} MB/s at {digits(point.watt, 4)} W = {digits(point.rate / point.watt, 4)} MB/J"]
         of, mode = point.look, _MARKERS
         lines.append(
-            Line(
+            Curve(
                 point.name, of.colour, [point.watt], [point.rate], None, of.dashed, mode, texts=texts, beside=_SIDES[near % 4], hover=hover
             )
         )
@@ -287,7 +287,7 @@ def _detail(context: Context, title: str, centre: int, before_s: float, after_s:
     """Power from ``before_s`` before tick ``centre`` to ``after_s`` after it."""
     t_s, watts = series.detail(context, centre, before_s, after_s)
     scale, unit = (1e3, "ms") if max(before_s, after_s) < 1 else (1.0, "s")
-    line = Line("", POWER, (t_s * scale).tolist(), watts.tolist(), mode="lines", steps=True)
+    line = Curve("", POWER, (t_s * scale).tolist(), watts.tolist(), mode="lines", steps=True)
     y = Axis("power, W", span=(0.0, 1.18 * max((watt for watt in line.y if watt > 0), default=1.0)))
     marked = [Mark((at - centre) * context.tick_s * scale, text, MUTED) for text, at in marks.items()]
     panel = Panel(Axis(f"time, {unit}"), y, [line], marks=marked, zoom=True)

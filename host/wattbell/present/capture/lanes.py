@@ -9,7 +9,7 @@ import numpy as np
 from wattbell.measure.depth import DepthSteps
 from wattbell.measure.table import Commands
 from wattbell.present.capture import series
-from wattbell.present.chart import Axis, Band, Envelope, Lane
+from wattbell.present.chart import Axis, Band, Envelope, LaneAxes
 from wattbell.present.colours import CURRENT, DEPTH, IOPS, LATENCY, POWER, READ, VOLTAGE, WRITE
 
 ROWS = ("power", "voltage", "current", "throughput", "iops", "queue-depth", "latency")
@@ -18,8 +18,8 @@ _RAIL = {"power": ("W", POWER, 1.5), "voltage": ("V", VOLTAGE, 0.8), "current": 
 
 
 def lanes(
-    rail: Mapping[str, Envelope], io: Commands, steps: DepthSteps, bins: series.Bins, tick_s: float, t0_s: float, origin: str
-) -> list[Lane]:
+    rail: Mapping[str, Envelope], io: Commands, steps: DepthSteps, bins: series.TimeBins, tick_s: float, t0_s: float, origin: str
+) -> list[LaneAxes]:
     """All lanes for which there is something to draw, in the order of :data:`ROWS`.
 
     ``rail``: envelopes by signal; ``io``: the commands that ended in ``bins``; ``steps``: the queue depth; ``t0_s``: when the first bin
@@ -28,7 +28,9 @@ def lanes(
     made = []
     for name, (unit, colour, weight) in _RAIL.items():
         if name in rail and not np.isnan(rail[name].mean).all():
-            made.append(Lane(name, Axis(f"{name}, {unit}", near=name == "voltage"), [Band(name, "mean", unit, colour, rail[name])], weight))
+            made.append(
+                LaneAxes(name, Axis(f"{name}, {unit}", near=name == "voltage"), [Band(name, "mean", unit, colour, rail[name])], weight)
+            )
     rates = series.throughput(io, bins)
 
     def flow(name: str, label: str, unit: str, colour: str) -> Band:
@@ -36,19 +38,19 @@ def lanes(
 
     flows = [flow(name, name, "MB/s", colour) for name, colour in (("read", READ), ("write", WRITE)) if rates[name].any()]
     if flows:
-        made.append(Lane("throughput", Axis("MB/s"), flows))
+        made.append(LaneAxes("throughput", Axis("MB/s"), flows))
     if rates["iops"].any():
-        made.append(Lane("iops", Axis("IOPS"), [flow("iops", "completed", "1/s", IOPS)], 0.8))
+        made.append(LaneAxes("iops", Axis("IOPS"), [flow("iops", "completed", "1/s", IOPS)], 0.8))
     depth, latency = series.queue_depth(steps, bins, t0_s), series.latency(io, bins, tick_s, t0_s)
     if depth.high.any():
-        made.append(Lane("queue-depth", Axis("queue depth"), [Band("depth", "mean", "in flight", DEPTH, depth)], 0.8))
+        made.append(LaneAxes("queue-depth", Axis("queue depth"), [Band("depth", "mean", "in flight", DEPTH, depth)], 0.8))
     if not np.isnan(latency.mean).all():
         band = Band("latency", "median", "s", LATENCY, latency, points=True)
-        made.append(Lane("latency", Axis(f"latency, {origin} → CQE", log=True, seconds=True), [band]))
+        made.append(LaneAxes("latency", Axis(f"latency, {origin} → CQE", log=True, seconds=True), [band]))
     return made
 
 
-def chosen(made: Sequence[Lane], rows: Sequence[str]) -> list[Lane]:
+def chosen(made: Sequence[LaneAxes], rows: Sequence[str]) -> list[LaneAxes]:
     """The lanes with these keys, in their order; KeyError for one that is not there."""
     by_key = {lane.key: lane for lane in made}
     return [by_key[row] for row in rows]

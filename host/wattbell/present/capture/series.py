@@ -78,7 +78,7 @@ def rail(
 
 
 @dataclass(frozen=True)
-class Bins:
+class TimeBins:
     """Uniform bins over the capture: ``edges_tick`` has ``count + 1`` ticks (float64)."""
 
     edges_tick: Float
@@ -95,12 +95,12 @@ class Bins:
         return np.asarray(np.clip(found, 0, self.count - 1), np.int64)
 
 
-def load_bins(first_tick: int, last_tick: int, tick_s: float, bins: int = LOAD_BINS, shortest_s: float = MIN_BIN_S) -> Bins:
+def load_bins(first_tick: int, last_tick: int, tick_s: float, bins: int = LOAD_BINS, shortest_s: float = MIN_BIN_S) -> TimeBins:
     """Bins for throughput, queue depth and latency between two ticks: at most ``bins``, none shorter than 1 ms."""
     duration_s = max((last_tick - first_tick) * tick_s, shortest_s)
     count = max(1, min(bins, round(duration_s / shortest_s)))
     edges = np.linspace(first_tick, max(last_tick, first_tick + 1), count + 1)
-    return Bins(edges, duration_s / count)
+    return TimeBins(edges, duration_s / count)
 
 
 def completed(commands: Commands) -> Commands:
@@ -108,7 +108,7 @@ def completed(commands: Commands) -> Commands:
     return commands.take((commands.qid > 0) & ~commands.has(CommandFlag.ABORTED) & ~commands.has(CommandFlag.NO_SQE))
 
 
-def throughput(io: Commands, bins: Bins) -> dict[str, F32]:
+def throughput(io: Commands, bins: TimeBins) -> dict[str, F32]:
     """``read`` and ``write`` in MB/s (decimal) and ``iops`` (all I/O commands), by bin of the CQE; ``io``: :func:`completed`."""
     good = (io.status & 0x7FF) == 0
     where = bins.index(io.cqe_tick)
@@ -122,7 +122,7 @@ def throughput(io: Commands, bins: Bins) -> dict[str, F32]:
     return out
 
 
-def queue_depth(steps: DepthSteps, bins: Bins, t0_s: float = 0.0) -> Envelope:
+def queue_depth(steps: DepthSteps, bins: TimeBins, t0_s: float = 0.0) -> Envelope:
     """Commands in flight: time-weighted mean, minimum and maximum of each bin. ``t0_s``: when the first bin begins."""
     ticks, depth = steps.ticks, steps.depth
     edges = bins.edges_tick
@@ -142,7 +142,7 @@ def queue_depth(steps: DepthSteps, bins: Bins, t0_s: float = 0.0) -> Envelope:
     return Envelope(t0_s, bins.dt_s, low.astype(np.float32), mean.astype(np.float32), high.astype(np.float32))
 
 
-def latency(io: Commands, bins: Bins, tick_s: float, t0_s: float = 0.0) -> Envelope:
+def latency(io: Commands, bins: TimeBins, tick_s: float, t0_s: float = 0.0) -> Envelope:
     """Latency in s by bin of the CQE: minimum, median, maximum. Counted from the doorbell, else from the SQE fetch."""
     known = (io.doorbell_tick != NONE) | (io.fetch_tick != NONE)
     io = io.take(known)

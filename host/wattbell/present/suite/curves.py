@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from wattbell.present.chart import Axis, Block, Chart, Line, Mark, Panel, Section, slug
+from wattbell.present.chart import Axis, Block, Chart, ChartSection, Curve, Mark, Panel, slug
 from wattbell.present.colours import PALETTE
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.scores import bars_of
 from wattbell.results import Run, TestResult
-from wattbell.suites.kinds import Place
+from wattbell.suites.kinds import ScoreSection
 
 STEADY_FROM_S = 1400.0
 LAST_S = 400.0
@@ -30,9 +30,9 @@ def _table(entity: Entity, result: TestResult | None, *columns: str) -> pl.DataF
     return frame if frame.height else None
 
 
-def consistency(found: Sequence[Entity]) -> Section:
+def consistency(found: Sequence[Entity]) -> ChartSection:
     """IOPS second by second: three views for the 2014 suite, two for 2016, one panel for each drive and test."""
-    section = Section(
+    section = ChartSection(
         "Performance consistency",
         "Each dot is one second of 4 KiB random writes at queue depth 32. Scaled runs are shorter: their views start "
         "at the same share of the run.",
@@ -68,7 +68,7 @@ def consistency(found: Sequence[Entity]) -> Section:
                 start = starts[i] if starts else 0.0
                 if start >= ends[i]:
                     continue
-                line = Line(entity.label, entity.colour, xs, [max(y, low) for y in ys] if log else ys, mode="markers")
+                line = Curve(entity.label, entity.colour, xs, [max(y, low) for y in ys] if log else ys, mode="markers")
                 limits = (low / 1.4, top * 1.4) if log else (0.0, 1.05 * top)
                 panels.append(Panel(Axis("time, s", span=(start, ends[i])), Axis("IOPS", log, limits), [line], name, zoom=True))
             if panels:
@@ -84,16 +84,16 @@ def _scaled(seconds: float, scales: Collection[float]) -> str:
     return f"{seconds:g} s times the scale"
 
 
-def fill(found: Sequence[Entity]) -> Section:
+def fill(found: Sequence[Entity]) -> ChartSection:
     """Return the section on the write rate over the fill, with the size of the SLC cache if it was found."""
-    section = Section(
+    section = ChartSection(
         "Whole-drive fill and SLC cache",
         "Sequential 128 KiB writes at queue depth 32, over the whole erased drive or over 64 GiB of one that holds data. "
         "Dotted line and band: size of the SLC cache, "
         "found as the change point of the rate, with its expanded uncertainty (k = 2).",
     )
     for key, title in titles_of(found).items():
-        if kind_in(found, key).place is not Place.FILL:
+        if kind_in(found, key).place is not ScoreSection.FILL:
             continue
         rates: list[Panel] = []
         for entity in found:
@@ -102,7 +102,7 @@ def fill(found: Sequence[Entity]) -> Section:
             if result is None or frame is None:
                 continue
             frame = _thin(frame)
-            line = Line(entity.label, entity.colour, frame["gb"].to_list(), frame["mb_per_s"].to_list(), mode="lines")
+            line = Curve(entity.label, entity.colour, frame["gb"].to_list(), frame["mb_per_s"].to_list(), mode="lines")
             score = result.score("GB")
             marks = []
             if score is not None:
@@ -112,7 +112,7 @@ def fill(found: Sequence[Entity]) -> Section:
             x = Axis("written, GB", span=(0, max(line.x)))
             rates.append(Panel(x, Axis("rate, MB/s"), [line], entity.label, marks, zoom=True))
             if "mean_w" in frame.columns and frame["mean_w"].is_not_null().any():
-                power = Line(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
+                power = Curve(entity.label, entity.colour, line.x, frame["mean_w"].fill_null(float("nan")).to_list(), mode="lines")
                 rates.append(Panel(x, Axis("power, W"), [power], f"{entity.label}: power", zoom=True))
         if rates:
             section.blocks.append(Chart(slug(f"{key[0]}-{key[1]}-rate"), title, rates, columns=2, height_px=260))
@@ -134,9 +134,11 @@ def _thin(frame: pl.DataFrame) -> pl.DataFrame:
 _QUANTITY = {"IOPS": "iops", "MB/s": "mb_per_s", "s": "mean_latency_s"}
 
 
-def rounds(found: Sequence[Entity]) -> Section:
+def rounds(found: Sequence[Entity]) -> ChartSection:
     """Tests in rounds: the figures that decide on the steady state, round by round."""
-    section = Section("Rounds to steady state", "Steady: over five rounds a range of at most 20 % and a slope of at most 10 % of the mean.")
+    section = ChartSection(
+        "Rounds to steady state", "Steady: over five rounds a range of at most 20 % and a slope of at most 10 % of the mean."
+    )
     for key, title in titles_of(found).items():
         panels = []
         for entity in found:
@@ -148,7 +150,7 @@ def rounds(found: Sequence[Entity]) -> Section:
             lines = []
             for score, colour in zip(decisive, PALETTE, strict=False):
                 part = frame.filter(pl.col("section") == score.name).drop_nulls(_QUANTITY[score.unit])
-                lines.append(Line(score.name, colour, part["round"].to_list(), part[_QUANTITY[score.unit]].to_list()))
+                lines.append(Curve(score.name, colour, part["round"].to_list(), part[_QUANTITY[score.unit]].to_list()))
             if lines:
                 unit = decisive[0].unit
                 y = Axis("mean latency", seconds=True) if unit == "s" else Axis(unit)
@@ -158,19 +160,19 @@ def rounds(found: Sequence[Entity]) -> Section:
     return section
 
 
-def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
+def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
     """Idle power with and without power management and the wake-up from it, with drives from the store in grey."""
     others = entities(background)
-    section = Section(
+    section = ChartSection(
         "Idle power and wake-up",
         "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST, unless a note says otherwise. Wake-up: first command after that idle.",
     )
     for key, title in titles_of(found).items():
         kind = kind_in(found, key)
-        if kind.place is Place.IDLE:
+        if kind.place is ScoreSection.IDLE:
             bars = bars_of(found, key, title, "W", behind=others)
             section.blocks += [bars] if bars else []
-        elif kind.place is Place.WAKE_UP:
+        elif kind.place is ScoreSection.WAKE_UP:
             names = dict.fromkeys(s.name for e in found if (r := e.test(key)) for s in r.scores if kind.charted(s.name, s.unit))
             section.blocks += [bars for name in names if (bars := bars_of(found, key, title, "s", name, behind=others))]
             lines = [line for e in found if (line := _distribution(e, key)) is not None]
@@ -191,12 +193,12 @@ _ALIKE = 0.01
 _LEAST_VALUES = 3
 
 
-def _spread(line: Line) -> bool:
+def _spread(line: Curve) -> bool:
     """Whether a distribution says more than its median."""
     return len(line.x) >= 2 * _LEAST_VALUES and max(line.x) - min(line.x) > _ALIKE * max(line.x)
 
 
-def _distribution(entity: Entity, key: TestKey) -> Line | None:
+def _distribution(entity: Entity, key: TestKey) -> Curve | None:
     frame = _table(entity, entity.test(key), "latency_s")
     if frame is None:
         return None
@@ -206,4 +208,4 @@ def _distribution(entity: Entity, key: TestKey) -> Line | None:
     share = np.arange(1, len(values) + 1) / len(values)
     # steps: the distribution jumps at each value
     x, y = np.repeat(values, 2), np.repeat(np.concatenate(([0.0], share)), 2)[1:-1]
-    return Line(entity.label, entity.colour, x.tolist(), y.tolist(), dashed=entity.full, mode="lines")
+    return Curve(entity.label, entity.colour, x.tolist(), y.tolist(), dashed=entity.full, mode="lines")

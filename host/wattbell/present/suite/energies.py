@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from wattbell.analysis.result import EnergyShares
-from wattbell.present.chart import Bar, Bars, Block, Lines, Section
+from wattbell.present.chart import Bar, Bars, Block, ChartSection, Lines
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, opcode_colour, share_cells, stacked
 from wattbell.present.suite.entities import named
 from wattbell.present.suite.sidebyside import fitting, letters, measures, method, side_by_side
@@ -27,7 +27,7 @@ _MOST_BARS = 48
 
 
 @dataclass(frozen=True)
-class Told:
+class RunEnergies:
     """A run that has energies. ``letter``: its name in tables, with a number if its side has several runs."""
 
     run: Run
@@ -37,12 +37,12 @@ class Told:
     colour: str
 
 
-def told(sides: Sequence[DriveSide]) -> list[Told]:
+def told(sides: Sequence[DriveSide]) -> list[RunEnergies]:
     """The runs that have energies, side by side."""
     runs = [run for side in sides for run in side.runs]
     letters = [f"{side.letter}{i}" if len(side.runs) > 1 else side.letter for side in sides for i, _ in enumerate(side.runs, start=1)]
     each = zip(runs, letters, named(runs), strict=True)
-    return [Told(run, run.energy, letter, name, colour) for run, letter, (name, colour) in each if run.energy is not None]
+    return [RunEnergies(run, run.energy, letter, name, colour) for run, letter, (name, colour) in each if run.energy is not None]
 
 
 def without(runs: Sequence[Run]) -> str:
@@ -116,7 +116,7 @@ def _shares(shares: Shares) -> EnergyShares:
     }
 
 
-def _by_phase(found: Sequence[Told]) -> list[tuple[str, Told, EnergyShares]]:
+def _by_phase(found: Sequence[RunEnergies]) -> list[tuple[str, RunEnergies, EnergyShares]]:
     """Return the uses of energy, for each phase in each run that has it."""
     each = [(one, numbered(one.energy.phases)) for one in found]
     names = dict.fromkeys(name for _, phases in each for name in phases)
@@ -128,7 +128,7 @@ def _by_phase(found: Sequence[Told]) -> list[tuple[str, Told, EnergyShares]]:
     ]
 
 
-def _joules(found: Sequence[Told]) -> Table:
+def _joules(found: Sequence[RunEnergies]) -> Table:
     rows: list[list[Cell | str]] = []
     for name, members in groupby(_by_phase(found), key=lambda item: item[0]):
         rows += [[name, *[""] * len(SHARE_COLUMNS)]]
@@ -148,23 +148,23 @@ def printed(found: Comparison, width: int) -> list[RenderableType]:
 # The page.
 
 
-def sections(sides: Sequence[DriveSide], found: Comparison) -> list[Section]:
+def sections(sides: Sequence[DriveSide], found: Comparison) -> list[ChartSection]:
     """Return the sections of a page on the energies of these runs."""
     runs = told(sides)
     if not runs:
         return []
     key = f"{'. '.join(f'{one.letter}: {one.name}' for one in runs)}." if len(runs) > 1 else ""
     every = tables(found) if len(sides) > 1 else EnergyTables([], [table for table in [_joules(runs)] if table.rows], [])
-    commands = Section("Energy of one command", f"{key} {_EXPLAINED}" if key else "Above idle, by phase and class.")
+    commands = ChartSection("Energy of one command", f"{key} {_EXPLAINED}" if key else "Above idle, by phase and class.")
     commands.blocks += [*_bars(runs), *every.commands]
-    joules = Section("Where the energy went", f"{key} {SHARES_EXPLAINED}".lstrip())
+    joules = ChartSection("Where the energy went", f"{key} {SHARES_EXPLAINED}".lstrip())
     joules.blocks += [*_stack(runs), *every.joules]
-    states = Section("Power states found", key)
+    states = ChartSection("Power states found", key)
     states.blocks += every.states
     return [section for section in (commands, joules, states) if section.blocks]
 
 
-def _bars(found: Sequence[Told]) -> list[Block]:
+def _bars(found: Sequence[RunEnergies]) -> list[Block]:
     """The classes that all runs have, phase by phase, a bar for each run."""
     each = [
         {f"{phase}: {one.name}": one.energy_j for phase, of in numbered(run.energy.phases).items() for one in of.classes} for run in found
@@ -176,13 +176,13 @@ def _bars(found: Sequence[Told]) -> list[Block]:
     return [Bars("energy-commands", "Energy of one command", "J", bars[:_MOST_BARS], better="lower")] if bars else []
 
 
-def _bar(label: str, run: Told, energy_j: Quantity, several: bool) -> Bar:
+def _bar(label: str, run: RunEnergies, energy_j: Quantity, several: bool) -> Bar:
     value = Known(energy_j.value or 0.0, energy_j.u, "J", energy_j.n_lost)
     colour = run.colour if several else opcode_colour(label)
     return Bar(f"{label}, {run.letter}" if several else label, colour, value, remark="" if energy_j.u else "no interval")
 
 
-def _stack(found: Sequence[Told]) -> list[Block]:
+def _stack(found: Sequence[RunEnergies]) -> list[Block]:
     several = len(found) > 1
     bars = [stacked(f"{name}, {one.letter}" if several else name, shares) for name, one, shares in _by_phase(found)]
     return [Bars("energy-stack", "Where the energy of each phase went", "J", bars[:_MOST_BARS], better="")] if bars else []

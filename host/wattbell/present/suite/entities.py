@@ -10,7 +10,7 @@ from wattbell.origin import Origin, warning_of
 from wattbell.present.colours import colour_of
 from wattbell.results import Run, TestResult
 from wattbell.results.reference import SOURCE
-from wattbell.suites.kinds import Kind, kind_of
+from wattbell.suites.kinds import KindOfTest, kind_of
 
 FULL = "full"
 TestKey = tuple[str, str]
@@ -109,7 +109,7 @@ def behind(background: Sequence[Run]) -> str:
     return " ".join(parts)
 
 
-def kind_in(found: Sequence[Entity], key: TestKey) -> Kind:
+def kind_in(found: Sequence[Entity], key: TestKey) -> KindOfTest:
     """The kind of a test, taken from the first entity that ran it."""
     return kind_of(next((result.kind for entity in found if (result := entity.test(key))), ""))
 

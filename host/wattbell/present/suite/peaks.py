@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wattbell.measure.rail import OCP_WINDOWS_S, window_text
-from wattbell.present.chart import Section, shown
+from wattbell.present.chart import ChartSection, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import Cell, Column, Table, figure, text_column
 from wattbell.text import NOTHING
@@ -17,9 +17,9 @@ def window_words(window: str) -> str:
     return f"{number} {window[len(number) :].replace('us', 'µs')}"
 
 
-def highest(found: Sequence[Entity]) -> Section:
+def highest(found: Sequence[Entity]) -> ChartSection:
     """For each test and drive, the largest moving average over each window that the rail's samples are fine enough for."""
-    section = Section(
+    section = ChartSection(
         "Highest power",
         "The largest moving averages of the test's phases, rests within them included. A dash: the rail's samples lie further apart than "
         "the window is long, or every load of the test is shorter than that. Loads shorter than a window are left out of it. A finer "

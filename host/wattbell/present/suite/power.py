@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wattbell.measure.judge import LINK_S, judge
-from wattbell.present.chart import Section, readable, shown
+from wattbell.present.chart import ChartSection, readable, shown
 from wattbell.present.suite.entities import drive_key
 from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, longest, measured_of, times
-from wattbell.present.table import Cell, Column, Span, Table, cell, figure, text_column
+from wattbell.present.table import Cell, Column, Table, TextSpan, cell, figure, text_column
 from wattbell.results import Known, Run
-from wattbell.results.declared import PowerState, feature, power_states
+from wattbell.results.declared import PowerStateDescriptor, feature, power_states
 from wattbell.results.limits import LARGEST
 from wattbell.text import NOTHING, duration, si, size_bytes
 
@@ -59,9 +59,9 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
-def features(runs: Sequence[Run]) -> Section:
+def features(runs: Sequence[Run]) -> ChartSection:
     """Power and thermal management features and power states, as declared and as measured."""
-    section = Section(
+    section = ChartSection(
         "Power and thermal management",
         "What the drive says of itself (Identify), and beside it what was measured. The system chooses idle states by the declared "
         "figures; how far they are from what the drive does is the factor behind the measured ones, red where these do not keep to them.",
@@ -102,7 +102,7 @@ def _power_states(run: Run, runs: Sequence[Run]) -> list[Table]:
     return blocks + [table for table in made if table.rows]
 
 
-def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
+def _operational(run: Run, states: Sequence[PowerStateDescriptor], measured: Measured) -> Table:
     mine = [s for s in states if s.operational and measured.get(s.number)]
     names = list(dict.fromkeys(name for s in mine for name in measured[s.number] if name not in SPECIFIED))
     columns = (text_column("state"), Column("max. power\ndeclared"), *(Column(_heading(name)) for name in names))
@@ -115,7 +115,7 @@ def _operational(run: Run, states: Sequence[PowerState], measured: Measured) -> 
     return Table(f"{run.title}: active states, measured", columns, rows, page_note=note)
 
 
-_IDLE: tuple[tuple[str, str, Callable[[PowerState], float | None]], ...] = (
+_IDLE: tuple[tuple[str, str, Callable[[PowerStateDescriptor], float | None]], ...] = (
     ("power", "settled_w", lambda s: s.max_w),
     ("entry latency", "entry_s", lambda s: s.entry_s),
     ("exit latency", "exit_s", lambda s: s.exit_s),
@@ -129,7 +129,7 @@ _ONLY_MEASURED = (
 )
 
 
-def _idle(run: Run, states: Sequence[PowerState], measured: Measured) -> Table:
+def _idle(run: Run, states: Sequence[PowerStateDescriptor], measured: Measured) -> Table:
     heads = [f"{title}\n{whose}" for title, *_ in _IDLE for whose in ("declared", "measured")] + [title for title, _ in _ONLY_MEASURED]
     rows: list[list[Cell | str]] = []
     for state in states:
@@ -176,5 +176,5 @@ def _value(
     value = figure(shown(quantity), factor, prefixed)
     found = judge(declared, judged, LINK_S if unit == "s" else 0.0)
     if declared and (always or found.verdict == "fail"):
-        return cell(value, " ", Span(times(quantity.value, declared), "bad" if found.verdict == "fail" else "muted"))
+        return cell(value, " ", TextSpan(times(quantity.value, declared), "bad" if found.verdict == "fail" else "muted"))
     return value

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wattbell.present.chart import Section, readable, shown
+from wattbell.present.chart import ChartSection, readable, shown
 from wattbell.present.suite.entities import Entity, kind_in, titles_of
 from wattbell.present.table import Cell, Column, Table, figure, text_column
 from wattbell.results import Known
-from wattbell.suites.kinds import Place
+from wattbell.suites.kinds import ScoreSection
 from wattbell.text import NOTHING
 
 
-def starts(found: Sequence[Entity]) -> Section:
+def starts(found: Sequence[Entity]) -> ChartSection:
     """A column for each drive and test that restarted it."""
-    section = Section(
+    section = ChartSection(
         "Power-on",
         "Cold: the rail is switched off and on; warm: PERST# alone. Instants are those of the wire. The rail is on 0.5 % up its rise; "
         "inrush is what flows from there to 0.5 % below its level, its peak one sample of the rail. Upper bounds: CC.EN to the first "
@@ -23,7 +23,7 @@ def starts(found: Sequence[Entity]) -> Section:
     columns = [
         (entity, title, result)
         for key, title in titles_of(found).items()
-        if kind_in(found, key).place is Place.POWER_ON
+        if kind_in(found, key).place is ScoreSection.POWER_ON
         for entity in found
         if (result := entity.test(key))
     ]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from wattbell.measure.figure import Figure
 from wattbell.measure.judge import LINK_S, Judgement, judge
 from wattbell.present.chart import readable, shown
-from wattbell.present.table import Cell, Column, Span, Table, Tone, cell, figure, text_column
+from wattbell.present.table import Cell, Column, Table, TextSpan, Tone, cell, figure, text_column
 from wattbell.results import Known, Run
-from wattbell.results.declared import PowerState, power_states
+from wattbell.results.declared import PowerStateDescriptor, power_states
 from wattbell.text import NOTHING, si
 
 Measured = Mapping[int, Mapping[str, Known]]
@@ -60,7 +60,7 @@ def declared_and_measured(run: Run, runs: Sequence[Run]) -> Table:
     return Table(f"{run.title}: power states, declared and measured", columns, rows, page_note=note)
 
 
-def _quantities(state: PowerState, found: Mapping[str, Known]) -> Iterator[tuple[str, float | None, Known | None, str]]:
+def _quantities(state: PowerStateDescriptor, found: Mapping[str, Known]) -> Iterator[tuple[str, float | None, Known | None, str]]:
     """Yield (name, declared, measured, unit) of the known figures of a state."""
     loads = [q for name, q in found.items() if name.endswith("_w") and name not in (IDLE, "idle_w")]
     asleep = [found[name] for name in ("settled_w", IDLE) if name in found]
@@ -105,8 +105,8 @@ def verdict(declared: float | None, quantity: Figure | None, slack: float = 0.0)
     if not declared or quantity is None or quantity.value is None:
         return ""
     found = judge(declared, quantity, slack)
-    why = [Span(f", {found.why}", "muted")] if found.verdict == "not measured" else []
-    return cell(Span(found.verdict, tone(found)), Span(f" {times(quantity.value, declared)}", "muted"), *why)
+    why = [TextSpan(f", {found.why}", "muted")] if found.verdict == "not measured" else []
+    return cell(TextSpan(found.verdict, tone(found)), TextSpan(f" {times(quantity.value, declared)}", "muted"), *why)
 
 
 def _shown(quantity: Known | None, unit: str) -> Cell | str:

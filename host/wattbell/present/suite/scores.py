@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from wattbell.present.chart import COVERS, Axis, Bar, Bars, Block, Chart, Line, Panel, Section, slug
+from wattbell.present.chart import COVERS, Axis, Bar, Bars, Block, Chart, ChartSection, Curve, Panel, slug
 from wattbell.present.colours import BACKGROUND
 from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
 from wattbell.present.suite.entities import behind as grey
 from wattbell.results import Known, Point, Run, Score, TestResult
-from wattbell.suites.kinds import Kind, Place
+from wattbell.suites.kinds import KindOfTest, ScoreSection
 from wattbell.text import digits
 
 _LESS_IS_BETTER = {"W", "s", "J"}
@@ -61,8 +61,8 @@ def bars_of(
     return Bars(file, heading, unit, bars, better, title if grouped else "", short if grouped else "")
 
 
-def _better(unit: str, kind: Kind) -> Literal["higher", "lower", ""]:
-    if unit in ("W", "GB") or (unit == "J" and kind.place is Place.FILL):
+def _better(unit: str, kind: KindOfTest) -> Literal["higher", "lower", ""]:
+    if unit in ("W", "GB") or (unit == "J" and kind.place is ScoreSection.FILL):
         return ""  # power says little without the rate; drives differ in size
     return "lower" if unit in _LESS_IS_BETTER else "higher"
 
@@ -78,7 +78,7 @@ def _differs(a: Score[Known], b: Score[Known]) -> bool:
     return abs(a.value.value - b.value.value) > 1e-3 * abs(b.value.value)
 
 
-def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
+def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
     """Bar charts of every score in MB/s, MB/s/W, W and IOPS, with drives from the store in grey."""
     others = entities(background)
     note = f"Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits. {COVERS}"
@@ -86,10 +86,10 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
         note += " Hatched: the whole drive was filled before."
     if others:
         note += f" {grey(background)}"
-    section = Section("Scores", note)
+    section = ChartSection("Scores", note)
     for key, title in titles_of(found).items():
         kind = kind_in(found, key)
-        if kind.place is not Place.SCORES:
+        if kind.place is not ScoreSection.SCORES:
             continue
         units = {s.unit for e in found if (r := e.test(key)) for s in r.scores}
         for unit in _SCORED_UNITS if units & set(_SCORED_UNITS[:-1]) else ("s",):
@@ -104,12 +104,12 @@ def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
     return section
 
 
-def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float = 1.0) -> Line | None:
+def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float = 1.0) -> Curve | None:
     result = entity.test(key)
     found = result.over(axis, quantity) if result else []
     if len(found) < 2 or len({x for x, _ in found}) < len(found):
         return None  # a second axis was varied too: that is a table, not a curve
-    return Line(
+    return Curve(
         entity.label,
         entity.colour,
         [x * scale for x, _ in found],
@@ -120,9 +120,9 @@ def _line(entity: Entity, key: TestKey, axis: str, quantity: str, scale: float =
     )
 
 
-def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> Section:
+def _sweep(found: Sequence[Entity], axis: str, title: str, note: str) -> ChartSection:
     """Rate, power and efficiency along an axis, for every test that varies it."""
-    section = Section(title, note)
+    section = ChartSection(title, note)
     share = axis == "write_share"
     for key, name in titles_of(found).items():
         panels = []
@@ -146,13 +146,13 @@ def _client(found: Sequence[Entity]) -> bool:
     return all(entity.run.suite == "anandtech-2018" for entity in found)
 
 
-def queue_depths(found: Sequence[Entity]) -> Section:
+def queue_depths(found: Sequence[Entity]) -> ChartSection:
     """Rate and power by queue depth."""
     note = "Each queue depth: one minute or 32 GB, then idle." if _client(found) else ""
     return _sweep(found, "qd", "Rate and power by queue depth", note)
 
 
-def mixes(found: Sequence[Entity]) -> Section:
+def mixes(found: Sequence[Entity]) -> ChartSection:
     """Rate and power by share of writes."""
     note = "From reads only to writes only" + (" in steps of 10 %" if _client(found) else "")
     note += ". A dip in the middle is the bathtub of drives that serve one or the other."
@@ -169,10 +169,10 @@ SCATTER_TESTS = (
 )
 
 
-def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section:
+def against_power(found: Sequence[Entity], background: Sequence[Run]) -> ChartSection:
     """Performance against power: every point of a test, with all drives measured so far in grey."""
     others = entities(background)
-    section = Section("Performance against power")
+    section = ChartSection("Performance against power")
     section.note = "Each point is one queue depth or mix, joined in their order. "
     section.note += grey(background) if others else "The store holds no other run with the same job files and scale."
     panels = []
@@ -181,7 +181,7 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
     wanted += [key for key in names if key not in wanted and any(_sweeps(e.test(key)) for e in found)]
     if any(e.run.suite == "capture" for e in found):
         wanted += [key for key in names if key[0] == "capture"]
-    singles: list[Line] = []
+    singles: list[Curve] = []
     for key in wanted:
         lines = []
         for entity, colour in [*((o, BACKGROUND) for o in others), *((e, e.colour) for e in found)]:
@@ -199,13 +199,15 @@ def against_power(found: Sequence[Entity], background: Sequence[Run]) -> Section
             xs, ys = [w for _, w, _ in points], [r for *_, r in points]
             if len(points) == 1 and entity.run.suite == "capture":
                 label = f"{names[key]}" + (f", {entity.label}" if len(found) > 1 else "")
-                singles.append(Line(label, colour, xs, ys, mode="markers", texts=[label]))
+                singles.append(Curve(label, colour, xs, ys, mode="markers", texts=[label]))
                 continue
             # drives in grey are named at their fastest point, the others in the legend: there each point has its depth or mix
             back = colour == BACKGROUND
             texts = [entity.label if y == max(ys) else "" for y in ys] if back else [text for (_, text), *_ in points]
             joined = result is not None and _sweeps(result)
-            lines.append(Line(entity.label, colour, xs, ys, dashed=entity.full, mode="lines+markers" if joined else "markers", texts=texts))
+            lines.append(
+                Curve(entity.label, colour, xs, ys, dashed=entity.full, mode="lines+markers" if joined else "markers", texts=texts)
+            )
         if lines:
             top = max(x for line in lines for x in line.x)
             panels.append(Panel(Axis("mean power, W", span=(0, 1.08 * top)), Axis("rate, MB/s"), lines, names[key]))
@@ -237,13 +239,13 @@ ATSB_LATENCIES = tuple(
 )
 
 
-def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> Section:
+def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
     """ATSB-like traces: data rate, latencies, energy."""
     others = entities(background)
     note = "Generated traces with the published statistics (the traces themselves are not public); idle time cut to 25 ms."
-    section = Section("Trace replay (ATSB-like)", note)
+    section = ChartSection("Trace replay (ATSB-like)", note)
     for key, title in titles_of(found).items():
-        if kind_in(found, key).place is not Place.TRACES:
+        if kind_in(found, key).place is not ScoreSection.TRACES:
             continue
         blocks: list[Block | None] = [bars_of(found, key, title, unit, None, True, others) for unit in ("MB/s", "J", "MB/J")]
         blocks += [bars_of(found, key, title, "s", name, True, others) for name in ATSB_LATENCIES]

@@ -10,7 +10,7 @@ import numpy as np
 from wattbell.jsondata import Json, JsonObject
 from wattbell.measure.encode import quantity_json
 from wattbell.measure.figure import Figure
-from wattbell.present.chart import MOST_EXACT, Lines, Section, readable
+from wattbell.present.chart import MOST_EXACT, ChartSection, Lines, readable
 from wattbell.present.suite.entities import named
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, text_column, toned
 from wattbell.results import Run
@@ -235,9 +235,9 @@ def fitting(width: int) -> int:
     return 2 if width >= _WIDE else 1
 
 
-def section(found: Comparison) -> Section:
+def section(found: Comparison) -> ChartSection:
     """Return the page's section on several sides, with the letters and the method."""
-    made = Section("Side by side", " ".join([f"{'. '.join(letters(found.sides))}.", *method(found)]))
+    made = ChartSection("Side by side", " ".join([f"{'. '.join(letters(found.sides))}.", *method(found)]))
     made.blocks += measures(found, 2) if found.pairs else []
     return made
 

@@ -10,17 +10,17 @@ from typing import Any
 from wattbell.analysis.names import size_text
 from wattbell.origin import Origin
 from wattbell.present.around import worded
-from wattbell.present.chart import COVERS, Section, shown
+from wattbell.present.chart import COVERS, ChartSection, shown
 from wattbell.present.suite.entities import Entity, titles_of
 from wattbell.present.table import BREAK, Cell, Column, Table, figure, text_column
 from wattbell.results import Known, Point, Run
 from wattbell.text import NOTHING, count
 
 
-def matrices(found: Sequence[Entity]) -> Section:
+def matrices(found: Sequence[Entity]) -> ChartSection:
     """Tests that vary block size and mix together (SNIA PTS): for each drive, a table of block sizes by mixes."""
     note = "Means over the rounds of the steady-state window; where there was none, the notes above say so."
-    section = Section("Block sizes and mixes (SNIA PTS)", note)
+    section = ChartSection("Block sizes and mixes (SNIA PTS)", note)
     for key, title in titles_of(found).items():
         for entity in found:
             result = entity.test(key)
@@ -45,9 +45,9 @@ def _cell(point: Point[Known] | None, quantity: str, factor: float) -> Cell | st
     return figure(shown(value), factor) if value else NOTHING
 
 
-def every_figure(found: Sequence[Entity]) -> Section:
+def every_figure(found: Sequence[Entity]) -> ChartSection:
     """Return every point and score, with its uncertainty and its losses."""
-    section = Section("Every figure", f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}")
+    section = ChartSection("Every figure", f"In brackets: expanded uncertainty (k = 2) in the last digits. {COVERS}")
     for key, title in titles_of(found).items():
         quantities: dict[str, None] = {}
         for entity in found:
@@ -96,9 +96,9 @@ def _column(name: str) -> tuple[str, float]:
     return name.replace("_", " "), 1.0
 
 
-def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> Section:
+def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -> ChartSection:
     """Return the section on the origin of the figures. ``rests_on``: capture and job hashes by content hash."""
-    section = Section("Where this comes from")
+    section = ChartSection("Where this comes from")
     rows: list[tuple[str, list[str]]] = []
 
     def add(name: str, values: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from wattbell.present.table import Cell, Column, Table, figure, muted, text_colu
 from wattbell.present.terminal import DIM, drawn
 from wattbell.results.model import parse
 from wattbell.suites.kind import EFFICIENCIES, RATES, first_of
-from wattbell.suites.kinds import Place, kind_of
+from wattbell.suites.kinds import ScoreSection, kind_of
 from wattbell.text import NOTHING, count, si
 
 _CONDITION = {"test-data": "test's data only", "full": "full drive", "empty": "empty drive"}
@@ -71,7 +71,7 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
         title.append(f"  scaled x {results['scale']:g}", style="not bold yellow")
     console.print(title)
     kind = kind_of(test["kind"])
-    if kind.place is Place.POWER_STATES:
+    if kind.place is ScoreSection.POWER_STATES:
         console.print(drawn(_states(test["points"], results["drive"].get("power_states") or [])))
     elif test["points"]:
         step = -(-len(test["points"]) // kind.most_rows) if kind.most_rows else 1
@@ -183,7 +183,7 @@ def summary(results: Mapping[str, Any]) -> RenderableType:
         rows.append([test["name"], *([muted(test["condition"])] if several else []), *cells, muted(more)])
     heads = [text_column("test"), *([text_column("drive")] if several else []), *(Column(name) for name, _ in present), text_column()]
     parts: list[RenderableType] = [header(results), drawn(Table("", heads, rows))]
-    if any(kind_of(test["kind"]).place is Place.POWER_STATES for test in tests):
+    if any(kind_of(test["kind"]).place is ScoreSection.POWER_STATES for test in tests):
         run = parse(results, "these results")
         parts.append(drawn(declared_and_measured(run, [run])))
     parts.append(Text(f"(n): expanded uncertainty (k = 2) in the last digits. {COVERS}", style=DIM))

@@ -1,6 +1,6 @@
 """The kinds of tests, one a file: keys that a manifest must have, steps of the plan, scores, and their presentation.
 
-A file in this folder with a subclass of :class:`~wattbell.suites.kind.Kind` is all that a new kind takes.
+A file in this folder with a subclass of :class:`~wattbell.suites.kind.KindOfTest` is all that a new kind takes.
 """
 
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ from pkgutil import iter_modules
 
 from ...errors import UsageError
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import REGISTRY, Kind, Place
+from ..jobs import JobSection
+from ..kind import REGISTRY, KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..suite import Test
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
-KINDS: Mapping[str, Kind] = {name: kind() for name, kind in REGISTRY.items()}
+KINDS: Mapping[str, KindOfTest] = {name: kind() for name, kind in REGISTRY.items()}
 
 
-class _Unknown(Kind):
+class _Unknown(KindOfTest):
     """A kind of another version's results: shown as nothing special, and not scored."""
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """UsageError."""
         raise UsageError(f"Tests of kind {test.kind} are not known here; use the version of Wattbell that recorded {test.id}.")
 
@@ -30,9 +30,9 @@ class _Unknown(Kind):
 _UNKNOWN = _Unknown()
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> KindOfTest:
     """The kind of that name, or one that is shown as nothing special where this version does not know the name."""
     return KINDS.get(name, _UNKNOWN)
 
 
-__all__ = ["KINDS", "Kind", "Place", "kind_of"]
+__all__ = ["KINDS", "KindOfTest", "ScoreSection", "kind_of"]

@@ -17,11 +17,11 @@ from ...measure.phases import Phase
 from ...measure.point import Point
 from ...measure.source import Source
 from ...measure.steadiness import UNSTEADY
-from ..jobs import Section
-from ..kind import JsonScore, Kind, Place
+from ..jobs import JobSection
+from ..kind import JsonScore, KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..power import note_settling
-from ..session import Steps
+from ..session import StepBuilder
 from ..suite import Test
 
 PERIOD_S = 10.0
@@ -30,18 +30,18 @@ LEAST_S = 1e-3
 """A scaled period is not shorter."""
 
 
-class ActivePower(Kind):
+class ActivePowerTest(KindOfTest):
     """The workload in each operational state, with idle time around it: a workload may be shorter than the period."""
 
     name = "active-power"
-    place = Place.POWER_STATES
+    place = ScoreSection.POWER_STATES
 
     def problem(self, test: Test) -> str | None:
         if test.workload in WORKLOADS and test.idle_s >= PERIOD_S:
             return None
         return f"a test of kind {self.name} needs `workload` 1 or 2, and `idle_s` of {PERIOD_S:g} at least"
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         job = to.job()
         for state in to.drive.operational:
             to.settle(state)
@@ -49,7 +49,7 @@ class ActivePower(Kind):
             to.add(f"#{state}", fio=job, ps=state)
             to.add(f"-after#{state}", idle_s=min(to.idle_s, max(LEAST_S, 3 * PERIOD_S * to.choice.scale)), ps=state)
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """One point a state: the largest average over the period, and over the workload alone."""
         out = Outcome()
         note_settling(out, source, test)

@@ -12,19 +12,19 @@ from ...measure.figure import Figure
 from ...measure.phase import measure
 from ...measure.source import Source
 from ...measure.steadiness import steadiness
-from ..jobs import Section
-from ..kind import Kind
+from ..jobs import JobSection
+from ..kind import KindOfTest
 from ..outcome import REVIEWS, TOTALS, Outcome
 from ..rates import Rests, pooled
 from ..suite import Test
 
 
-class Burst(Kind):
+class BurstTest(KindOfTest):
     """Each section of the job file is a burst."""
 
     name = "burst"
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Mean of the bursts' rates, and all data over all busy time."""
         out = Outcome()
         rows: list[dict[str, float | None]] = []

@@ -13,18 +13,18 @@ from ...measure.latency import standard_error
 from ...measure.phase import PhaseMeasurement, measure
 from ...measure.source import Source
 from ...measure.steadiness import steadiness
-from ..jobs import Section
-from ..kind import Kind
+from ..jobs import JobSection
+from ..kind import KindOfTest
 from ..outcome import Outcome
 from ..suite import Test
 
 
-class Consistency(Kind):
+class ConsistencyTest(KindOfTest):
     """One load, long enough to reach a steady state."""
 
     name = "consistency"
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """IOPS by second, and the score over the last seconds: mean, and mean over standard deviation."""
         out = Outcome()
         phases = source.named(test.id)

@@ -14,8 +14,8 @@ from ...measure.point import Point
 from ...measure.source import Source
 from ...measure.steadiness import steadiness
 from ..changepoint import find_changes
-from ..jobs import Section
-from ..kind import Kind, Place
+from ..jobs import JobSection
+from ..kind import KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..suite import Test
 
@@ -23,14 +23,14 @@ MAX_POINTS = 64
 MIN_BINS = 200
 
 
-class Fill(Kind):
+class FillTest(KindOfTest):
     """One long sequential write."""
 
     name = "fill"
-    place = Place.FILL
+    place = ScoreSection.FILL
     most_rows = 16
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Rate for each GB written; SLC cache size by change point; rate after it."""
         out = Outcome()
         phases = source.named(test.id)

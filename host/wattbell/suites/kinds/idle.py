@@ -10,29 +10,29 @@ from ...measure.phases import Phase
 from ...measure.point import Point
 from ...measure.source import Source
 from ...text import si
-from ..jobs import Section
-from ..kind import JsonScore, Kind, Place
+from ..jobs import JobSection
+from ..kind import JsonScore, KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..power import Ended, ended, note_power_management, note_settling, one_level
-from ..session import Steps
+from ..session import StepBuilder
 from ..suite import Test
 
 SETTLED = "settled"
 """Name of the score: power of the state that the drive came to and stayed in."""
 
 
-class Idle(Kind):
+class IdleTest(KindOfTest):
     """The drive is left alone."""
 
     name = "idle"
-    place = Place.IDLE
+    place = ScoreSection.IDLE
     needs_jobs = False
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         to.settle()
         to.add(idle_s=to.idle_s)
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """A point for each state that the drive reached; the score is the power of the last one, if the drive settled in it."""
         out = Outcome()
         note_power_management(out, source, test)

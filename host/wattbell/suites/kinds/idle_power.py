@@ -14,11 +14,11 @@ from ...measure.figure import Figure
 from ...measure.phases import Phase
 from ...measure.point import Point
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import JsonScore, Kind, Place
+from ..jobs import JobSection
+from ..kind import JsonScore, KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..power import note_settling
-from ..session import Steps
+from ..session import StepBuilder
 from ..suite import Test
 
 SETTLE_S, LENGTH_S = 10.0, 30.0
@@ -27,23 +27,23 @@ _SPARE = 0.98
 """Share of a shorter (scaled) idle time that the two windows fill."""
 
 
-class IdlePower(Kind):
+class IdlePowerTest(KindOfTest):
     """The drive is left alone in each of its power states: operational ones with the link in L0, the others with L1.2."""
 
     name = "idle-power"
-    place = Place.POWER_STATES
+    place = ScoreSection.POWER_STATES
     needs_jobs = False
 
     def problem(self, test: Test) -> str | None:
         least = SETTLE_S + LENGTH_S
         return None if test.idle_s > least else f"a test of kind {self.name} needs `idle_s` above {least:g}, the specification's window"
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         for state in (*to.drive.operational, *to.drive.non_operational):
             to.settle(state)
             to.add(f"#{state}", idle_s=to.idle_s, ps=state, aspm="off" if state in to.drive.operational else "l1.2")
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """One point a state, in the order of their numbers."""
         out = Outcome()
         note_settling(out, source, test)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import Kind
+from ..jobs import JobSection
+from ..kind import KindOfTest
 from ..outcome import Outcome
 from ..rates import score_over, sweep
 from ..suite import Test
 
 
-class Mixes(Kind):
+class MixesTest(KindOfTest):
     """Each section of the job file is a mix of reads and writes."""
 
     name = "mixes"
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Return one point a mix; the score is over all mixes."""
         out = Outcome()
         sweep(out, source, test, lambda name: {"write_share": sections[name].write_share})

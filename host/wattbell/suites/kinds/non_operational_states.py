@@ -18,11 +18,11 @@ from ...measure.figure import Figure, absent
 from ...measure.phase import measure
 from ...measure.point import Point
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import Kind, Place
+from ..jobs import JobSection
+from ..kind import KindOfTest, ScoreSection
 from ..outcome import Outcome
-from ..power import Wake, declared_states, find_wake, note_settling, one_level, settled_power, settling
-from ..session import Steps
+from ..power import WakingRead, declared_states, find_wake, note_settling, one_level, settled_power, settling
+from ..session import StepBuilder
 from ..suite import Test
 
 MARGIN_S = 2e-3
@@ -31,13 +31,13 @@ SETTLED_SHARE = 0.1
 """A level is reached when the rail stays within this share of the step to it."""
 
 
-class NonOperationalStates(Kind):
+class NonOperationalStatesTest(KindOfTest):
     """Each non-operational state that the drive has: the drive is left alone in it, then read once; again and again."""
 
     name = "non-operational-states"
-    place = Place.POWER_STATES
+    place = ScoreSection.POWER_STATES
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         to.settle()
         to.add("-baseline", fio=to.job())
         to.add("-awake", idle_s=to.idle_s)
@@ -45,7 +45,7 @@ class NonOperationalStates(Kind):
             for k in range(to.repeats):
                 to.add(f"-ps{state}#{k + 1}", wake=to.wake(k), ps=state)
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Power, entry and exit latency against the declared, transition energy, break-even idle time of each state."""
         out = Outcome()
         note_settling(out, source, test)
@@ -88,7 +88,7 @@ class NonOperationalStates(Kind):
 
 
 @dataclass(frozen=True)
-class Transition:
+class StateTransition:
     """Figures of one way into and out of a state; None if not seen."""
 
     settled: Figure
@@ -98,7 +98,7 @@ class Transition:
     exit_j: float
 
 
-def _transition(source: Source, wake: Wake) -> Transition | None:
+def _transition(source: Source, wake: WakingRead) -> StateTransition | None:
     if source.rail is None or wake.begin - wake.quiet_from < 16 * source.rail.interval_ticks:
         return None
     found = settling(source, wake.quiet_from, wake.begin)
@@ -123,7 +123,7 @@ def _transition(source: Source, wake: Wake) -> Transition | None:
     exit_j = source.energy(wake.begin, wake.cqe)[0].value
     if exit_j is None:
         return None
-    return Transition(found.power, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
+    return StateTransition(found.power, entry_s, entry_j, source.seconds(wake.cqe - wake.begin), exit_j)
 
 
 def _states(source: Source, test: Test) -> list[int]:

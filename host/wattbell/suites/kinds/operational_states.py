@@ -9,28 +9,28 @@ from ...measure.judge import judge
 from ...measure.phase import measure
 from ...measure.point import Point
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import Kind, Place
+from ..jobs import JobSection
+from ..kind import KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..power import declared_states, note_settling, settled_power
-from ..session import Steps
+from ..session import StepBuilder
 from ..suite import Test
 
 
-class OperationalStates(Kind):
+class OperationalStatesTest(KindOfTest):
     """Each operational state that the drive has: idle, and under each load of the job file."""
 
     name = "operational-states"
-    place = Place.POWER_STATES
+    place = ScoreSection.POWER_STATES
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         job = to.job()
         for state in to.drive.operational:
             to.settle(state)
             to.add(f"-idle#{state}", idle_s=to.idle_s, ps=state)
             to.add(f"#{state}", fio=job, ps=state)
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Idle power, and speed and power under each load (section of the job file), in each operational state."""
         out = Outcome()
         note_settling(out, source, test)

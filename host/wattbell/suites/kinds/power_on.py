@@ -15,11 +15,11 @@ import polars as pl
 
 from ...measure.figure import Figure, K, absent, mean
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import JsonScore, Kind, Place, first_of
+from ..jobs import JobSection
+from ..kind import JsonScore, KindOfTest, ScoreSection, first_of
 from ..outcome import Outcome
-from ..restart import NOT_SEEN, Restart, figures, find_restart
-from ..session import Steps
+from ..restart import NOT_SEEN, RestartInstants, figures, find_restart
+from ..session import StepBuilder
 from ..step import Restart as RestartStep
 from ..suite import Test
 
@@ -40,18 +40,18 @@ TITLES: Mapping[str, tuple[str, str]] = {
 """Name and unit of each figure, in the order in which they are shown."""
 
 
-class PowerOn(Kind):
+class PowerOnTest(KindOfTest):
     """The drive is shut down and brought up again: with its rail off for ``off_s`` in between, or by PERST# alone."""
 
     name = "power-on"
-    place = Place.POWER_ON
+    place = ScoreSection.POWER_ON
     needs_jobs = False
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         for k in range(to.repeats):
             to.add(f"#{k + 1}", restart=RestartStep(to.test.off_s or None))
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """The mean of each figure over the restarts; a row a restart in the series."""
         out = Outcome()
         found: dict[int, Mapping[str, Figure]] = {}
@@ -83,7 +83,7 @@ class PowerOn(Kind):
         return [score for unit in ("s", "J", "A") if (score := first_of(scores, (unit,)))]
 
 
-def _not_as_asked(restart: Restart, cold: bool) -> str | None:
+def _not_as_asked(restart: RestartInstants, cold: bool) -> str | None:
     if cold and restart.rail is None:
         return restart.unseen or "the rail stayed on, so that this was no cold start"
     if not cold and restart.rail is not None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import Kind
+from ..jobs import JobSection
+from ..kind import KindOfTest
 from ..outcome import Outcome
 from ..rates import score_over, sweep
 from ..suite import Test
 
 
-class QueueDepths(Kind):
+class QueueDepthsTest(KindOfTest):
     """Each section of the job file is a queue depth."""
 
     name = "queue-depths"
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """One point a queue depth; the score is over the low ones."""
         out = Outcome()
         sweep(out, source, test, lambda name: {"qd": sections[name].depth})

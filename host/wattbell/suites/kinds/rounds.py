@@ -14,10 +14,10 @@ from ...measure.figure import Figure, K, mean, ratio
 from ...measure.phase import PhaseMeasurement, measure
 from ...measure.point import Point
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import RATES, JsonScore, Kind, first_of
+from ..jobs import JobSection
+from ..kind import RATES, JsonScore, KindOfTest, first_of
 from ..outcome import Outcome
-from ..session import Steps
+from ..session import StepBuilder
 from ..steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
 from ..suite import Test
 from ..units import size_bytes
@@ -28,7 +28,7 @@ _UNITS = {"iops": "IOPS", "mb_per_s": "MB/s", "mean_latency_s": "s"}
 _SERIES = ("iops", "mb_per_s", "mean_latency_s", "mean_w")
 
 
-class Rounds(Kind):
+class RoundsTest(KindOfTest):
     """The whole job file is a round; rounds are repeated until five are steady, or all have been run."""
 
     name = "rounds"
@@ -38,7 +38,7 @@ class Rounds(Kind):
             return None
         return f"a test of kind {self.name} needs `rounds_max`, `track` and a `quantity` of {', '.join(QUANTITIES)}"
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         """Plan as many rounds as were chosen; for a real drive the largest number, and rounds behind the steady state are left out."""
         test, choice = to.test, to.choice
         job = to.job()
@@ -48,7 +48,7 @@ class Rounds(Kind):
     def enough(self, test: Test, tracked: Sequence[Sequence[float]]) -> bool:
         return min(map(len, tracked), default=0) >= test.rounds_first and _first_steady(test, tracked) is not None
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Return means over the steady window of five rounds; ``unfinished`` if the window is not steady.
 
         It is the first steady window. For a test without preconditioning it is the last five rounds: under write saturation, a drive may be

@@ -10,30 +10,30 @@ from ...measure.figure import Figure, ratio
 from ...measure.phase import READ, WRITE, Whole, measure_whole
 from ...measure.point import Point
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import JsonScore, Kind, Place
+from ..jobs import JobSection
+from ..kind import JsonScore, KindOfTest, ScoreSection
 from ..outcome import REVIEWS, TOTALS, Outcome
-from ..session import Steps
+from ..session import StepBuilder
 from ..suite import Test
 from ..traces.composition import COMPOSITIONS
 
 
-class Trace(Kind):
+class TraceTest(KindOfTest):
     """A generated trace, its pauses cut short."""
 
     name = "trace"
-    place = Place.TRACES
+    place = ScoreSection.TRACES
     needs_jobs = False
 
     def problem(self, test: Test) -> str | None:
         return None if test.trace in COMPOSITIONS else f"a trace test needs `trace`, one of {', '.join(COMPOSITIONS)}"
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         name = f"{to.test.trace}-like.iolog"
         to.session.traces[name] = to.test.trace
         to.add(trace=name, trace_idle_cut_s=to.test.trace_idle_cut_s)
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Data rate, latency of all, reads and writes, and energy of a replay."""
         out = Outcome()
         phases = source.named(test.id)

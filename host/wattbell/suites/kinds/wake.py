@@ -11,28 +11,27 @@ from ...analysis.reached import LEVEL, UNKNOWN
 from ...measure.figure import Figure
 from ...measure.latency import mean_and_p99
 from ...measure.source import Source
-from ..jobs import Section
-from ..kind import Kind, Place
+from ..jobs import JobSection
+from ..kind import KindOfTest, ScoreSection
 from ..outcome import Outcome
-from ..power import Wake as Waking
-from ..power import find_wake, note_power_management, note_settling, settling
-from ..session import Steps
+from ..power import WakingRead, find_wake, note_power_management, note_settling, settling
+from ..session import StepBuilder
 from ..suite import Test
 
 
-class Wake(Kind):
+class WakeTest(KindOfTest):
     """The drive is left alone, then read once; again and again."""
 
     name = "wake"
-    place = Place.WAKE_UP
+    place = ScoreSection.WAKE_UP
     needs_jobs = False
 
-    def steps(self, to: Steps) -> None:
+    def steps(self, to: StepBuilder) -> None:
         to.settle()
         for k in range(to.repeats):
             to.add(f"#{k + 1}", wake=to.wake(k))
 
-    def score(self, source: Source, test: Test, sections: Mapping[str, Section], scale: float) -> Outcome:
+    def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Latency of the first read after idle: from its doorbell (headline), and from CLKREQ#."""
         out = Outcome()
         note_power_management(out, source, test)
@@ -77,7 +76,7 @@ def _scores(out: Outcome, source: Source, rows: pl.DataFrame, which: str) -> Non
         out.score(f"longest, {name}{which}", "s", Figure(longest, source.model.interval_u(longest), "s"))
 
 
-def _before(source: Source, found: Waking) -> str | None:
+def _before(source: Source, found: WakingRead) -> str | None:
     """Return the state that a waking read woke the drive from; None if unknown."""
     level = settling(source, found.quiet_from, found.begin)
     return level.name if level is not None and level.name != UNKNOWN and not level.name.startswith(LEVEL) else None

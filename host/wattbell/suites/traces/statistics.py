@@ -7,7 +7,7 @@ from typing import TypedDict
 import polars as pl
 
 
-class Statistics(TypedDict, total=False):
+class TraceStatistics(TypedDict, total=False):
     """Without reads and writes, only the first six. ``sizes``, ``depth``: share of the I/Os by bytes and by depth."""
 
     ios: int
@@ -22,7 +22,7 @@ class Statistics(TypedDict, total=False):
     mean_depth: float
 
 
-def statistics(entries: pl.DataFrame) -> Statistics:
+def statistics(entries: pl.DataFrame) -> TraceStatistics:
     """Return counts, bytes, size mix, sequential share and depth of the entries of a trace (columns of ``iolog.SCHEMA``).
 
     sequential: share of reads and writes that begin where the previous one of their direction ended
@@ -32,7 +32,7 @@ def statistics(entries: pl.DataFrame) -> Statistics:
     io = entries.filter(pl.col("action").is_in(["read", "write"]))
     n = len(io)
     lengths = [io.filter(pl.col("action") == action)["length"].cast(pl.Int128) for action in ("read", "write")]
-    out: Statistics = {
+    out: TraceStatistics = {
         "ios": n,
         "duration_s": (int(entries["t_us"].max() or 0)) * 1e-6,  # type: ignore[arg-type]
         "reads": len(lengths[0]),
