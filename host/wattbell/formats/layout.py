@@ -25,17 +25,19 @@ _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 _COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
 _MARK = re.compile(r"^\s*[#%!]+\s*(?=\S)")
 _INTERVAL = re.compile(
-    r"(?:sampl\w*[ _]?(?:interval|period|time)|(?:time)?[ _]?interval|x?[ _]?increment|t[ _]?inc|x[ _]?incr?|delta[ _]?t(?:ime)?"
-    r"|time[ _]?step|\bdt)\s*(?:[\[(](?P<before>[^\])]{1,8})[\])])?\s*[:=,;\t ]\s*\"?(?:analog\s*:)?"
-    r"\s*(?P<value>[+-]?\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*(?P<unit>[a-zµμ]{1,9})?",
+    r"(?:sampl\w*[ _]?(?:interval|period|time)|abtast(?:intervall|periode|zeit)|(?:time)?[ _]?intervall?|x?[ _]?increment|t[ _]?inc"
+    r"|x[ _]?incr?|delta[ _]?t(?:ime)?|time[ _]?step|\bdt)\s*(?:[\[(](?P<unit>[^\])]{1,12})[\])])?\s*[:=,;\t ]\s*",
     re.IGNORECASE,
 )
 _RATE = re.compile(
-    r"(?:sampl\w*[ _]?(?:rate|freq\w*)|frequency)\s*[:=,;\t ]\s*\"?(?:analog\s*:)?\s*(?P<value>\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*"
-    r"(?P<unit>[kMG]?(?:Hz|Sa/s|S/s|SPS))",
-    re.IGNORECASE,
+    r"(?:sampl\w*[ _]?(?:rate|freq\w*)|abtast(?:rate|frequenz))\s*(?:[\[(](?P<unit>[^\])]{1,12})[\])])?\s*[:=,;\t ]\s*", re.IGNORECASE
 )
-_PER_SECOND = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+"""Titles of facts on the distance of rows. A frequency alone is a signal's."""
+_FACT = re.compile(r"(?:analog\s*:)?\s*(?P<value>\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*(?P<unit>[a-zµμ][a-zµμ/ ]*)?\.?\s*", re.IGNORECASE)
+_PER_SECOND = re.compile(r"(?P<prefix>[kMG]?)(?:Hz|(?:Sa?|samples?) ?(?:/|per) ?s(?:ec(?:ond)?)?|SPS)", re.IGNORECASE)
+_TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_UNITLESS_S = 1.0
+"""An interval without a unit is in s below this; from here on it may as well be in ms."""
 _NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none", "number", "samples", "counts"})
 
 
@@ -192,15 +194,31 @@ def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | Non
             if says and _NUMBER.match(second[place]) and float(second[place]) > 0:
                 return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
     for number, line in enumerate(lines, 1):
-        match = _INTERVAL.search(line)
-        if match is not None:
-            unit = match["before"] or match["unit"]
-            known = factor(unit) if unit else ("time", 1.0)
-            value_s = float(match["value"]) * known[1] if known is not None and known[0] == "time" else 0.0
-            if value_s > 0:
-                return value_s, number
-        match = _RATE.search(line)
-        if match is not None and float(match["value"]) > 0:
-            prefix = match["unit"][0].lower() if match["unit"][0] in "kMG" else ""
-            return 1 / (float(match["value"]) * _PER_SECOND[prefix]), number
+        told = _told(_INTERVAL, line, delimiter)
+        if told is not None:
+            known = factor(told[1]) if told[1] else ("time", 1.0)
+            if known is not None and known[0] == "time" and told[0] > 0 and (told[1] or told[0] < _UNITLESS_S):
+                return told[0] * known[1], number
+        told = _told(_RATE, line, delimiter)
+        per_second = _PER_SECOND.fullmatch(told[1]) if told is not None else None
+        if told is not None and per_second is not None and told[0] > 0:
+            return 1 / (told[0] * _TIMES[per_second["prefix"].lower()]), number
     return None
+
+
+def _told(title: re.Pattern[str], line: str, delimiter: str) -> tuple[float, str] | None:
+    """(number, unit) of the fact behind a title; None for a text that is more than that, such as a date. The unit may be empty."""
+    found = title.search(line)
+    if found is None:
+        return None
+    first, *rest = [value.strip().strip('"').strip() for value in line[found.end() :].split(delimiter)]
+    if not first and rest:  # the title ends with a separator of its own, as in "Interval :,1 ms"
+        first, *rest = rest
+    said = _FACT.fullmatch(first)
+    if said is None or (delimiter == "," and "," in said["value"]):
+        return None
+    behind = rest[0] if rest else ""
+    if delimiter == "," and said["value"].isdigit() and behind[:1].isdigit():
+        return None  # it may be a decimal comma
+    unit = found["unit"] or said["unit"] or (behind if behind.replace("/", "").replace(" ", "").isalpha() else "")
+    return float(said["value"].replace(",", ".")), unit.strip()
