@@ -165,6 +165,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
 
 def _bare_unit(text: str) -> str | None:
     bare = text.strip().strip("()[]{} ")
+    if bare == "ADC":  # of a converter's counts, rather than amperes of DC
+        return None
     return bare if factor(bare) is not None else None
 
 

@@ -51,6 +51,12 @@ _NAMED = re.compile(
     r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)"
     r"|[_ ](?P<tail>[^_ ()\[\]]+))?$"
 )
+_BARE_UNIT = re.compile(
+    r"[mnuµμ](?:[AaVvWw]|[sS])|(?:milli|micro)?(?:amps?|amperes?|volts?|watts?|seconds?)|[mun]?secs?|vdc", re.IGNORECASE
+)
+_CAPITALS = re.compile(r"[A-Z]{2}$")
+"""A name that is a unit. In capitals it is none: ``PS`` is a power state, ``MV`` and ``PV`` are a controller's values, ``ADC`` is a
+converter. ``Min`` is a minimum."""
 _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
 """Rigol: ``CH1V``."""
 _PROBE = re.compile(r"\b(?:probe|attenuation|tastkopf|tastteiler|sonde)", re.IGNORECASE)
@@ -58,6 +64,14 @@ _FACTOR = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=\s*(?:[x×:,;\t\s
 _LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
 """Words that a letter follows as a number: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
+_AS_MUCH = 2.0
+"""Factor between a power and its voltage times current from which on they are not of the same thing."""
+_DIGITS = 5.0
+"""A power of fewer units of its last digit is too rough to be compared."""
+_LABEL = re.compile(r"\b(?:channel|chan|ch|quantity|parameter|signal|sensor|rail|measurement|kanal|kanalnummer|variable)\b", re.IGNORECASE)
+"""Words in the name of a column of numbers that tells whose each row's value is."""
+_TURNS = 1 / 3
+"""Share of the rows from which on a column that changes from row to row tells whose each row is."""
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
     (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
     (re.compile(r"\bMain (?:Avg |Average )?Current|\bMain ?\(mA\)|Monsoon", re.IGNORECASE), "Monsoon", MONSOON),
@@ -82,7 +96,7 @@ def split(name: str) -> tuple[str | None, str | None]:
     """Return (role, unit) of a column's name; None for a part that the name does not give."""
     bare, unit = _parts(name)
     role = next((role for role, words in _ROLES.items() if bare.lower() in words), None)
-    if role is None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None:
+    if role is None and unit is None and _BARE_UNIT.fullmatch(bare) and not _CAPITALS.match(bare) and (known := factor(bare)) is not None:
         return known[0], bare
     if role is not None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None and known[0] == role:
         unit = bare
@@ -313,7 +327,64 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
         raise no_volts(path, f"there is only {' and '.join(quantities)}", other)
     if time is not None:
         options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
+    used = {column.place for column in quantities.values()} | ({time[0]} if time is not None else set())
+    sample = [row for line in head.lines[layout.skip : -1] if len(row := fields(line, layout.delimiter)) == layout.width]
+    _refuse_labels(path, columns, sample, used)
+    _refuse_other_power(path, layout, columns, sample, quantities)
     return _waveform(head, layout, columns, quantities, time, options)
+
+
+def _refuse_labels(path: Path, columns: _Columns, sample: Sequence[Sequence[str]], used: set[int]) -> None:
+    """Raise CaptureError if a column tells whose each row is: then several channels stand below one another."""
+    for place in set(range(len(sample[0]) if sample else 0)) - used:
+        values = [row[place].strip() for row in sample]
+        name = columns.names[place] if place < len(columns.names) else ""
+        words = not any(any(c.isdigit() for c in value) and form_of(value) is None and _is_plain(value) for value in values)
+        if not (words or _LABEL.search(name)) or any(form_of(value) for value in values):
+            continue
+        kinds = sorted(set(values))
+        turns = sum(one != other for one, other in zip(values, values[1:], strict=False))
+        if 1 < len(kinds) <= max(2, len(values) // 4) and turns > _TURNS * len(values):
+            shown = ", ".join(repr(kind) for kind in kinds[:4])
+            raise CaptureError(
+                f"{path}: rows of several quantities stand below one another, as the column {name or place + 1} tells ({shown}). Give each "
+                "a column of its own, in rows of one time (a pivot table), or leave only the rows of one."
+            )
+
+
+def _is_plain(value: str) -> bool:
+    try:
+        float(value.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_other_power(
+    path: Path, layout: Layout, columns: _Columns, sample: Sequence[Sequence[str]], quantities: dict[str, _Column]
+) -> None:
+    """Raise CaptureError if the power is not that of the voltage and the current beside it, by the sums of the first rows."""
+    if not {"power", "current", "voltage"} <= quantities.keys():
+        return
+    sums = {"power": 0.0, "product": 0.0}
+    for row in sample:
+        texts = {role: row[column.place].replace(",", ".") for role, column in quantities.items()}
+        if not all(_is_plain(text) for text in texts.values()):
+            continue
+        value = {role: float(text) * quantities[role].scale for role, text in texts.items()}
+        product = value["voltage"] * value["current"]
+        last_digit = 10.0 ** -len(texts["power"].lower().partition("e")[0].partition(".")[2]) * quantities["power"].scale
+        if np.isfinite(product) and np.isfinite(value["power"]) and abs(product) > _DIGITS * last_digit:
+            sums = {"power": sums["power"] + value["power"], "product": sums["product"] + product}
+    ratio = sums["power"] / sums["product"] if sums["product"] else 1.0
+    if 1 / _AS_MUCH <= ratio <= _AS_MUCH:
+        return
+    name = {role: columns.names[column.place] for role, column in quantities.items()}
+    raise CaptureError(
+        f"{path}, line {max(1, layout.skip)}: the column {name['power']} is {ratio:.4g} times {name['voltage']} x {name['current']}: a "
+        f"unit is wrong, or they are of different rails. State the unit, as --column power={name['power']}:mW, or leave the power out with "
+        f"--column current={name['current']}."
+    )
 
 
 def _must_have(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:

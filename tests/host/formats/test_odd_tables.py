@@ -14,7 +14,7 @@ from wattbell.errors import WattbellError
 from wattbell.formats import Volts, Waveform
 
 from .test_formats import samples
-from .test_layouts import AMPS, german, opened, rows
+from .test_layouts import AMPS, columns, german, opened, rows
 
 VOLTS = Volts(3.3, 0.05)
 ROWS = rows(lambda k: f"{k},{AMPS[k]}")
@@ -79,3 +79,63 @@ def test_a_line_that_states_no_distance_of_rows_gives_none(tmp_path: Path, line:
     with pytest.raises(WattbellError, match="no line that says how far its rows are apart.*--interval"):
         opened(tmp_path, f"{line}\nIndex,Current (A)\n{ROWS}", volts=VOLTS)
     holds(opened(tmp_path, f"{line}\nIndex,Current (A)\n{ROWS}", volts=VOLTS, interval_s=2e-3), 2e-3)
+
+
+# -- which column is which ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["MV", "PV", "PS", "NS", "ADC", "Min", "PA"])
+def test_a_name_that_only_looks_like_a_unit_is_none(tmp_path: Path, name: str) -> None:
+    holds(opened(tmp_path, f"Time (ms),{name},Current (A)\n" + rows(lambda k: f"{k},{k % 3},{AMPS[k]}"), volts=VOLTS))
+
+
+@pytest.mark.parametrize("names", ["Time (ms),ADC,Voltage (V)", "ms,ADC,V"])
+def test_counts_of_a_converter_are_no_current(tmp_path: Path, names: str) -> None:
+    with pytest.raises(WattbellError, match="no column for current or power"):
+        opened(tmp_path, f"{names}\n" + rows(lambda k: f"{k},{3 if AMPS[k] == 1 else 1},3.3"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"), [("W", 1000), ("mW", 0.001), ("W", 3.6), ("W", -1)], ids=["mW called W", "W called mW", "12 V", "reversed"]
+)
+def test_a_power_that_is_not_of_the_voltage_and_current_beside_it_is_refused(tmp_path: Path, unit: str, factor: float) -> None:
+    scale = factor if unit == "W" else factor * 1000
+    text = f"Time (ms),Current (A),Voltage (V),Power ({unit})\n" + rows(lambda k: f"{k},{AMPS[k]},3.3,{AMPS[k] * 3.3 * scale:.6f}")
+    with pytest.raises(
+        WattbellError, match=rf"line 1: the column Power \({unit}\) is {factor:g} times Voltage .V. x Current .A.: a unit is"
+    ):
+        opened(tmp_path, text)
+    holds(opened(tmp_path, text, columns=columns(current="Current (A)")))
+
+
+def test_a_power_that_differs_as_a_mean_of_products_may_is_used(tmp_path: Path) -> None:
+    text = "Time (ms),Current (A),Voltage (V),Power (W)\n" + rows(lambda k: f"{k},{AMPS[k]},3.3,{AMPS[k] * 3.3 * 1.2:.6f}")
+    volts, amps = samples(opened(tmp_path, text))
+    np.testing.assert_allclose(volts * amps, np.array(AMPS) * 3.96, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("amps", "watts"), [("0.002", "0.01"), ("0.0014", "0.00")])
+def test_a_power_with_too_few_digits_is_not_compared(tmp_path: Path, amps: str, watts: str) -> None:
+    """2 mA at 3.3 V are 6.6 mW, which the file rounds to 0.01 W; 1.4 mA are 4.62 mW, rounded to 0."""
+    volts, found = samples(opened(tmp_path, "Time (ms),I (A),U (V),P (W)\n" + rows(lambda k: f"{k},{amps},3.3,{watts}")))
+    np.testing.assert_allclose(volts * found, float(watts), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("names", "one", "other"),
+    [
+        ("Time (ms),Channel,Value", "1", "2"),
+        ("Time (ms),What,Value", "Current", "Voltage"),
+        ("Time (ms),Sensor,Value", "0x40", "0x41"),
+    ],
+)
+def test_rows_of_several_channels_below_one_another_are_refused(tmp_path: Path, names: str, one: str, other: str) -> None:
+    text = f"{names}\n" + rows(lambda k: f"{k},{one},{AMPS[k]}\n{k},{other},3.3")
+    with pytest.raises(WattbellError, match=f"rows of several quantities stand below one another.*'{one}', '{other}'.*a column of its own"):
+        opened(tmp_path, text, volts=VOLTS, columns=columns(current="Value:A"))
+    alone = "".join(line + "\n" for line in text.splitlines() if f",{other}," not in line)
+    holds(opened(tmp_path, alone, volts=VOLTS, columns=columns(current="Value:A")))
+
+
+def test_a_column_that_tells_the_state_of_each_row_changes_nothing(tmp_path: Path) -> None:
+    holds(opened(tmp_path, "Time (ms),State,I (A)\n" + rows(lambda k: f"{k},{'busy' if 10 <= k < 20 else 'idle'},{AMPS[k]}"), volts=VOLTS))
