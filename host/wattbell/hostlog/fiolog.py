@@ -213,8 +213,8 @@ def _is_in_us(path: Path, values: npt.NDArray[np.int64], *, own_begin: bool) -> 
     in_flight = float(took.sum()) / max(float(np.ptp(done_ns)), 1e6)
     if own_begin and typical < _BRIEF_NS and in_flight < _IDLE:
         raise CaptureError(
-            f"{path}: its latencies, {typical:.0f} in the middle, may be ns, or us as fio before 3.0 wrote them. Log again with fio 3.18 or "
-            "newer and log_offset=1."
+            f"{path}: its latencies, {typical:.0f} in the middle, may be ns, or us as fio before 3.0 wrote them. Log again with fio "
+            "3.18 or newer and log_offset=1."
         )
     return False
 
