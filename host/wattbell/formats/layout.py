@@ -8,16 +8,17 @@ found first, as the lines of numbers. The names are the last line before them th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CaptureError
-from .ranges import NO_NUMBER
+from .cells import ENGLISH, GERMAN, ONE_GROUP, SPACED_RE, is_no_reading, tidy_text, unit_in
 from .text import Head, fields
 from .times import form_of
 from .units import factor
 
+_UNIT_COLUMN = re.compile(r"unit|einheit|unidad", re.IGNORECASE)
 _LOOKED_AT = 6
 """Lines that decide on rows: the first two must be rows, and most of the others. A damaged line is reported when the rows are read."""
 _DELIMITERS = (",", ";", "\t", "|", " ")
@@ -51,6 +52,9 @@ class Layout:
     second: the fields of the line of units, unchanged
     before: other lines before the rows, without marks of comments
     first: the fields of the first row
+    cell_units: unit in the first row's cell of each column; None for a cell without one
+    units_beside: by the place of a column of numbers, the column with the unit of each
+    thousands: mark between thousands, wherever it may be one; empty if there is none
     interval: (s between two rows, the line that says so), None if no line does
     """
 
@@ -63,6 +67,9 @@ class Layout:
     second: tuple[str, ...]
     before: tuple[str, ...]
     first: tuple[str, ...]
+    cell_units: tuple[str | None, ...]
+    units_beside: Mapping[int, int]
+    thousands: str
     interval: tuple[float, int] | None
 
     def before_words(self) -> str:
@@ -88,7 +95,7 @@ def layout_of(head: Head) -> Layout | None:
             continue
         row = fields(lines[begin], delimiter)
         there = [value for value in row if value]
-        score = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there) / len(there)
+        score = sum(_is_number(value) or form_of(value) is not None for value in there) / len(there)
         better = found is None or score > found[0] + 1e-9 or (score > found[0] - 1e-9 and _filled(row) > _filled(found[3]))
         if better:
             found = score, begin, delimiter, row
@@ -96,27 +103,69 @@ def layout_of(head: Head) -> Layout | None:
         return None
     _, begin, delimiter, row = found
     rows = [fields(line, delimiter) for line in lines[begin:]]
-    commas = delimiter != "," and any(_COMMA_NUMBER.match(value) for one in rows for value in one)
-    points = any(_NUMBER.match(value) and "." in value for one in rows for value in one)
+    decimal_comma, thousands = _marks(head.path, rows, delimiter)
     names, second, used = _names(lines[:begin], delimiter, row)
     units = tuple(_bare_unit(value) for value in second)
     before = tuple(_MARK.sub("", line) for n, line in enumerate(lines[:begin]) if n not in used and line.strip())
     if names is None and delimiter == ",":
         _refuse_commas(head.path, lines[:begin], row)
     interval = _interval(lines[:begin], delimiter, names, second)
-    return Layout(delimiter, commas and not points, begin, len(row), names, units, second, before, tuple(row), interval)
+    cell_units = tuple(unit_in(value.replace(",", ".", 1) if decimal_comma else value) for value in row)
+    beside = _units_beside(rows, len(row), names)
+    return Layout(
+        delimiter, decimal_comma, begin, len(row), names, units, second, before, tuple(row), cell_units, beside, thousands, interval
+    )
+
+
+def _marks(path: Path, rows: Sequence[Sequence[str]], delimiter: str) -> tuple[bool, str]:
+    """(whether numbers have decimal commas, mark between thousands). Raises CaptureError if ``1,234`` may be either.
+
+    A comma in a cell between commas was in quotes.
+    """
+    cells = [tidy_text(value) for one in rows for value in one]
+    points = any(_NUMBER.match(cell) and "." in cell for cell in cells)
+    commas = [cell for cell in cells if _COMMA_NUMBER.match(cell)]
+    commas += [cell for cell in cells if "," in cell and unit_in(cell.replace(",", ".", 1)) is not None]
+    german, english = (any(re.match(pattern, cell) for cell in cells) for pattern in (GERMAN, ENGLISH))
+    groups = bool(commas) and all(re.match(ONE_GROUP, cell) for cell in commas)
+    if english or (groups and points and not german):
+        return False, ","
+    if german:
+        return True, "."
+    if delimiter == "," and groups:
+        raise CaptureError(
+            f"{path}: {commas[0]} may be {commas[0].replace(',', '')} or {commas[0].replace(',', '.')}, and nothing in the file tells. "
+            "Export it without marks between thousands, and with decimal points."
+        )
+    return bool(commas) and not points, ""
+
+
+def _units_beside(rows: Sequence[Sequence[str]], width: int, names: Sequence[str] | None) -> dict[int, int]:
+    """Return the columns that hold the unit of the number before them, in each row."""
+    found = {}
+    whole = [one for one in rows if len(one) == width]
+    for place in range(1, width):
+        cells = [one[place].strip() for one in whole if one[place].strip()]
+        called = names is not None and place < len(names) and _UNIT_COLUMN.search(names[place]) is not None
+        if cells and all(factor(cell) is not None for cell in cells) and (called or any(len(cell) > 1 for cell in cells)):
+            found[place - 1] = place
+    return found
 
 
 def _filled(row: Sequence[str]) -> int:
     return sum(bool(value) for value in row)
 
 
-def _is_number(value: str, delimiter: str) -> bool:
-    return (
-        bool(_NUMBER.match(value))
-        or (delimiter != "," and bool(_COMMA_NUMBER.match(value)))
-        or (value.lower() in NO_NUMBER and bool(value))
-    )
+def _is_number(value: str) -> bool:
+    return bool(value) and (_is_real(value) or is_no_reading(value))
+
+
+def _is_real(value: str) -> bool:
+    """Whether a cell has a number. Between commas, one with a comma in it was in quotes."""
+    bare = tidy_text(value)
+    if _NUMBER.match(bare) or _COMMA_NUMBER.match(bare) or SPACED_RE.match(bare) or any(re.match(p, bare) for p in (ENGLISH, GERMAN)):
+        return True
+    return unit_in(bare.replace(",", ".", 1)) is not None
 
 
 def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
@@ -125,8 +174,8 @@ def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
     for line in lines:
         row = fields(line, delimiter) if line.strip() else []
         there = [value for value in row if value]
-        hits = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there)
-        real = any(_NUMBER.match(v) or (delimiter != "," and _COMMA_NUMBER.match(v)) for v in there)
+        hits = sum(_is_number(value) or form_of(value) is not None for value in there)
+        real = any(map(_is_real, there))
         like.append(len(row) if there and real and 2 * hits > len(there) else (None if there else -1))
     for begin, width in enumerate(like):
         if width is None or width < 1:

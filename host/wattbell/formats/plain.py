@@ -18,6 +18,8 @@ import numpy as np
 
 from ..errors import CaptureError, UsageError
 from ..origin import stated_by
+from .cells import Reader, scales, unit_in
+from .cells import quantities as quantities_of
 from .grid import Grid
 from .layout import Layout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
@@ -141,7 +143,10 @@ class _Columns:
         stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
         for place, name in enumerate(self.names):
             by_line = self._layout.units[place] if place < len(self._layout.units) else None
-            found.append(by_line or split(name)[1] or stated.get(name))
+            in_cells = self._layout.cell_units[place] if place < self._layout.width else None
+            if in_cells is None and place in self._layout.units_beside:
+                in_cells = self.first_value(self._layout.units_beside[place])
+            found.append(in_cells or by_line or split(name)[1] or stated.get(name))
         if (
             self._layout.names is not None
             and self._layout.units
@@ -221,7 +226,16 @@ class _Columns:
         known = factor(unit)
         if known is None or known[0] != role:
             raise CaptureError(f"{self._path}, {self._line}: {unit[:20]} is no unit of a {role}; say --column {role}={name[:40]}:UNIT.")
-        return _Column(place, known[1], guessed)
+        own = self.own_unit(place, role)
+        return _Column(place, 1.0 if own == role else known[1], guessed)
+
+    def own_unit(self, place: int, role: str) -> str | None:
+        """Return the kind of the units that the rows of a column have: in its cells, or in the column behind it. None without."""
+        unit = self._layout.cell_units[place]
+        if unit is None and role != "time" and place in self._layout.units_beside:
+            unit = self.first_value(self._layout.units_beside[place])
+        known = factor(unit) if unit else None
+        return known[0] if known is not None else None
 
     def first_value(self, place: int) -> str:
         """Return the value of a column in the first row."""
@@ -243,7 +257,8 @@ class _Columns:
         numbers = [n for n, name in enumerate(self.names) if n < self._layout.width and self._is_time(n, name) and n not in texts]
         stated = [n for n in numbers if (factor(self._units[n] or "") or ("",))[0] == "time"]
         if len(stated) == 1:
-            return stated[0], (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
+            own = self.own_unit(stated[0], "time")
+            return stated[0], 1.0 if own else (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
         if not stated and texts:
             if len(texts) > 1:
                 several = ", ".join(self.names[n] for n in texts)[:80]
@@ -328,6 +343,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     if time is not None:
         options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
     used = {column.place for column in quantities.values()} | ({time[0]} if time is not None else set())
+    used |= {layout.units_beside[place] for place in used if place in layout.units_beside}
     sample = [row for line in head.lines[layout.skip : -1] if len(row := fields(line, layout.delimiter)) == layout.width]
     _refuse_labels(path, columns, sample, used)
     _refuse_other_power(path, layout, columns, sample, quantities)
@@ -339,7 +355,7 @@ def _refuse_labels(path: Path, columns: _Columns, sample: Sequence[Sequence[str]
     for place in set(range(len(sample[0]) if sample else 0)) - used:
         values = [row[place].strip() for row in sample]
         name = columns.names[place] if place < len(columns.names) else ""
-        words = not any(any(c.isdigit() for c in value) and form_of(value) is None and _is_plain(value) for value in values)
+        words = not any(_is_plain(value) or unit_in(value) is not None for value in values)
         if not (words or _LABEL.search(name)) or any(form_of(value) for value in values):
             continue
         kinds = sorted(set(values))
@@ -421,7 +437,18 @@ def _waveform(
     notes += _probes(layout)
     times = TextTimes(columns.first_value(time[0])) if time is not None and time[1] is None else None
     roles = list(quantities)
-    wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles)]
+    readers: dict[int, Reader] = {}
+    beside: dict[str, int] = {}
+    for role, at in [*((role, quantities[role].place) for role in roles), *([] if time is None or times else [("time", time[0])])]:
+        kind = columns.own_unit(at, role)
+        if kind is None:
+            continue
+        if layout.cell_units[at] is not None:
+            readers[at] = quantities_of(kind, decimal_comma=layout.decimal_comma)
+        else:
+            beside[role] = layout.units_beside[at]
+            readers[beside[role]] = scales(kind)
+    wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles), *beside.values()]
     table = Table(
         path,
         wanted,
@@ -432,6 +459,8 @@ def _waveform(
         timed=place is not None,
         decimal_comma=layout.decimal_comma,
         times=times,
+        readers=readers,
+        thousands=layout.thousands,
         foreign=_foreign(layout),
     )
     scale = [quantities[role].scale for role in roles]
@@ -456,9 +485,11 @@ def _waveform(
         return stamps
 
     def values(rows: Rows) -> tuple[F64, F64]:
-        got = dict(
-            zip(roles, (column * factor for column, factor in zip(rows.columns[place is not None :], scale, strict=True)), strict=True)
-        )
+        first = int(place is not None)
+        read = rows.columns[first : first + len(roles)]
+        got = {role: column * factor for role, column, factor in zip(roles, read, scale, strict=True)}
+        for role, units in zip(beside, rows.columns[first + len(roles) :], strict=True):
+            got[role] = got[role] * units
         voltage = got.get("voltage", np.full(len(rows), volts.value if volts else np.nan))
         current = got.get("current", np.zeros(len(rows)))
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current

@@ -13,7 +13,7 @@ import pytest
 from wattbell.errors import WattbellError
 from wattbell.formats import Volts, Waveform
 
-from .test_formats import samples
+from .test_formats import missing, samples
 from .test_layouts import AMPS, columns, german, opened, rows
 
 VOLTS = Volts(3.3, 0.05)
@@ -139,3 +139,72 @@ def test_rows_of_several_channels_below_one_another_are_refused(tmp_path: Path, 
 
 def test_a_column_that_tells_the_state_of_each_row_changes_nothing(tmp_path: Path) -> None:
     holds(opened(tmp_path, "Time (ms),State,I (A)\n" + rows(lambda k: f"{k},{'busy' if 10 <= k < 20 else 'idle'},{AMPS[k]}"), volts=VOLTS))
+
+
+# -- cells that are more than a number ---------------------------------------------------------------------------------
+
+
+def milli(k: int) -> str:
+    """150 mA, or 1 A: as a meter that changes its range prints them."""
+    return "1.000 A" if AMPS[k] == 1 else "150.0 mA"
+
+
+CELLS = {
+    "a unit in each cell": "Time (ms),Current,Voltage\n" + rows(lambda k: f"{k},{milli(k)},3.3V"),
+    "units and decimal commas": "Zeit;Strom;Spannung\n" + rows(lambda k: german(f"{k}.0 ms;{milli(k)};3300.0 mV")),
+    "a column of units": "Time (ms),Value,Unit,Voltage (V)\n" + rows(lambda k: f"{k},{milli(k).replace(' ', ',')},3.3"),
+    "units of DC": "Time (ms),Reading,Unit,U (V)\n" + rows(lambda k: f"{k},{milli(k).replace(' ', ',')} DC,3.3"),
+    "English thousands": "Time (ms),Current (uA),U (V)\n" + rows(lambda k: f'{k},"{AMPS[k] * 1e6:,.1f}",3.3'),
+    "English thousands, no decimals": "Time (ms),Current (uA),U (V)\n" + rows(lambda k: f'{k},"{AMPS[k] * 1e6:,.0f}",3.3'),
+    "English thousands between semicolons": "Time (ms);Current (mA);U (mV)\n" + rows(lambda k: f"{k}.0;{AMPS[k] * 1e3:.1f};3,300"),
+    "German thousands": "Zeit (ms);Strom (uA);U (V)\n" + rows(lambda k: f"{k};{'1.000.000,0' if AMPS[k] == 1 else '150.000,0'};3,3"),
+    "Swiss thousands": "Zeit (ms);Strom (uA);U (V)\n" + rows(lambda k: f"{k};{AMPS[k] * 1e6:,.1f};3.3".replace(",", "'")),
+    "French thousands": "Temps (ms);Courant (uA);U (V)\n" + rows(lambda k: german(f"{k};{AMPS[k] * 1e6:,.0f};3.3".replace(",", "\u202f"))),
+    "decimal commas in quotes": "Zeit (ms),Strom (mA),U (V)\n" + rows(lambda k: f'{k},"{AMPS[k] * 1e3:.1f}","3.3"'.replace(".", ",")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CELLS)
+def test_a_cell_is_read_with_its_unit_and_its_marks(tmp_path: Path, form: str) -> None:
+    picked = {"columns": columns(current="Value" if "Value" in CELLS[form] else "Reading")} if "Unit" in CELLS[form] else {}
+    holds(opened(tmp_path, CELLS[form], **picked))
+
+
+def test_the_unit_of_each_row_goes_before_that_of_the_command_line(tmp_path: Path) -> None:
+    holds(opened(tmp_path, CELLS["a column of units"], columns=columns(current="Value:mA")))
+    probe = "Time (ms),CH1\n" + rows(lambda k: f"{k},{AMPS[k] * 1000:.0f} mV")
+    holds(opened(tmp_path, probe, columns=columns(current="CH1:A"), volts=VOLTS))  # 1 V/A
+
+
+def test_a_row_of_another_quantity_is_an_error_with_its_line(tmp_path: Path) -> None:
+    text = "Time (ms),Value,Unit\n" + rows(lambda k: f"{k},{AMPS[k]},A" if k != 7 else f"{k},3.3,V")
+    with pytest.raises(WattbellError, match="line 9: V is no unit of a current"):
+        samples(opened(tmp_path, text, columns=columns(current="Value"), volts=VOLTS))
+
+
+def test_a_mark_that_may_be_of_thousands_or_of_decimals_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(WattbellError, match="1,500 may be 1500 or 1.500, and nothing in the file tells"):
+        opened(tmp_path, "t_ms,i_ma,v_v\n" + rows(lambda k: f'{k},"{1500 + k:,}",3'))
+
+
+@pytest.mark.parametrize("word", ["---O L---", "OL.", "Over Load", "-OVLD-", "O.FL", "*OL", "OL mA", "(null)", "N.A.", "BLANK", "NO DATA"])
+def test_a_word_for_no_reading_in_any_spelling_is_a_gap(tmp_path: Path, word: str) -> None:
+    waveform = opened(tmp_path, "t_ms,i_a,v_v\n" + rows(lambda k: f"{k},{word if k in (0, 7) else AMPS[k]},3.3"))
+    assert missing(samples(waveform)[1]) == [0, 7] and waveform.left_out.without == 2
+
+
+@pytest.mark.parametrize("word", ["OFF", "> 3 A", "0x7fff", "1.#J", "maybe"])
+def test_another_word_is_an_error_with_its_line(tmp_path: Path, word: str) -> None:
+    with pytest.raises(WattbellError, match=f"line 9: {word} is not a number"):
+        samples(opened(tmp_path, "t_ms,i_a,v_v\n" + rows(lambda k: f"{k},{word if k == 7 else AMPS[k]},3.3")))
+
+
+def test_a_line_without_a_time_among_times_of_day_is_one_error(tmp_path: Path) -> None:
+    text = "Time,Current (A)\n" + rows(lambda k: f"22:13:20.{k:03d},{AMPS[k]}" if k != 7 else "oops,1")
+    with pytest.raises(WattbellError, match=r"line 10: numbers behind a line of text \(oops,1\)|line 9: oops is no time"):
+        samples(opened(tmp_path, text, volts=VOLTS))
+
+
+def test_a_minus_sign_of_typography_is_one(tmp_path: Path) -> None:
+    _, amps = samples(opened(tmp_path, "t_ms,i_a,v_v\n" + rows(lambda k: f"{k},\u2212{AMPS[k]},3.3")))
+    np.testing.assert_allclose(amps, -np.array(AMPS), rtol=1e-6)
