@@ -105,6 +105,11 @@ def layout_of(head: Head) -> Layout | None:
     rows = [fields(line, delimiter) for line in lines[begin:]]
     decimal_comma, thousands = _marks(head.path, rows, delimiter)
     names, second, used = _names(lines[:begin], delimiter, row)
+    if names is None and _counts(rows):  # as R and spreadsheets number rows, in a column without a name
+        names, second, used = _names(lines[:begin], delimiter, row[1:])
+        if names is not None and (max(used) != begin - 1 or any(_NUMBER.match(name) for name in names)):
+            names, second, used = None, (), frozenset()
+        names, second = None if names is None else ("", *names), ("", *second) if second else ()
     units = tuple(_bare_unit(value) for value in second)
     before = tuple(_MARK.sub("", line) for n, line in enumerate(lines[:begin]) if n not in used and line.strip())
     if names is None and delimiter == ",":
@@ -152,6 +157,12 @@ def _units_beside(rows: Sequence[Sequence[str]], width: int, names: Sequence[str
     return found
 
 
+def _counts(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first column numbers the rows from 0 or 1."""
+    first = [one[0] for one in rows[:_LOOKED_AT] if one]
+    return len(first) > 2 and first in ([str(n) for n in range(len(first))], [str(n) for n in range(1, len(first) + 1)])
+
+
 def _filled(row: Sequence[str]) -> int:
     return sum(bool(value) for value in row)
 
@@ -196,7 +207,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
             continue
         one = fields(text, delimiter)
         words = [value for value in one if value and not _NUMBER.match(value)]
-        if _filled(one) >= needed and (2 * len(words) > _filled(one) or found):
+        nameless = len(one) == len(row) and not one[0] and _filled(one) == needed - 1
+        if (_filled(one) >= needed or nameless) and (2 * len(words) > _filled(one) or found):
             found.append((number, one))
             if len(found) == 2 or not _is_units(one, needed):
                 break

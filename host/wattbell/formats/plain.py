@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,7 @@ _DIGITS = 5.0
 """A power of fewer units of its last digit is too rough to be compared."""
 _LABEL = re.compile(r"\b(?:channel|chan|ch|quantity|parameter|signal|sensor|rail|measurement|kanal|kanalnummer|variable)\b", re.IGNORECASE)
 """Words in the name of a column of numbers that tells whose each row's value is."""
+_FRACTION = re.compile(r"fraction|^milli|^msec", re.IGNORECASE)
 _TURNS = 1 / 3
 """Share of the rows from which on a column that changes from row to row tells whose each row is."""
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
@@ -130,8 +132,9 @@ class _Column:
 class _Columns:
     """Which column is which."""
 
-    def __init__(self, path: Path, layout: Layout, options: Options) -> None:
-        self._path, self._layout, self._options = path, layout, options
+    def __init__(self, head: Head, layout: Layout, options: Options) -> None:
+        self._path, self._layout, self._options = head.path, layout, options
+        self.sample = [row for line in head.lines[layout.skip : -1] if len(row := fields(line, layout.delimiter)) == layout.width]
         self.names = list(layout.names) if layout.names is not None else [str(n) for n in range(1, layout.width + 1)]
         self._line = f"line {layout.skip}" if layout.names is not None else "line 1"
         self._units = self._all_units()
@@ -237,6 +240,10 @@ class _Columns:
         known = factor(unit) if unit else None
         return known[0] if known is not None else None
 
+    def _sample(self, place: int) -> list[float]:
+        """The first numbers of a column."""
+        return [float(text) for row in self.sample if _is_plain(text := row[place].replace(",", "."))]
+
     def first_value(self, place: int) -> str:
         """Return the value of a column in the first row."""
         return self._layout.first[place] if place < len(self._layout.first) else ""
@@ -256,10 +263,11 @@ class _Columns:
         texts = [n for n in range(self._layout.width) if form_of(self.first_value(n)) is not None]
         numbers = [n for n, name in enumerate(self.names) if n < self._layout.width and self._is_time(n, name) and n not in texts]
         stated = [n for n in numbers if (factor(self._units[n] or "") or ("",))[0] == "time"]
-        if len(stated) == 1:
+        falls = len(stated) == 1 and texts and any(b <= a for a, b in pairwise(self._sample(stated[0])))
+        if len(stated) == 1 and not falls:
             own = self.own_unit(stated[0], "time")
             return stated[0], 1.0 if own else (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
-        if not stated and texts:
+        if (not stated or falls) and texts:
             if len(texts) > 1:
                 several = ", ".join(self.names[n] for n in texts)[:80]
                 raise CaptureError(
@@ -270,6 +278,20 @@ class _Columns:
             return None
         found = self.find("time")
         return None if found is None else (found.place, found.scale)
+
+    def fraction(self, time: tuple[int, float | None] | None) -> tuple[int, float] | None:
+        """(place, factor to s) of a column with the fraction of a second of times as text; None if there is none."""
+        if time is None or time[1] is not None or re.search(r"[.,]\d", self.first_value(time[0])[-10:]):
+            return None
+        for place, name in enumerate(self.names[: self._layout.width]):
+            known = factor(self._units[place] or "") or ("", 1.0)
+            if known[0] != "time" or place == time[0] or form_of(self.first_value(place)) is not None:
+                continue
+            values = np.array(self._sample(place)) * known[1]
+            within = len(values) > 1 and bool(((values >= 0) & (values < 1)).all())
+            if within and (_FRACTION.search(name) or (np.diff(values) <= 0).any()):
+                return place, known[1]
+        return None
 
     def _is_time(self, place: int, name: str) -> bool:
         return split(name)[0] == "time" or (factor(self._units[place] or "") or ("",))[0] == "time"
@@ -324,8 +346,11 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     head = read_head(path)
     layout = layout_of(head)
     if layout is None:
-        raise CaptureError(f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least.")
-    columns = _Columns(path, layout, options)
+        raise CaptureError(
+            f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least. "
+            "Export it with one reading a line, in columns, with a time in each."
+        )
+    columns = _Columns(head, layout, options)
     time = columns.time()
     current = columns.find("current")
     power = columns.find("power", others_known=current is not None)
@@ -343,17 +368,18 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
     if time is not None:
         options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
     used = {column.place for column in quantities.values()} | ({time[0]} if time is not None else set())
+    if (fraction := columns.fraction(time)) is not None:
+        used.add(fraction[0])
     used |= {layout.units_beside[place] for place in used if place in layout.units_beside}
-    sample = [row for line in head.lines[layout.skip : -1] if len(row := fields(line, layout.delimiter)) == layout.width]
-    _refuse_labels(path, columns, sample, used)
-    _refuse_other_power(path, layout, columns, sample, quantities)
+    _refuse_labels(path, columns, used)
+    _refuse_other_power(path, layout, columns, quantities)
     return _waveform(head, layout, columns, quantities, time, options)
 
 
-def _refuse_labels(path: Path, columns: _Columns, sample: Sequence[Sequence[str]], used: set[int]) -> None:
+def _refuse_labels(path: Path, columns: _Columns, used: set[int]) -> None:
     """Raise CaptureError if a column tells whose each row is: then several channels stand below one another."""
-    for place in set(range(len(sample[0]) if sample else 0)) - used:
-        values = [row[place].strip() for row in sample]
+    for place in set(range(len(columns.sample[0]) if columns.sample else 0)) - used:
+        values = [row[place].strip() for row in columns.sample]
         name = columns.names[place] if place < len(columns.names) else ""
         words = not any(_is_plain(value) or unit_in(value) is not None for value in values)
         if not (words or _LABEL.search(name)) or any(form_of(value) for value in values):
@@ -376,14 +402,12 @@ def _is_plain(value: str) -> bool:
     return True
 
 
-def _refuse_other_power(
-    path: Path, layout: Layout, columns: _Columns, sample: Sequence[Sequence[str]], quantities: dict[str, _Column]
-) -> None:
+def _refuse_other_power(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column]) -> None:
     """Raise CaptureError if the power is not that of the voltage and the current beside it, by the sums of the first rows."""
     if not {"power", "current", "voltage"} <= quantities.keys():
         return
     sums = {"power": 0.0, "product": 0.0}
-    for row in sample:
+    for row in columns.sample:
         texts = {role: row[column.place].replace(",", ".") for role, column in quantities.items()}
         if not all(_is_plain(text) for text in texts.values()):
             continue
@@ -448,7 +472,10 @@ def _waveform(
         else:
             beside[role] = layout.units_beside[at]
             readers[beside[role]] = scales(kind)
+    fraction = columns.fraction(time)
     wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles), *beside.values()]
+    if fraction is not None:
+        wanted.append(fraction[0])
     table = Table(
         path,
         wanted,
@@ -478,6 +505,8 @@ def _waveform(
                 done += len(rows)
                 return np.asarray((np.arange(len(rows)) + (done - len(rows))) * interval_s, np.float64)
             found = rows.columns[0]
+            if fraction is not None:
+                return np.asarray(found + rows.columns[-1] * fraction[1], np.float64)
             if times is not None:
                 return found
             return np.asarray(found * (interval_s if time is None else time[1] or 1.0), np.float64)
@@ -488,7 +517,7 @@ def _waveform(
         first = int(place is not None)
         read = rows.columns[first : first + len(roles)]
         got = {role: column * factor for role, column, factor in zip(roles, read, scale, strict=True)}
-        for role, units in zip(beside, rows.columns[first + len(roles) :], strict=True):
+        for role, units in zip(beside, rows.columns[first + len(roles) :], strict=False):
             got[role] = got[role] * units
         voltage = got.get("voltage", np.full(len(rows), volts.value if volts else np.nan))
         current = got.get("current", np.zeros(len(rows)))

@@ -208,3 +208,82 @@ def test_a_line_without_a_time_among_times_of_day_is_one_error(tmp_path: Path) -
 def test_a_minus_sign_of_typography_is_one(tmp_path: Path) -> None:
     _, amps = samples(opened(tmp_path, "t_ms,i_a,v_v\n" + rows(lambda k: f"{k},\u2212{AMPS[k]},3.3")))
     np.testing.assert_allclose(amps, -np.array(AMPS), rtol=1e-6)
+
+
+# -- times -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "14-Nov-2023 22:13:{s:06.3f}",
+        "14-11-2023 22:13:{s:06.3f}",
+        "23/11/14 22:13:{s:06.3f}",
+        "Nov 14 2023 22:13:{s:06.3f}",
+        "Tue Nov 14 22:13:{s:06.3f} 2023",
+        "Tue, 14 Nov 2023 22:13:{s:06.3f} GMT",
+        "13:{s:06.3f}",
+        "59:{s:06.3f}",
+    ],
+)
+def test_a_time_of_another_form_counts_by_its_differences(tmp_path: Path, form: str) -> None:
+    text = "Time;Current (A)\n" + rows(lambda k: form.format(s=20 + k / 1000) + f";{AMPS[k]}")
+    waveform = opened(tmp_path, text, volts=VOLTS)
+    holds(waveform)
+    assert waveform.about.utc is None
+
+
+def test_minutes_go_on_over_the_hour(tmp_path: Path) -> None:
+    text = "Time,Current (A)\n" + rows(lambda k: f"{'59:59' if k < 20 else '00:00'}.{980 + k if k < 20 else k - 20:03d},{AMPS[k]}")
+    holds(opened(tmp_path, text, volts=VOLTS))
+
+
+def test_a_date_of_an_uncertain_form_may_not_change(tmp_path: Path) -> None:
+    text = "Time,Current (A)\n" + rows(lambda k: f"{14 + k // 20}-11-2023 22:13:{20 + k},{AMPS[k]}")
+    with pytest.raises(WattbellError, match="the date changes from 14-11-2023 to 15-11-2023; write dates as 2023-12-11"):
+        samples(opened(tmp_path, text, volts=VOLTS))
+
+
+@pytest.mark.parametrize(
+    ("names", "fraction"),
+    [
+        ("Date,Time,Millisecond,I (A)", "{ms}"),
+        ("Date,Time,Time(ms),I (A)", "{ms}"),
+        ("Date,Time,Fractional Seconds,I (A)", "{s:.3f}"),
+    ],
+)
+@pytest.mark.parametrize("start_ms", [0, 950], ids=["within a second", "over a second"])
+def test_a_fraction_of_a_second_in_a_column_of_its_own_is_added(tmp_path: Path, names: str, fraction: str, start_ms: int) -> None:
+    """40 rows 20 ms apart: whole seconds in one column, the rest in the next."""
+
+    def row(k: int) -> str:
+        whole, ms = divmod(start_ms + 20 * k, 1000)
+        return f"2023/11/14,22:13:{20 + whole:02d},{fraction.format(ms=ms, s=ms / 1000)},{AMPS[k]}"
+
+    holds(opened(tmp_path, f"{names}\n" + rows(row), volts=VOLTS), 20e-3)
+
+
+def test_elapsed_milliseconds_beside_times_of_day_are_used_alone(tmp_path: Path) -> None:
+    text = "Time,Elapsed (ms),I (A)\n" + rows(lambda k: f"22:13:{20 + k // 10},{100 * k},{AMPS[k]}")
+    holds(opened(tmp_path, text, volts=VOLTS), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [(",time_s,current_a,voltage_v", 0), ("time_s,current_a,voltage_v", 1), ('"","time_s","current_a","voltage_v"', 1)],
+    ids=["pandas", "R: a name less than columns", "a name that is empty"],
+)
+def test_numbers_of_rows_may_have_no_name(tmp_path: Path, names: str, first: int) -> None:
+    holds(opened(tmp_path, f"{names}\n" + rows(lambda k: f"{k + first},{k / 1000},{AMPS[k]},3.3")))
+
+
+def test_names_that_fit_no_column_are_not_shifted(tmp_path: Path) -> None:
+    """A known fault of a program: 3 names above 4 columns, of which the second has none."""
+    with pytest.raises(WattbellError, match="no line has names of its 4 columns"):
+        opened(tmp_path, "time_s,current_a,voltage_v\n" + rows(lambda k: f"{k / 1000},777,{AMPS[k]},3.3"))
+
+
+def test_a_fact_before_numbered_rows_is_not_their_names(tmp_path: Path) -> None:
+    text = "Record Length,40\n" + rows(lambda k: f"{k},{AMPS[k]},3.3")
+    with pytest.raises(WattbellError, match="no line has names of its 3 columns"):
+        opened(tmp_path, text, interval_s=1e-3)
