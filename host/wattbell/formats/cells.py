@@ -26,7 +26,7 @@ _WITH_UNIT_RE = re.compile(_WITH_UNIT)
 ENGLISH, GERMAN = r"^[+-]?(?:\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,})$", r"^[+-]?(?:\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,})$"
 """Numbers with marks between thousands that cannot be decimal marks."""
 ONE_GROUP = r"^[+-]?[1-9]\d{0,2}[,.]\d{3}$"
-"""A number whose mark may be either."""
+"""A number with one mark, of thousands or of decimals."""
 SPACED = r"^[+-]?\d{1,3}(?:[ '’\x{00a0}\x{202f}]\d{3})+(?:[.,]\d*)?$"
 SPACED_RE = re.compile(SPACED.replace(r"\x{00a0}", "\u00a0").replace(r"\x{202f}", "\u202f"))
 _LETTERS = re.compile(r"[^a-z]")

@@ -72,10 +72,10 @@ _AS_MUCH = 2.0
 _DIGITS = 5.0
 """A power of fewer units of its last digit is too rough to be compared."""
 _LABEL = re.compile(r"\b(?:channel|chan|ch|quantity|parameter|signal|sensor|rail|measurement|kanal|kanalnummer|variable)\b", re.IGNORECASE)
-"""Words in the name of a column of numbers that tells whose each row's value is."""
+"""Words in the name of a column of numbers that labels the rows."""
 _FRACTION = re.compile(r"fraction|^milli|^msec", re.IGNORECASE)
 _TURNS = 1 / 3
-"""Share of the rows from which on a column that changes from row to row tells whose each row is."""
+"""Share of rows: a column that changes more often labels the rows."""
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
     (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
     (re.compile(r"\bMain (?:Avg |Average )?Current|\bMain ?\(mA\)|Monsoon", re.IGNORECASE), "Monsoon", MONSOON),
@@ -377,7 +377,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Waveform:
 
 
 def _refuse_labels(path: Path, columns: _Columns, used: set[int]) -> None:
-    """Raise CaptureError if a column tells whose each row is: then several channels stand below one another."""
+    """Raise CaptureError if a column labels the rows, since several channels then stand below one another."""
     for place in set(range(len(columns.sample[0]) if columns.sample else 0)) - used:
         values = [row[place].strip() for row in columns.sample]
         name = columns.names[place] if place < len(columns.names) else ""
@@ -403,7 +403,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _refuse_other_power(path: Path, layout: Layout, columns: _Columns, quantities: dict[str, _Column]) -> None:
-    """Raise CaptureError if the power is not that of the voltage and the current beside it, by the sums of the first rows."""
+    """Raise CaptureError if the power differs from voltage times current, summed over the first rows."""
     if not {"power", "current", "voltage"} <= quantities.keys():
         return
     sums = {"power": 0.0, "product": 0.0}

@@ -122,7 +122,7 @@ class Table:
     timed: a wanted column gives a row's place in time, so that a row without any value is no row
     decimal_comma: numbers have one
     times: the first wanted column holds times as text
-    readers: of columns whose cells are more than a number, by their places
+    readers: of columns with units or other text in their cells, by place
     thousands: mark between thousands, wherever it may be one; empty if there is none
     foreign: returns whether an unreadable line may be left out; empty lines always are
     skipped: number of lines left out
@@ -269,7 +269,7 @@ class Table:
         return place in self.readers or (self.times is not None and place == self.wanted[0])
 
     def _read(self, block: bytes) -> list[F64]:
-        """Raises ValueError, of which ArrowInvalid and UnicodeDecodeError are kinds."""
+        """Raises ValueError (ArrowInvalid and UnicodeDecodeError are such errors)."""
         table = self._parsed(block, {self._name(i): pa.string() if self._is_text(i) else pa.float64() for i in self.wanted})
         return [self._column(table, i) if self._is_text(i) else _numbers(table.column(self._name(i))) for i in self.wanted]
 

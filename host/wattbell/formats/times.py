@@ -25,7 +25,7 @@ _CLOCK = (
     r"(?P<zone>Z|z|UTC|GMT|[+-]\d{2}:?\d{2})?"
 )
 _OTHER_DATE = r"\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäéû]{3,9}\.?)[-/. ]\d{1,4}|[A-Za-zäéû]{3,9}\.?\s+\d{1,2}(?:,?\s+\d{4})?"
-"""Dates whose order of day, month and year is not certain, or whose months have names of some language."""
+"""Dates with an uncertain order of day, month and year, or with months by name."""
 _FORMS = {
     "year first": rf"^(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?:T|t|\s+|,\s*){_CLOCK}$",
     "day first": rf"^(?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?P<y>\d{{4}})(?:T|\s+|,\s*){_CLOCK}$",

@@ -278,7 +278,7 @@ def test_numbers_of_rows_may_have_no_name(tmp_path: Path, names: str, first: int
 
 
 def test_names_that_fit_no_column_are_not_shifted(tmp_path: Path) -> None:
-    """A known fault of a program: 3 names above 4 columns, of which the second has none."""
+    """A known fault of a program: 3 names stand above 4 columns, and the second column has none."""
     with pytest.raises(WattbellError, match="no line has names of its 4 columns"):
         opened(tmp_path, "time_s,current_a,voltage_v\n" + rows(lambda k: f"{k / 1000},777,{AMPS[k]},3.3"))
 
