@@ -8,16 +8,17 @@ found first, as the lines of numbers. The names are the last line before them th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CaptureError
-from .ranges import NO_NUMBER
+from .cells import ENGLISH, GERMAN, ONE_GROUP, SPACED_RE, is_no_reading, tidy_text, unit_in
 from .text import Head, fields
 from .times import form_of
 from .units import factor
 
+_UNIT_COLUMN = re.compile(r"unit|einheit|unidad", re.IGNORECASE)
 _LOOKED_AT = 6
 """Lines that decide on rows: the first two must be rows, and most of the others. A damaged line is reported when the rows are read."""
 _DELIMITERS = (",", ";", "\t", "|", " ")
@@ -25,17 +26,19 @@ _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 _COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
 _MARK = re.compile(r"^\s*[#%!]+\s*(?=\S)")
 _INTERVAL = re.compile(
-    r"(?:sampl\w*[ _]?(?:interval|period|time)|(?:time)?[ _]?interval|x?[ _]?increment|t[ _]?inc|x[ _]?incr?|delta[ _]?t(?:ime)?"
-    r"|time[ _]?step|\bdt)\s*(?:[\[(](?P<before>[^\])]{1,8})[\])])?\s*[:=,;\t ]\s*\"?(?:analog\s*:)?"
-    r"\s*(?P<value>[+-]?\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*(?P<unit>[a-zµμ]{1,9})?",
+    r"(?:sampl\w*[ _]?(?:interval|period|time)|abtast(?:intervall|periode|zeit)|(?:time)?[ _]?intervall?|x?[ _]?increment|t[ _]?inc"
+    r"|x[ _]?incr?|delta[ _]?t(?:ime)?|time[ _]?step|\bdt)\s*(?:[\[(](?P<unit>[^\])]{1,12})[\])])?\s*[:=,;\t ]\s*",
     re.IGNORECASE,
 )
 _RATE = re.compile(
-    r"(?:sampl\w*[ _]?(?:rate|freq\w*)|frequency)\s*[:=,;\t ]\s*\"?(?:analog\s*:)?\s*(?P<value>\d[\d.]*(?:e[+-]?\d+)?)[\s,;\t]*"
-    r"(?P<unit>[kMG]?(?:Hz|Sa/s|S/s|SPS))",
-    re.IGNORECASE,
+    r"(?:sampl\w*[ _]?(?:rate|freq\w*)|abtast(?:rate|frequenz))\s*(?:[\[(](?P<unit>[^\])]{1,12})[\])])?\s*[:=,;\t ]\s*", re.IGNORECASE
 )
-_PER_SECOND = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+"""Titles of facts on the distance of rows. A frequency alone is a signal's."""
+_FACT = re.compile(r"(?:analog\s*:)?\s*(?P<value>\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*(?P<unit>[a-zµμ][a-zµμ/ ]*)?\.?\s*", re.IGNORECASE)
+_PER_SECOND = re.compile(r"(?P<prefix>[kMG]?)(?:Hz|(?:Sa?|samples?) ?(?:/|per) ?s(?:ec(?:ond)?)?|SPS)", re.IGNORECASE)
+_TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_UNITLESS_S = 1.0
+"""An interval without a unit is in s below this; from here on it may as well be in ms."""
 _NO_UNIT = frozenset({"sequence", "value", "values", "", "#", "-", "n/a", "none", "number", "samples", "counts"})
 
 
@@ -49,6 +52,9 @@ class FileLayout:
     second: the fields of the line of units, unchanged
     before: other lines before the rows, without marks of comments
     first: the fields of the first row
+    cell_units: unit in the first row's cell of each column; None for a cell without one
+    units_beside: by the place of a column of numbers, the column with the unit of each
+    thousands: mark between thousands, wherever it may be one; empty if there is none
     interval: (s between two rows, the line that says so), None if no line does
     """
 
@@ -61,6 +67,9 @@ class FileLayout:
     second: tuple[str, ...]
     before: tuple[str, ...]
     first: tuple[str, ...]
+    cell_units: tuple[str | None, ...]
+    units_beside: Mapping[int, int]
+    thousands: str
     interval: tuple[float, int] | None
 
     def before_words(self) -> str:
@@ -86,7 +95,7 @@ def layout_of(head: Head) -> FileLayout | None:
             continue
         row = fields(lines[begin], delimiter)
         there = [value for value in row if value]
-        score = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there) / len(there)
+        score = sum(_is_number(value) or form_of(value) is not None for value in there) / len(there)
         better = found is None or score > found[0] + 1e-9 or (score > found[0] - 1e-9 and _filled(row) > _filled(found[3]))
         if better:
             found = score, begin, delimiter, row
@@ -94,27 +103,80 @@ def layout_of(head: Head) -> FileLayout | None:
         return None
     _, begin, delimiter, row = found
     rows = [fields(line, delimiter) for line in lines[begin:]]
-    commas = delimiter != "," and any(_COMMA_NUMBER.match(value) for one in rows for value in one)
-    points = any(_NUMBER.match(value) and "." in value for one in rows for value in one)
+    decimal_comma, thousands = _marks(head.path, rows, delimiter)
     names, second, used = _names(lines[:begin], delimiter, row)
+    if names is None and _counts(rows):  # as R and spreadsheets number rows, in a column without a name
+        names, second, used = _names(lines[:begin], delimiter, row[1:])
+        if names is not None and (max(used) != begin - 1 or any(_NUMBER.match(name) for name in names)):
+            names, second, used = None, (), frozenset()
+        names, second = None if names is None else ("", *names), ("", *second) if second else ()
     units = tuple(_bare_unit(value) for value in second)
     before = tuple(_MARK.sub("", line) for n, line in enumerate(lines[:begin]) if n not in used and line.strip())
     if names is None and delimiter == ",":
         _refuse_commas(head.path, lines[:begin], row)
     interval = _interval(lines[:begin], delimiter, names, second)
-    return FileLayout(delimiter, commas and not points, begin, len(row), names, units, second, before, tuple(row), interval)
+    cell_units = tuple(unit_in(value.replace(",", ".", 1) if decimal_comma else value) for value in row)
+    beside = _units_beside(rows, len(row), names)
+    return FileLayout(
+        delimiter, decimal_comma, begin, len(row), names, units, second, before, tuple(row), cell_units, beside, thousands, interval
+    )
+
+
+def _marks(path: Path, rows: Sequence[Sequence[str]], delimiter: str) -> tuple[bool, str]:
+    """(whether numbers have decimal commas, mark between thousands). Raises CaptureError if ``1,234`` may be either.
+
+    A comma in a cell between commas was in quotes.
+    """
+    cells = [tidy_text(value) for one in rows for value in one]
+    points = any(_NUMBER.match(cell) and "." in cell for cell in cells)
+    commas = [cell for cell in cells if _COMMA_NUMBER.match(cell)]
+    commas += [cell for cell in cells if "," in cell and unit_in(cell.replace(",", ".", 1)) is not None]
+    german, english = (any(re.match(pattern, cell) for cell in cells) for pattern in (GERMAN, ENGLISH))
+    groups = bool(commas) and all(re.match(ONE_GROUP, cell) for cell in commas)
+    if english or (groups and points and not german):
+        return False, ","
+    if german:
+        return True, "."
+    if delimiter == "," and groups:
+        raise CaptureError(
+            f"{path}: {commas[0]} may be {commas[0].replace(',', '')} or {commas[0].replace(',', '.')}, and nothing in the file tells. "
+            "Export it without marks between thousands, and with decimal points."
+        )
+    return bool(commas) and not points, ""
+
+
+def _units_beside(rows: Sequence[Sequence[str]], width: int, names: Sequence[str] | None) -> dict[int, int]:
+    """Return the columns that hold the unit of the number before them, in each row."""
+    found = {}
+    whole = [one for one in rows if len(one) == width]
+    for place in range(1, width):
+        cells = [one[place].strip() for one in whole if one[place].strip()]
+        called = names is not None and place < len(names) and _UNIT_COLUMN.search(names[place]) is not None
+        if cells and all(factor(cell) is not None for cell in cells) and (called or any(len(cell) > 1 for cell in cells)):
+            found[place - 1] = place
+    return found
+
+
+def _counts(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first column numbers the rows from 0 or 1."""
+    first = [one[0] for one in rows[:_LOOKED_AT] if one]
+    return len(first) > 2 and first in ([str(n) for n in range(len(first))], [str(n) for n in range(1, len(first) + 1)])
 
 
 def _filled(row: Sequence[str]) -> int:
     return sum(bool(value) for value in row)
 
 
-def _is_number(value: str, delimiter: str) -> bool:
-    return (
-        bool(_NUMBER.match(value))
-        or (delimiter != "," and bool(_COMMA_NUMBER.match(value)))
-        or (value.lower() in NO_NUMBER and bool(value))
-    )
+def _is_number(value: str) -> bool:
+    return bool(value) and (_is_real(value) or is_no_reading(value))
+
+
+def _is_real(value: str) -> bool:
+    """Whether a cell has a number. Between commas, one with a comma in it was in quotes."""
+    bare = tidy_text(value)
+    if _NUMBER.match(bare) or _COMMA_NUMBER.match(bare) or SPACED_RE.match(bare) or any(re.match(p, bare) for p in (ENGLISH, GERMAN)):
+        return True
+    return unit_in(bare.replace(",", ".", 1)) is not None
 
 
 def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
@@ -123,8 +185,8 @@ def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
     for line in lines:
         row = fields(line, delimiter) if line.strip() else []
         there = [value for value in row if value]
-        hits = sum(_is_number(value, delimiter) or form_of(value) is not None for value in there)
-        real = any(_NUMBER.match(v) or (delimiter != "," and _COMMA_NUMBER.match(v)) for v in there)
+        hits = sum(_is_number(value) or form_of(value) is not None for value in there)
+        real = any(map(_is_real, there))
         like.append(len(row) if there and real and 2 * hits > len(there) else (None if there else -1))
     for begin, width in enumerate(like):
         if width is None or width < 1:
@@ -145,7 +207,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
             continue
         one = fields(text, delimiter)
         words = [value for value in one if value and not _NUMBER.match(value)]
-        if _filled(one) >= needed and (2 * len(words) > _filled(one) or found):
+        nameless = len(one) == len(row) and not one[0] and _filled(one) == needed - 1
+        if (_filled(one) >= needed or nameless) and (2 * len(words) > _filled(one) or found):
             found.append((number, one))
             if len(found) == 2 or not _is_units(one, needed):
                 break
@@ -163,6 +226,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
 
 def _bare_unit(text: str) -> str | None:
     bare = text.strip().strip("()[]{} ")
+    if bare == "ADC":  # of a converter's counts, rather than amperes of DC
+        return None
     return bare if factor(bare) is not None else None
 
 
@@ -192,15 +257,31 @@ def _interval(lines: Sequence[str], delimiter: str, names: tuple[str, ...] | Non
             if says and _NUMBER.match(second[place]) and float(second[place]) > 0:
                 return float(second[place]), max(n for n, line in enumerate(lines, 1) if line.strip())
     for number, line in enumerate(lines, 1):
-        match = _INTERVAL.search(line)
-        if match is not None:
-            unit = match["before"] or match["unit"]
-            known = factor(unit) if unit else ("time", 1.0)
-            value_s = float(match["value"]) * known[1] if known is not None and known[0] == "time" else 0.0
-            if value_s > 0:
-                return value_s, number
-        match = _RATE.search(line)
-        if match is not None and float(match["value"]) > 0:
-            prefix = match["unit"][0].lower() if match["unit"][0] in "kMG" else ""
-            return 1 / (float(match["value"]) * _PER_SECOND[prefix]), number
+        told = _told(_INTERVAL, line, delimiter)
+        if told is not None:
+            known = factor(told[1]) if told[1] else ("time", 1.0)
+            if known is not None and known[0] == "time" and told[0] > 0 and (told[1] or told[0] < _UNITLESS_S):
+                return told[0] * known[1], number
+        told = _told(_RATE, line, delimiter)
+        per_second = _PER_SECOND.fullmatch(told[1]) if told is not None else None
+        if told is not None and per_second is not None and told[0] > 0:
+            return 1 / (told[0] * _TIMES[per_second["prefix"].lower()]), number
     return None
+
+
+def _told(title: re.Pattern[str], line: str, delimiter: str) -> tuple[float, str] | None:
+    """(number, unit) of the fact behind a title; None for a text that is more than that, such as a date. The unit may be empty."""
+    found = title.search(line)
+    if found is None:
+        return None
+    first, *rest = [value.strip().strip('"').strip() for value in line[found.end() :].split(delimiter)]
+    if not first and rest:  # the title ends with a separator of its own, as in "Interval :,1 ms"
+        first, *rest = rest
+    said = _FACT.fullmatch(first)
+    if said is None or (delimiter == "," and "," in said["value"]):
+        return None
+    behind = rest[0] if rest else ""
+    if delimiter == "," and said["value"].isdigit() and behind[:1].isdigit():
+        return None  # it may be a decimal comma
+    unit = found["unit"] or said["unit"] or (behind if behind.replace("/", "").replace(" ", "").isalpha() else "")
+    return float(said["value"].replace(",", ".")), unit.strip()

@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import CaptureError, UsageError
 from ..origin import stated_by
+from .cells import Reader, scales, unit_in
+from .cells import quantities as quantities_of
 from .grid import SampleGrid
 from .layout import FileLayout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
@@ -51,6 +54,12 @@ _NAMED = re.compile(
     r"^(?P<name>.*?)(?:\s*\bin\s+(?P<in>[^_ ()\[\]]+)|\s*[\[(]\s*(?P<bracket>[^\])]*?)\s*[\])]|\s*/\s*(?P<slash>[^/ ()\[\]]+)"
     r"|[_ ](?P<tail>[^_ ()\[\]]+))?$"
 )
+_BARE_UNIT = re.compile(
+    r"[mnuµμ](?:[AaVvWw]|[sS])|(?:milli|micro)?(?:amps?|amperes?|volts?|watts?|seconds?)|[mun]?secs?|vdc", re.IGNORECASE
+)
+_CAPITALS = re.compile(r"[A-Z]{2}$")
+"""A name that is a unit. In capitals it is none: ``PS`` is a power state, ``MV`` and ``PV`` are a controller's values, ``ADC`` is a
+converter. ``Min`` is a minimum."""
 _CHANNEL = re.compile(r"^(?P<name>(?:CH|CHAN|MATH|C|F)\d)(?P<unit>[VAW])$", re.IGNORECASE)
 """Rigol: ``CH1V``."""
 _PROBE = re.compile(r"\b(?:probe|attenuation|tastkopf|tastteiler|sonde)", re.IGNORECASE)
@@ -58,6 +67,15 @@ _FACTOR = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=\s*(?:[x×:,;\t\s
 _LETTERED = re.compile(r"^(?:channel|chan|ch|kanal|input|probe|trace|math|phase|analog|port|slot|rail|supply)$", re.IGNORECASE)
 """Words that a letter follows as a number: ``Channel A`` is no channel in amperes."""
 _EPOCH_S = 1e9
+_AS_MUCH = 2.0
+"""Factor between a power and its voltage times current from which on they are not of the same thing."""
+_DIGITS = 5.0
+"""A power of fewer units of its last digit is too rough to be compared."""
+_LABEL = re.compile(r"\b(?:channel|chan|ch|quantity|parameter|signal|sensor|rail|measurement|kanal|kanalnummer|variable)\b", re.IGNORECASE)
+"""Words in the name of a column of numbers that labels the rows."""
+_FRACTION = re.compile(r"fraction|^milli|^msec", re.IGNORECASE)
+_TURNS = 1 / 3
+"""Share of rows: a column that changes more often labels the rows."""
 _KNOWN: tuple[tuple[re.Pattern[str], str, MeasuringRange], ...] = (
     (re.compile(r"\bINA ?-?2\d\d\b", re.IGNORECASE), "INA2xx", INA),
     (re.compile(r"\bMain (?:Avg |Average )?Current|\bMain ?\(mA\)|Monsoon", re.IGNORECASE), "Monsoon", MONSOON),
@@ -82,7 +100,7 @@ def split(name: str) -> tuple[str | None, str | None]:
     """Return (role, unit) of a column's name; None for a part that the name does not give."""
     bare, unit = _parts(name)
     role = next((role for role, words in _ROLES.items() if bare.lower() in words), None)
-    if role is None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None:
+    if role is None and unit is None and _BARE_UNIT.fullmatch(bare) and not _CAPITALS.match(bare) and (known := factor(bare)) is not None:
         return known[0], bare
     if role is not None and unit is None and len(bare) > 1 and (known := factor(bare)) is not None and known[0] == role:
         unit = bare
@@ -114,8 +132,9 @@ class _Column:
 class _Columns:
     """Which column is which."""
 
-    def __init__(self, path: Path, layout: FileLayout, options: WaveformOptions) -> None:
-        self._path, self._layout, self._options = path, layout, options
+    def __init__(self, head: Head, layout: FileLayout, options: WaveformOptions) -> None:
+        self._path, self._layout, self._options = head.path, layout, options
+        self.sample = [row for line in head.lines[layout.skip : -1] if len(row := fields(line, layout.delimiter)) == layout.width]
         self.names = list(layout.names) if layout.names is not None else [str(n) for n in range(1, layout.width + 1)]
         self._line = f"line {layout.skip}" if layout.names is not None else "line 1"
         self._units = self._all_units()
@@ -127,7 +146,10 @@ class _Columns:
         stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
         for place, name in enumerate(self.names):
             by_line = self._layout.units[place] if place < len(self._layout.units) else None
-            found.append(by_line or split(name)[1] or stated.get(name))
+            in_cells = self._layout.cell_units[place] if place < self._layout.width else None
+            if in_cells is None and place in self._layout.units_beside:
+                in_cells = self.first_value(self._layout.units_beside[place])
+            found.append(in_cells or by_line or split(name)[1] or stated.get(name))
         if (
             self._layout.names is not None
             and self._layout.units
@@ -207,7 +229,20 @@ class _Columns:
         known = factor(unit)
         if known is None or known[0] != role:
             raise CaptureError(f"{self._path}, {self._line}: {unit[:20]} is no unit of a {role}; say --column {role}={name[:40]}:UNIT.")
-        return _Column(place, known[1], guessed)
+        own = self.own_unit(place, role)
+        return _Column(place, 1.0 if own == role else known[1], guessed)
+
+    def own_unit(self, place: int, role: str) -> str | None:
+        """Return the kind of the units that the rows of a column have: in its cells, or in the column behind it. None without."""
+        unit = self._layout.cell_units[place]
+        if unit is None and role != "time" and place in self._layout.units_beside:
+            unit = self.first_value(self._layout.units_beside[place])
+        known = factor(unit) if unit else None
+        return known[0] if known is not None else None
+
+    def _sample(self, place: int) -> list[float]:
+        """The first numbers of a column."""
+        return [float(text) for row in self.sample if _is_plain(text := row[place].replace(",", "."))]
 
     def first_value(self, place: int) -> str:
         """Return the value of a column in the first row."""
@@ -228,9 +263,11 @@ class _Columns:
         texts = [n for n in range(self._layout.width) if form_of(self.first_value(n)) is not None]
         numbers = [n for n, name in enumerate(self.names) if n < self._layout.width and self._is_time(n, name) and n not in texts]
         stated = [n for n in numbers if (factor(self._units[n] or "") or ("",))[0] == "time"]
-        if len(stated) == 1:
-            return stated[0], (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
-        if not stated and texts:
+        falls = len(stated) == 1 and texts and any(b <= a for a, b in pairwise(self._sample(stated[0])))
+        if len(stated) == 1 and not falls:
+            own = self.own_unit(stated[0], "time")
+            return stated[0], 1.0 if own else (factor(self._units[stated[0]] or "") or ("", 1.0))[1]
+        if (not stated or falls) and texts:
             if len(texts) > 1:
                 several = ", ".join(self.names[n] for n in texts)[:80]
                 raise CaptureError(
@@ -241,6 +278,20 @@ class _Columns:
             return None
         found = self.find("time")
         return None if found is None else (found.place, found.scale)
+
+    def fraction(self, time: tuple[int, float | None] | None) -> tuple[int, float] | None:
+        """(place, factor to s) of a column with the fraction of a second of times as text; None if there is none."""
+        if time is None or time[1] is not None or re.search(r"[.,]\d", self.first_value(time[0])[-10:]):
+            return None
+        for place, name in enumerate(self.names[: self._layout.width]):
+            known = factor(self._units[place] or "") or ("", 1.0)
+            if known[0] != "time" or place == time[0] or form_of(self.first_value(place)) is not None:
+                continue
+            values = np.array(self._sample(place)) * known[1]
+            within = len(values) > 1 and bool(((values >= 0) & (values < 1)).all())
+            if within and (_FRACTION.search(name) or (np.diff(values) <= 0).any()):
+                return place, known[1]
+        return None
 
     def _is_time(self, place: int, name: str) -> bool:
         return split(name)[0] == "time" or (factor(self._units[place] or "") or ("",))[0] == "time"
@@ -295,8 +346,11 @@ def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     head = read_head(path)
     layout = layout_of(head)
     if layout is None:
-        raise CaptureError(f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least.")
-    columns = _Columns(path, layout, options)
+        raise CaptureError(
+            f"{path}, line 1: 0 rows of measurements, or no table of numbers; it needs two rows at least. "
+            "Export it with one reading a line, in columns, with a time in each."
+        )
+    columns = _Columns(head, layout, options)
     time = columns.time()
     current = columns.find("current")
     power = columns.find("power", others_known=current is not None)
@@ -313,7 +367,64 @@ def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
         raise no_volts(path, f"there is only {' and '.join(quantities)}", other)
     if time is not None:
         options.refuse_unused(path, interval_s=f"({TITLE}) has times of its own")
+    used = {column.place for column in quantities.values()} | ({time[0]} if time is not None else set())
+    if (fraction := columns.fraction(time)) is not None:
+        used.add(fraction[0])
+    used |= {layout.units_beside[place] for place in used if place in layout.units_beside}
+    _refuse_labels(path, columns, used)
+    _refuse_other_power(path, layout, columns, quantities)
     return _waveform(head, layout, columns, quantities, time, options)
+
+
+def _refuse_labels(path: Path, columns: _Columns, used: set[int]) -> None:
+    """Raise CaptureError if a column labels the rows, since several channels then stand below one another."""
+    for place in set(range(len(columns.sample[0]) if columns.sample else 0)) - used:
+        values = [row[place].strip() for row in columns.sample]
+        name = columns.names[place] if place < len(columns.names) else ""
+        words = not any(_is_plain(value) or unit_in(value) is not None for value in values)
+        if not (words or _LABEL.search(name)) or any(form_of(value) for value in values):
+            continue
+        kinds = sorted(set(values))
+        turns = sum(one != other for one, other in zip(values, values[1:], strict=False))
+        if 1 < len(kinds) <= max(2, len(values) // 4) and turns > _TURNS * len(values):
+            shown = ", ".join(repr(kind) for kind in kinds[:4])
+            raise CaptureError(
+                f"{path}: rows of several quantities stand below one another, as the column {name or place + 1} tells ({shown}). Give each "
+                "a column of its own, in rows of one time (a pivot table), or leave only the rows of one."
+            )
+
+
+def _is_plain(value: str) -> bool:
+    try:
+        float(value.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_other_power(path: Path, layout: FileLayout, columns: _Columns, quantities: dict[str, _Column]) -> None:
+    """Raise CaptureError if the power differs from voltage times current, summed over the first rows."""
+    if not {"power", "current", "voltage"} <= quantities.keys():
+        return
+    sums = {"power": 0.0, "product": 0.0}
+    for row in columns.sample:
+        texts = {role: row[column.place].replace(",", ".") for role, column in quantities.items()}
+        if not all(_is_plain(text) for text in texts.values()):
+            continue
+        value = {role: float(text) * quantities[role].scale for role, text in texts.items()}
+        product = value["voltage"] * value["current"]
+        last_digit = 10.0 ** -len(texts["power"].lower().partition("e")[0].partition(".")[2]) * quantities["power"].scale
+        if np.isfinite(product) and np.isfinite(value["power"]) and abs(product) > _DIGITS * last_digit:
+            sums = {"power": sums["power"] + value["power"], "product": sums["product"] + product}
+    ratio = sums["power"] / sums["product"] if sums["product"] else 1.0
+    if 1 / _AS_MUCH <= ratio <= _AS_MUCH:
+        return
+    name = {role: columns.names[column.place] for role, column in quantities.items()}
+    raise CaptureError(
+        f"{path}, line {max(1, layout.skip)}: the column {name['power']} is {ratio:.4g} times {name['voltage']} x {name['current']}: a "
+        f"unit is wrong, or they are of different rails. State the unit, as --column power={name['power']}:mW, or leave the power out with "
+        f"--column current={name['current']}."
+    )
 
 
 def _must_have(path: Path, layout: FileLayout, columns: _Columns, quantities: dict[str, _Column], *, timed: bool, interval: object) -> None:
@@ -355,7 +466,21 @@ def _waveform(
     notes += _probes(layout)
     times = TextTimes(columns.first_value(time[0])) if time is not None and time[1] is None else None
     roles = list(quantities)
-    wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles)]
+    readers: dict[int, Reader] = {}
+    beside: dict[str, int] = {}
+    for role, at in [*((role, quantities[role].place) for role in roles), *([] if time is None or times else [("time", time[0])])]:
+        kind = columns.own_unit(at, role)
+        if kind is None:
+            continue
+        if layout.cell_units[at] is not None:
+            readers[at] = quantities_of(kind, decimal_comma=layout.decimal_comma)
+        else:
+            beside[role] = layout.units_beside[at]
+            readers[beside[role]] = scales(kind)
+    fraction = columns.fraction(time)
+    wanted = [*([] if place is None else [place]), *(quantities[role].place for role in roles), *beside.values()]
+    if fraction is not None:
+        wanted.append(fraction[0])
     table = TextColumns(
         path,
         wanted,
@@ -366,6 +491,8 @@ def _waveform(
         timed=place is not None,
         decimal_comma=layout.decimal_comma,
         times=times,
+        readers=readers,
+        thousands=layout.thousands,
         foreign=_foreign(layout),
     )
     scale = [quantities[role].scale for role in roles]
@@ -383,6 +510,8 @@ def _waveform(
                 done += len(rows)
                 return np.asarray((np.arange(len(rows)) + (done - len(rows))) * interval_s, np.float64)
             found = rows.columns[0]
+            if fraction is not None:
+                return np.asarray(found + rows.columns[-1] * fraction[1], np.float64)
             if times is not None:
                 return found
             return np.asarray(found * (interval_s if time is None else time[1] or 1.0), np.float64)
@@ -390,9 +519,11 @@ def _waveform(
         return stamps
 
     def values(rows: Rows) -> tuple[F64, F64]:
-        got = dict(
-            zip(roles, (column * factor for column, factor in zip(rows.columns[place is not None :], scale, strict=True)), strict=True)
-        )
+        first = int(place is not None)
+        read = rows.columns[first : first + len(roles)]
+        got = {role: column * factor for role, column, factor in zip(roles, read, scale, strict=True)}
+        for role, units in zip(beside, rows.columns[first + len(roles) :], strict=False):
+            got[role] = got[role] * units
         voltage = got.get("voltage", np.full(len(rows), volts.value if volts else np.nan))
         current = got.get("current", np.zeros(len(rows)))
         return voltage, with_power(voltage, current, got["power"]) if "power" in got else current

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -25,7 +25,8 @@ import pyarrow.csv as pcsv
 
 from .. import door
 from ..errors import CaptureError
-from .ranges import NO_NUMBER, without_sentinels
+from .cells import Reader, is_no_reading, tidy, tidy_text, ungrouped
+from .ranges import without_sentinels
 from .times import TextTimes
 
 F64 = npt.NDArray[np.float64]
@@ -121,6 +122,8 @@ class TextColumns:
     timed: a wanted column gives a row's place in time, so that a row without any value is no row
     decimal_comma: numbers have one
     times: the first wanted column holds times as text
+    readers: of columns with units or other text in their cells, by place
+    thousands: mark between thousands, wherever it may be one; empty if there is none
     foreign: returns whether an unreadable line may be left out; empty lines always are
     skipped: number of lines left out
     skipped_first: the first such line
@@ -135,6 +138,8 @@ class TextColumns:
     timed: bool = True
     decimal_comma: bool = False
     times: TextTimes | None = None
+    readers: Mapping[int, Reader] = field(default_factory=dict)
+    thousands: str = ""
     foreign: Callable[[str], bool] | None = None
     remarks: list[str] = field(default_factory=list)
     skipped: int = 0
@@ -253,36 +258,35 @@ class TextColumns:
 
     def _try(self, block: bytes) -> list[F64] | None:
         """The columns; None if a line is none of numbers."""
-        try:
-            return self._read(block)
-        except (pa.ArrowInvalid, UnicodeDecodeError):
-            pass
-        try:
-            return self._read_words(block)
-        except (pa.ArrowInvalid, ValueError):
-            return None
+        for read in (self._read, self._read_words):
+            try:
+                return read(block)
+            except ValueError:  # of Arrow, of a decoder, of a reader of texts
+                continue
+        return None
+
+    def _is_text(self, place: int) -> bool:
+        return place in self.readers or (self.times is not None and place == self.wanted[0])
 
     def _read(self, block: bytes) -> list[F64]:
-        """Raises ArrowInvalid, UnicodeDecodeError or ValueError."""
-        texts = [self._name(self.wanted[0])] if self.times is not None else []
-        table = self._parsed(block, {self._name(i): pa.string() if self._name(i) in texts else pa.float64() for i in self.wanted})
-        found = {name: table.column(name) for name in map(self._name, self.wanted)}
-        return [self._seconds(column) if name in texts else _numbers(column) for name, column in found.items()]
+        """Raises ValueError (ArrowInvalid and UnicodeDecodeError are such errors)."""
+        table = self._parsed(block, {self._name(i): pa.string() if self._is_text(i) else pa.float64() for i in self.wanted})
+        return [self._column(table, i) if self._is_text(i) else _numbers(table.column(self._name(i))) for i in self.wanted]
+
+    def _column(self, table: pa.Table, place: int) -> F64:
+        """Raises ValueError."""
+        column = table.column(self._name(place))
+        return self.readers[place](column.combine_chunks()) if place in self.readers else self._seconds(column)
 
     def _read_words(self, block: bytes) -> list[F64]:
-        """Read a block with other words for a missing number. Raises ArrowInvalid or ValueError."""
+        """Read a block with other words for a missing number, or with marks between thousands. Raises ValueError."""
         table = self._parsed(block, {self._name(i): pa.string() for i in self.wanted})
         found = []
         for place in self.wanted:
-            column = table.column(self._name(place))
-            if self.times is not None and place == self.wanted[0]:
-                found.append(self._seconds(column))
+            if self._is_text(place):
+                found.append(self._column(table, place))
                 continue
-            text = pc.utf8_trim_whitespace(column)
-            word = pc.is_in(pc.utf8_lower(text), pa.array(sorted(NO_NUMBER)))
-            text = pc.if_else(word, pa.scalar(None, pa.string()), text)
-            if self.decimal_comma:
-                text = pc.replace_substring(text, ",", ".")
+            text = ungrouped(tidy(table.column(self._name(place)).combine_chunks()), self.thousands, decimal_comma=self.decimal_comma)
             found.append(_numbers(pc.cast(text, pa.float64())))
         return found
 
@@ -372,8 +376,14 @@ class TextColumns:
             return "empty"
         found = fields(text, " ") if self.delimiter == " " else next(csv.reader([text], delimiter=self.delimiter), [])
         for place in self.wanted:
-            value = found[place].strip() if place < len(found) else ""
-            if value.lower() in NO_NUMBER:
+            value = tidy_text(found[place]) if place < len(found) else ""
+            if is_no_reading(value):
+                continue
+            if place in self.readers:
+                try:
+                    self.readers[place](pa.array([value]))
+                except ValueError as error:
+                    return _printable(str(error))
                 continue
             if self.times is not None and place == self.wanted[0]:
                 try:
@@ -381,10 +391,13 @@ class TextColumns:
                 except ValueError:
                     return f"{_printable(value)} is no time like {_printable(self.times.first)}"
                 continue
-            number = _number(value.replace(",", ".") if self.decimal_comma and "." not in value else value)
-            if number is None or (self.decimal_comma and "." in value):
-                if self.decimal_comma and "." in value and _number(value) is not None:
+            try:
+                number = _number(ungrouped(pa.array([value]), self.thousands, decimal_comma=self.decimal_comma)[0].as_py())
+            except ValueError:
+                if _number(value) is not None:
                     return f"{_printable(value)} has a decimal point, and the rows before it have decimal commas"
+                number = None
+            if number is None:
                 if self.delimiter != "," and "," in value and _number(value.replace(",", ".")) is not None:
                     return f"{value[:_SHOWN]} has a decimal comma; write the file with decimal points (LC_ALL=C)"
                 return f"{_printable(value)} is not a number"
@@ -402,8 +415,8 @@ def header(path: Path, delimiter: str = ",") -> tuple[str, list[str]]:
     return text, fields(text, delimiter)
 
 
-def _numbers(column: pa.ChunkedArray) -> F64:
-    return without_sentinels(np.asarray(column.to_numpy(), np.float64))
+def _numbers(column: pa.ChunkedArray | pa.Array) -> F64:
+    return without_sentinels(np.asarray(column.to_numpy(zero_copy_only=False), np.float64))
 
 
 def _lines(block: bytes) -> list[bytes]:

@@ -1,7 +1,9 @@
 """Times of day as text in a column: ISO 8601 and its variants.
 
 ``2023-11-14T22:13:20.123456Z``, ``2023/11/14 22:13:20,123``, ``14.11.2023 22:13:20``, ``20231114T221320.5Z``, ``11/14/2023 10:13:20 PM``,
-or the time alone, ``22:13:20.123``. Only differences between rows count. The time of day itself is known only with a stated zone.
+or the time alone, ``22:13:20.123``. ``13:20.5`` are minutes and seconds, as spreadsheets show them. A date of another form, such as
+``14-Nov-23`` or ``Tue Nov 14 22:13:20 2023``, is read as long as it stays the same. Only differences between rows count. The time of day
+itself is known only with a stated zone.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from ..errors import CaptureError
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-_DAY_NS = 86_400_000_000_000
+_DAY_NS, _HOUR_NS = 86_400_000_000_000, 3_600_000_000_000
 _CLOCK = (
     r"(?P<h>\d{1,2}):(?P<mi>\d{2}):(?P<s>\d{2})(?:[.,:](?P<f>\d{1,9})\d*)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*"
     r"(?P<zone>Z|z|UTC|GMT|[+-]\d{2}:?\d{2})?"
 )
+_OTHER_DATE = r"\d{1,4}[-/. ](?:\d{1,2}|[A-Za-zäéû]{3,9}\.?)[-/. ]\d{1,4}|[A-Za-zäéû]{3,9}\.?\s+\d{1,2}(?:,?\s+\d{4})?"
+"""Dates with an uncertain order of day, month and year, or with months by name."""
 _FORMS = {
     "year first": rf"^(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}})(?:T|t|\s+|,\s*){_CLOCK}$",
     "day first": rf"^(?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?P<y>\d{{4}})(?:T|\s+|,\s*){_CLOCK}$",
@@ -29,6 +33,8 @@ _FORMS = {
     "compact": r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})[T ](?P<h>\d{2})(?P<mi>\d{2})(?P<s>\d{2})(?:[.,](?P<f>\d{1,9})\d*)?"
     r"(?P<half>X)?(?P<zone>Z|[+-]\d{2}:?\d{2})?$",
     "time alone": rf"^{_CLOCK}$",
+    "minutes": r"^(?P<mi>\d{1,2}):(?P<s>\d{2})[.,](?P<f>\d{1,9})\d*$",
+    "other date": rf"^(?P<date>(?:[A-Za-z]{{2,9}}\.?,?\s+)?(?:{_OTHER_DATE}))(?:T|_|\s+|,\s*|:){_CLOCK}(?P<tail>\s+\d{{4}})?$",
 }
 """Forms with (year, month, day,) hour, minute, second, fraction, AM or PM, zone."""
 
@@ -51,9 +57,10 @@ class TextTimes:
         self._date: set[int] = set()
         self._day_first: bool | None = None
         """Order of dates with slashes; None while the first date fits both orders."""
+        self._other_date: str | None = None
         base, zoned = self._ns(pa.array([self.first]))
         self._base = int(base[0])
-        self.utc_ns: int | None = self._base if zoned and self._form != "time alone" else None
+        self.utc_ns: int | None = self._base if zoned and self._form not in ("time alone", "minutes", "other date") else None
         """UTC of the first one in ns since 1970, where a zone is stated."""
 
     def again(self) -> TextTimes:
@@ -82,6 +89,10 @@ class TextTimes:
             filled = pc.if_else(pc.equal(pc.fill_null(field, ""), ""), "0", field)
             return np.asarray(pc.cast(pc.fill_null(filled, "0"), pa.int64()).to_numpy(), np.int64)
 
+        if self._form == "minutes":
+            fraction = pc.utf8_rpad(pc.fill_null(pc.struct_field(parts, "f"), ""), width=9, padding="0")
+            ns = (number("mi") * 60 + number("s")) * 1_000_000_000 + np.asarray(pc.cast(fraction, pa.int64()).to_numpy(), np.int64)
+            return np.where(there, self._over_midnight(ns, there, _HOUR_NS), _NO_TIME), False
         hour = number("h")
         half = pc.utf8_lower(pc.fill_null(pc.struct_field(parts, "half"), ""))
         afternoon = np.asarray(pc.starts_with(half, "p").to_numpy(zero_copy_only=False))
@@ -102,6 +113,8 @@ class TextTimes:
             ns -= np.where(east, 1, -1) * (size[0] * 3600 + size[1] * 60) * 1_000_000_000
         if self._form == "time alone":
             ns = self._over_midnight(ns, there)
+        elif self._form == "other date":
+            self._must_stay(parts.filter(pc.is_valid(parts)))
         else:
             ns += self._dates(number("y"), number("m"), number("d"), there)
         return np.where(there, ns, _NO_TIME), zoned
@@ -129,16 +142,24 @@ class TextTimes:
         found: I64 = days * _DAY_NS
         return found
 
-    def _over_midnight(self, ns: I64, there: npt.NDArray[np.bool_]) -> I64:
+    def _must_stay(self, parts: pa.Array) -> None:
+        """Raise CaptureError if the date changes."""
+        for part in pc.unique(pc.binary_join_element_wise(*(pc.fill_null(pc.struct_field(parts, n), "") for n in ("date", "tail")), "")):
+            if self._other_date not in (None, part.as_py()):
+                raise CaptureError(f"the date changes from {self._other_date} to {part.as_py()}; write dates as 2023-12-11")
+            self._other_date = part.as_py()
+
+    def _over_midnight(self, ns: I64, there: npt.NDArray[np.bool_], turn_ns: int = _DAY_NS) -> I64:
+        """Times that begin again every ``turn_ns``, in one count."""
         if self._base is None or not there.any():
             return ns
         known = ns[there]
         before = self._last if self._last else self._base
-        steps = np.diff(known, prepend=before % _DAY_NS)
-        days = self._days + np.cumsum(steps < -_DAY_NS // 2)
+        steps = np.diff(known, prepend=before % turn_ns)
+        days = self._days + np.cumsum(steps < -turn_ns // 2)
         self._last, self._days = int(known[-1]), int(days[-1])
         out = ns.copy()
-        out[there] = known + days * _DAY_NS
+        out[there] = known + days * turn_ns
         return out
 
 

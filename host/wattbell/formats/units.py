@@ -8,14 +8,14 @@ _PREFIX = {"": 1.0, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m
 _BASE = {"a": "current", "v": "voltage", "w": "power", "s": "time"}
 _WORDS = {
     **dict.fromkeys(("sec", "secs", "second", "seconds", "sekunden", "sekunde"), "s"),
-    **dict.fromkeys(("amp", "amps", "ampere", "amperes", "adc", "a dc"), "a"),
-    **dict.fromkeys(("volt", "volts", "vdc", "v dc"), "v"),
+    **dict.fromkeys(("amp", "amps", "ampere", "amperes", "adc"), "a"),
+    **dict.fromkeys(("volt", "volts", "vdc"), "v"),
     **dict.fromkeys(("watt", "watts"), "w"),
-    **dict.fromkeys(("msec", "millisecond", "milliseconds", "millis"), "ms"),
-    **dict.fromkeys(("usec", "microsecond", "microseconds", "micros"), "us"),
+    **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "µsec", "μsec", "microsecond", "microseconds", "micros"), "us"),
     **dict.fromkeys(("nsec", "nanosecond", "nanoseconds"), "ns"),
-    **dict.fromkeys(("milliamp", "milliamps", "milliampere"), "ma"),
-    **dict.fromkeys(("microamp", "microamps", "microampere"), "ua"),
+    **dict.fromkeys(("mamp", "mamps", "milliamp", "milliamps", "milliampere"), "ma"),
+    **dict.fromkeys(("uamp", "uamps", "µamp", "µamps", "microamp", "microamps", "microampere"), "ua"),
     **dict.fromkeys(("millivolt", "millivolts"), "mv"),
     **dict.fromkeys(("milliwatt", "milliwatts"), "mw"),
     **dict.fromkeys(("h", "hour", "hours"), "h"),
@@ -30,7 +30,7 @@ def factor(unit: str) -> tuple[str, float] | None:
 
     Case means nothing: Quarch writes ``uS`` for microseconds, and none of these instruments counts in mega.
     """
-    text = unit.strip().lower()
+    text = re.sub(r"\s*\b(?:dc|rms)$", "", unit.strip().lower())
     text = _WORDS.get(text, text)
     if text in _LONG_TIMES:
         return "time", _LONG_TIMES[text]

@@ -51,7 +51,10 @@ def detect(path: Path) -> LogFormat:
             pass  # raises where the file is no text
         first = next((line for line in lines if line.strip()), "")
         known = ", ".join(known.title for known in LOG_FORMATS)
-        raise CaptureError(f"{path}, line 1: no log of commands that is known ({known}); it begins with: {shown(first) or 'nothing'}")
+        raise CaptureError(
+            f"{path}, line 1: no log of commands that is known ({known}); it begins with: {shown(first) or 'nothing'}. "
+            "To record one: trace-cmd record -e nvme:nvme_setup_cmd -e nvme:nvme_complete_rq, then trace-cmd report > trace.txt."
+        )
     return found
 
 

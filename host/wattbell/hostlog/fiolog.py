@@ -3,7 +3,8 @@
 ``6537, 54142520, 0, 4096, 34648064, 0``: ms, ns, direction (0 read, 1 write, 2 trim), bytes, offset with ``log_offset=1``, priority, time
 of issue with ``log_issue_time=1`` (fio HOWTO, "Log file formats"). The ms count from the start of the job. With ``log_alternate_epoch``
 (``log_unix_epoch``) they are a clock's. A log that fio writes for us has CLOCK_MONOTONIC_RAW. They are whole ms, so an instant is good to
-1 ms. The latency is good to ns, but it is the program's: from before the submission until the program reaped the I/O.
+1 ms. The latency is good to ns, but it is the program's: from before the submission until the program reaped the I/O. Up to fio 2.99 it
+is in us (axboe/fio#566).
 
 A log of bandwidth or of IOPS has the same lines, and differs only in its name. The name is ``NAME_lat.N.log``, with N the number of the
 job. The host of a server follows (``fio --client``; fio's client.c).
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from wattbell_spec.nvme import io
 
 from wattbell.capture.hostcommands import HostCommands, command_table, joined
@@ -48,6 +50,16 @@ _MOST_NS = 1 << 55
 _MOST = (1 << 63) - 1
 _UNIX_MS = 10**12
 """ms since 1970 in September 2001; a job of fio that runs for 30 years there is none."""
+_LEAST_NS = 1000
+"""No NVMe drive answers sooner: half of a log's latencies below this are in us, as fio before 3.0 wrote them."""
+_BRIEF_NS = 50_000
+"""Latencies in ns below this may be those of a slow drive in us."""
+_IDLE = 0.05
+"""Mean number of I/Os in flight below which latencies may be too short by their unit."""
+_EARLY_MS = 2
+"""How much earlier an I/O may be logged than it ended: two roundings to whole ms."""
+_NARROW = 5
+"""Most fields of a log of fio before 3.0. Since 3.18 a log with offsets has more."""
 _BACK_MS = 2
 """Largest step back in ms of the times within a job's log, which two threads may write."""
 
@@ -155,10 +167,15 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
     values = np.array(rows, np.int64)
     if len(values) > 1 and (values[:, 1] == 1).all():
         raise CaptureError(f"{path}: every I/O took 1 ns, so this is fio's log of iops. Leave it out; the log with _lat has latencies.")
+    notes_of_unit = []
+    if width <= _NARROW and _is_in_us(path, values, own_begin=latest_ms < _UNIX_MS):
+        values[:, 1] *= 1000
+        notes_of_unit = ["the latencies are read as us, as fio before 3.0 wrote them: in ns they would be shorter than any drive's."]
     # without log_offset the fifth field is the priority: 1 for the highest class, else 0
     no_offsets = hexadecimal or width == 4 or not (values[:, 4] > 1).any()
     notes = [
-        "fio's logs have no CID, queue or status, and its instants are whole milliseconds; flushes and admin commands are not in them."
+        "fio's logs have no CID, queue or status, and its instants are whole milliseconds; flushes and admin commands are not in them.",
+        *notes_of_unit,
     ]
     if no_offsets:
         values[:, 4] = 0
@@ -177,6 +194,29 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
     }
     clock = "utc" if latest_ms >= _UNIX_MS else OWN_BEGIN
     return HostCommands(command_table(columns, SeenBy.FIO_LOG, INSTANT_U_NS), source=SeenBy.FIO_LOG, notes=notes, clock=clock)
+
+
+def _is_in_us(path: Path, values: npt.NDArray[np.int64], *, own_begin: bool) -> bool:
+    """Whether latencies are in us. No I/O ends before its latency has passed since the job's begin, so most logs fit one unit only.
+
+    values: ns of completion, latency, ...
+    own_begin: whether the instants count from the job's begin
+
+    Raises CaptureError for a log that fits both units.
+    """
+    done_ns, took = values[:, 0], values[:, 1]
+    if own_begin and (took * 1000 > done_ns + _EARLY_MS * 1_000_000).any():
+        return False
+    typical = float(np.median(took))
+    if typical < _LEAST_NS:
+        return True
+    in_flight = float(took.sum()) / max(float(np.ptp(done_ns)), 1e6)
+    if own_begin and typical < _BRIEF_NS and in_flight < _IDLE:
+        raise CaptureError(
+            f"{path}: its latencies, {typical:.0f} in the middle, may be ns, or us as fio before 3.0 wrote them. Log again with fio "
+            "3.18 or newer and log_offset=1."
+        )
+    return False
 
 
 class FioLog:

@@ -1,9 +1,9 @@
 """One line of a kernel trace's text: its time and event, a loss, or another named line.
 
 Three programs print these lines. tracefs (``trace``, ``trace_pipe``) and ``trace-cmd report`` print ``fio-184 [001] d.h1. 6.481747: EVENT:
-...``; the marks behind the CPU may be absent. ``perf script`` prints ``fio 184 [001] 6.481747: SYSTEM:EVENT: ...``, and no CPU if the
-record has none. With the option latency-format the CPU comes before the marks, ``fio-184 1d.h1. 12us : EVENT: ...``, and the time counts
-from the start of the buffer.
+...``; the marks behind the CPU may be absent. ``report --ts-diff`` adds ``(+12)`` behind the time. ``perf script`` prints ``fio 184 [001]
+6.481747: SYSTEM:EVENT: ...``, and no CPU if the record has none. With the option latency-format the CPU comes before the marks, ``fio-184
+1d.h1. 12us : EVENT: ...``, and the time counts from the start of the buffer.
 
 Sources: the kernel (kernel/trace/trace_output.c), trace-cmd (libtraceevent) and perf (builtin-script.c).
 """
@@ -17,7 +17,9 @@ NO_CPU = -1
 _MOST_S = 9_000_000_000
 """Seconds beyond which ns do not fit 64 bits."""
 _HEAD = re.compile(r"cpus=|version = |\s*CPU \d+ is empty\s*$")
-_TIME = re.compile(r".{0,80}?\s\[(?P<cpu>\d{1,5})\](?:\s+[^\s\d:][^\s:]{2,8})?\s+(?P<s>\d{1,10})\.(?P<part>\d{9}|\d{6}):\s*")
+_TIME = re.compile(
+    r".{0,80}?\s\[(?P<cpu>\d{1,5})\](?:\s+[^\s\d:][^\s:]{2,8})?\s+(?P<s>\d{1,10})\.(?P<part>\d{9}|\d{6}):\s*(?:\(\+\d{1,18}\)\s*)?"
+)
 _LATENCY = re.compile(
     r"\s*\S.{0,40}?-\d{1,10}\s+(?P<cpu>\d{1,5})[^\s\d:][^\s:]{1,7}\s+(?:(?P<us>\d{1,15})us\s?[-+!#*@$>]?\s*|(?P<s>\d{1,10})\.(?P<part>\d{9}|\d{6})):\s*"
 )

@@ -38,6 +38,8 @@ _MOST_GAPS = 1000
 _MOST_NAMES = 6
 _MOST_BACK_S = 1.0
 """A CPU's events are in order; more than this is another trace."""
+_OFTEN_BACK = 0.1
+"""Share of the commands' events, of all CPUs in the order of the file, that may be earlier than the one before. Programs print in order."""
 _RECORD = "record the events nvme:nvme_setup_cmd and nvme:nvme_complete_rq"
 _CLOCK = "choose a trace clock in seconds (echo mono_raw > trace_clock) and no tracer (echo nop > current_tracer)"
 
@@ -118,6 +120,8 @@ class _Trace:
     """The data read from a file.
 
     latest: ns of the latest command's event of each CPU
+    before_ns: ns of the command's event before
+    back: number of commands' events that are earlier than the one before
     rows: numbers of :class:`~.events.Events` without the disk
     u_ns: limit of the error of a time stamp
     unreadable: the first unreadable event of a command
@@ -128,6 +132,8 @@ class _Trace:
 
     path: Path
     latest: dict[int, int] = field(default_factory=dict)
+    before_ns: int = 0
+    back: int = 0
     rows: list[tuple[int, ...]] = field(default_factory=list)
     disks: list[bytes] = field(default_factory=list)
     requests: dict[str, list[Request]] = field(default_factory=dict)
@@ -206,6 +212,8 @@ class _Trace:
                 "the file; give each in a file of its own."
             )
         self.latest[stamp.cpu] = stamp.ns
+        self.back += stamp.ns < self.before_ns
+        self.before_ns = stamp.ns
 
     def _cannot(self, place: _Place, what: str) -> None:
         if getattr(self, what) is None:
@@ -264,6 +272,11 @@ def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | Non
 
 
 def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: WantedCommands | None) -> HostCommands:
+    if trace.back > max(1, _OFTEN_BACK * len(trace.rows)):
+        raise CaptureError(
+            f"{path}: {trace.back} of {len(trace.rows)} events of commands are earlier than the one before: the times seem to be "
+            "differences (perf script --deltatime), or the lines are in another order. Print a clock's times, in order (perf script --ns)."
+        )
     events = trace.events()
     controllers = sorted(set(events.controller.tolist()))
     if wanted is None and len(controllers) > 1:

@@ -1,8 +1,8 @@
 """Read the drive's identity from files of nvme-cli: Identify Controller and Identify Namespace, as JSON or as the 4096 raw bytes.
 
-The commands are ``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, and likewise ``nvme id-ns /dev/nvme0n1``. The keys of JSON identify
-its structure (:mod:`.nvmecli`). Raw bytes have no keys and are accepted only if they have the structure's shape
-(:mod:`..capture.identify`).
+The commands are ``nvme id-ctrl /dev/nvme0 -o json`` or ``-o binary``, and likewise ``nvme id-ns /dev/nvme0n1``. The raw bytes may be a hex
+dump. The keys of JSON identify its structure (:mod:`.nvmecli`). Raw bytes have no keys and are accepted only if they have the structure's
+shape (:mod:`..capture.identify`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from . import nvmecli
 _MOST_BYTES = 1 << 22
 _SHOWN = 60
 _JSON = re.compile(r"^[ \t]*[{\[]", re.MULTILINE)
+_DUMPED = re.compile(r"[ \t]*([0-9a-fA-F]{4,8})(:?)[ \t]+((?:(?:[0-9a-fA-F]{2}){1,4}[ \t]+){1,15}(?:[0-9a-fA-F]{2}){1,4})(?=\s|$)")
+_LINE_BYTES = 16
 _OTHERS = (
     ("smartctl's JSON", {"smartctl", "json_format_version"}),
     ("nvme list's JSON", {"Devices"}),
@@ -124,6 +126,14 @@ def _of_text(path: Path, text: str, nsid: int) -> _Found:
     # nvme-cli prints its actions (-v) and its warnings before the JSON
     begins = _JSON.search(text)
     if begins is None:
+        dumped = _dumped(text)
+        if dumped and len(dumped) != IDENTIFY_BYTES:
+            raise CaptureError(
+                f"{path} is a hex dump of {len(dumped)} bytes in a row; Identify data have {IDENTIFY_BYTES}. Give the whole dump, or JSON: "
+                f"{_CONTROLLER}."
+            )
+        if dumped:
+            return _of_bytes(path, dumped, nsid)
         _no_json(path, text)
     at = text.index(begins[0].strip(), begins.start())
     try:
@@ -143,7 +153,41 @@ def _of_text(path: Path, text: str, nsid: int) -> _Found:
     return _of_keys(path, keys, nsid)
 
 
+def _dumped(text: str) -> bytes:
+    """Return the bytes of a hex dump: of ``xxd``, ``hexdump`` with or without ``-C``, ``od``, or nvme-cli's own; empty if there is none.
+
+    They end where a line's offset does not go on. A star stands for lines like the one before.
+    """
+    found = bytearray()
+    starred = False
+    for line in text.splitlines():
+        if line.strip() == "*":
+            starred = bool(found)
+            continue
+        bare = re.fullmatch(r"\s*([0-9a-fA-F]{4,8})\s*", line)
+        told = _DUMPED.match(line)
+        if bare is None and told is None:
+            if found:
+                break
+            continue
+        offset = int((bare or told or [""])[1], 16)
+        if starred and found[-_LINE_BYTES:] and len(found) < offset <= IDENTIFY_BYTES:
+            found += found[-_LINE_BYTES:] * ((offset - len(found)) // _LINE_BYTES)
+        starred = False
+        if told is None or offset != len(found):
+            if found:
+                break
+            continue
+        groups = told[3].split()
+        if not told[2] and all(len(group) == 4 for group in groups):  # hexdump: words of this machine's order
+            groups = [group[2:] + group[:2] for group in groups]
+        found += bytes.fromhex("".join(groups))[:_LINE_BYTES]
+    return bytes(found)
+
+
 def _of_keys(path: Path, keys: Any, nsid: int) -> _Found:
+    if isinstance(keys, list) and len(keys) == 1:
+        keys = keys[0]
     if isinstance(keys, dict) and len(keys) == 1 and isinstance(inner := next(iter(keys.values())), dict):
         keys = inner if nvmecli.is_controller(inner) or nvmecli.is_namespace(inner) else keys
     if not isinstance(keys, dict):

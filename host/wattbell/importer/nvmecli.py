@@ -6,8 +6,9 @@
 - 2.0 to 2.2 print APS alone under the name of 1.x. A value below 40h may be either, and the power is then unknown.
 - ``-v`` prints an LBA format's size as ``4096 bytes`` instead of its exponent (2.11).
 
-Wrappers print numbers as text and latencies with units: ``"7439"``, ``"0x1d0f"``, ``"10 s"``, ``"6.20 W"``. A field that is absent in the
-file is absent in the result: unknown is not 0.
+Wrappers print numbers as text and latencies with units: ``"7439"``, ``"0x1d0f"``, ``"10 s"``, ``"6.20 W"``, ``"81 °C (354 K)"``.
+Those that take the plain text of nvme-cli 1.x apart leave VER, RTD3R and RTD3E as hexadecimal digits without ``0x``. A field that is absent
+in the file is absent in the result: unknown is not 0.
 """
 
 from __future__ import annotations
@@ -41,7 +42,17 @@ _SECONDS = {
     for unit in units
 }
 _WATTS = {"W": 1.0, "mW": 1e-3}
-_BYTES = re.compile(r"\s*(\d{1,10})\s*[Bb]ytes?\s*")
+_BYTES = re.compile(r"\s*(\d{1,10})\s*[Bb]ytes?\b.*")
+_SIZE = re.compile(r"\s*(\d{1,10}(?:\.\d{1,9})?)\s*([KMG]i?B)\s*")
+_SIZES = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+_DOTTED = re.compile(r"\s*(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?\s*")
+_KELVIN = re.compile(r"(\d{1,5})\s*(?:K\b|Kelvin)", re.IGNORECASE)
+_CELSIUS = re.compile(r"(-?\d{1,4})\s*(?:°|º|deg(?:rees)?)?\s*C(?:elsius)?\b", re.IGNORECASE)
+_MELTS_K, _GLOWS_K = 273, 473
+"""A threshold of temperature beyond these is of another unit, and not known."""
+_NONE = frozenset({"", "-", "none", "n/a", "not reported", "not supported"})
+_YES_OR_NO = {"yes": 1, "true": 1, "no": 0, "false": 0}
+_MAJORS = range(1, 4)
 _U8, _U16, _U32, _U63 = 0xFF, 0xFFFF, 0xFFFFFFFF, (1 << 63) - 1
 _LONGEST_S = 1e6
 _RAW_SCALE = 0x40
@@ -74,21 +85,27 @@ def controller(keys: Keys) -> IdentifiedDrive:
     drive["serial"], drive["model"], drive["firmware"] = (_text(keys, name) for name in ("sn", "mn", "fr"))
     if (vendor := _number(keys, "vid", _U16)) is not None:
         drive["vendor_id"] = vendor
-    if (version := _number(keys, "ver", _U32)) is not None:
+    keys = _with_prefixes(keys)
+    dotted = _DOTTED.fullmatch(str(keys.get("ver", "")))
+    if dotted is not None:
+        drive["nvme_version"] = ".".join(str(int(part or 0)) for part in dotted.groups())
+    elif (version := _number(keys, "ver", _U32)) is not None:
         drive["nvme_version"] = version_of(version)
     if (apst := _number(keys, "apsta", _U8)) is not None:
         drive["apst"] = bool(apst & 1)
-    if (warning := _number(keys, "wctemp", _U16)) is not None:
-        drive["warning_temperature_c"] = warning - 273 if warning else None
-    if (critical := _number(keys, "cctemp", _U16)) is not None:
-        drive["critical_temperature_c"] = critical - 273 if critical else None
+    if "wctemp" in keys:
+        drive["warning_temperature_c"] = _threshold_c(keys, "wctemp")
+    if "cctemp" in keys:
+        drive["critical_temperature_c"] = _threshold_c(keys, "cctemp")
     if (thermal := _number(keys, "hctma", _U16)) is not None:
         drive["hctm"] = bool(thermal & 1)
     if (attributes := _number(keys, "ctratt", _U32)) is not None:
         drive["nopspm"] = bool(attributes & 2)
     if (cache := _number(keys, "vwc", _U8)) is not None:
         drive["volatile_write_cache"] = bool(cache & 1)
-    if (buffer := _number(keys, "hmpre", _U32)) is not None:
+    if words := _SIZE.fullmatch(str(keys.get("hmpre", ""))):
+        drive["hmb_preferred_bytes"] = round(float(words[1]) * _SIZES[words[2]])
+    elif (buffer := _number(keys, "hmpre", _U32)) is not None:
         drive["hmb_preferred_bytes"] = 4096 * buffer
     drive["rtd3_resume_s"] = _latency_s(keys, "rtd3r", "") or None
     drive["rtd3_entry_s"] = _latency_s(keys, "rtd3e", "") or None
@@ -97,6 +114,29 @@ def controller(keys: Keys) -> IdentifiedDrive:
         raise Odd("power state 0 is non-operational, which no drive may say")
     drive["power_states"] = states
     return drive
+
+
+def _with_prefixes(keys: Keys) -> Keys:
+    """The same, with ``0x`` before hexadecimal digits that nvme-cli 1.x prints without, where VER shows that this is so."""
+    version = keys.get("ver")
+    if not isinstance(version, str) or not re.fullmatch(r"\s*[0-9a-fA-F]{5,6}\s*", version):
+        return keys
+    if int(version, 16) >> 16 not in _MAJORS or (version.strip().isdigit() and int(version) >> 16 in _MAJORS):
+        return keys
+    bare = [name for name in ("ver", "rtd3r", "rtd3e") if re.fullmatch(r"\s*[0-9a-fA-F]{1,8}\s*", str(keys.get(name, "")))]
+    return {**keys, **{name: "0x" + str(keys[name]).strip() for name in bare}}
+
+
+def _threshold_c(keys: Keys, name: str) -> int | None:
+    """Return a threshold of temperature in degrees Celsius: a number of K, or a text with its unit. None if the drive states none."""
+    told = keys[name]
+    if isinstance(told, str) and (words := _KELVIN.search(told)):
+        kelvin = int(words[1])
+    elif isinstance(told, str) and (words := _CELSIUS.search(told)):
+        kelvin = int(words[1]) + 273
+    else:
+        kelvin = _number(keys, name, _U16) or 0
+    return kelvin - 273 if _MELTS_K < kelvin < _GLOWS_K else None
 
 
 def namespace(keys: Keys, nsid: int) -> IdentifiedNamespace:
@@ -193,6 +233,8 @@ def _power_w(psd: Keys, where: str, unit_w: float) -> float | None:
 def _latency_s(keys: Keys, name: str, where: str) -> float | None:
     """A latency: a number of us, or a text with its unit. None if it is absent."""
     told = keys.get(name)
+    if not where and (told is None or (isinstance(told, str) and told.strip().lower() in _NONE)):
+        return None
     if isinstance(told, str) and (words := _QUANTITY.fullmatch(told)):
         if words[2] not in _SECONDS:
             raise Odd(f"{where}{name} is {_shown(told)}, whose unit is not known")
@@ -214,6 +256,8 @@ def _number(keys: Keys, name: str, most: int, where: str = "") -> int | None:
     told = keys[name]
     if isinstance(told, str) and (words := _NUMBER.fullmatch(told)):
         told = int(words[1], 16 if words[1][:2] in ("0x", "0X") else 10)
+    elif isinstance(told, str):
+        told = _YES_OR_NO.get(told.strip().lower(), told)
     if isinstance(told, float) and math.isfinite(told) and told == int(told):
         told = int(told)
     if not isinstance(told, int) or not 0 <= told <= most:

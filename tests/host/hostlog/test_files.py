@@ -148,6 +148,36 @@ BAD = [
 ]  # fmt: skip
 
 
+def took_us(log: HostCommands) -> list[float]:
+    """Latencies in us."""
+    frame = pl.DataFrame(pl.from_arrow(log.table)).select((pl.col("cqe_tick") - pl.col("doorbell_tick")) / 1000)
+    return frame.to_series().to_list()
+
+
+def test_a_log_of_fio_2_is_in_microseconds(tmp_path: Path) -> None:
+    """At depth 1, I/Os of 80 us end one behind another: 25 in the first 2 ms."""
+    log = read_log(made(tmp_path, "a_lat.1.log", *(f"{80 * k // 1000}, 80, 0, 4096" for k in range(1, 26))))
+    assert took_us(log) == [80.0] * 25 and any("read as us" in note for note in log.notes)
+    epoch = read_log(made(tmp_path, "b_lat.1.log", *(f"{1_700_000_000_000 + k}, 120, 1, 4096, {4096 * k}" for k in range(9))))
+    assert took_us(epoch) == [120.0] * 9 and any("read as us" in note for note in epoch.notes)
+
+
+@pytest.mark.parametrize("tail", ["", ", 8192"], ids=["4 fields", "5 fields"])
+def test_a_log_of_fio_3_is_in_nanoseconds(tmp_path: Path, tail: str) -> None:
+    """I/Os of 9 us that end in the first 2 ms cannot have taken 9 ms."""
+    log = read_log(made(tmp_path, "a_lat.1.log", *(f"{k // 100}, 9{k:03}, 0, 4096{tail}" for k in range(200))))
+    assert took_us(log) == pytest.approx([9 + k / 1000 for k in range(200)]) and not any("read as us" in note for note in log.notes)
+
+
+def test_a_log_that_may_be_in_either_unit_is_refused(tmp_path: Path) -> None:
+    """32 I/Os of 5 ms in flight, logged in us; or I/Os of 5 us with pauses, logged in ns."""
+    lines = [f"{5 + 160 * k // 1000}, {5000 + k}, 1, 131072" for k in range(200)]
+    with pytest.raises(CaptureError, match=r"its latencies, 5100 in the middle, may be ns, or us as fio before 3.0.*log_offset=1"):
+        read_log(made(tmp_path, "a_lat.1.log", *lines))
+    six = read_log(made(tmp_path, "b_lat.1.log", *(f"{line}, 0, 0" for line in lines)))
+    assert took_us(six)[:2] == [5.0, 5.001]
+
+
 @pytest.mark.parametrize(("name", "content", "says"), BAD)
 def test_what_is_no_log_gets_one_error(tmp_path: Path, name: str, content: str, says: str) -> None:
     path = tmp_path / (name or "e.log")

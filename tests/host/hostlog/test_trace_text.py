@@ -401,3 +401,28 @@ def test_the_text_says_of_every_command_what_the_kernels_own_bytes_say(tmp_path:
 def test_the_dwords_of_an_admin_command(name: str, fields: str, lba: int) -> None:
     said = said_of("nvme_setup_cmd", f"nvme0: qid=0, cmdid=8, nsid=0, flags=0x0, meta=0x0, cmd=({name} {fields})")
     assert said is not None and (said.lba, bool(said.unknown_name)) == (lba, name.endswith("something"))
+
+
+PERF = " fio   789 [{cpu:03}]  {s}: {event}: {text}"
+
+
+def test_times_that_are_differences_are_refused(tmp_path: Path) -> None:
+    """perf script --deltatime: each time counts from the event before. A latency would be the difference of two differences."""
+    differences = ("0.000000", "0.000100", "0.000900", "0.000200", "0.000800", "0.000300")
+    lines = trace(PERF, system="nvme:")
+    stamps = [re.sub(r"9904\.\d{6}", since, line) for line, since in zip(lines, differences, strict=True)]
+    with pytest.raises(CaptureError, match=r"2 of 6 events of commands are earlier than the one before: .*--deltatime.*perf script --ns"):
+        read(tmp_path, *stamps)
+    assert len(read(tmp_path, *lines)) == 3
+
+
+def test_the_time_since_the_event_before_is_passed_over(tmp_path: Path) -> None:
+    """trace-cmd report --ts-diff prints both times."""
+    frame = "             fio-789     [{cpu:03}]  {s}: (+100)     {event}:         {text}"
+    found = pl.DataFrame(pl.from_arrow(read(tmp_path, "cpus=2", *trace(frame)).table))
+    assert ((found["cqe_tick"] - found["doorbell_tick"]) // 1000).to_list() == [100, 200, 300]
+
+
+def test_a_log_of_another_program_is_refused_with_a_way_to_record_one(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"begins with: TIME\(s\) +COMM.*trace-cmd record -e nvme:nvme_setup_cmd"):
+        read(tmp_path, "TIME(s)     COMM    PID    DISK    T SECTOR     BYTES  LAT(ms)", "0.000000  fio   123  nvme0n1 R 8   4096   0.10")

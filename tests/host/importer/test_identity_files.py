@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def of(folder: Path, content: bytes | str | dict[str, Any], name: str = "id.json
     return read_identity([folder / name])
 
 
-def space(folder: Path, content: bytes | dict[str, Any]) -> IdentifiedNamespace:
+def space(folder: Path, content: bytes | str | dict[str, Any]) -> IdentifiedNamespace:
     (found,) = of(folder, content)["namespaces"]
     return found
 
@@ -108,6 +109,54 @@ def test_latencies_are_numbers_of_us_or_texts_with_a_unit(tmp_path: Path, told: 
     drive = of(tmp_path, {**CONTROLLER, "rtd3r": told, "rtd3e": told, "psds": [PSD, {**ASLEEP, "exit_lat": told}]})
     assert drive["rtd3_resume_s"] == drive["rtd3_entry_s"] == (None if seconds is None else pytest.approx(seconds))
     assert drive["power_states"][1]["exit_latency_s"] == pytest.approx(seconds or 0)
+
+
+@pytest.mark.parametrize("told", [None, "-", "", "Not reported"])
+def test_a_latency_that_the_drive_does_not_report_is_unknown(tmp_path: Path, told: str | None) -> None:
+    assert of(tmp_path, {**CONTROLLER, "rtd3r": told})["rtd3_resume_s"] is None
+
+
+@pytest.mark.parametrize(
+    ("told", "celsius"),
+    [
+        (354, 81), ("354", 81), ("354 K", 81), ("81 °C (354 K, 178 °F)", 81), ("81 C", 81), ("81°C", 81), ("0x162", 81),
+        # degrees Celsius in the place of kelvins, or nonsense: no drive warns at -192 or 227 degrees
+        (81, None), ("81", None), (500, None), (0, None), ("-273 °C (0 K)", None),
+    ],
+)  # fmt: skip
+def test_a_threshold_of_temperature_has_a_unit_or_is_unknown(tmp_path: Path, told: int | str, celsius: int | None) -> None:
+    drive = of(tmp_path, {**CONTROLLER, "wctemp": told, "cctemp": told})
+    assert (drive["warning_temperature_c"], drive["critical_temperature_c"]) == (celsius, celsius)
+
+
+@pytest.mark.parametrize(
+    ("keys", "version", "resume_s"),
+    [
+        ({"ver": "1.4.0"}, "1.4.0", None),
+        ({"ver": "2.0"}, "2.0.0", None),
+        ({"ver": "0x10300", "rtd3r": "500000"}, "1.3.0", 0.5),
+        ({"ver": 66048, "rtd3r": "500000"}, "1.2.0", 0.5),
+        # nvme-cli 1.x prints VER and RTD3 as hexadecimal digits alone: 0x10200, 0x7a120 = 500 000, 0x989680 = 10 000 000
+        ({"ver": "10200", "rtd3r": "7a120"}, "1.2.0", 0.5),
+        ({"ver": "10200", "rtd3r": "989680"}, "1.2.0", 10.0),
+        ({"ver": "66048", "rtd3r": "989680"}, "1.2.0", 0.98968),
+    ],
+)
+def test_a_version_as_text_shows_the_base_of_the_numbers(
+    tmp_path: Path, keys: dict[str, Any], version: str, resume_s: float | None
+) -> None:
+    drive = of(tmp_path, {**CONTROLLER, **keys})
+    assert (drive["nvme_version"], drive["rtd3_resume_s"]) == (version, resume_s)
+
+
+def test_sizes_and_answers_in_words(tmp_path: Path) -> None:
+    for told in ("64 MiB", "65536 KiB"):
+        assert of(tmp_path, {**CONTROLLER, "hmpre": told})["hmb_preferred_bytes"] == 67_108_864
+    words = [{**PSD, "non-operational_state": "no"}, {**ASLEEP, "non-operational_state": "Yes"}]
+    states = of(tmp_path, json.dumps([{**CONTROLLER, "psds": words}]))["power_states"]
+    assert [state["non_operational"] for state in states] == [False, True]
+    lbafs = [{"Data Size": "512 bytes"}, {"Metadata Size": "8   bytes", "Data Size": "4096 bytes - Relative Performance: 0 Best"}]
+    assert space(tmp_path, {**SPACE, "lbafs": lbafs})["lba_size_bytes"] == 4096
 
 
 @pytest.mark.parametrize(("told", "watts"), [(620, 6.2), ("620", 6.2), ("6.20W", 6.2), ("6.20 W", 6.2), ("40 mW", 0.04), (0, None)])
@@ -274,6 +323,59 @@ def test_raw_bytes_of_a_controller_are_its_whatever_pads_its_strings(
     drive = of(tmp_path, bytes(raw_controller(serial, model, firmware)))
     assert (drive["serial"], drive["model"], drive["firmware"], drive["namespaces"]) == (*shown, [])
     assert [state["max_power_w"] for state in drive["power_states"]] == [9.0, 0.005]
+
+
+def lines_of(data: bytes, line: Callable[[int, bytes], str]) -> list[str]:
+    return [line(offset, data[offset : offset + 16]) for offset in range(0, len(data), 16)]
+
+
+def shown(data: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+
+
+DUMPS: dict[str, Callable[[bytes], list[str]]] = {
+    "xxd": lambda data: lines_of(data, lambda at, b: f"{at:08x}: {b.hex(' ', 2)}  {shown(b)}"),
+    "hexdump -Cv": lambda data: [
+        *lines_of(data, lambda at, b: f"{at:08x}  {b[:8].hex(' ')}  {b[8:].hex(' ')}  |{shown(b)}|"), f"{len(data):08x}"
+    ],
+    "hexdump -v": lambda data: lines_of(data, lambda at, b: f"{at:07x} " + " ".join(f"{b[n + 1]:02x}{b[n]:02x}" for n in range(0, 16, 2))),
+    "od -A x -t x1": lambda data: lines_of(data, lambda at, b: f"{at:06x} {b.hex(' ')}"),
+    "nvme admin-passthru": lambda data: [
+        "NVMe command result:00000000",
+        "       0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f",
+        *lines_of(data, lambda at, b: f'{at:04x}: {b.hex(" ")} "{shown(b)}"'),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", DUMPS)
+def test_a_hex_dump_is_the_bytes(tmp_path: Path, program: str) -> None:
+    drive = of(tmp_path, "\n".join(DUMPS[program](bytes(raw_controller()))) + "\n")
+    assert (drive["model"], drive["vendor_id"], [state["max_power_w"] for state in drive["power_states"]]) == (
+        "RAW DRIVE",
+        0x1BB1,
+        [9.0, 0.005],
+    )
+    assert space(tmp_path, "\n".join(DUMPS[program](bytes(raw_space()))))["lba_size_bytes"] == 4096
+
+
+def test_a_star_in_a_hex_dump_stands_for_equal_lines(tmp_path: Path) -> None:
+    short: list[str] = []
+    before = ""
+    for line in DUMPS["hexdump -Cv"](bytes(raw_controller())):
+        if line[10:] != before or not line[10:]:
+            short.append(line)
+        elif short[-1] != "*":
+            short.append("*")
+        before = line[10:]
+    assert len(short) < 20 and short[-1] == "00001000" and "*" in short
+    assert of(tmp_path, "\n".join(short) + "\n")["model"] == "RAW DRIVE"
+
+
+def test_a_part_of_a_hex_dump_is_refused(tmp_path: Path) -> None:
+    lines = DUMPS["xxd"](bytes(raw_controller()))
+    assert "is a hex dump of 1600 bytes in a row; Identify data have 4096" in refusal(tmp_path, "\n".join(lines[:100]))
+    assert "is a hex dump of 1600 bytes in a row" in refusal(tmp_path, "\n".join([*lines[:100], *lines[101:]]))
 
 
 @pytest.mark.parametrize(
