@@ -83,12 +83,13 @@ test-rust: setup
 test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
+lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, commit messages, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@MYPYPATH=spec:host:gateware:hw .venv/bin/mypy --follow-imports silent --ignore-missing-imports -p board
 	@.venv/bin/lint-imports --no-logo --no-cache
 	@$(PY) tools/mutants.py --check
+	@$(PY) tools/commit_messages.py
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
 
 lint-rtl: setup
