@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl docs box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -95,6 +95,9 @@ lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contract
 lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
+
+docs: setup  ## the pages as a site with search, all commands and the Python API: build/docs/index.html; any warning is an error (half a minute)
+	@$(PY) -m tools.docsite
 
 box: setup sim controller guest  ## quick by real Linux in one guest, over a rig without a tap; and as one with a tap sees it (minutes)
 	@$(PY) -m pytest -q tests/slow/test_bench_in_a_box.py
