@@ -146,7 +146,7 @@ board-files: setup  ## what a fab and an assembler get, in build/board-files: ge
 	@PYTHONPATH=hw:gateware:spec:host tools/kicad.sh true
 	@PYTHONPATH=hw:gateware:spec:host $(PY) -m board.production
 
-afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
+afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/front-end.md)
 	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick
 
 firmware: setup  ## the controller's firmware for its soft core: build/firmware

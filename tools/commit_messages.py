@@ -47,7 +47,7 @@ def git(root: Path, *words: str) -> str | None:
 def commits(root: Path, start: str) -> tuple[list[tuple[str, str]], str]:
     """Return the commits to check, each with its message, and why there are fewer than all, or "".
 
-    A shallow clone without `start` is newer than it: all of it is checked.
+    A shallow clone without `start` is newer than that commit: its every commit is checked.
     """
     top = git(root, "rev-parse", "--show-toplevel")
     if top is None or Path(top.strip()).resolve() != root.resolve() or git(root, "rev-parse", "HEAD") is None:

@@ -1,4 +1,4 @@
-"""tools/commit_messages.py, in repositories that git makes: which messages it refuses, and what it checks of a part of a history."""
+"""tools/commit_messages.py, in repositories that git makes: the refused messages, and the checked part of a shortened history."""
 
 from __future__ import annotations
 

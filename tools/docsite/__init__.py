@@ -26,7 +26,7 @@ PYTHON = "<!-- make docs: the Python interface -->"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect to Sphinx, as an extension of it."""
+    """Connect these functions to the events of Sphinx."""
     app.connect("config-inited", choose)
     app.connect("source-read", complete)
     app.connect("autodoc-process-docstring", fields)
@@ -42,7 +42,7 @@ def choose(app: Sphinx, config: Config) -> None:
 
 
 def complete(app: Sphinx, name: str, source: list[str]) -> None:
-    """Add to a page what the site makes: the navigation to the first one, references in place of their marks."""
+    """Add the made parts to a page: the navigation to the first one, references in place of their marks."""
     if name == START:
         source[0] += toctrees((Path(app.srcdir) / f"{INDEX}.md").read_text(encoding="utf-8"))
     if COMMANDS in source[0]:

@@ -21,7 +21,7 @@ def build(pages: Path, out: Path) -> int:
 
 
 def command() -> int:
-    """Build what the command line asks for, and say where it is."""
+    """Build the site by the options of the command line, and print its place."""
     parser = argparse.ArgumentParser(prog="python -m tools.docsite", description="Builds the documentation site.")
     parser.add_argument("--pages", type=Path, default=ROOT, help="folder with README.md and docs/ (default: this checkout)")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "docs", help="folder to write (default: build/docs)")

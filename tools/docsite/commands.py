@@ -28,7 +28,7 @@ def reference() -> str:
 
 
 def command(of: Any, name: str, above: Any, heading: str) -> Iterator[str]:
-    """Yield the lines of a command, then those of its own commands one level deeper."""
+    """Yield the lines of a command, then the lines of its own commands one level deeper."""
     context = of.context_class(of, info_name=name, parent=above)
     yield from (f"{heading} {context.command_path}", "")
     pieces = " ".join(of.collect_usage_pieces(context)).replace("{", "").replace("}", "")
