@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl docs box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -83,17 +83,21 @@ test-rust: setup
 test-python: setup sim rtl-tests guest
 	@$(PY) -m pytest -n 2 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, clippy, rustfmt, Verilator -Wall
+lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, commit messages, clippy, rustfmt, Verilator -Wall
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@MYPYPATH=spec:host:gateware:hw .venv/bin/mypy --follow-imports silent --ignore-missing-imports -p board
 	@.venv/bin/lint-imports --no-logo --no-cache
 	@$(PY) tools/mutants.py --check
+	@$(PY) tools/commit_messages.py
 	@cd sim && $(CARGO) fmt --check && $(CARGO) clippy --release --all-targets --quiet -- -D warnings
 
 lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
+
+docs: setup  ## the pages as a site with search, all commands and the Python API: build/docs/index.html; any warning is an error (half a minute)
+	@$(PY) -m tools.docsite
 
 box: setup sim controller guest  ## quick by real Linux in one guest, over a rig without a tap; and as one with a tap sees it (minutes)
 	@$(PY) -m pytest -q tests/slow/test_bench_in_a_box.py
@@ -142,7 +146,7 @@ board-files: setup  ## what a fab and an assembler get, in build/board-files: ge
 	@PYTHONPATH=hw:gateware:spec:host tools/kicad.sh true
 	@PYTHONPATH=hw:gateware:spec:host $(PY) -m board.production
 
-afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/accuracy.md)
+afe: setup  ## the analog front end's ngspice decks against formulas, and hw/afe/model.toml against both (`--docs` writes it: docs/front-end.md)
 	@PYTHONPATH=hw:spec:host $(PY) -m afe --quick
 
 firmware: setup  ## the controller's firmware for its soft core: build/firmware

@@ -61,8 +61,15 @@ GROUPS = {
 
 
 def entries(text: str) -> dict[str, str]:
-    """Return the requirements of a file in pip's format, by name; each unchanged, with its marker and its hashes."""
-    return {one[1]: one[0] for one in re.finditer(r"^([A-Za-z0-9][\w.-]*)==(?:.*\\\n)*.*$", text, re.MULTILINE)}
+    """Return the requirements of a file in pip's format, by name; each unchanged, with its marker and its hashes.
+
+    Raises ValueError if a package has two versions, for two Pythons: a file here has one for all.
+    """
+    found: dict[str, str] = {}
+    for one in re.finditer(r"^([A-Za-z0-9][\w.-]*)==(?:.*\\\n)*.*$", text, re.MULTILINE):
+        if found.setdefault(one[1], one[0]) != one[0]:
+            raise ValueError(f"{one[1]} has two versions: narrow its range in pyproject.toml")
+    return found
 
 
 def resolve(groups: Sequence[Group], before: dict[str, str], upgrade: bool = False) -> dict[str, str]:
@@ -75,6 +82,7 @@ def resolve(groups: Sequence[Group], before: dict[str, str], upgrade: bool = Fal
         alone = [group.alone for group in groups if group.alone]
         listed.write_text("\n".join(alone or (project["build-system"]["requires"] if any(group.build for group in groups) else [])))
         command = ["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes", "--no-header"]
+        command += ["--fork-strategy", "fewest"]  # one version for every Python, even if newer Pythons could have a newer one
         command += ["--no-annotate", "--no-emit-index-url", "--output-file", str(out), str(listed)]
         extras = dict.fromkeys(extra for group in groups for extra in group.extras)
         command += ["--no-deps"] if alone else ["pyproject.toml", *(f"--extra={extra}" for extra in extras)]
@@ -121,6 +129,9 @@ def main() -> int:
             *below, group = chain(name)
             there = resolve(below, chosen) if below else {}
             texts[name] = render(name, {one: text for one, text in resolve([*below, group], chosen).items() if one not in there})
+    except ValueError as error:
+        print(f"requirements: error: {error}", file=sys.stderr)
+        return 1
     except FileNotFoundError:
         print("requirements: error: uv is missing: run `make requirements`", file=sys.stderr)
         return 1

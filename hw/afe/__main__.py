@@ -1,7 +1,7 @@
 """``PYTHONPATH=hw:host python -m afe``: all decks through ngspice, random boards, and their figures.
 
     python -m afe [--quick] [--out build/afe]     results.json; --quick: 20 boards through ngspice in place of 200
-    python -m afe --docs                          also hw/afe/model.toml, the tables of docs/accuracy.md and their picture
+    python -m afe --docs                          also hw/afe/model.toml, the tables of docs/front-end.md and their picture
 
 Ends with status 1 if ngspice is missing, a deck fails, or ngspice and the hand analysis of a board disagree. It does so too if model.toml
 differs from the result by more than a thousandth.
@@ -64,7 +64,7 @@ def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(prog="python -m afe", description="the analog front end: decks, random boards, error budget")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_BOARDS} boards through ngspice, not {BOARDS}")
-    parser.add_argument("--docs", action="store_true", help="write model.toml, docs/accuracy.md and its picture")
+    parser.add_argument("--docs", action="store_true", help="write model.toml, docs/front-end.md and its picture")
     parser.add_argument("--out", type=Path, default=FOLDER.parents[1] / "build" / "afe", help="folder of results.json")
     options = parser.parse_args()
     parts, _ = load()
@@ -90,8 +90,8 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     text = report.tables(parts, results, readings)
-    (options.out / "accuracy.md").write_text(text + "\n")
-    print(f"{options.out / 'results.json'}, {options.out / 'accuracy.md'}")
+    (options.out / "front-end.md").write_text(text + "\n")
+    print(f"{options.out / 'results.json'}, {options.out / 'front-end.md'}")
     fresh = model.text(tables)
     if options.docs:
         model.MODEL.write_text(fresh)

@@ -30,7 +30,7 @@ BAND = 1 << 15
 WEIGHT = 256
 RISE = 16
 HOLD = 24
-"""Conversions: 15.4 us at the fastest (640 ns), and the decks say 13 us (docs/accuracy.md)."""
+"""Conversions: 15.4 us at the fastest (640 ns), and the decks say 13 us (docs/front-end.md)."""
 
 
 def level_weight(coarse: int) -> int:

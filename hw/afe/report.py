@@ -1,4 +1,4 @@
-"""The generated part of docs/accuracy.md, and its picture."""
+"""The generated part of docs/front-end.md, and its picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .selftest import EDGES, STEP_A, leakage
 
 __all__ = ["BEGIN", "DOCS", "END", "PICTURE", "draw", "tables", "write_docs"]
 
-DOCS = FOLDER.parents[1] / "docs" / "accuracy.md"
+DOCS = FOLDER.parents[1] / "docs" / "front-end.md"
 PICTURE = FOLDER.parents[1] / "docs" / "img" / "afe-boards.svg"
 BEGIN, END = "<!-- generated: python -m afe --docs -->", "<!-- end of generated -->"
 SHOWN_A = (1e-4, 1e-2, 1.0, 4.0)
@@ -48,22 +48,22 @@ def tables(parts: dict[str, AfePart], results: dict[str, Any], readings: dict[st
     density = results["noise"]["fine"]["density_1khz"]
     return "\n\n".join(
         [
-            "### Noise, bandwidth, delay (decks)",
+            "## Noise, bandwidth, delay (decks)",
             _paths(results),
-            "### What the drive's own capacitors do to an edge (decks)",
+            "## What the drive's own capacitors do to an edge (decks)",
             _edges(parts, results),
-            "### Overload and common mode (decks)",
+            "## Overload and common mode (decks)",
             _overload(results),
-            "### Budget of a mean current over 1 s, k = 2, by decade",
+            "## Budget of a mean current over 1 s, k = 2, by decade",
             _budget(parts, density),
-            "### What figures from memory may take",
+            "## What figures from memory may take",
             _from_memory(parts, density),
-            "### Idle power, and a wake-up pulse",
+            "## Idle power, and a wake-up pulse",
             _idle(parts, density),
-            f"### {len(next(iter(readings.values())))} random boards, calibrated",
+            f"## {len(next(iter(readings.values())))} random boards, calibrated",
             _boards(readings),
             _skew(results),
-            "### The self-test's load (deck)",
+            "## The self-test's load (deck)",
             _load(parts, results),
         ]
     )
@@ -104,11 +104,11 @@ def _edges(parts: dict[str, AfePart], results: dict[str, Any]) -> str:
     board = rail.copper_before + rail.copper_behind
     resistance = rail.source_resistance + board + parts["load_switch"].resistance + parts["shunt"].resistance
     return (
-        f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm ({parts['shunt'].resistance * 1e3:.0f} mohm of it "
-        f"the shunt, {board * 1e3:.0f} mohm what the board's copper may have; the supply's 15 mohm are assumed, contacts come on top): "
-        "a step reaches the connector late by that resistance times the capacitance. "
-        "A pulse of 1 A for 100 us keeps its charge, but not all of it within its 100 us. That is the drive, not the rig; "
-        "the rig's filter adds its 2 us.\n\n"
+        f"The capacitors discharge and recharge through {resistance * 1e3:.1f} mohm: {parts['shunt'].resistance * 1e3:.0f} mohm of the "
+        f"shunt, {board * 1e3:.0f} mohm that the board's copper may have, and the supply's 15 mohm (assumed). Contacts add to it. "
+        "A step reaches the connector late by this resistance times the capacitance. "
+        "A pulse of 1 A for 100 us keeps its charge, but a part of the charge follows after the 100 us. The drive causes this, not the "
+        "rig; the rig's filter adds its 2 us.\n\n"
         + table(
             [
                 "drive's capacitors",
@@ -158,10 +158,9 @@ def _budget(parts: dict[str, AfePart], density: float) -> str:
         largest.append(f"at {si(current, 'A')}: " + ", ".join(f"{t.name} ({si(2 * t.at(current), 'A', 2)})" for t in terms))
     return (
         table(["current", *(c.name for c in CONDITIONS), "goal", "holds (calibrated columns)"], rows)
-        + "\n\nThe largest terms, calibrated, 0..50 C: "
-        + "; ".join(largest)
-        + ". "
-        f"The 5 uA depend on the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
+        + "\n\nThe largest terms, calibrated, 0..50 C:\n\n"
+        + "".join(f"- {terms}\n" for terms in largest)
+        + f"\nThe 5 uA depend on the temperature difference across the shunt: {parts['shunt'].gradient:g} K is assumed, "
         f"{_largest_gradient(parts, density):.2f} K would use them up."
     )
 
@@ -190,7 +189,7 @@ def _from_memory(parts: dict[str, AfePart], density: float) -> str:
                 others.append(f"{name} {key}")
     rows.sort(key=lambda row: -row[0])
     return (
-        "Figures that nobody looked up (`unconfirmed` in `parts.toml`), and what a budget becomes where one is twice as large:\n\n"
+        "Figures that nobody looked up (`unconfirmed` in `parts.toml`), and the increase of a budget where one is twice as large:\n\n"
         + table(["figure", *(f"{si(current, 'A')}, {condition.name}" for current, condition in cases)], [row for _, row in rows])
         + f"\n\nBelow {100 * NOTABLE:g} % or not in this budget: {', '.join(others)}."
     )
@@ -248,9 +247,9 @@ def _skew(results: dict[str, Any]) -> str:
         rows.append(row)
     return (
         f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for "
-        "the fine path) with no drive in the connector, whose capacitors would smear the edge; the host "
-        f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`, here on simulated samples with the path's poles and "
-        "noise). Bandwidths are assumed to change by 0.2 %/K.\n\n"
+        "the fine path) with no drive in the connector, because a drive's capacitors would smear the edge. The host "
+        f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`), here on simulated samples with the path's poles and "
+        "noise. Bandwidths are assumed to change by 0.2 %/K.\n\n"
         + table(
             [
                 "path",
@@ -276,12 +275,12 @@ def _load(parts: dict[str, AfePart], results: dict[str, Any]) -> str:
     leaks = ", ".join(f"{si(leak, 'A', 2)} at {celsius} C" for celsius, leak in results["load_leakage"].items())
     alone = ", ".join(si(leakage(parts, celsius), "A", 2) for celsius in results["load_leakage"])
     return (
-        "From the input of the gate's buffer to the current's edge at the shunt. The mean of on and off is what the self-test adds to a "
-        "path's delay, and does not know; the half of their difference is in its uncertainty. A host whose rail gives way (assumed) makes "
-        "the current sag, which the self-test takes for delay when the load is switched on, not when it is switched off.\n\n"
+        "From the input of the gate's buffer to the current's edge at the shunt. The self-test adds the mean of on and off to a path's "
+        "delay without knowing it; half of their difference is in its uncertainty. A host's rail that gives way (assumed) makes the "
+        "current sag. The self-test takes this for delay when the load is switched on, not when it is switched off.\n\n"
         + table(["load", "current", "late, on", "late, off", "mean", "10 to 90 %, on, off", "overshoot", "within 0.1 %"], rows)
-        + f"\n\nLeakage of one load that is off, as the shunt sees it: at most {leaks}; of one transistor in place of two and "
-        f"their guard, {alone}. Transistors' limits by data sheet, of a sister type."
+        + f"\n\nLeakage of one load that is off, as the shunt sees it: at most {leaks}. One transistor in place of two and their "
+        f"guard would leak {alone}. Transistors' limits by data sheet, of a sister type."
     )
 
 

@@ -24,6 +24,8 @@ import tree_sitter_bash
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.requirements import entries
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -77,6 +79,14 @@ def test_every_package_is_pinned_and_has_hashes(file: Path) -> None:
     allowed = r"--require-hashes|--only-binary :all:|--no-binary [a-z-]+|-r [a-z]+\.txt"
     assert all(re.fullmatch(allowed, line) for line in lines if line.startswith("-"))
     assert "://" not in file.read_text()
+
+
+def test_a_package_with_a_version_for_each_python_is_refused() -> None:
+    """pip on the other Python would not find its version in the file."""
+    one, other = "a==1 ; python_full_version < '3.12' \\\n    --hash=sha256:0\n", "a==2 \\\n    --hash=sha256:1\n"
+    assert entries(one + "b==2\n").keys() == {"a", "b"}
+    with pytest.raises(ValueError, match="^a has two versions"):
+        entries(one + other)
 
 
 def test_a_package_of_several_lists_is_the_same_in_each() -> None:

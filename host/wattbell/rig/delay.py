@@ -12,7 +12,7 @@ __all__ = ["DESIGN_DELAY_S", "DESIGN_U_S", "front_end_delay"]
 DESIGN_DELAY_S, DESIGN_U_S = 2e-6, 60e-9
 """Design values of an uncalibrated board: the delay of every path, and the board-to-board spread (k = 2).
 
-docs/accuracy.md gives 56 ns for the fine path.
+docs/front-end.md gives 56 ns for the fine path.
 """
 
 

@@ -29,7 +29,7 @@ def sheet() -> Sheet:
     page.text(
         "Two transistors, and the point between them at the rail in front of the shunt: off, the upper one\n"
         "has no voltage across it, and what the lower one leaks does not pass the shunt. On for 147 us at\n"
-        "most (gateware); pulled down while there is no FPGA. Edges and leakage: docs/accuracy.md.\n"
+        "most (gateware); pulled down while there is no FPGA. Edges and leakage: docs/front-end.md.\n"
         "The temperature sensor beside the shunt is U502 (page 7).",
         (40, 58),
         1.4,

@@ -1,4 +1,4 @@
-//! The analog front end as its circuit determines it: boards drawn from `hw/afe/model.toml` (docs/accuracy.md).
+//! The analog front end as its circuit determines it: boards drawn from `hw/afe/model.toml` (docs/front-end.md).
 //!
 //! The model takes from the file: gain, offset, their drift with temperature, noise, delay, code size. For the current paths it also takes
 //! the shares that both paths have in common, the shunt's self-heating, and the fine path's saturation.
@@ -148,7 +148,7 @@ mod tests {
         near(spread(&|b| b[1].gain.1), file.common.gain_tc_sigma.hypot(file.coarse.gain_tc_sigma));
         near(spread(&|b| b[0].source_error), file.calibrator.voltage_gain_sigma);
         let noise = boards[0].map(|channel| channel.noise_lsb.0.hypot(channel.noise_lsb.1));
-        near(noise[1], 9.34); // docs/accuracy.md, in codes
+        near(noise[1], 9.34); // docs/front-end.md, in codes
         near(noise[2] * boards[0][2].lsb, 298e-6);
         // the paths differ by their own parts
         near(spread(&|b| b[2].gain.0 - b[1].gain.0), file.fine.gain_sigma.hypot(file.coarse.gain_sigma));

@@ -52,7 +52,7 @@ def truth(*board: object) -> dict[str, float]:
 
 
 def note(seed: int, found: dict[str, dict[str, float]], true: dict[str, float]) -> None:
-    """Write a line for docs/accuracy.md."""
+    """Write a line for docs/front-end.md."""
     if "WATTBELL_DELAYS_FILE" in os.environ:
         figures = {name: [true[name], found[name]["delay_s"], found[name]["u_s"]] for name in true}
         with Path(os.environ["WATTBELL_DELAYS_FILE"]).open("a") as out:

@@ -88,7 +88,7 @@ def test_energy_is_that_of_the_waveform(quiet_trace: Path, tmp_path: Path) -> No
 
 TWO_PATHS = ("--afe", ROOT / "hw/afe/model.toml", "--fidelity", "fast")
 NOISE_A = 298e-6
-"""Noise of a conversion on either path, in A (docs/accuracy.md)."""
+"""Noise of a conversion on either path, in A (docs/front-end.md)."""
 
 
 def test_two_paths_are_one_current_with_no_step_between_them(tmp_path: Path) -> None:
