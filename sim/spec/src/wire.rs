@@ -58,8 +58,10 @@ pub mod command {
     pub const QID: (usize, usize) = (216, 8);
     /// command identifier, as on the wire
     pub const CID: (usize, usize) = (224, 16);
-    /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14); bit 15 zero
-    pub const STATUS: (usize, usize) = (240, 16);
+    /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)
+    pub const STATUS: (usize, usize) = (240, 15);
+    /// 1: the due length of the data was known, and the double words of data were counted against it
+    pub const LENGTH_CHECKED: (usize, usize) = (255, 1);
     /// namespace; FFFFh broadcast, FFFEh does not fit
     pub const NSID: (usize, usize) = (256, 16);
     /// I/O: logical blocks (NLB+1; DSM: sum over its ranges; Flush: 0). Other opcodes, admin: CDW11
