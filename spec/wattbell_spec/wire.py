@@ -108,7 +108,7 @@ COMMAND = (
     Field("qid", 8, "submission queue"),
     Field("cid", 16, "command identifier, as on the wire"),
     Field("status", 15, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)"),
-    Field("length_checked", 1, "1: the due length of the data was known, and the double words of data were counted against it"),
+    Field("length_checked", 1, "bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted"),
     Field("nsid", 16, "namespace; FFFFh broadcast, FFFEh does not fit"),
     Field("blocks", 32, "I/O: logical blocks (NLB+1; DSM: sum over its ranges; Flush: 0). Other opcodes, admin: CDW11"),
     Field("slba", 40, "I/O: starting LBA, low 40 bits (DSM: of its first range). Other opcodes, admin: CDW10"),

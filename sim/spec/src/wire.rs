@@ -60,7 +60,7 @@ pub mod command {
     pub const CID: (usize, usize) = (224, 16);
     /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)
     pub const STATUS: (usize, usize) = (240, 15);
-    /// 1: the due length of the data was known, and the double words of data were counted against it
+    /// bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted
     pub const LENGTH_CHECKED: (usize, usize) = (255, 1);
     /// namespace; FFFFh broadcast, FFFEh does not fit
     pub const NSID: (usize, usize) = (256, 16);
