@@ -81,7 +81,7 @@ class Model(Memory):
         self.cid_step, self.cid_count = 0x1003, 1 << 16
         self.nsids: tuple[int, ...] = (1, 2, 0xFFFFFFFF, 0x10000, 0xFFFE, 0xFFFD)
         self.blocks: dict[int, int] = {}  # bytes of a block in the data buffer, of namespaces whose format the tracker knows
-        self.behind: set[int] = set()  # those of them with metadata behind each block: with PRACT its length is not known
+        self.interleaved: set[int] = set()  # those of them with metadata behind each block: with PRACT its length is not known
         self.left_over = 0.0  # one-page commands that leave the previous content of PRP2
 
     # --- registers ------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class Model(Memory):
         if opcode in (READ, WRITE, WRITE_ZEROES):
             cdw = (slba & 0xFFFFFFFF, slba >> 32, blocks - 1 | r.getrandbits(8) << 24)
             command.record = (slba & (1 << 40) - 1, blocks)
-            if opcode != WRITE_ZEROES and nsid in self.behind and cdw[2] >> 29 & 1:
+            if opcode != WRITE_ZEROES and nsid in self.interleaved and cdw[2] >> 29 & 1:
                 command.due = None
         elif opcode == DSM:
             cdw = (number - 1, 4, 0)
