@@ -142,8 +142,8 @@ An age of all ones means that the rig did not observe it. All ones minus one is 
 Records of these opcodes carry SLBA and a block count: {", ".join(f"{o:02X}h" for o in nvme.LBA_OPCODES)}; and Dataset
 Management, {nvme.io("dsm"):02X}h.
 
-`length_checked` 1 means that the rig knew how long the data must be, and counted it ([lengths](gateware.md#lengths)). 0 means that the length was not
-checked. Records of rigs before gateware with this bit have 0 there.
+`length_checked` is 1 where the rig knew how long the data must be, and counted it ([lengths](gateware.md#lengths)). Else the length was not
+checked. Records of older rigs have 0.
 
 ### Flags of a command
 

@@ -228,6 +228,7 @@ class Control:
         # --- RESET: what is in flight goes out as aborted, every table is emptied. NVMe: Controller Level Reset -------
         with m.State("RESET"):
             m.d.comb += slots.ra.eq(self.i)
+            self.identify.stay(m)
             m.next = "RESET_SLOT"
             with m.If(self.i == tables.ENTRIES):
                 m.next = "RESET_DONE"

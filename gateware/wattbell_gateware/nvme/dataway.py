@@ -60,7 +60,8 @@ class DataWay(wiring.Component):
         pipeline in the next clock.
     may_be_other : stage 1: a completion, and nothing is before it: known before what the tag says is.
     odd : stage 5: the engine has to look at it, and all behind it comes again. They are out of the pipeline in the next clock.
-    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first. With ``see`` it gets ``see_left``.
+    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first. With ``see`` it gets
+        ``see_left`` too.
     count, count_tag, counted : the entry to write for the tag.
     behind : something is in stages 1 to 4.
     """

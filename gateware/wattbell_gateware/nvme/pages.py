@@ -45,7 +45,8 @@ class Pages:
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, queues: Queues, tags: Tags, map_: PageMap,
-        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, namespaces: Namespaces, raw: stream.Interface, raw_room: Signal,
+        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, namespaces: Namespaces,
+        raw: stream.Interface, raw_room: Signal,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.slots, self.queues, self.tags = tlp, report, settings, slots, queues, tags
         self.map, self.insertion, self.fetch, self.completions, self.interrupts = map_, insertion, fetch, completions, interrupts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 from . import tables

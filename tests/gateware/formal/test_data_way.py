@@ -100,7 +100,7 @@ class EachCountsOnce(Elaboratable):
         m.d.sync += wrote.eq(sees)
 
         asked = Signal(11)
-        kind, slot, asked_rest = Signal(TagKind), Signal(2), Signal(LEFT)
+        kind, slot = Signal(TagKind), Signal(2)
         m.d.sync += [
             way.begun.eq(takes), way.up.eq(self.up), way.header.length.eq(self.length), way.header.tag.eq(self.tag),
             way.header.end.eq(taken), asked.eq(Mux(counted, way.counted.remaining, left)), kind.eq(self.kind), slot.eq(self.slot),
@@ -110,7 +110,8 @@ class EachCountsOnce(Elaboratable):
             way.tag.remaining.eq(Mux(way.header.tag == 0, asked, 7)),
             way.hit.eq(self.hit), way.choice.eq(self.hit),
             way.slot.state.eq(Mux(self.lives, SlotState.IN_FLIGHT, SlotState.COMPLETED)), way.slot.qid.eq(1),
-            way.slot.first_known.eq(Mux(wrote, self.noise, seen)), way.slot.left.eq(Mux(wrote, self.noise, asked_rest)),
+            way.slot.first_known.eq(Mux(wrote, self.noise, seen)), 
+            way.slot.left.eq(Mux(wrote, self.noise.replicate(rest.shape().size), rest.as_value())),
         ]  # fmt: skip
         lengths = [way.header.length, *(Signal(3, name=f"length{n}") for n in (2, 3, 4, 5))]
         m.d.sync += [later.eq(earlier) for earlier, later in zip(lengths, lengths[1:], strict=False)]

@@ -30,7 +30,8 @@ def identify(model: Model, nsid: int, flbas: int, *, cns: int = 0, length: int =
     command.nsid, command.ranges = nsid, bytes(data)
     if offset:
         command.pages.append(pages[1])
-    command.sqe = command.sqe[:4] + struct.pack("<L", nsid) + command.sqe[8:32] + struct.pack("<Q", pages[1] * bool(offset)) + command.sqe[40:]
+    second = struct.pack("<Q", pages[1] * bool(offset))
+    command.sqe = command.sqe[:4] + struct.pack("<L", nsid) + command.sqe[8:32] + second + command.sqe[40:]
     model.ring(0)
     model.clock.run()
     return command
@@ -56,8 +57,8 @@ def one(model: Model, opcode: int = READ, blocks: int = 1, **options) -> Command
 
 @cocotb.test()
 async def formats_of_namespaces(dut):
-    """Namespaces of every format, the last 33 behind the first, with Identify data at any place in two pages. Whole transfers are checked and
-    right; a format that is none, and metadata that ends within a double word, leave the length unknown."""
+    """Namespaces of every format, the last 33 behind the first, with Identify data at any place in two pages. Whole transfers are checked
+    and right; a format that is none, and metadata that ends within a double word, leave the length unknown."""
     clock, link, model = make(SEED + 60)
     boot(model, 1, sizes=(16, 64))
     known = {1: (APART | 0, 512), 2: (BEHIND | 1, 4096), 3: (BEHIND | 2, 520), 4: (BEHIND | 3, 576), 31: (APART | 0, 512)}

@@ -15,8 +15,7 @@ from tests.gateware.nvme.expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, C
 from tests.gateware.nvme.link import DOWN, NEIGHBOUR, UP, Clockwork, Link
 from tests.gateware.nvme.memory import Memory
 
-
-FEATURES = {0x02: 0, 0x07: 0, 0x0C: 256, 0x0E: 8, 0xD0: 0}
+FEATURES = {0x01: 0, 0x02: 0, 0x07: 0, 0x0C: 256, 0x0E: 8, 0xD0: 0}
 """Features, and bytes of their data (NVMe, Set Features); the last is a marker."""
 
 
