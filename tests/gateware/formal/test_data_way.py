@@ -110,7 +110,7 @@ class EachCountsOnce(Elaboratable):
             way.tag.remaining.eq(Mux(way.header.tag == 0, asked, 7)),
             way.hit.eq(self.hit), way.choice.eq(self.hit),
             way.slot.state.eq(Mux(self.lives, SlotState.IN_FLIGHT, SlotState.COMPLETED)), way.slot.qid.eq(1),
-            way.slot.first_known.eq(Mux(wrote, self.noise, seen)), 
+            way.slot.first_known.eq(Mux(wrote, self.noise, seen)),
             way.slot.left.eq(Mux(wrote, self.noise.replicate(rest.shape().size), rest.as_value())),
         ]  # fmt: skip
         lengths = [way.header.length, *(Signal(3, name=f"length{n}") for n in (2, 3, 4, 5))]

@@ -20,7 +20,7 @@ PARTIAL = 0x04
 
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    [("extended", 10), ("mptr", 10), ("lba8192", 11), ("formats", 10), ("format_nvm", 12), ("ats", 10), ("data_ca", 12)],
+    [("extended", 10), ("mptr", 10), ("lba8192", 11), ("formats", 10), ("format_nvm", 10), ("ats", 10), ("data_ca", 12)],
 )
 def test_no_data_is_wrong_without_a_flag(kind: str, seed: int, tmp_path: Path) -> None:
     traffic = generate(draw(seed, (kind,), 60))
