@@ -97,11 +97,16 @@ TRANSFER_OPCODES = tuple(opcode.code for opcode in IO if opcode.transfers)
 
 
 class Feature(NamedTuple):
-    """A feature of Set Features and Get Features. ``name``: as in code."""
+    """A feature of Set Features and Get Features. ``name``: as in code.
+
+    ``set_dws``, ``get_dws``: double words of data that Set Features and Get Features transfer; None: not fixed.
+    """
 
     fid: int
     name: str
     title: str
+    set_dws: int | None = 0
+    get_dws: int | None = 0
 
 
 FEATURES = (
@@ -115,11 +120,14 @@ FEATURES = (
     Feature(0x09, "vector", "Interrupt Vector Configuration"),
     Feature(0x0A, "atomicity", "Write Atomicity Normal"),
     Feature(0x0B, "async_events", "Asynchronous Event Configuration"),
-    Feature(0x0C, "apst", "Autonomous Power State Transition"),
-    Feature(0x0D, "host_memory_buffer", "Host Memory Buffer"),
-    Feature(0x0E, "timestamp", "Timestamp"),
+    Feature(0x0C, "apst", "Autonomous Power State Transition", 64, 64),
+    Feature(0x0D, "host_memory_buffer", "Host Memory Buffer", 0, 1024),
+    Feature(0x0E, "timestamp", "Timestamp", 2, 2),
     Feature(0x10, "hctm", "Host Controlled Thermal Management"),
     Feature(0x11, "non_operational", "Non-Operational Power State Configuration"),
+    Feature(0x16, "host_behavior", "Host Behavior Support", 128, 128),
+    Feature(0x80, "progress_marker", "Software Progress Marker"),
+    Feature(0x81, "host_identifier", "Host Identifier", None, None),
     Feature(0xD0, "marker", "vendor specific: a marker of Wattbell's in the command stream"),
 )
 
@@ -127,6 +135,10 @@ FEATURES = (
 def feature(name: str) -> int:
     """Feature identifier. KeyError for a name that is not in :data:`FEATURES`."""
     return {entry.name: entry.fid for entry in FEATURES}[name]
+
+
+FEATURE_DWS = tuple((f.fid, f.set_dws, f.get_dws) for f in FEATURES if f.set_dws is not None and f.get_dws is not None)
+"""Features with a fixed length of data: identifier, double words of Set Features, of Get Features. Of others the length is not known."""
 
 
 LOG_PAGES = (

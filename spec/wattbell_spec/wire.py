@@ -107,7 +107,8 @@ COMMAND = (
     Field("opcode", 8, "SQE byte 0"),
     Field("qid", 8, "submission queue"),
     Field("cid", 16, "command identifier, as on the wire"),
-    Field("status", 16, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14); bit 15 zero"),
+    Field("status", 15, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)"),
+    Field("length_checked", 1, "bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted"),
     Field("nsid", 16, "namespace; FFFFh broadcast, FFFEh does not fit"),
     Field("blocks", 32, "I/O: logical blocks (NLB+1; DSM: sum over its ranges; Flush: 0). Other opcodes, admin: CDW11"),
     Field("slba", 40, "I/O: starting LBA, low 40 bits (DSM: of its first range). Other opcodes, admin: CDW10"),
@@ -121,7 +122,7 @@ class CommandFlag(IntFlag):
 
     GUESS = 0x01  # a queue position was inferred (late attach, or after a loss)
     SHADOW = 0x02  # shadow doorbells were in use: the doorbell tick is unknown
-    DATA_PARTIAL = 0x04  # data span incomplete: page map full, or the command used SGLs
+    DATA_PARTIAL = 0x04  # data span in doubt: the data's length is not what was due, page map full, SGLs, or metadata in its own buffer
     ABORTED = 0x08  # no CQE: queue deleted or controller reset; the CQE tick is the tick of that
     NO_SQE = 0x10  # CQE without a known SQE: opcode, nsid, slba, blocks are 0
     CID_REUSED = 0x20  # the CID was fetched again while still in flight

@@ -38,6 +38,7 @@ COMMAND = {
     "saturated": 0,
     "source": 0,
     "instant_u_ns": 0,
+    "length_checked": 0,
 }
 
 

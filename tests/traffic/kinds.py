@@ -66,7 +66,7 @@ KINDS = {
 }
 """Name and meaning."""
 
-UNDERSTOOD = ("one_queue", "one_queue+msi", "one_queue+unaligned", "one_queue+list_overread", "one_queue+cqe_merged")
+UNDERSTOOD = ("one_queue", "one_queue+msi", "one_queue+unaligned", "one_queue+list_overread", "one_queue+cqe_merged", "one_queue+zero_read")
 """Kinds, and kinds together, without a silently wrong record today. The program fails when one of them has any."""
 SEVERAL = "several"
 """Row of the traces of more than one kind that were drawn one by one."""

@@ -9,6 +9,7 @@ from . import tables
 from .completions import Completions
 from .creation import Creation
 from .insert import Insertion
+from .namespaces import Namespaces
 from .places import Place
 from .queues import Queues
 from .records import Records
@@ -26,17 +27,18 @@ class AdminStates:
 
     def __init__(
         self, *, i: Signal, report: Report, settings: Settings, slots: Slots, search: Search, records: Records, queues: Queues,
-        creation: Creation, insertion: Insertion, completions: Completions,
+        creation: Creation, insertion: Insertion, completions: Completions, namespaces: Namespaces,
     ) -> None:  # fmt: skip
         self.i, self.report, self.settings, self.slots, self.search, self.records = i, report, settings, slots, search, records
         self.queues, self.creation, self.insertion, self.completions = queues, creation, insertion, completions
+        self.namespaces = namespaces
 
     def states(self, m: Module) -> None:
         report, settings, slots, queues = self.report, self.settings, self.slots, self.queues
         search, records, creation, completions = self.search, self.records, self.creation, self.completions
         state = tables.SlotState
 
-        # --- what the command was. NVMe: Create I/O .. Queue, Doorbell Buffer Config, Set Features (Power Management) ---
+        # --- what the command was. NVMe: Create I/O .. Queue, Doorbell Buffer Config, Set Features (Power Management), Format NVM ---
         with m.State(Place.ADMIN_DONE):
             # `cq` goes back to its table: the deletion below walks queues with it.
             queues.save_cq(m, completions.qid, queues.cq)
@@ -63,6 +65,9 @@ class AdminStates:
                     report.event(m, spec.EventType.SHADOW_DOORBELLS)
                     m.d.sync += self.i.eq(0)
                     m.next = "SHADOW_PAGE"
+                with m.Case(tables.FORMAT_NVM):
+                    self.namespaces.look_up(m, completions.done.nsid)
+                    m.next = "FORMATTED"
                 with m.Case(tables.SET_FEATURES), m.If(completions.done.lba[0:8] == tables.POWER_FID):
                     report.event(m, spec.EventType.POWER_STATE, arg8=completions.done.blocks[0:8])
 
@@ -73,6 +78,10 @@ class AdminStates:
         with m.State("ADMIN_RELOAD"):
             m.d.sync += [queues.cq.eq(queues.cq_state.r["entry"]), queues.size.eq(queues.shape.r["size"])]
             m.next = Place.CQE_NEXT
+
+        with m.State("FORMATTED"):
+            self.namespaces.formatted(m, completions.done.nsid, completions.done.lba)
+            m.next = "ADMIN_BACK"
 
         with m.State("SHADOW_PAGE"):
             buffer = Mux(self.i[0], settings.db_buffers[1], settings.db_buffers[0])

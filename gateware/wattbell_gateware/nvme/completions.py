@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 from wattbell_spec import wire as spec
 
+from ..tlp.parser import KEEP
 from . import tables
 from .identify import Identify
 from .places import Place
@@ -36,7 +37,7 @@ class Completions:
         self.search, self.records, self.queues = search, records, queues
         self._completed, self._told = completed, completion
         self.qid = Signal(queues.bits)
-        self.done = Signal(data.StructLayout({"lba": 40, "blocks": 32, "prp1": 64, "opcode": 8}))
+        self.done = Signal(data.StructLayout({"lba": 40, "blocks": 32, "prp1": 64, "opcode": 8, "nsid": 16}))
         self._cqe_start = Signal(14)
         self._cqe_left = Signal(11)
         self._cqe_index = Signal(24)
@@ -98,6 +99,7 @@ class Completions:
             m.d.sync += self._cqe_guess.eq(~expected)
             with m.If(
                 ~tlp.header.kept
+                | ((tlp.header.length > KEEP) & ~identify.expected)  # it was kept for no reason but time
                 | (tlp.header.address[2:4] != 0)
                 | (tlp.header.length[0:2] != 0)
                 | (self._cqe_index >= queues.size)
@@ -132,6 +134,7 @@ class Completions:
                 self.done.lba.eq(slot["lba"]),
                 self.done.blocks.eq(slot["blocks"]),
                 self.done.prp1.eq(slot["prp1"]),
+                self.done.nsid.eq(slot["nsid"]),
                 self._cqe_age.eq(tlp.header.tick - slot["doorbell"]),
                 self._cqe_age_known.eq(tables.known(slot["doorbell"])),  # as in a record
             ]

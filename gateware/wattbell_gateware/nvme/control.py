@@ -13,6 +13,7 @@ from .identify import Identify
 from .insert import Insertion
 from .interrupts import Interrupts
 from .layouts import ConfigOp
+from .namespaces import Namespaces
 from .pagemap import PageMap
 from .places import Place
 from .present import Present
@@ -34,11 +35,12 @@ class Control:
     def __init__(
         self, *, i: Signal, cfg: stream.Interface, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots,
         search: Search, records: Records, queues: Queues, tags: Tags, map_: PageMap, insertion: Insertion, interrupts: Interrupts,
-        creation: Creation, doorbells: Doorbells,
+        creation: Creation, doorbells: Doorbells, namespaces: Namespaces,
     ) -> None:  # fmt: skip
         self.i, self._cfg, self.tlp, self.report, self.settings, self.identify = i, cfg, tlp, report, settings, identify
         self.slots, self.search, self.records, self.queues, self.tags, self.map = slots, search, records, queues, tags, map_
         self.insertion, self.interrupts, self.creation, self.doorbells = insertion, interrupts, creation, doorbells
+        self.namespaces = namespaces
         self._difference = Signal(65)  # address - BAR0
         self._doorbells_at = Signal(65)
         self._behind = Signal(32)  # address - that of the doorbells
@@ -226,6 +228,7 @@ class Control:
         # --- RESET: what is in flight goes out as aborted, every table is emptied. NVMe: Controller Level Reset -------
         with m.State("RESET"):
             m.d.comb += slots.ra.eq(self.i)
+            self.identify.stay(m)
             m.next = "RESET_SLOT"
             with m.If(self.i == tables.ENTRIES):
                 m.next = "RESET_DONE"
@@ -246,7 +249,7 @@ class Control:
 
         with m.State("RESET_DONE"):
             report.event(m, spec.EventType.TRACKER_RESET, arg8=self._reset_cause)
-            for each in (queues, self.interrupts, self.insertion, self.identify):
+            for each in (queues, self.interrupts, self.insertion, self.identify, self.namespaces):
                 each.forget(m)
             m.d.sync += [settings.shadow.eq(0), settings.dirty.eq(0)]
             with m.If(self._reset_cause == int(spec.ResetCause.PERST)):

@@ -19,12 +19,12 @@ Stages 1 to 4 may hold what comes again: it has changed nothing. While there is 
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..tlp import HEADER, TlpKind
-from .tables import PageKind, SlotState, TagKind
+from .tables import LEFT, PageKind, SlotState, TagKind, less
 
 __all__ = ["DataWay", "entry_layout", "slot_layout"]
 
@@ -39,7 +39,7 @@ def entry_layout(slot_bits: int) -> data.StructLayout:
 
 def slot_layout(queue_bits: int) -> data.StructLayout:
     """What of a slot is looked at here. ``first_known``: it has the tick of its first data."""
-    return data.StructLayout({"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "first_known": 1})
+    return data.StructLayout({"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "first_known": 1, "left": LEFT})
 
 
 class DataWay(wiring.Component):
@@ -59,7 +59,8 @@ class DataWay(wiring.Component):
         pipeline in the next clock.
     may_be_other : stage 1: a completion, and nothing is before it: known before what the tag says is.
     odd : stage 5: the engine has to look at it, and all behind it comes again. They are out of the pipeline in the next clock.
-    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first.
+    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first. With ``see`` it gets
+        ``see_left`` too.
     count, count_tag, counted : the entry to write for the tag.
     behind : something is in stages 1 to 4.
     """
@@ -73,6 +74,7 @@ class DataWay(wiring.Component):
             "slot_at": Out(slot_bits), "slot": In(slot_layout(queue_bits)), "epoch": In(16),
             "done": Out(1), "up_done": Out(1), "end": Out(14), "other": Out(1), "may_be_other": Out(1), "odd": Out(1),
             "see": Out(1), "see_first": Out(1), "see_slot": Out(slot_bits), "see_tick": Out(64),
+            "see_left": Out(LEFT),
             "count": Out(1), "count_tag": Out(10), "counted": Out(tag), "behind": Out(1),
         })  # fmt: skip
 
@@ -88,7 +90,7 @@ class DataWay(wiring.Component):
         told = data.StructLayout({
             "valid": 1, "up": 1, "tick": 64, "end": 14, "count_tag": 10, "tag": self._tag,
             "sure": 1,  # a completion: of data, as its tag says; a write: its page's entry is of a command, and of one alone if it is old
-            "several": 1, "slot": self._slot_bits, "generation": 16,
+            "several": 1, "slot": self._slot_bits, "generation": 16, "length": 11,
         })  # fmt: skip
         second, third, fourth, fifth = stages = [Signal(told, name=name) for name in ("second", "third", "fourth", "fifth")]
 
@@ -108,7 +110,7 @@ class DataWay(wiring.Component):
         entries = [Signal(self._entry, name=f"entry{i}") for i in range(self._ways)]
         m.d.sync += [
             second.valid.eq(self.begun & ~self.odd & ~self.other), second.up.eq(self.up), second.tick.eq(self.header.tick),
-            second.end.eq(self.header.end),
+            second.end.eq(self.header.end), second.length.eq(self.header.length),
             second.count_tag.eq(self.header.tag), second.tag.eq(tag), second.slot.eq(tag.slot), second.generation.eq(tag.generation),
             second.tag.remaining.eq(tag.remaining - self.header.length), second.tag.valid.eq(tag.remaining > self.header.length),
             second.sure.eq(of_data), second.several.eq(0),
@@ -141,7 +143,8 @@ class DataWay(wiring.Component):
             first_known.eq(slot.first_known),
         ]  # fmt: skip
         mine = Signal()
-        same_life, own_page = Signal(), Signal()
+        same_life, own_page, left = Signal(), Signal(), Signal(LEFT)
+        m.d.sync += left.eq(slot.left)
         m.d.sync += [same_life.eq(slot.generation == fourth.generation), own_page.eq(~fourth.up | (~left_over & (slot.qid != 0)))]
 
         # --- stage 5 ------------------------------------------------------------------------------------------------
@@ -154,9 +157,18 @@ class DataWay(wiring.Component):
             self.behind.eq(self.begun | second.valid | third.valid | fourth.valid),
         ]  # fmt: skip
         # What was read of a slot in the clock in which it is written is not defined, and what was read in the one before is older; those
-        # wrote its first tick at the latest.
-        seen = [Signal(1 + self._slot_bits, name=f"seen{n}") for n in (1, 2)]
-        m.d.sync += [seen[0].eq(Cat(self.see, fifth.slot)), seen[1].eq(seen[0])]
-        written = Cat(one[0] & (one[1:] == fifth.slot) for one in seen).any()
-        m.d.comb += self.see_first.eq(self.see & ~first_known & ~written)
+        # wrote its first tick at the latest, and what was left then.
+        seen = [Signal(data.StructLayout({"valid": 1, "slot": self._slot_bits, "left": LEFT}), name=f"seen{n}") for n in (1, 2)]
+        same = [Signal(name=f"same{n}") for n in (1, 2)]  # slots
+        m.d.sync += [
+            seen[0].valid.eq(self.see), seen[0].slot.eq(fifth.slot), seen[0].left.eq(self.see_left), seen[1].eq(seen[0]),
+            same[0].eq(fourth.slot == fifth.slot), same[1].eq(fourth.slot == seen[0].slot),
+        ]  # fmt: skip
+        written, before = Signal(2), Signal(LEFT)
+        m.d.comb += [
+            written.eq(Cat(one.valid & here for one, here in zip(seen, same, strict=True))),
+            before.eq(Mux(written[0], seen[0].left.as_value(), Mux(written[1], seen[1].left.as_value(), left.as_value()))),
+            self.see_first.eq(self.see & ~first_known & ~written.any()),
+            self.see_left.checked.eq(before.checked), self.see_left.dws.eq(less(before, fifth.length)),
+        ]  # fmt: skip
         return m

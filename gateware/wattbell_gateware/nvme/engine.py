@@ -7,6 +7,7 @@ This file takes TLPs, sends each to where it is understood, and puts together wh
 - the way out: ``report``, events and losses; ``records``, command records
 - tables: ``slots`` and ``search``, the store of commands; ``queues``; ``pagemap`` and ``insert``; ``tags``
 - registers: ``settings``, what the host has set; ``identify``
+- lengths of data: ``namespaces``, their formats; ``lengths``, what is due by opcode
 - states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``creation`` of queues; ``doorbells``; ``fetch`` of
   submission queue entries, and their completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, what admin
   commands change; ``interrupts``; ``heads``, CQ head doorbells
@@ -41,6 +42,8 @@ from .identify import Identify
 from .insert import Insertion
 from .interrupts import Interrupts
 from .layouts import COMPLETION, CONFIG, DONE_BITS, RAW_WORD
+from .lengths import Lengths
+from .namespaces import Namespaces
 from .order import Order
 from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .pages import Pages
@@ -129,6 +132,8 @@ class Engine(wiring.Component):
         settings = Settings(key_bits=key_bits, bar0=self.bar0, dstrd=self.dstrd, enabled=self.enabled, shadow=self.shadow)
         report = Report(tlp, port=self.event, lose=self.lose, lose_tick=self.lose_tick, unmatched=self.unmatched)
         identify = Identify(armed=self.armed)
+        namespaces = Namespaces(m)
+        lengths = Lengths(namespaces=namespaces)
         queue_bits = (self._queues - 1).bit_length()
         slots = Slots(m, self._slots, queue_bits=queue_bits, report=report)
         search = Search(m, slots=slots, queue_bits=queue_bits)
@@ -141,7 +146,7 @@ class Engine(wiring.Component):
         doorbells = Doorbells(tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, queues=queues)
         fetch = Fetch(
             tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
-            tags=tags, insertion=insertion,
+            tags=tags, insertion=insertion, namespaces=namespaces, lengths=lengths,
         )  # fmt: skip
         completions = Completions(
             tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
@@ -149,17 +154,19 @@ class Engine(wiring.Component):
         )  # fmt: skip
         admin = AdminStates(
             i=i, report=report, settings=settings, slots=slots, search=search, records=records, queues=queues, creation=creation,
-            insertion=insertion, completions=completions,
+            insertion=insertion, completions=completions, namespaces=namespaces,
         )  # fmt: skip
         interrupts = Interrupts(m, tlp=tlp, report=report, slots=slots, queues=queues, key_bits=key_bits)
         heads = Heads(i=i, tlp=tlp, slots=slots, queues=queues, records=records)
         pages = Pages(
             tlp=tlp, report=report, settings=settings, slots=slots, queues=queues, tags=tags, map_=map_, insertion=insertion, fetch=fetch,
-            completions=completions, interrupts=interrupts, raw=self.raw, raw_room=self.raw_room,
+            completions=completions, interrupts=interrupts, namespaces=namespaces, raw=self.raw,
+            raw_room=self.raw_room,
         )  # fmt: skip
         control = Control(
             i=i, cfg=self.cfg, tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records,
             queues=queues, tags=tags, map_=map_, insertion=insertion, interrupts=interrupts, creation=creation, doorbells=doorbells,
+            namespaces=namespaces,
         )  # fmt: skip
 
         m.submodules.heads = head_queue = HeadQueue()
@@ -168,10 +175,10 @@ class Engine(wiring.Component):
         )
         order = Order(i=i, tlp=tlp, queues=queues, control=control, head_queue=head_queue)
 
-        slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick)
+        slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick, length=tlp.header.length)
         settings.connect(m)
         tlp.connect(m, head_queue, tags, free_to=self.free_to, free_up=self.free_up)
-        for each in (control, identify, pages, insertion, completions, interrupts, records):
+        for each in (control, identify, namespaces, lengths, pages, insertion, completions, interrupts, records):
             each.connect(m)
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
         self._connect_way(m, way, tlp, report, slots, tags, map_)
@@ -213,7 +220,7 @@ class Engine(wiring.Component):
                 m.d.comb += [slots.ra.eq(way.slot_at), slots.wa.eq(way.see_slot)]
                 m.d.comb += [tags.wa.eq(way.count_tag), tags.w["entry"].eq(way.counted), tags.we["entry"].eq(way.count)]
                 with m.If(way.see):
-                    slots.write(m, way.see_slot, last_data=None)
+                    slots.write(m, way.see_slot, last_data=None, left=way.see_left)
                 with m.If(way.see_first):
                     slots.write(m, way.see_slot, first_data=None)
                 m.d.comb += [slots.w[name].eq(way.see_tick) for name in ("first_data", "last_data")]
@@ -304,6 +311,6 @@ class Engine(wiring.Component):
             *(getattr(looked_at, name).eq(getattr(entry, name)) for looked_at, entry in zip(way.ways, map_.entries, strict=True)
               for name in ("kind", "slot", "generation")),
             way.hit.eq(map_.hits.any()), way.choice.eq(map_.best), way.several.eq((map_.hits & (map_.hits - 1)) != 0),
-            *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid")),
+            *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid", "left")),
             way.slot.first_known.eq(tables.known(slots.r["first_data"])),
         ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from wattbell_spec import wire as spec
 
 from . import tables
 from .identify import Identify
 from .insert import Insertion
+from .lengths import Lengths
+from .namespaces import Namespaces
 from .places import Place
 from .present import Present
 from .queues import Queues
@@ -29,10 +31,11 @@ class Fetch:
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, search: Search, records: Records,
-        queues: Queues, tags: Tags, insertion: Insertion,
+        queues: Queues, tags: Tags, insertion: Insertion, namespaces: Namespaces, lengths: Lengths,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.identify, self.slots = tlp, report, settings, identify, slots
         self.search, self.records, self.queues, self.tags, self.insertion = search, records, queues, tags, insertion
+        self.namespaces, self.lengths = namespaces, lengths
         self._fetch_index = Signal(16)
         self._fetch_left = Signal(11)
         self._fetch_real = Signal(11)
@@ -221,6 +224,7 @@ class Fetch:
                     ]  # fmt: skip
                 with m.Case(2):
                     search.begin(m)
+                    self.namespaces.look_up(m, self._sqe[1])
                     m.d.sync += [
                         self._sqe_chain.eq(search.starts()),
                         tags.present.index.eq(queues.after(tags.present.index)),
@@ -229,6 +233,8 @@ class Fetch:
                         self._sqe_words_left.eq(self._sqe_words_left - 16),
                         self._sqe_start.eq(self._sqe_start + 16),
                     ]  # fmt: skip
+                with m.Case(3):
+                    self.namespaces.look_on(m, self._sqe[1])
             with m.If(self._sqe_beat == self._beats() - 1):
                 m.next = "SQE_CHECK"
 
@@ -242,6 +248,7 @@ class Fetch:
         is_dsm = ~admin & (opcode == tables.DSM)
 
         with m.State("SQE_CHECK"):
+            self.lengths.work_out(m, self._sqe, admin)
             least = Mux(is_dsm, (self._sqe[10][0:8] + 1) << 4, nlb << 9)
             most = Mux(is_dsm, least, nlb << 12)
             m.d.sync += [
@@ -286,12 +293,14 @@ class Fetch:
                 m.d.sync += identify.count.eq(identify.count + 1)
             with m.If(admin & (opcode == tables.DOORBELL_BUFFER_CONFIG)):
                 m.d.sync += [settings.db_buffers[0].eq(prp1), settings.db_buffers[1].eq(prp2)]
+            with m.If(admin & ((opcode == tables.FORMAT_NVM) | (opcode == tables.NAMESPACE_MANAGEMENT))):
+                self.namespaces.doubt(m, lists=opcode == tables.NAMESPACE_MANAGEMENT)
             sure, most = Signal(17, name="pages_sure"), Signal(17, name="pages_most")
             m.d.comb += [
                 sure.eq(Mux(known, (self._sqe_sum_sure + size - 1) >> page_shift, 1)),
                 most.eq((self._sqe_sum_most + size - 1) >> page_shift),
             ]
-            partial = (opcode[0:2] != 0) & (self._sqe[0][14:16] != 0)
+            partial = ((opcode[0:2] != 0) & (self._sqe[0][14:16] != 0)) | self.lengths.apart
             slba = Cat(self._sqe[10], self._sqe[11])
             blocks = Mux(self._sqe_lba, nlb, self._sqe[11])
             flush = ~admin & (opcode == 0)
@@ -310,6 +319,7 @@ class Fetch:
                 pages_sure=sure,
                 flags=self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
             )
+            slots.expect(m, tags.present.slot, Cat(Const(0, tables.DUE_BITS + 2), self.lengths.none))
             search.link(m, tags.present.slot)  # to the chain that was read since SQE_BEAT
             m.d.sync += [
                 self._sqe_pages_sure.eq(sure),
@@ -339,6 +349,7 @@ class Fetch:
         at = settings.page_offset(prp2)
         with m.State("SQE_PRP1"):
             sure, most = self._sqe_pages_sure, self._sqe_pages_most
+            slots.expect(m, insertion.entry.slot, self.lengths.due)
             m.d.sync += [
                 self._sqe_list_sure.eq(Mux(sure > 2, sure - 1, 1)),
                 self._sqe_list_most.eq(Mux(most > 2, most - 1, 1)),

@@ -26,6 +26,7 @@ from .completions import Completions
 from .fetch import Fetch
 from .insert import Insertion
 from .interrupts import Interrupts
+from .namespaces import Namespaces
 from .pagemap import GRANULE_BITS, PageMap
 from .places import Place
 from .present import Present
@@ -44,16 +45,19 @@ class Pages:
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, queues: Queues, tags: Tags, map_: PageMap,
-        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, raw: stream.Interface, raw_room: Signal,
+        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, namespaces: Namespaces,
+        raw: stream.Interface, raw_room: Signal,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.slots, self.queues, self.tags = tlp, report, settings, slots, queues, tags
         self.map, self.insertion, self.fetch, self.completions, self.interrupts = map_, insertion, fetch, completions, interrupts
-        self._raw, self._raw_room = raw, raw_room
+        self.namespaces, self._raw, self._raw_room = namespaces, raw, raw_room
         self._later: dict[tuple[int, int], Signal] = {}  # pairs of ways -> the second one's entry starts after the first one's
         self._pe, self._pe_hit = Signal(map_.layout), Signal()  # the entry that counts, if one does
         self._pe_way = Signal(map_.count)  # one-hot
         self._pe_several = Signal()  # more ways hold the page
         self._page_lives, self._page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
+        self._page_namespace = Signal()  # of such a one that tells a namespace's format
+        self._empty = Signal()  # the TLP is a read or write of zero bytes. PCIe: First/Last DW Byte Enable Rules
         self._read_kind = Signal(tables.TagKind)
         self._list_low = Signal(32)
         self._list_high = Signal(32)
@@ -64,6 +68,7 @@ class Pages:
         self._list_lba = Signal(40)
         self._raw_read = Signal(14)
         self._raw_left = Signal(11)
+        self._raw_tells = Signal()  # it goes out
         for a in range(map_.count):
             for b in range(a + 1, map_.count):
                 self._later[a, b] = Signal(name=f"later_{a}_{b}")
@@ -101,6 +106,7 @@ class Pages:
             m.d.sync += [
                 self._pe_hit.eq(pagemap.hits.any()), self._pe_way.eq(pagemap.choice), self._pe.eq(pagemap.chosen),
                 self._pe_several.eq((pagemap.hits & (pagemap.hits - 1)) != 0),
+                self._empty.eq((tlp.header.length == 1) & (tlp.header.first_be == 0)),
             ]  # fmt: skip
             m.next = "PAGE_DECIDE"
 
@@ -121,6 +127,10 @@ class Pages:
                 # The tag is used again though its completions did not all come.
                 report.lost(m, spec.LossSource.TAGS)
                 tags.reclaim(m, "PAGE_DECIDE")
+            with m.Elif(self._empty):
+                m.next = Place.DONE
+                with m.If(is_read):
+                    m.next = Place.TAG_UNKNOWN
             with m.Elif(~self._pe_hit):
                 with m.If(is_read):
                     m.d.comb += report.unmatched.eq(1)
@@ -164,6 +174,7 @@ class Pages:
             m.d.sync += [
                 self._page_lives.eq((slot["state"] == state.IN_FLIGHT) & (slot["generation"] == self._pe.generation) & ~left_over),
                 self._page_identify.eq((slot["qid"] == 0) & (slot["opcode"] == tables.IDENTIFY)),
+                self._page_namespace.eq(self.namespaces.is_told(slot["nsid"], slot["lba"][0:8])),
             ]
             m.next = "PAGE_USED"
 
@@ -188,12 +199,19 @@ class Pages:
                 slots.see_data(m, self._pe.slot)
                 m.d.sync += [self._raw_read.eq(tlp.header.base), self._raw_left.eq(tlp.total)]
                 m.next = Place.DONE
-                with m.If(self._page_identify & report.wanted):
+                with m.If(self._page_identify):
+                    fits = tlp.header.kept & (self._raw_room >= tlp.total)
                     m.d.comb += tlp.read_index.eq(tlp.header.base)
-                    m.next = "RAW"
-                    with m.If(~tlp.header.kept | (self._raw_room < tlp.total)):
+                    m.d.sync += self._raw_tells.eq(report.wanted & fits)
+                    with m.If(report.wanted & ~fits):
                         report.lost(m, spec.LossSource.RAW)
-                        m.next = Place.DONE
+                    with m.If(tlp.header.kept & (self._page_namespace | (report.wanted & fits))):
+                        m.next = "RAW"
+                    with m.If(self._page_namespace):
+                        self.namespaces.begin(
+                            m, slot=self._pe.slot, generation=self._pe.generation, nsid=slots.r["nsid"],
+                            place=tlp.offset - slots.r["prp1"][2:12],
+                        )  # fmt: skip
 
         with m.State("PAGE_AGAIN"):
             m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + 2)]
@@ -203,7 +221,7 @@ class Pages:
         with m.State("RAW"):
             p = self._raw.payload
             m.d.comb += [
-                self._raw.valid.eq(1),
+                self._raw.valid.eq(self._raw_tells),
                 p.data.eq(tlp.word),
                 p.last.eq(self._raw_left == 1),
                 p.tick.eq(tlp.header.tick),
@@ -211,6 +229,8 @@ class Pages:
                 tlp.read_index.eq(self._raw_read + 1),
             ]
             m.d.sync += [self._raw_read.eq(self._raw_read + 1), self._raw_left.eq(self._raw_left - 1)]
+            with m.If(self._page_namespace & (self._raw_left <= tlp.header.length)):
+                self.namespaces.take(m, tlp.word, last=self._raw_left == 1)
             with m.If(self._raw_left == 1):
                 m.next = Place.DONE
 

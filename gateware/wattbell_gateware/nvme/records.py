@@ -51,6 +51,8 @@ class Records:
         slot, record, state = self.slots.r, self._record, tables.SlotState
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
+        # A command that failed or was aborted may move less than is due.
+        left, failed = slot["left"], self._aborted | (slot["status"][0:11] != 0)
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         m.d.sync += [
             *self._ages.first,
@@ -59,6 +61,7 @@ class Records:
             record.qid.eq(slot["qid"]),
             record.cid.eq(slot["cid"]),
             record.status.eq(slot["status"]),
+            record.length_checked.eq(left.checked),
             record.nsid.eq(slot["nsid"]),
             record.blocks.eq(slot["blocks"]),
             record.slba.eq(slot["lba"]),
@@ -68,6 +71,7 @@ class Records:
                 | Mux(self._reused, int(Flag.CID_REUSED), 0)
                 | Mux(no_sqe, int(Flag.NO_SQE), 0)
                 | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
+                | Mux(left.checked & ((left.dws < 0) | ((left.dws != 0) & ~failed)), int(Flag.DATA_PARTIAL), 0)
                 | Mux(slot["epoch"] != self.report.epoch, int(Flag.LOSS), 0)
             ),
         ]

@@ -41,7 +41,7 @@ class Slots(FieldTable):
                 **dict.fromkeys(TICKS, tick),
                 "opcode": 8,
                 "cid": 16,
-                "status": 16,
+                "status": 15,
                 "nsid": 16,
                 "lba": 40,
                 "blocks": 32,
@@ -49,6 +49,7 @@ class Slots(FieldTable):
                 "ranges": 10,
                 "ranges_expected": 9,
                 "pages_sure": 17,
+                "left": tables.LEFT,
             },
             together=(
                 ("doorbell", "generation", "epoch", "qid"),
@@ -56,6 +57,7 @@ class Slots(FieldTable):
                 ("lba", "blocks"),
                 ("flags", "ranges"),
                 ("cqe", "status", "index"),
+                ("last_data", "left"),
             ),
         )
         self.link = FieldTable(m, "link", count, {"next": unsigned(self.bits)})
@@ -65,8 +67,8 @@ class Slots(FieldTable):
         self.free = Signal(self.bits)
         self.any_free = Signal()
 
-    def connect(self, m: Module, *, in_flight: Signal, tick: Value) -> None:
-        """`in_flight`: a port of the engine. `tick`: that of the TLP."""
+    def connect(self, m: Module, *, in_flight: Signal, tick: Value, length: Value) -> None:
+        """`in_flight`: a port of the engine. `tick`, `length`: those of the TLP."""
         m.submodules.free_slots = free = self._free_list
         filled = Signal()  # once
         with m.If(free.level == self.count):
@@ -76,6 +78,8 @@ class Slots(FieldTable):
             self.any_free.eq(free.r_rdy),
             in_flight.eq(Mux(filled, self.count - free.level, 0)),
             *(self.w[name].eq(tick) for name in TICKS),
+            self.w["left"].eq(self.r["left"]),
+            self.w["left"].dws.eq(tables.less(self.r["left"], length)),
         ]
 
     def allocate(self, m: Module, *, state, qid, index, flags, **fields) -> None:
@@ -100,6 +104,7 @@ class Slots(FieldTable):
             "ranges": 0,
             "ranges_expected": 0,
             "pages_sure": 0,
+            "left": 0,
         }
         self.write(m, self.free, **(values | fields))
         m.d.comb += [self._free_list.r_en.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
@@ -118,4 +123,9 @@ class Slots(FieldTable):
         """In a state in which `slot` is read: the TLP is data of its command."""
         with m.If(~tables.known(self.r["first_data"])):
             self.write(m, slot, first_data=None)
-        self.write(m, slot, last_data=None)
+        self.write(m, slot, last_data=None, left=None)
+
+    def expect(self, m: Module, slot: Value, left: Value) -> None:
+        """In the present state, before its first data: so much is due to the command in `slot` (:data:`.tables.LEFT`)."""
+        self.write(m, slot, last_data=None, left=left)
+        m.d.comb += self.w["last_data"][-1].eq(1)

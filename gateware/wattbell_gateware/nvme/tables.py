@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum as py_enum
 
-from amaranth.hdl import Value
-from amaranth.lib import enum
+from amaranth.hdl import Mux, Value, signed
+from amaranth.lib import data, enum
 from wattbell_spec.nvme import LBA_OPCODES, admin, feature, io
 
 # --- NVMe ---------------------------------------------------------------------------------------------------------
 IDENTIFY, SET_FEATURES, GET_FEATURES = admin("identify"), admin("set_features"), admin("get_features")
 DOORBELL_BUFFER_CONFIG = admin("doorbell_buffer_config")
 CREATE_SQ, CREATE_CQ, DELETE_SQ, DELETE_CQ = (admin(name) for name in ("create_io_sq", "create_io_cq", "delete_io_sq", "delete_io_cq"))
+FORMAT_NVM, NAMESPACE_MANAGEMENT = admin("format_nvm"), admin("namespace_management")
 MARKER_FID, POWER_FID = feature("marker"), feature("power_management")
 DSM = io("dsm")
 LBA = LBA_OPCODES
@@ -56,6 +57,11 @@ class PageKind(py_enum.IntEnum):
 
 PINNED = (PageKind.SQ, PageKind.CQ, PageKind.IGNORE)
 """Kinds of entries of the page map that stay until they are taken out."""
+DUE_BITS = 23
+"""A length of data of 2**DUE_BITS double words (32 MiB) or more counts as unknown."""
+LEFT = data.StructLayout({"dws": signed(DUE_BITS + 2), "checked": 1})
+"""Double words of data that are due and did not come yet; below 0, and not exact, once more came than were due. ``checked``: what was due
+is known."""
 NEVER = (1 << 64) - 1
 """A tick that does not come."""
 
@@ -63,6 +69,11 @@ NEVER = (1 << 64) - 1
 def known(tick: Value) -> Value:
     """Of a tick in the slot table, which was observed if this bit is not set: no tick comes to 2**63 (292 years)."""
     return ~tick[-1]
+
+
+def less(left: data.View, dws: Value) -> Value:
+    """``left.dws`` after a TLP with `dws` of data."""
+    return Mux(left.dws < 0, left.dws, left.dws - dws)
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

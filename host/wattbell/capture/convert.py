@@ -72,6 +72,7 @@ class StreamCommands:
             nullable(saturated, None),
             nullable(np.full(len(cqe), schema.SeenBy.TAP, np.uint8), None),
             nullable(np.zeros(len(cqe), np.uint32), None),
+            nullable(columns["length_checked"], None),
         ]
         return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
 

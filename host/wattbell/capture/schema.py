@@ -44,11 +44,12 @@ COMMANDS = pa.schema(
         pa.field("saturated", pa.uint8(), nullable=False),
         pa.field("source", pa.uint8(), nullable=False),
         pa.field("instant_u_ns", pa.uint32(), nullable=False),
+        pa.field("length_checked", pa.uint8(), nullable=False),
     ]
 )
-LATER_COLUMNS = {"commands": ("source", "instant_u_ns")}
-"""Columns that captures have since there are sources other than a tap, by table: 0 in those that lack them."""
-RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated", "source", "instant_u_ns")
+LATER_COLUMNS = {"commands": ("source", "instant_u_ns", "length_checked")}
+"""Columns that older captures lack, by table: 0 there."""
+RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated", "source", "instant_u_ns", "length_checked")
 """Columns of `commands` that mostly repeat the previous value."""
 AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
 """Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""

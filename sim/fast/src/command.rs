@@ -46,6 +46,7 @@ pub struct Command {
     pub blocks: u32,
     pub slba: u64,
     pub flags: u8,
+    pub length_checked: bool,
 }
 
 impl Command {
@@ -69,6 +70,7 @@ impl Command {
             blocks: s.blocks,
             slba: s.slba & 0xFF_FFFF_FFFF,
             flags: s.flags,
+            length_checked: false,
         }
     }
 
@@ -87,7 +89,9 @@ impl Command {
         put(&mut b, f::OPCODE, self.opcode.into());
         put(&mut b, f::QID, self.qid.into());
         put(&mut b, f::CID, self.cid.into());
-        put(&mut b, f::STATUS, self.status.into());
+        // The two share bytes.
+        let whole = (f::STATUS.0, f::STATUS.1 + f::LENGTH_CHECKED.1);
+        put(&mut b, whole, u64::from(self.status) | u64::from(self.length_checked) << f::STATUS.1);
         put(&mut b, f::NSID, self.nsid.into());
         put(&mut b, f::BLOCKS, self.blocks.into());
         put(&mut b, f::SLBA, self.slba);

@@ -3,6 +3,7 @@
 /// Puts the low bits of `value` at `field` (first bit, bits) of `record`. Fields are whole bytes on byte boundaries.
 #[inline(always)]
 pub fn put(record: &mut [u8], field: (usize, usize), value: u64) {
+    debug_assert!(field.0 % 8 == 0 && field.1 % 8 == 0);
     let (at, size) = (field.0 / 8, field.1 / 8);
     record[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }

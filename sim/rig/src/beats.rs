@@ -4,6 +4,9 @@ use crate::rtl::Beat;
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
+/// Registers between the pins and the receiver: one of the simulated board, one of the instrument.
+const STAGES: usize = 2;
+
 /// Turns TLPs into beats. A TLP starts in the first cycle with a tick not before its own tick, or directly after the previous TLP. Each
 /// beat carries the tick of the TLP's first symbol, however late the beat is sent.
 #[derive(Debug)]
@@ -98,9 +101,11 @@ impl BeatStream {
     }
 
     /// The receiver skips the rest of the open TLP: continue with its last beat, in the cycle it belongs to.
+    ///
+    /// Beats reach the receiver through [`STAGES`] registers. Until its first beat is there, it speaks of the TLP before.
     #[inline]
     pub fn skip_to_last(&mut self) {
-        if self.in_tlp && self.beat + 1 < self.beats {
+        if self.in_tlp && self.beat > STAGES && self.beat + 1 < self.beats {
             let skipped = self.beats - 1 - self.beat;
             self.beat += skipped;
             self.next_at += skipped as u64 * self.clock_ticks;
@@ -159,6 +164,18 @@ mod tests {
         assert_eq!(beat.data[0].to_le_bytes(), [0x00, 0x00, 0x00, 0x10]); // MRd32, 16 DWs
         assert_eq!(beat.data[2], u32::from_be(0x1234_5678));
         assert!(s.is_empty());
+    }
+
+    #[test]
+    fn a_skip_of_the_tlp_before_is_not_taken_for_this_one() {
+        let mut s = BeatStream::new(4, 4);
+        s.push(0, tlp::mem_write(1, 0, 0x1000, &[7; 80]));
+        let mut beat = Beat::default();
+        for now in 0..STAGES as u64 {
+            s.next(4 * now, &mut beat);
+            s.skip_to_last();
+        }
+        assert_eq!(collect(&mut s, 10, 4).len(), 6 - STAGES);
     }
 
     #[test]

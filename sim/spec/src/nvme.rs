@@ -130,6 +130,12 @@ pub mod feature {
     pub const HCTM: u8 = 0x10;
     /// Non-Operational Power State Configuration.
     pub const NON_OPERATIONAL: u8 = 0x11;
+    /// Host Behavior Support.
+    pub const HOST_BEHAVIOR: u8 = 0x16;
+    /// Software Progress Marker.
+    pub const PROGRESS_MARKER: u8 = 0x80;
+    /// Host Identifier.
+    pub const HOST_IDENTIFIER: u8 = 0x81;
     /// vendor specific: a marker of Wattbell's in the command stream.
     pub const MARKER: u8 = 0xD0;
 }
@@ -156,6 +162,27 @@ pub mod log_page {
 pub const LBA_OPCODES: [u8; 6] = [0x01, 0x02, 0x04, 0x05, 0x08, 0x0C];
 /// I/O opcodes that move user data over the link.
 pub const TRANSFER_OPCODES: [u8; 3] = [0x01, 0x02, 0x05];
+/// Features with a fixed length of data: identifier, double words of Set Features, of Get Features.
+pub const FEATURE_DWS: [(u8, u32, u32); 18] = [
+    (0x01, 0, 0),
+    (0x02, 0, 0),
+    (0x04, 0, 0),
+    (0x05, 0, 0),
+    (0x06, 0, 0),
+    (0x07, 0, 0),
+    (0x08, 0, 0),
+    (0x09, 0, 0),
+    (0x0A, 0, 0),
+    (0x0B, 0, 0),
+    (0x0C, 64, 64),
+    (0x0D, 0, 1024),
+    (0x0E, 2, 2),
+    (0x10, 0, 0),
+    (0x11, 0, 0),
+    (0x16, 128, 128),
+    (0x80, 0, 0),
+    (0xD0, 0, 0),
+];
 
 /// Name of an opcode of io queues, as the host's figures have it.
 pub fn io_name(code: u8) -> Option<&'static str> {

@@ -58,8 +58,10 @@ pub mod command {
     pub const QID: (usize, usize) = (216, 8);
     /// command identifier, as on the wire
     pub const CID: (usize, usize) = (224, 16);
-    /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14); bit 15 zero
-    pub const STATUS: (usize, usize) = (240, 16);
+    /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)
+    pub const STATUS: (usize, usize) = (240, 15);
+    /// bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted
+    pub const LENGTH_CHECKED: (usize, usize) = (255, 1);
     /// namespace; FFFFh broadcast, FFFEh does not fit
     pub const NSID: (usize, usize) = (256, 16);
     /// I/O: logical blocks (NLB+1; DSM: sum over its ranges; Flush: 0). Other opcodes, admin: CDW11
@@ -240,7 +242,7 @@ pub mod link {
     pub const ACK_SUM: (usize, usize) = (800, 64);
 }
 
-pub mod kind_code {
+pub mod block_content_code {
     pub const COMMANDS: u8 = 1;
     pub const RAIL: u8 = 2;
     pub const EVENTS: u8 = 3;

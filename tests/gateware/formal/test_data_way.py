@@ -10,7 +10,7 @@ from amaranth.hdl import Assert, Assume
 from amaranth.lib import data
 from wattbell_gateware.nvme.dataway import DataWay
 from wattbell_gateware.nvme.headqueue import HeadQueue
-from wattbell_gateware.nvme.tables import SWEEP_BITS, SlotState, TagKind
+from wattbell_gateware.nvme.tables import LEFT, SWEEP_BITS, SlotState, TagKind
 
 from tests.gateware.formal import smt
 
@@ -65,8 +65,8 @@ class HeadersComeAgain(Elaboratable):
 class EachCountsOnce(Elaboratable):
     """For every sequence of TLPs and any content of the tables: each TLP is finished once, in order, though some come again.
 
-    The count of a tag, and whether a slot has its first tick, equal those of one TLP after the other. Undefined outputs of a table
-    may have any value.
+    The count of a tag, whether a slot has its first tick, and what is left of its length equal those of one TLP after the other. Undefined
+    outputs of a table may have any value.
     """
 
     depth = 12
@@ -94,6 +94,9 @@ class EachCountsOnce(Elaboratable):
             m.d.sync += left.eq(way.counted.remaining)
         with m.If(sees & way.see_first):
             m.d.sync += seen.eq(1)
+        rest = Signal(LEFT, init={"dws": 20, "checked": 1})
+        with m.If(sees):
+            m.d.sync += rest.eq(way.see_left)
         m.d.sync += wrote.eq(sees)
 
         asked = Signal(11)
@@ -108,6 +111,7 @@ class EachCountsOnce(Elaboratable):
             way.hit.eq(self.hit), way.choice.eq(self.hit),
             way.slot.state.eq(Mux(self.lives, SlotState.IN_FLIGHT, SlotState.COMPLETED)), way.slot.qid.eq(1),
             way.slot.first_known.eq(Mux(wrote, self.noise, seen)),
+            way.slot.left.eq(Mux(wrote, self.noise.replicate(rest.shape().size), rest.as_value())),
         ]  # fmt: skip
         lengths = [way.header.length, *(Signal(3, name=f"length{n}") for n in (2, 3, 4, 5))]
         m.d.sync += [later.eq(earlier) for earlier, later in zip(lengths, lengths[1:], strict=False)]
@@ -117,7 +121,8 @@ class EachCountsOnce(Elaboratable):
             Assert(~ended | (way.end[:BITS] == expected)), Assert(~way.other | (way.header.end[:BITS] == expected)),
             Assert(~(way.see | way.see_first | way.count) | way.done),
             Assert(~counted | (way.counted.remaining == (left - lengths[-1] + (1 if self._wrong else 0))[:11])),
-            Assert(~sees | (way.see_first == ~seen)),
+            Assert(~sees | (way.see_first == ~seen)), Assert(~sees | way.see_left.checked),
+            Assert(~sees | (way.see_left.dws == Mux(rest.dws < 0, rest.dws, rest.dws - lengths[-1]))),
             Assert(way.behind | ended | (taken == expected)),  # none is forgotten
         ]  # fmt: skip
         return m

@@ -42,7 +42,7 @@ class SlotsAreFreeOrTaken(Elaboratable):
         m = Module()
         slots = Slots(m, self.count, queue_bits=1, report=NoReport())
         in_flight, filling, taken = Signal(16), Signal(range(self.count + 1)), Signal(self.count)
-        slots.connect(m, in_flight=in_flight, tick=Signal(64))
+        slots.connect(m, in_flight=in_flight, tick=Signal(64), length=Signal(11))
         generations = Array(Signal(16, name=f"generation{n}", init=0xFFFF) for n in range(self.count))
         rests = Signal(range(4))  # cycles without an event
         m.d.sync += rests.eq(Mux(rests == 3, 3, rests + 1))
@@ -83,7 +83,7 @@ class WhatIsLinkedIsFound(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         slots = Slots(m, 4, queue_bits=1, report=NoReport())
-        slots.connect(m, in_flight=Signal(16), tick=Signal(64))
+        slots.connect(m, in_flight=Signal(16), tick=Signal(64), length=Signal(11))
         search = Search(m, slots=slots, queue_bits=1)
         there, which, out = Signal(4), Signal(2), Signal()
         m.d.comb += Assume(~ResetSignal())  # a reset would leave the chains; the engine clears them

@@ -123,6 +123,7 @@ def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
             for values in _COMMAND.iter_unpack(block.payload):
                 record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(FIELDS, values)}
                 record["cqe_tick"] += block.first_tick
+                record["length_checked"], record["status"] = record["status"] >> 15, record["status"] & 0x7FFF
                 out.append(record)
     return out
 

@@ -27,6 +27,8 @@ class Command:
     ranges: bytes = b""
     status: int = 0
     data: list[int] = field(default_factory=list)  # ticks of its data TLPs
+    amounts: list[tuple[int, int]] = field(default_factory=list)  # of these, tick and bytes
+    due: int | None = None  # bytes of data that a tracker can know to be due
     killed: int = 0  # tick at which it was aborted
     shown_early: bool = False  # its record was made at the CQE
     ticks: dict[str, int] = field(default_factory=dict)
@@ -101,6 +103,11 @@ def expected_record(c: Command) -> dict[str, int] | None:
         return min(t[name] - cqe, SATURATED24) if name in t and not aborted else UNKNOWN24
 
     known = not flags & NO_SQE
+    checked = known and c.due is not None
+    if checked:
+        came = sum(size for tick, size in c.amounts if not c.killed or tick < c.killed)
+        failed = aborted or c.status & 0x7FF
+        flags |= PARTIAL if came > c.due or (came < c.due and not failed) else 0
     if c.opcode == DSM and c.qid and aborted and known:
         return {"cqe_tick": cqe, "cid": c.cid, "qid": c.qid, "loose": 1}
     slba, blocks = c.record
@@ -116,6 +123,7 @@ def expected_record(c: Command) -> dict[str, int] | None:
         "qid": c.qid,
         "cid": c.cid if known else 0,
         "status": c.status if not aborted else 0,
+        "length_checked": int(checked),
         "nsid": (0xFFFF if c.nsid == 0xFFFFFFFF else min(c.nsid, 0xFFFE)) if known else 0,
         "blocks": blocks & 0xFFFFFFFF if known else 0,
         "slba": slba if known else 0,

@@ -15,6 +15,20 @@ from tests.gateware.nvme.expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, C
 from tests.gateware.nvme.link import DOWN, NEIGHBOUR, UP, Clockwork, Link
 from tests.gateware.nvme.memory import Memory
 
+FEATURES = {0x01: 0, 0x02: 0, 0x07: 0, 0x0C: 256, 0x0E: 8, 0xD0: 0}
+"""Features, and bytes of their data (NVMe, Set Features); the last is a marker."""
+
+
+def due_of_admin(opcode: int, cdw: tuple[int, ...]) -> int | None:
+    """Bytes of data of an admin command by its dwords from 10 on, where the specification fixes them."""
+    first, second = (*cdw, 0, 0)[:2]
+    if opcode & 3 == 0 or opcode in (0x01, 0x05):
+        return 0
+    return {
+        0x02: 4 * ((first >> 16 | (second & 0xFFFF) << 16) + 1), 0x06: 4096, 0x09: FEATURES.get(first & 0xFF),
+        0x0A: FEATURES.get(first & 0xFF), 0x0D: {0: 4096, 1: 0}.get(first & 0xF), 0x11: 4 * (first + 1), 0x15: 4096, 0x81: second,
+    }.get(opcode)  # fmt: skip
+
 
 class Model(Memory):
     """`bar0`, `stride`: the drive's. `tags`: tags it may use. `mps`: CC.MPS. `lba`: logical block size in bytes, in namespaces that are not
@@ -64,6 +78,9 @@ class Model(Memory):
         self.live: set[Command] = set()
         self.limit = 24
         self.cid_step, self.cid_count = 0x1003, 1 << 16
+        self.nsids: tuple[int, ...] = (1, 2, 0xFFFFFFFF, 0x10000, 0xFFFE, 0xFFFD)
+        self.blocks: dict[int, int] = {}  # bytes of a block in the data buffer, of namespaces whose format the tracker knows
+        self.interleaved: set[int] = set()  # those of them with metadata behind each block: with PRACT its length is not known
         self.left_over = 0.0  # one-page commands that leave the previous content of PRP2
 
     # --- registers ------------------------------------------------------------------------------------------------
@@ -163,6 +180,7 @@ class Model(Memory):
         cid = self.new_cid(q)
         command = Command(0, cid, opcode, self.sqe(opcode, cid, 0, prp1, 0, cdw), nsid=0, prp1=prp1, length=length)
         command.status, command.done = status, done
+        command.due = due_of_admin(opcode, cdw)
         command.record = (cdw[0] if cdw else 0, cdw[1] if len(cdw) > 1 else 0)
         command.sqe = self.sqe(opcode, cid, 0, prp1, 0, (*cdw, 0, 0, 0, 0, 0, 0)[:6])
         command.pages = [prp1] if length else []
@@ -183,11 +201,13 @@ class Model(Memory):
         r, q = self.random, self.queues[qid]
         cid = self.new_cid(q)
         slba = r.getrandbits(44) if slba is None else slba
-        nsid = r.choice((1, 2, 0xFFFFFFFF, 0x10000, 0xFFFE, 0xFFFD))
+        nsid = r.choice(self.nsids)
         prp2 = 0
         command = Command(qid, cid, opcode, b"", nsid=nsid, done=done)
+        command.due = None if opcode & 3 else 0
         if opcode in (READ, WRITE):
             command.length = blocks * self.lbas.get(nsid, self.lba)
+            command.due = blocks * self.blocks[nsid] if nsid in self.blocks else None
             if buffer is not None:
                 offset, command.own_pages = buffer % self.page, False
             elif offset is None:
@@ -211,7 +231,7 @@ class Model(Memory):
             number = r.choice((1, 2, 5, 7, 20, 256) if r.random() < 0.1 else (1, 2, 5))
             parts = [(r.getrandbits(32), r.randrange(1 << 16), r.getrandbits(44)) for _ in range(number)]
             command.ranges = b"".join(struct.pack("<LLQ", *p) for p in parts)
-            command.length = len(command.ranges)
+            command.due = command.length = len(command.ranges)
             offset = r.randrange(self.page // 16) * 16
             pages = self.pages(-(-(offset + command.length) // self.page))
             command.prp1 = pages[0] + offset
@@ -221,6 +241,8 @@ class Model(Memory):
         if opcode in (READ, WRITE, WRITE_ZEROES):
             cdw = (slba & 0xFFFFFFFF, slba >> 32, blocks - 1 | r.getrandbits(8) << 24)
             command.record = (slba & (1 << 40) - 1, blocks)
+            if opcode != WRITE_ZEROES and nsid in self.interleaved and cdw[2] >> 29 & 1:
+                command.due = None
         elif opcode == DSM:
             cdw = (number - 1, 4, 0)
         else:
@@ -406,7 +428,7 @@ class Model(Memory):
         if not command.pages or not command.length:
             self.complete(q, command)
             return
-        if command.opcode in (READ, 0x06):
+        if command.opcode in (READ, 0x06) or (command.qid == 0 and command.opcode & 3 == 2):
             for address, offset, size in self.moved(command):
                 at = 0
                 while at < size:
@@ -414,14 +436,16 @@ class Model(Memory):
                     data = command.ranges[offset + at : offset + at + step] or self.random.randbytes(step)
                     tick = self.link.write(UP, address + at, data)
                     command.data.append(tick)
+                    command.amounts.append((tick, step))
                     at += step
             self.later(tick, self.random.randrange(10, 500), lambda: self.complete(q, command))
             return
         parts = self.moved(command)
         left = [sum(size for _, _, size in parts)]
 
-        def note(_offset: int, tick: int, _length: int) -> None:
+        def note(_offset: int, tick: int, length: int) -> None:
             command.data.append(tick)
+            command.amounts.append((tick, length))
 
         def each(_offset: int, _tick: int, part: bytes) -> None:
             left[0] -= len(part)

@@ -22,8 +22,9 @@ def garbled(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "seed"),
-    [("cocotb_tracker", 1), ("cocotb_corners", 1), ("cocotb_pages", 1), ("cocotb_edges", 1), ("cocotb_clocks", 1), ("cocotb_hosts", 1)],
-)
+    [("cocotb_tracker", 1), ("cocotb_corners", 1), ("cocotb_pages", 1), ("cocotb_edges", 1), ("cocotb_clocks", 1), ("cocotb_hosts", 1),
+     ("cocotb_lengths", 1)],
+)  # fmt: skip
 def test_tracker(module, seed):
     env = {"WIDTH": "128", "TICKS": "4", "SEED": str(seed)}
     harness.run(NvmeTracker(128, 4), name="tracker", test_module=module, here=__file__, env=env, seed=seed)

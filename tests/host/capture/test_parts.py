@@ -293,7 +293,9 @@ def test_a_restarted_rail_says_so(tmp_path: Path) -> None:
 
 
 def test_which_columns_of_the_commands_are_always_there() -> None:
-    never_null = {"cqe_tick", "opcode", "qid", "cid", "status", "slba", "blocks", "flags", "saturated", "source", "instant_u_ns"}
+    never_null = {
+        "cqe_tick", "opcode", "qid", "cid", "status", "slba", "blocks", "flags", "saturated", "source", "instant_u_ns", "length_checked",
+    }  # fmt: skip
     assert {field.name for field in schema.COMMANDS if not field.nullable} == never_null
 
 

@@ -31,6 +31,7 @@ class Command:
     blocks: int = 8
     slba: int = 0
     flags: int = 0
+    length_checked: int = 0
 
     def pack(self, first_tick: int) -> bytes:
         return (
@@ -44,7 +45,7 @@ class Command:
             )
             + self.msix_after.to_bytes(3, "little")
             + self.cq_head_after.to_bytes(3, "little")
-            + struct.pack("<BBHHHI", self.opcode, self.qid, self.cid, self.status, self.nsid, self.blocks)
+            + struct.pack("<BBHHHI", self.opcode, self.qid, self.cid, self.status | self.length_checked << 15, self.nsid, self.blocks)
             + self.slba.to_bytes(5, "little")
             + bytes([self.flags])
         )

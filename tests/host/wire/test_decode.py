@@ -46,7 +46,8 @@ COMMAND = st.builds(
     lambda offset, **fields: (offset, fields),
     st.integers(-(2**31), 2**31 - 1),
     doorbell_before=U32, fetch_before=U32, first_data_before=U32, last_data_before=U32, msix_after=U24,
-    cq_head_after=U24, opcode=U8, qid=U8, cid=U16, status=U16, nsid=U16, blocks=U32, slba=U40, flags=U8,
+    cq_head_after=U24, opcode=U8, qid=U8, cid=U16, status=st.integers(0, 0x7FFF),
+    length_checked=st.integers(0, 1), nsid=U16, blocks=U32, slba=U40, flags=U8,
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def test_every_field_of_a_command(tick: int, blocks: list[list[tuple[int, dict[s
         stream += e.commands(number, base, records)
     batches, decoder = decode(stream, piece)
     names = list(batches[0].commands.columns) if batches[0].commands else []
-    assert len(names) == 14
+    assert len(names) == 15
     found = []
     for batch in batches:
         assert batch.commands is not None

@@ -106,6 +106,7 @@ impl Tracker {
                     self.insert(PageEntry { key, holds: Holds::Ignored, ..PageEntry::default() }, false);
                 }
             }
+            admin::FORMAT_NVM => self.namespaces.formatted(command.nsid, cdw10),
             admin::SET_FEATURES if cdw10 as u8 == feature::POWER_MANAGEMENT => {
                 self.event(kind::POWER_STATE, cdw11 as u8, 0, 0);
             }

@@ -112,9 +112,11 @@ impl Tracker {
             _ if !admin && opcode == io::FLUSH => (s[10].into(), 0),
             _ => (s[10].into(), s[11]),
         };
+        let due = self.due_of(s, admin);
         let stored = self.slot(number);
+        stored.due = due.dws;
         (stored.state, stored.prp1, stored.ranges_expected) = (State::InFlight, prp1, ranges as u16);
-        let flags = before.flags | if has_pointer && sgl { flag::DATA_PARTIAL } else { 0 };
+        let flags = before.flags | if (has_pointer && sgl) || due.apart { flag::DATA_PARTIAL } else { 0 };
         stored.command = Command { opcode, cid, nsid: short_nsid(s[1]), slba, blocks, flags, ..before };
         self.tables.in_flight.insert((t.qid, cid), number);
         let no_data =

@@ -48,6 +48,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// A memory request of one double word without enabled bytes: a zero-length read or write, which moves no data.
+    pub fn is_empty(&self) -> bool {
+        self.length == 1 && self.first_be == 0
+    }
+
     /// Double word `index` of the payload; zero if the trace omits it.
     #[inline]
     pub fn word(&self, index: usize) -> u32 {

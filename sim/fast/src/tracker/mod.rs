@@ -10,6 +10,7 @@ mod fetch;
 mod header;
 mod insert;
 mod lane;
+mod lengths;
 mod load;
 mod pages;
 mod queues;
@@ -25,6 +26,7 @@ use crate::status::{Counters, SLOTS};
 use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER};
 use header::{Header, Kind};
 use lane::Lane;
+use lengths::Namespaces;
 use load::Load;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -93,6 +95,7 @@ pub struct Tracker {
     /// The counters when they were last asked for.
     pub snapshot: Counters,
     tables: Tables,
+    namespaces: Namespaces,
     /// Something is in the tables.
     dirty: bool,
     /// Slots that were ever used, and those that are free again, in the order in which they are taken.

@@ -53,6 +53,9 @@ impl Tracker {
     }
 
     pub(super) fn drive_write(&mut self, h: &Header) {
+        if h.is_empty() {
+            return;
+        }
         match self.entry_of(h.address) {
             None if h.length == 1 => self.interrupt(h),
             None => self.unmatched(),
@@ -60,17 +63,21 @@ impl Tracker {
             Some(PageEntry { holds: Holds::Ignored, .. }) => {}
             Some(PageEntry { holds: Holds::Cq, of, .. }) => self.cqes(h, of.slot as u8),
             Some(PageEntry { of, .. }) => {
-                self.see_data(of.slot);
+                self.see_data(h, of.slot);
                 let command = &self.slot(of.slot).command;
-                if command.qid == 0 && command.opcode == admin::IDENTIFY && self.wanted() {
-                    self.raw(h);
+                if command.qid == 0 && command.opcode == admin::IDENTIFY {
+                    self.identify_data(h, of.slot);
+                    if self.wanted() {
+                        self.raw(h);
+                    }
                 }
             }
         }
     }
 
     /// A data TLP of the command in `slot`.
-    fn see_data(&mut self, slot: u16) {
+    fn see_data(&mut self, h: &Header, slot: u16) {
+        self.count_data(slot, h.length);
         let tick = Some(self.tick);
         let command = &mut self.slot(slot).command;
         command.first_data = command.first_data.or(tick);
@@ -97,6 +104,9 @@ impl Tracker {
             // The tag is reused before all of its completions came.
             self.lose(source::TAGS);
             self.reclaim(h.tag);
+        }
+        if h.is_empty() {
+            return self.returns(h, Tag::default());
         }
         let Some(entry) = self.entry_of(h.address) else { return self.read_nothing(h) };
         match entry.holds {
@@ -160,7 +170,7 @@ impl Tracker {
         match t.returns {
             Holds::List if whole => self.list(h, t),
             Holds::List => {}
-            _ => self.see_data(t.of.slot),
+            _ => self.see_data(h, t.of.slot),
         }
         if t.returns == Holds::Ranges && h.length & 3 == 0 && t.index & 1 == 0 {
             self.ranges(h, t);

@@ -40,9 +40,13 @@ impl Tracker {
         let s = self.slots[usize::from(slot)];
         let mut command = Command { cq_head, ..s.command };
         let set = |flag: u8, is: bool| if is { flag } else { 0 };
+        // A command that failed or was aborted may move less than is due.
+        let failed = command.flags & flag::ABORTED != 0 || command.status & 0x7FF != 0;
+        command.length_checked = s.due.is_some();
         let dsm = command.qid != 0 && command.opcode == io::DSM;
         command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
             | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
+            | set(flag::DATA_PARTIAL, s.due.is_some_and(|due| s.words > due || (s.words < due && !failed)))
             | set(flag::LOSS, s.epoch != self.epoch);
         self.record(&command);
         self.clocks += load::RECORD;
@@ -99,6 +103,7 @@ impl Tracker {
         self.event(kind::TRACKER_RESET, cause, 0, 0);
         (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
         (self.crowded, self.untracked) = (None, false);
+        self.namespaces = Default::default();
         if cause == cause::PERST {
             self.bar0 = 0;
             self.controller = Default::default();

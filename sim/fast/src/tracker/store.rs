@@ -54,6 +54,9 @@ pub struct Slot {
     pub ranges_expected: u16,
     /// Pages its data certainly has.
     pub pages_sure: u64,
+    /// Double words of data that are due, if that is known; those that came, up to a limit.
+    pub due: Option<u32>,
+    pub words: u32,
     /// What its record will say.
     pub command: Command,
 }

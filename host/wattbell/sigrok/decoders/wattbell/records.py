@@ -38,6 +38,7 @@ def commands(payload):
     for at in range(0, len(payload), COMMAND_BYTES):
         doorbell, fetch = struct.unpack_from("<II", payload, at + 4)
         opcode, qid, cid, status, _, blocks = struct.unpack_from("<BBHHHI", payload, at + 26)
+        status &= 0x7FFF  # bit 15: the data's length was checked
         slba = int.from_bytes(payload[at + 38 : at + 43], "little")
         name = (IO if qid else ADMIN).get(opcode, f"opcode {opcode:02X}h")
         age = doorbell if doorbell != NOT_SEEN else fetch

@@ -1,0 +1,113 @@
+"""Formats of namespaces, from Identify data and Format NVM (NVMe: Identify Namespace, Format NVM)."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data
+from wattbell_spec import wire as spec
+
+from .store import FieldTable
+
+__all__ = ["Namespaces"]
+
+_COUNT_BITS, _FORMAT_BITS, _PLACE_BITS = 5, 4, 10
+_FLBAS, _LBAF = 6, 32
+"""Double words of Identify data: byte 26, FLBAS, is in the one; the other is the first LBA format."""
+_FORMAT = data.StructLayout({"metadata": 16, "lbads": 8})
+"""An LBA format: MS and LBADS."""
+
+
+class Namespaces:
+    """Formats of 32 namespaces: one for each value of the low bits of an NSID.
+
+    dws : of the namespace that was looked up, double words of a block in the data buffer; two clocks after :meth:`look_up`.
+    known : ``dws`` is. apart : its metadata goes to a buffer of its own. The three stand for that clock.
+    """
+
+    def __init__(self, m: Module) -> None:
+        count = 1 << _COUNT_BITS
+        self._table = FieldTable(m, "namespaces", count, {"nsid": 16, "flbas": 7})
+        self._formats = FieldTable(m, "formats", count << _FORMAT_BITS, {"entry": _FORMAT})
+        self._listed, self._valid = Signal(count), Signal(count)  # its formats are known; which one it has is known, too
+        self._fits, self._extended = Signal(), Signal()
+        # The Identify command whose data is being taken, and what of it was seen: each LBA format, and FLBAS.
+        self._of, self._nsid = Signal(data.StructLayout({"valid": 1, "slot": 16, "generation": 16})), Signal(16)
+        self._seen, self._place, self._ends = Signal((1 << _FORMAT_BITS) + 1), Signal(_PLACE_BITS), Signal()
+        self.dws, self.known, self.apart = Signal(15), Signal(), Signal()
+
+    def connect(self, m: Module) -> None:
+        m.d.sync += self._ends.eq(0)
+        with m.If(self._ends & self._seen.all()):
+            m.d.sync += [each.bit_select(self._index(self._nsid), 1).eq(1) for each in (self._listed, self._valid)]
+        format_, block, is_block = self._formats.r["entry"], Signal(15), Signal()
+        with m.Switch(format_.lbads):
+            for lbads in range(9, 17):
+                with m.Case(lbads):
+                    m.d.comb += [block.eq(1 << (lbads - 2)), is_block.eq(1)]
+        more = self._extended & (format_.metadata != 0)
+        m.d.comb += [
+            self.dws.eq(block + (format_.metadata[2:] & self._extended.replicate(14))),
+            self.known.eq(self._fits & is_block & ~(more & (format_.metadata[:2] != 0))),
+            self.apart.eq(self._fits & is_block & ~self._extended & (format_.metadata != 0)),
+        ]
+        self.behind = more
+        """Its metadata stands behind each block."""
+
+    @staticmethod
+    def _index(nsid: Value) -> Value:
+        return nsid[:_COUNT_BITS]
+
+    def look_up(self, m: Module, nsid: Value) -> None:
+        """In the present state: what is known of `nsid` is read. :meth:`look_on` in the next."""
+        m.d.comb += self._table.ra.eq(self._index(nsid))
+
+    def look_on(self, m: Module, nsid: Value) -> None:
+        """In the present state: its format is read."""
+        flbas = self._table.r["flbas"]
+        m.d.comb += self._formats.ra.eq(Cat(flbas[:_FORMAT_BITS], self._index(nsid)))
+        m.d.sync += [
+            self._fits.eq(self._valid.bit_select(self._index(nsid), 1) & (self._table.r["nsid"] == nsid) & (flbas[5:7] == 0)),
+            self._extended.eq(flbas[4]),
+        ]
+
+    def doubt(self, m: Module, lists: Value) -> None:
+        """In the present state: formats change, and which of them is known at the end of a command only; if `lists`, not even then."""
+        m.d.sync += self._valid.eq(0)
+        with m.If(lists):
+            m.d.sync += self._listed.eq(0)
+
+    def formatted(self, m: Module, nsid: Value, cdw10: Value) -> None:
+        """In the present state, behind :meth:`look_up`: Format NVM has ended without error."""
+        index = self._index(nsid)
+        with m.If(self._listed.bit_select(index, 1) & (self._table.r["nsid"] == nsid) & (cdw10[12:14] == 0)):
+            self._table.write(m, index, flbas=cdw10[:5])
+            m.d.sync += self._valid.bit_select(index, 1).eq(1)
+
+    @staticmethod
+    def is_told(nsid: Value, cns: Value) -> Value:
+        """Whether Identify with these tells a namespace's format; the `nsid` is a slot's."""
+        return (cns == 0) & (nsid != 0) & (nsid < spec.NSID_LARGE)
+
+    def begin(self, m: Module, *, slot: Value, generation: Value, nsid: Value, place: Value) -> None:
+        """In the present state: a TLP with Identify data of this command is in hand, from double word `place` of it on."""
+        m.d.sync += self._place.eq(place)
+        with m.If(~self._of.valid | (self._of.slot != slot) | (self._of.generation != generation)):
+            m.d.sync += [
+                self._of.valid.eq(1), self._of.slot.eq(slot), self._of.generation.eq(generation), self._nsid.eq(nsid), self._seen.eq(0),
+                *(each.bit_select(self._index(nsid), 1).eq(0) for each in (self._listed, self._valid)),
+            ]  # fmt: skip
+
+    def take(self, m: Module, word: Value, *, last: Value) -> None:
+        """In the present state: `word` is the next double word of it, the `last` in its TLP."""
+        index, place = self._index(self._nsid), self._place
+        m.d.sync += [place.eq(place + 1), self._ends.eq(last)]
+        with m.If(place == _FLBAS):
+            self._table.write(m, index, nsid=self._nsid, flbas=word[16:23])
+            m.d.sync += self._seen[-1].eq(1)
+        with m.If(place[_FORMAT_BITS:] == _LBAF >> _FORMAT_BITS):
+            self._formats.write(m, Cat(place[:_FORMAT_BITS], index), entry=word[:24])
+            m.d.sync += self._seen.bit_select(place[:_FORMAT_BITS], 1).eq(1)
+
+    def forget(self, m: Module) -> None:
+        """In the present state: nothing is known of any."""
+        m.d.sync += [self._listed.eq(0), self._valid.eq(0), self._of.valid.eq(0)]

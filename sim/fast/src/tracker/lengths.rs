@@ -1,0 +1,255 @@
+//! How long the data of a command must be: formats of namespaces, and due lengths by opcode.
+
+use super::header::Header;
+use super::store::{Id, Slot};
+use super::Tracker;
+use wattbell_spec::nvme::{admin, io, FEATURE_DWS};
+
+/// Namespaces whose format is kept: one for each value of the low bits of an NSID.
+const NAMESPACES: usize = 32;
+/// LBA formats of a namespace.
+const FORMATS: usize = 16;
+/// A length of 2**DUE_BITS double words (32 MiB) or more counts as unknown, and data is counted no further.
+const DUE_BITS: u32 = 23;
+/// Double words of Identify data, and the place in it of FLBAS and of the first LBA format (NVMe, Identify Namespace).
+const IDENTIFY_DWS: u16 = 1024;
+const FLBAS: u16 = 6;
+const LBAF: u16 = 32;
+/// Mask of the parts of Identify data that were seen: a bit for each LBA format, and one for FLBAS.
+const ALL_SEEN: u32 = (1 << (FORMATS + 1)) - 1;
+/// Logarithms of a block's bytes that are taken for one (NVMe, LBA Format: LBADS).
+const LBADS: std::ops::RangeInclusive<u32> = 9..=16;
+/// NSIDs that a slot does not keep in full.
+const NSID_LARGE: u16 = 0xFFFE;
+
+/// A namespace by the low bits of its NSID.
+#[derive(Debug, Clone, Copy, Default)]
+struct Namespace {
+    nsid: u16,
+    /// FLBAS: bits 3:0 and 6:5 index of its LBA format, bit 4 metadata behind each block.
+    flbas: u8,
+    /// Its formats are known; which one it has is known, too.
+    known: bool,
+    valid: bool,
+    /// Words of the LBA format table: MS 15:0, LBADS 23:16.
+    formats: [u32; FORMATS],
+}
+
+/// Formats of namespaces, of Identify data and of Format NVM.
+#[derive(Debug, Default)]
+pub struct Namespaces {
+    table: [Namespace; NAMESPACES],
+    /// The Identify command whose data is being taken, and what was seen of it.
+    of: Option<Id>,
+    seen: u32,
+}
+
+/// What is known of a command's data at its SQE.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Due {
+    /// Double words; unknown if None.
+    pub dws: Option<u32>,
+    /// Its metadata goes to a buffer of its own, which is not followed.
+    pub apart: bool,
+}
+
+fn at(nsid: u16) -> usize {
+    usize::from(nsid) % NAMESPACES
+}
+
+impl Namespaces {
+    /// Format and metadata's place of a namespace, if they are known.
+    fn format(&self, nsid: u32) -> Option<(u32, u8)> {
+        let one = &self.table[at(nsid as u16)];
+        let known = one.valid && u32::from(one.nsid) == nsid && one.flbas & 0x60 == 0;
+        known.then(|| (one.formats[usize::from(one.flbas & 0xF)], one.flbas))
+    }
+
+    /// Double words of a block in the data buffer, and whether the metadata goes to a buffer of its own.
+    fn block(&self, nsid: u32, protected: bool) -> Option<(u32, bool)> {
+        let (format, flbas) = self.format(nsid)?;
+        let (lbads, metadata, extended) = (format >> 16 & 0xFF, format & 0xFFFF, flbas & 0x10 != 0);
+        // The drive may make and check protection information by itself; it depends on more than the format whether the host then sees it.
+        if !LBADS.contains(&lbads) || (extended && metadata != 0 && (protected || metadata & 3 != 0)) {
+            return None;
+        }
+        let more = if extended { metadata >> 2 } else { 0 };
+        Some(((1 << (lbads - 2)) + more, !extended && metadata != 0))
+    }
+
+    /// Format NVM or Namespace Management is on its way: formats change, and which of them is known at its end only.
+    fn doubt(&mut self, lists: bool) {
+        for one in &mut self.table {
+            one.valid = false;
+            one.known &= !lists;
+        }
+    }
+
+    /// Format NVM has ended without error.
+    pub fn formatted(&mut self, nsid: u16, cdw10: u32) {
+        let one = &mut self.table[at(nsid)];
+        if one.known && one.nsid == nsid && cdw10 >> 12 & 3 == 0 {
+            (one.flbas, one.valid) = ((cdw10 & 0x1F) as u8, true);
+        }
+    }
+}
+
+/// Due lengths that are not of blocks.
+fn fixed(s: &[u32; 16], admin_queue: bool) -> Option<u32> {
+    let (opcode, cdw10, cdw11, cdw12) = (s[0] as u8, s[10], s[11], s[12]);
+    let ranges = (cdw10 & 0xFF) + 1;
+    let one_more = |dws: u32| if dws >> DUE_BITS == 0 { Some(dws + 1) } else { None };
+    if admin_queue {
+        return match opcode {
+            admin::CREATE_IO_SQ | admin::CREATE_IO_CQ => Some(0),
+            admin::IDENTIFY | admin::NAMESPACE_ATTACHMENT => Some(u32::from(IDENTIFY_DWS)),
+            admin::NAMESPACE_MANAGEMENT if cdw10 & 0xF == 0 => Some(u32::from(IDENTIFY_DWS)),
+            admin::NAMESPACE_MANAGEMENT if cdw10 & 0xF == 1 => Some(0),
+            admin::GET_LOG_PAGE => one_more(cdw10 >> 16 | cdw11 << 16),
+            admin::FIRMWARE_DOWNLOAD => one_more(cdw10),
+            admin::SECURITY_SEND if cdw11 & 3 == 0 && cdw11 >> 2 >> DUE_BITS == 0 => Some(cdw11 >> 2),
+            admin::SET_FEATURES | admin::GET_FEATURES => {
+                let set = opcode == admin::SET_FEATURES;
+                let found = FEATURE_DWS.iter().find(|f| u32::from(f.0) == cdw10 & 0xFF);
+                let dws = found.map(|f| if set { f.1 } else { f.2 });
+                // What is supported (Select 011b) is told in the CQE alone.
+                dws.filter(|dws| *dws == 0 || set || cdw10 >> 8 & 7 != 3)
+            }
+            _ => None,
+        };
+    }
+    match opcode {
+        io::DSM => Some(4 * ranges),
+        // Formats of its source ranges: of 32 bytes, or of 40.
+        io::COPY if cdw12 >> 8 & 0xF < 4 => Some((if cdw12 >> 8 & 1 == 0 { 8 } else { 10 }) * ((cdw12 & 0xFF) + 1)),
+        io::RESERVATION_REGISTER | io::RESERVATION_ACQUIRE => Some(4),
+        io::RESERVATION_RELEASE => Some(2),
+        _ => None,
+    }
+}
+
+impl Tracker {
+    /// What is due for the command of SQE `s`.
+    pub(super) fn due_of(&mut self, s: &[u32; 16], admin_queue: bool) -> Due {
+        let (opcode, sgl, prp1) = (s[0] as u8, s[0] >> 14 & 3 != 0, (s[6] | s[7]) != 0);
+        if admin_queue && matches!(opcode, admin::FORMAT_NVM | admin::NAMESPACE_MANAGEMENT) {
+            self.namespaces.doubt(opcode == admin::NAMESPACE_MANAGEMENT);
+        }
+        if opcode & 3 == 0 {
+            return Due { dws: Some(0), apart: false };
+        }
+        let of_blocks = matches!(opcode, io::READ | io::WRITE | io::COMPARE | io::ZONE_APPEND);
+        let (dws, apart) = if !admin_queue && of_blocks {
+            let block = self.namespaces.block(s[1], s[12] >> 29 & 1 != 0);
+            let dws = block.map(|(dws, _)| u64::from(dws) * u64::from((s[12] & 0xFFFF) + 1));
+            let apart = block.is_some_and(|(_, apart)| apart) && (s[4] | s[5]) != 0;
+            (dws.filter(|dws| dws >> DUE_BITS == 0).map(|dws| dws as u32), apart)
+        } else {
+            (fixed(s, admin_queue), false)
+        };
+        Due { dws: dws.filter(|dws| !sgl && (prp1 || *dws == 0)), apart }
+    }
+
+    /// Counts a data TLP of the command in `slot`.
+    pub(super) fn count_data(&mut self, slot: u16, dws: u16) {
+        let words = &mut self.slot(slot).words;
+        if *words >> (DUE_BITS + 1) == 0 {
+            *words += u32::from(dws);
+        }
+    }
+
+    /// Takes a TLP with data of the Identify command in `slot`, which may tell a namespace's format.
+    pub(super) fn identify_data(&mut self, h: &Header, slot: u16) {
+        let Slot { id, command, prp1, .. } = *self.slot(slot);
+        if command.slba as u8 != 0 || command.nsid == 0 || command.nsid >= NSID_LARGE {
+            return;
+        }
+        let mut place = self.page_offset(h.address).wrapping_sub(self.page_offset(prp1)) % IDENTIFY_DWS;
+        let spaces = &mut self.namespaces;
+        let one = &mut spaces.table[at(command.nsid)];
+        if spaces.of != Some(id) {
+            (spaces.of, spaces.seen) = (Some(id), 0);
+            (one.known, one.valid) = (false, false);
+        }
+        if !h.kept {
+            return;
+        }
+        for k in 0..usize::from(h.length) {
+            match place {
+                FLBAS => {
+                    (one.nsid, one.flbas) = (command.nsid, (h.word(k) >> 16 & 0x7F) as u8);
+                    spaces.seen |= 1 << FORMATS;
+                }
+                LBAF.. if place < LBAF + FORMATS as u16 => {
+                    one.formats[usize::from(place - LBAF)] = h.word(k) & 0xFF_FFFF;
+                    spaces.seen |= 1 << (place - LBAF);
+                }
+                _ => {}
+            }
+            place = (place + 1) % IDENTIFY_DWS;
+        }
+        if spaces.seen == ALL_SEEN {
+            (one.known, one.valid) = (true, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A namespace 1 of 512 + 8 and 4096 + 8 bytes.
+    fn spaces(flbas: u8) -> Namespaces {
+        let mut made = Namespaces::default();
+        let mut formats = [0; FORMATS];
+        (formats[0], formats[1]) = (9 << 16 | 8, 12 << 16 | 8);
+        made.table[1] = Namespace { nsid: 1, flbas, known: true, valid: true, formats };
+        made
+    }
+
+    #[test]
+    fn a_block_has_its_metadata_where_it_is_behind_each() {
+        assert_eq!(spaces(0x00).block(1, false), Some((128, true)));
+        assert_eq!(spaces(0x11).block(1, false), Some((1026, false)));
+        assert_eq!(spaces(0x11).block(1, true), None);
+        assert_eq!(spaces(0x02).block(1, false), None);
+        assert_eq!(spaces(0x20).block(1, false), None);
+        assert_eq!(spaces(0x00).block(33, false), None);
+        assert_eq!(spaces(0x00).block(0x1_0001, false), None);
+    }
+
+    #[test]
+    fn a_format_is_unknown_until_its_command_ends() {
+        let mut one = spaces(0);
+        one.doubt(false);
+        assert_eq!(one.block(1, false), None);
+        one.formatted(1, 0x11);
+        assert_eq!(one.block(1, false), Some((1026, false)));
+        one.doubt(true);
+        one.formatted(1, 0);
+        assert_eq!(one.block(1, false), None);
+    }
+
+    #[test]
+    fn lengths_by_opcode() {
+        let sqe = |opcode: u8, cdw10: u32, cdw11: u32, cdw12: u32| {
+            let mut s = [0; 16];
+            (s[0], s[6], s[10], s[11], s[12]) = (opcode.into(), 0x1000, cdw10, cdw11, cdw12);
+            s
+        };
+        let due = |s, admin| Tracker::default().due_of(&s, admin).dws;
+        assert_eq!(due(sqe(admin::GET_LOG_PAGE, 0x7F << 16 | 2, 1, 0), true), Some(0x1_0080));
+        assert_eq!(due(sqe(admin::GET_LOG_PAGE, 0, 0x80, 0), true), None);
+        assert_eq!(due(sqe(admin::GET_FEATURES, 0x0C, 0, 0), true), Some(64));
+        assert_eq!(due(sqe(admin::GET_FEATURES, 0x30C, 0, 0), true), None);
+        assert_eq!(due(sqe(admin::SET_FEATURES, 0x0D, 1, 0), true), Some(0));
+        assert_eq!(due(sqe(admin::SECURITY_SEND, 0, 512, 0), true), Some(128));
+        assert_eq!(due(sqe(admin::FIRMWARE_DOWNLOAD, 1023, 0, 0), true), Some(1024));
+        assert_eq!(due(sqe(admin::SECURITY_RECEIVE, 0, 512, 0), true), None);
+        assert_eq!(due(sqe(io::DSM, 39, 4, 0), false), Some(160));
+        assert_eq!(due(sqe(io::COPY, 0, 0, 0x101), false), Some(20));
+        assert_eq!(due(sqe(io::WRITE_ZEROES, 0, 0, 7), false), Some(0));
+        assert_eq!(due(sqe(io::READ, 0, 0, 7), false), None);
+        assert_eq!(due(sqe(io::DSM, 39, 4, 0).map(|w| if w == 0x1000 { 0 } else { w }), false), None);
+    }
+}
