@@ -18,9 +18,9 @@ _IDENTIFY_DWS = 1024
 class Lengths:
     """Due lengths. Only opcodes with data need one: bits 1:0 of an opcode say whether it has any.
 
-    none : nothing is due, surely; from the clock after :meth:`work_out` on.
+    none : surely no data is due; from the clock after :meth:`work_out` on.
     apart : so is this: metadata goes to a buffer of its own, which is not followed.
-    due : what is due (:data:`.tables.LEFT`), a clock later.
+    due : the due length (:data:`.tables.LEFT`), a clock later.
     """
 
     def __init__(self, *, namespaces: Namespaces) -> None:

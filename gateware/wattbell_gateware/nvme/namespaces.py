@@ -58,7 +58,7 @@ class Namespaces:
         return nsid[:_COUNT_BITS]
 
     def look_up(self, m: Module, nsid: Value) -> None:
-        """In the present state: what is known of `nsid` is read. :meth:`look_on` in the next."""
+        """In the present state: read the entry of `nsid`. :meth:`look_on` in the next."""
         m.d.comb += self._table.ra.eq(self._index(nsid))
 
     def look_on(self, m: Module, nsid: Value) -> None:
@@ -109,5 +109,5 @@ class Namespaces:
             m.d.sync += self._seen.bit_select(place[:_FORMAT_BITS], 1).eq(1)
 
     def forget(self, m: Module) -> None:
-        """In the present state: nothing is known of any."""
+        """In the present state: forget all."""
         m.d.sync += [self._listed.eq(0), self._valid.eq(0), self._of.valid.eq(0)]

@@ -60,8 +60,8 @@ PINNED = (PageKind.SQ, PageKind.CQ, PageKind.IGNORE)
 DUE_BITS = 23
 """A length of data of 2**DUE_BITS double words (32 MiB) or more counts as unknown."""
 LEFT = data.StructLayout({"dws": signed(DUE_BITS + 2), "checked": 1})
-"""Double words of data that are due and did not come yet; below 0, and not exact, once more came than were due. ``checked``: what was due
-is known."""
+"""Double words of data that are due and did not come yet; below 0, and not exact, once more came than were due. ``checked``: the due
+length is known."""
 NEVER = (1 << 64) - 1
 """A tick that does not come."""
 

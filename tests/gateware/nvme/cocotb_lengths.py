@@ -1,4 +1,4 @@
-"""Lengths of data: what is due by the opcode and the namespace's format, what came, and reads of zero bytes."""
+"""Lengths of data: due lengths by opcode and format, counted data, and reads of zero bytes."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ async def data_that_does_not_come_to_its_length(dut):
 
 @cocotb.test()
 async def format_nvm_changes_the_length(dut):
-    """From the SQE of Format NVM on nothing is known of any namespace; at its end its own format is, if it did not fail. What the host
-    creates and deletes, and a reset, leave nothing known."""
+    """From the SQE of Format NVM on no format is known; at its end its own format is, if it did not fail. Namespace Management
+    and a reset leave no format known."""
     clock, link, model = make(SEED + 62)
     boot(model, 1, sizes=(16, 64))
 
@@ -159,7 +159,7 @@ async def format_nvm_changes_the_length(dut):
 
 @cocotb.test()
 async def metadata_in_a_buffer_of_its_own(dut):
-    """Where the format has such, and the command a pointer to it: the data is flagged, because that buffer is not followed. With PRACT the
+    """Formats with such a buffer, and commands with a pointer to it: the data is flagged, because that buffer is not followed. With PRACT the
     length of a block with metadata behind it is not known."""
     _clock, link, model = make(SEED + 63)
     boot(model, 1, sizes=(16, 64))

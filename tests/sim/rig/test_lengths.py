@@ -1,4 +1,4 @@
-"""Lengths of data in traffic that the tracker misreads: what its records do not have right is flagged, in both fidelities alike.
+"""Lengths of data in traffic that the tracker misreads: wrong instants of data are flagged, in both fidelities alike.
 
 The hosts and drives are those of ``tests.traffic``, which know nothing of the tracker.
 """

@@ -28,7 +28,7 @@ struct Namespace {
     nsid: u16,
     /// FLBAS: bits 3:0 and 6:5 index of its LBA format, bit 4 metadata behind each block.
     flbas: u8,
-    /// Its formats are known; which one it has is known, too.
+    /// Its formats are known; its own one is known, too.
     known: bool,
     valid: bool,
     /// Words of the LBA format table: MS 15:0, LBADS 23:16.
@@ -44,7 +44,7 @@ pub struct Namespaces {
     seen: u32,
 }
 
-/// What is known of a command's data at its SQE.
+/// The data of a command, as its SQE tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
     /// Double words; unknown if None.
@@ -77,7 +77,7 @@ impl Namespaces {
         Some(((1 << (lbads - 2)) + more, !extended && metadata != 0))
     }
 
-    /// Format NVM or Namespace Management is on its way: formats change, and which of them is known at its end only.
+    /// Format NVM or Namespace Management is on its way: formats change, and the new one is known at its end only.
     fn doubt(&mut self, lists: bool) {
         for one in &mut self.table {
             one.valid = false;
@@ -112,7 +112,7 @@ fn fixed(s: &[u32; 16], admin_queue: bool) -> Option<u32> {
                 let set = opcode == admin::SET_FEATURES;
                 let found = FEATURE_DWS.iter().find(|f| u32::from(f.0) == cdw10 & 0xFF);
                 let dws = found.map(|f| if set { f.1 } else { f.2 });
-                // What is supported (Select 011b) is told in the CQE alone.
+                // Select 011b: the answer is in the CQE alone.
                 dws.filter(|dws| *dws == 0 || set || cdw10 >> 8 & 7 != 3)
             }
             _ => None,
@@ -129,7 +129,7 @@ fn fixed(s: &[u32; 16], admin_queue: bool) -> Option<u32> {
 }
 
 impl Tracker {
-    /// What is due for the command of SQE `s`.
+    /// The due length of the command of SQE `s`.
     pub(super) fn due_of(&mut self, s: &[u32; 16], admin_queue: bool) -> Due {
         let (opcode, sgl, prp1) = (s[0] as u8, s[0] >> 14 & 3 != 0, (s[6] | s[7]) != 0);
         if admin_queue && matches!(opcode, admin::FORMAT_NVM | admin::NAMESPACE_MANAGEMENT) {
