@@ -67,11 +67,11 @@ impl Buffer {
 
 /// Kinds of blocks by descending priority.
 pub const KINDS: [u8; 5] = [
-    wire::kind_code::STATUS,
-    wire::kind_code::EVENTS,
-    wire::kind_code::RAIL,
-    wire::kind_code::COMMANDS,
-    wire::kind_code::TLP,
+    wire::block_content_code::STATUS,
+    wire::block_content_code::EVENTS,
+    wire::block_content_code::RAIL,
+    wire::block_content_code::COMMANDS,
+    wire::block_content_code::TLP,
 ];
 
 /// Indices into [`Writer::buffers`], in the order of [`KINDS`].

@@ -171,11 +171,11 @@ fn front(stream: &VecDeque<u8>) -> Option<usize> {
 
 fn kind_name(kind: u8) -> &'static str {
     match kind {
-        wire::kind_code::COMMANDS => "COMMANDS",
-        wire::kind_code::RAIL => "RAIL",
-        wire::kind_code::EVENTS => "EVENTS",
-        wire::kind_code::TLP => "TLP",
-        wire::kind_code::STATUS => "STATUS",
+        wire::block_content_code::COMMANDS => "COMMANDS",
+        wire::block_content_code::RAIL => "RAIL",
+        wire::block_content_code::EVENTS => "EVENTS",
+        wire::block_content_code::TLP => "TLP",
+        wire::block_content_code::STATUS => "STATUS",
         _ => "unknown",
     }
 }
@@ -194,8 +194,8 @@ fn describe(rtl: &[u8], fast: &[u8], tally: &Tally) -> String {
     let in_body = rtl[body..].iter().zip(&fast[body..]).position(|(x, y)| x != y).map(|p| p + body);
     let shown = if kind(rtl) == kind(fast) { in_body.unwrap_or(at) } else { at };
     let size = match rtl[wire::header::KIND.0 / 8] {
-        wire::kind_code::COMMANDS => wire::COMMAND_SIZE,
-        wire::kind_code::EVENTS => wire::EVENT_SIZE,
+        wire::block_content_code::COMMANDS => wire::COMMAND_SIZE,
+        wire::block_content_code::EVENTS => wire::EVENT_SIZE,
         _ => 0,
     };
     let record = if size != 0 && shown >= body { format!(", record {}", (shown - body) / size) } else { String::new() };
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn equal_streams_are_equal_and_the_rest_is_told_apart() {
-        let a = block(wire::kind_code::EVENTS, &[1; 32]);
+        let a = block(wire::block_content_code::EVENTS, &[1; 32]);
         let mut other = a.clone();
         other[wire::HEADER_SIZE + 20] = 7;
         assert_eq!(held(&a, &a, 10), Ok(1));
