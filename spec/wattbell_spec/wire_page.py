@@ -142,7 +142,7 @@ An age of all ones means that the rig did not observe it. All ones minus one is 
 Records of these opcodes carry SLBA and a block count: {", ".join(f"{o:02X}h" for o in nvme.LBA_OPCODES)}; and Dataset
 Management, {nvme.io("dsm"):02X}h.
 
-`length_checked` is 1 where the rig knew how long the data must be, and counted it ([lengths](gateware.md#lengths)). Else the length was not
+`length_checked` is 1 where the rig knew how long the data must be, and counted it ([lengths](lengths.md)). Else the length was not
 checked. Records of older rigs have 0.
 
 ### Flags of a command

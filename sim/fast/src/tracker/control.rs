@@ -35,7 +35,7 @@ impl Tracker {
         }
     }
 
-    /// Where behind BAR0 an address is.
+    /// Returns the offset of an address in BAR0.
     fn behind_bar0(&self, h: &Header) -> Option<u32> {
         let offset = h.address.checked_sub(self.bar0)?;
         u32::try_from(offset).ok().filter(|_| self.bar0 >> 4 != 0)

@@ -1,4 +1,4 @@
-//! What the tracker extracts from a TLP's header (PCI Express Base Specification 4.0, section 2.2).
+//! Fields that the tracker extracts from a TLP's header (PCI Express Base Specification 4.0, section 2.2).
 
 use wattbell_bus::Tlp;
 
@@ -9,7 +9,7 @@ const KEEP_COMPLETION: u16 = 17;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
-/// What the tracker can use of one direction.
+/// Kinds of TLPs that the tracker uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     MemRead,

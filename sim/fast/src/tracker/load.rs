@@ -11,9 +11,9 @@ const BEHIND: Clock = DELAY_TICKS / TICKS - 1024;
 /// Cycles, by docs/gateware-figures.md: of data, in a row of it, and until its pipeline is empty for what follows.
 pub const DATA: Clock = 1;
 const DRAIN: Clock = 5;
-/// Of a TLP that is of no use.
+/// Clocks of a TLP without use.
 pub const OTHER: Clock = 4;
-/// Of any other by itself, and more for each stale entry of the page map, each SQE that is read, each SQE or CQE, each
+/// Clocks of any other TLP by itself, and more for each stale entry of the page map, each SQE that is read, each SQE or CQE, each
 /// entry or range of a list, and each record it makes.
 pub const TLP: Clock = 7;
 pub const STALE: Clock = 12;
@@ -22,7 +22,7 @@ pub const SQE: Clock = 20;
 pub const CQE: Clock = 9;
 pub const ENTRY: Clock = 9;
 pub const RECORD: Clock = 4;
-/// Of a look at all slots (a reset, a deleted SQ).
+/// Clocks of a look at all slots (a reset, a deleted SQ).
 pub const WALK: Clock = 2048;
 
 /// See the module.
