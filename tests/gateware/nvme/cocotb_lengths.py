@@ -159,8 +159,8 @@ async def format_nvm_changes_the_length(dut):
 
 @cocotb.test()
 async def metadata_in_a_buffer_of_its_own(dut):
-    """Formats with such a buffer, and commands with a pointer to it: the data is flagged, because that buffer is not followed. With PRACT the
-    length of a block with metadata behind it is not known."""
+    """Formats with such a buffer, and commands with a pointer to it: the data is flagged, because the buffer is not followed. With PRACT
+    the length of a block with metadata behind it is not known."""
     _clock, link, model = make(SEED + 63)
     boot(model, 1, sizes=(16, 64))
     identify(model, 1, APART | 2)

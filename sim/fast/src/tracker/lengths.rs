@@ -5,7 +5,7 @@ use super::store::{Id, Slot};
 use super::Tracker;
 use wattbell_spec::nvme::{admin, io, FEATURE_DWS};
 
-/// Namespaces whose format is kept: one for each value of the low bits of an NSID.
+/// Namespaces with a kept format: one for each value of the low bits of an NSID.
 const NAMESPACES: usize = 32;
 /// LBA formats of a namespace.
 const FORMATS: usize = 16;
@@ -39,7 +39,7 @@ struct Namespace {
 #[derive(Debug, Default)]
 pub struct Namespaces {
     table: [Namespace; NAMESPACES],
-    /// The Identify command whose data is being taken, and what was seen of it.
+    /// The Identify command in hand, and its parts that were seen.
     of: Option<Id>,
     seen: u32,
 }
@@ -49,7 +49,7 @@ pub struct Namespaces {
 pub struct Due {
     /// Double words; unknown if None.
     pub dws: Option<u32>,
-    /// Its metadata goes to a buffer of its own, which is not followed.
+    /// Its metadata goes to a buffer of its own, and is not followed.
     pub apart: bool,
 }
 
@@ -158,7 +158,7 @@ impl Tracker {
         }
     }
 
-    /// Takes a TLP with data of the Identify command in `slot`, which may tell a namespace's format.
+    /// Takes a TLP with data of the Identify command in `slot`. It may tell a namespace's format.
     pub(super) fn identify_data(&mut self, h: &Header, slot: u16) {
         let Slot { id, command, prp1, .. } = *self.slot(slot);
         if command.slba as u8 != 0 || command.nsid == 0 || command.nsid >= NSID_LARGE {
