@@ -69,6 +69,7 @@ def records(block: blockparser.Block) -> list[dict[str, int]]:
     for values in FIELDS.iter_unpack(block.payload):
         record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(NAMES, values, strict=True)}
         record["cqe_tick"] = block.first_tick + record.pop("cqe_offset")
+        record["length_checked"], record["status"] = record["status"] >> 15, record["status"] & 0x7FFF
         out.append(record)
     return out
 
