@@ -53,7 +53,7 @@ ols() {{
     out=$1; shift
     for n in 1 2 3 4 5 6 7 8; do  # it waits 20 ms for its first answer, which a busy machine may not give
         sigrok-cli -d ols:conn=/dev/ttyS1 "$@" > $out.txt 2> $out.err; code=$?
-        grep -q 'No devices found' $out.txt $out.err || break
+        grep -q -e 'No devices found' -e 'Sump Logic Analyzer' $out.txt $out.err || break  # the second: a name that comes too late
     done
     echo "$out $code" >> codes
 }}
