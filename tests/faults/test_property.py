@@ -26,9 +26,10 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.mark.long  # the short soak, which CI runs too, has the same trials
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_fault_changes_a_figure_without_a_mark(group: int, folder: Path) -> None:
-    """CI tries 2000 (``make soak SOAK=--short``), a soak 100 000. ``trial(n, folder)`` runs trial n alone."""
+    """CI tries 1000 (``make soak SOAK=--short``), a soak 100 000. ``trial(n, folder)`` runs trial n alone."""
     silent, lost = [], Counter[str]()
     for seed in range(group * TRIALS // GROUPS, (group + 1) * TRIALS // GROUPS):
         done = trial(seed, folder)
