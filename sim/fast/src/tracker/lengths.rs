@@ -1,48 +1,15 @@
-//! How long the data of a command must be: formats of namespaces, and due lengths by opcode.
+//! Due lengths of commands' data, by opcode and by the format of the namespace.
 
 use super::header::Header;
-use super::store::{Id, Slot};
+use super::namespaces::IDENTIFY_DWS;
+use super::store::Slot;
 use super::Tracker;
 use wattbell_spec::nvme::{admin, io, FEATURE_DWS};
 
-/// Namespaces with a kept format: one for each value of the low bits of an NSID.
-const NAMESPACES: usize = 32;
-/// LBA formats of a namespace.
-const FORMATS: usize = 16;
 /// A length of 2**DUE_BITS double words (32 MiB) or more counts as unknown, and data is counted no further.
 const DUE_BITS: u32 = 23;
-/// Double words of Identify data, and the place in it of FLBAS and of the first LBA format (NVMe, Identify Namespace).
-const IDENTIFY_DWS: u16 = 1024;
-const FLBAS: u16 = 6;
-const LBAF: u16 = 32;
-/// Mask of the parts of Identify data that were seen: a bit for each LBA format, and one for FLBAS.
-const ALL_SEEN: u32 = (1 << (FORMATS + 1)) - 1;
-/// Logarithms of a block's bytes that are taken for one (NVMe, LBA Format: LBADS).
-const LBADS: std::ops::RangeInclusive<u32> = 9..=16;
 /// NSIDs that a slot does not keep in full.
 const NSID_LARGE: u16 = 0xFFFE;
-
-/// A namespace by the low bits of its NSID.
-#[derive(Debug, Clone, Copy, Default)]
-struct Namespace {
-    nsid: u16,
-    /// FLBAS: bits 3:0 and 6:5 index of its LBA format, bit 4 metadata behind each block.
-    flbas: u8,
-    /// Its formats are known; its own one is known, too.
-    known: bool,
-    valid: bool,
-    /// Words of the LBA format table: MS 15:0, LBADS 23:16.
-    formats: [u32; FORMATS],
-}
-
-/// Formats of namespaces, of Identify data and of Format NVM.
-#[derive(Debug, Default)]
-pub struct Namespaces {
-    table: [Namespace; NAMESPACES],
-    /// The Identify command in hand, and its parts that were seen.
-    of: Option<Id>,
-    seen: u32,
-}
 
 /// The data of a command, as its SQE tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,47 +18,6 @@ pub struct Due {
     pub dws: Option<u32>,
     /// Its metadata goes to a buffer of its own, and is not followed.
     pub apart: bool,
-}
-
-fn at(nsid: u16) -> usize {
-    usize::from(nsid) % NAMESPACES
-}
-
-impl Namespaces {
-    /// Format and metadata's place of a namespace, if they are known.
-    fn format(&self, nsid: u32) -> Option<(u32, u8)> {
-        let one = &self.table[at(nsid as u16)];
-        let known = one.valid && u32::from(one.nsid) == nsid && one.flbas & 0x60 == 0;
-        known.then(|| (one.formats[usize::from(one.flbas & 0xF)], one.flbas))
-    }
-
-    /// Double words of a block in the data buffer, and whether the metadata goes to a buffer of its own.
-    fn block(&self, nsid: u32, protected: bool) -> Option<(u32, bool)> {
-        let (format, flbas) = self.format(nsid)?;
-        let (lbads, metadata, extended) = (format >> 16 & 0xFF, format & 0xFFFF, flbas & 0x10 != 0);
-        // The drive may make and check protection information by itself; it depends on more than the format whether the host then sees it.
-        if !LBADS.contains(&lbads) || (extended && metadata != 0 && (protected || metadata & 3 != 0)) {
-            return None;
-        }
-        let more = if extended { metadata >> 2 } else { 0 };
-        Some(((1 << (lbads - 2)) + more, !extended && metadata != 0))
-    }
-
-    /// Format NVM or Namespace Management is on its way: formats change, and the new one is known at its end only.
-    fn doubt(&mut self, lists: bool) {
-        for one in &mut self.table {
-            one.valid = false;
-            one.known &= !lists;
-        }
-    }
-
-    /// Format NVM has ended without error.
-    pub fn formatted(&mut self, nsid: u16, cdw10: u32) {
-        let one = &mut self.table[at(nsid)];
-        if one.known && one.nsid == nsid && cdw10 >> 12 & 3 == 0 {
-            (one.flbas, one.valid) = ((cdw10 & 0x1F) as u8, true);
-        }
-    }
 }
 
 /// Due lengths that are not of blocks.
@@ -164,71 +90,15 @@ impl Tracker {
         if command.slba as u8 != 0 || command.nsid == 0 || command.nsid >= NSID_LARGE {
             return;
         }
-        let mut place = self.page_offset(h.address).wrapping_sub(self.page_offset(prp1)) % IDENTIFY_DWS;
-        let spaces = &mut self.namespaces;
-        let one = &mut spaces.table[at(command.nsid)];
-        if spaces.of != Some(id) {
-            (spaces.of, spaces.seen) = (Some(id), 0);
-            (one.known, one.valid) = (false, false);
-        }
-        if !h.kept {
-            return;
-        }
-        for k in 0..usize::from(h.length) {
-            match place {
-                FLBAS => {
-                    (one.nsid, one.flbas) = (command.nsid, (h.word(k) >> 16 & 0x7F) as u8);
-                    spaces.seen |= 1 << FORMATS;
-                }
-                LBAF.. if place < LBAF + FORMATS as u16 => {
-                    one.formats[usize::from(place - LBAF)] = h.word(k) & 0xFF_FFFF;
-                    spaces.seen |= 1 << (place - LBAF);
-                }
-                _ => {}
-            }
-            place = (place + 1) % IDENTIFY_DWS;
-        }
-        if spaces.seen == ALL_SEEN {
-            (one.known, one.valid) = (true, true);
-        }
+        let place = self.page_offset(h.address).wrapping_sub(self.page_offset(prp1)) % IDENTIFY_DWS;
+        let words = h.kept.then(|| (0..usize::from(h.length)).map(|k| h.word(k)));
+        self.namespaces.take(id, command.nsid, place, words);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A namespace 1 of 512 + 8 and 4096 + 8 bytes.
-    fn spaces(flbas: u8) -> Namespaces {
-        let mut made = Namespaces::default();
-        let mut formats = [0; FORMATS];
-        (formats[0], formats[1]) = (9 << 16 | 8, 12 << 16 | 8);
-        made.table[1] = Namespace { nsid: 1, flbas, known: true, valid: true, formats };
-        made
-    }
-
-    #[test]
-    fn a_block_has_its_metadata_where_it_is_behind_each() {
-        assert_eq!(spaces(0x00).block(1, false), Some((128, true)));
-        assert_eq!(spaces(0x11).block(1, false), Some((1026, false)));
-        assert_eq!(spaces(0x11).block(1, true), None);
-        assert_eq!(spaces(0x02).block(1, false), None);
-        assert_eq!(spaces(0x20).block(1, false), None);
-        assert_eq!(spaces(0x00).block(33, false), None);
-        assert_eq!(spaces(0x00).block(0x1_0001, false), None);
-    }
-
-    #[test]
-    fn a_format_is_unknown_until_its_command_ends() {
-        let mut one = spaces(0);
-        one.doubt(false);
-        assert_eq!(one.block(1, false), None);
-        one.formatted(1, 0x11);
-        assert_eq!(one.block(1, false), Some((1026, false)));
-        one.doubt(true);
-        one.formatted(1, 0);
-        assert_eq!(one.block(1, false), None);
-    }
 
     #[test]
     fn lengths_by_opcode() {
