@@ -37,8 +37,8 @@ def recorded(rig, writer, limits, *, stop):
     return "stopped"
 
 recording.record = recorded
-made = settings.Settings.__init__
-settings.Settings.__init__ = lambda self, device, tools, journal: made(self, device, tools, journal, sys=root / "sys")
+made = settings.HostSettings.__init__
+settings.HostSettings.__init__ = lambda self, device, tools, journal: made(self, device, tools, journal, sys=root / "sys")
 for _ in range(3):  # as numpy's and Polars' do: the kernel gives them what the main thread blocks
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 device = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 30, 512, "0000:01:00.0", 1)
