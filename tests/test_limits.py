@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parent
 LEFT_OUT = ("bench", "slow")
 """Folders that `make test` does not run."""
-METHODS = ("join", "wait", "communicate")
+METHODS = ("join", "wait")
 """Methods whose first argument is a limit in s."""
 LEAST_S = 1.0
 """A shorter limit is one that a test means to reach."""

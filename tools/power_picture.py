@@ -6,8 +6,10 @@ fails, and writes nothing, where a text has no room or meets another text, a poi
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
@@ -58,7 +60,8 @@ def chart() -> Chart:
 
 def digest() -> str:
     """Hash of all that is drawn; the picture has it in its metadata, so that a picture of old data is found."""
-    return sha256(f"{chart()} {STAMP} {INCHES} {DPI}".encode()).hexdigest()
+    drawn = [asdict(chart()), STAMP, INCHES, DPI]
+    return sha256(json.dumps(drawn, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def boxes(figure: Figure) -> Iterator[tuple[str, Bbox]]:

@@ -1,20 +1,20 @@
-"""The way of data TLPs: what there is most of, one a clock, beside the commands' states.
+"""Pipeline for data TLPs, the most frequent ones: one a clock, beside the engine's states.
 
-A data write of the drive and a completion that brings data for it change two things at most: the ticks of data in their command's slot and
-the count of their tag. So they go through a pipeline of their own, and nothing of it is stored before the last stage:
+A data write of the drive, or a completion with data for the drive, changes at most two things: its command's slot (ticks of data, length
+left) and the count of its tag. The pipeline stores both in its last stage only:
 
 ===== ==========================================================================================================================
 stage
 ===== ==========================================================================================================================
 0     taken from the queue; its place in the page map and its tag are read (the engine's, as for any TLP)
 1     the ways of the page map are compared; a completion knows its tag
-2     the way that counts is chosen
+2     the valid way is chosen
 3     the command's slot is read
-4     the slot is looked at
-5     it is done with, or it is not what it was taken for: then all that follows it comes again, and the engine's states take it
+4     the slot is checked
+5     the TLP is stored; or it turns out to be another kind, goes to the engine's states, and all TLPs behind it come again
 ===== ==========================================================================================================================
 
-Stages 1 to 4 may hold what comes again: it has changed nothing. While there is something in the pipeline no other state runs.
+TLPs in stages 1 to 4 have changed nothing, so they may come again. No state of the engine runs while the pipeline holds a TLP.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SHORT = 4
 
 
 def entry_layout(slot_bits: int) -> data.StructLayout:
-    """What of an entry of the page map is looked at here."""
+    """Return the fields of a page map entry that the pipeline reads."""
     return data.StructLayout({"kind": 3, "slot": slot_bits, "generation": 16})
 
 
 def slot_layout(queue_bits: int) -> data.StructLayout:
-    """What of a slot is looked at here. ``first_known``: it has the tick of its first data."""
+    """Return the fields of a slot that the pipeline reads. ``first_known``: the slot has the tick of its first data."""
     return data.StructLayout({"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "first_known": 1, "left": LEFT})
 
 
@@ -49,20 +49,33 @@ class DataWay(wiring.Component):
 
     Ports
     -----
-    header, up : the TLP in stage 1, if ``begun``; only such as :meth:`may_take`.
-    tag : entry of its tag. ways : entries of the page map at its place, one of each way.
-    hit, choice, several : stage 2: a way holds its page; which one, one-hot; more than one do.
-    slot_at : stage 3: whose slot is wanted in the next clock.
-    slot : that slot, stage 4. epoch : of now.
-    done : stage 5: the TLP is done with; up_done and end of it.
-    other : stage 1: a completion of something else, and nothing is before it: the engine's states may take it at once. It is out of the
-        pipeline in the next clock.
-    may_be_other : stage 1: a completion, and nothing is before it: known before what the tag says is.
-    odd : stage 5: the engine has to look at it, and all behind it comes again. They are out of the pipeline in the next clock.
-    see, see_first : the slot ``see_slot`` gets ``see_tick`` as the tick of its last data, and of its first. With ``see`` it gets
-        ``see_left`` too.
-    count, count_tag, counted : the entry to write for the tag.
-    behind : something is in stages 1 to 4.
+    begun : stage 1 has a TLP.
+    header : header of that TLP; :meth:`may_take` allows it.
+    up : direction of that TLP.
+    tag : entry of its tag.
+    ways : entries of the page map at its place, one of each way.
+    hit : stage 2: a way holds its page.
+    choice : stage 2: that way, one-hot.
+    several : stage 2: more than one way holds the page.
+    slot_at : stage 3: slot to read in the next clock.
+    slot : stage 4: that slot.
+    epoch : present epoch of the engine.
+    done : stage 5: the TLP is finished.
+    up_done : direction of the finished TLP.
+    end : end of its payload in the ring.
+    other : stage 1: a completion without data of a command, with no TLP before it. The engine's states may take it at once; the next clock
+        removes it from the pipeline.
+    may_be_other : stage 1: a completion with no TLP before it; known before the tag's entry is.
+    odd : stage 5: the engine has to take the TLP, and all TLPs behind it come again. The next clock removes them from the pipeline.
+    see : writes ``see_tick`` (last data) and ``see_left`` into slot ``see_slot``.
+    see_first : writes ``see_tick`` as the tick of the first data, too.
+    see_slot : that slot.
+    see_tick : tick of the data.
+    see_left : length left after this TLP.
+    count : writes ``counted`` as the entry of tag ``count_tag``.
+    count_tag : that tag.
+    counted : its new entry.
+    behind : stages 1 to 4 hold a TLP.
     """
 
     def __init__(self, tag: data.StructLayout, *, slot_bits: int, queue_bits: int, entry_slot_bits: int, ways: int) -> None:

@@ -1,21 +1,21 @@
 """The tracker's engine: one state machine that takes one TLP at a time and keeps every table.
 
-This file takes TLPs, sends each to where it is understood, and puts together what the others are:
+This file takes TLPs, sends each to its first state, and connects the parts:
 
-- in hand: ``present``, the TLP, and how it is done with; ``order``, what comes before it though it is none
-- the way in: ``headqueue``, headers before they are taken; ``dataway``, the pipeline for those of data
+- in hand: ``present``, the TLP and its end; ``order``, marks and sweeps before it
+- the way in: ``headqueue``, headers before they are taken; ``dataway``, the pipeline for data
 - the way out: ``report``, events and losses; ``records``, command records
 - tables: ``slots`` and ``search``, the store of commands; ``queues``; ``pagemap`` and ``insert``; ``tags``
-- registers: ``settings``, what the host has set; ``identify``
-- lengths of data: ``namespaces``, their formats; ``lengths``, what is due by opcode
+- registers: ``settings``, the host's settings; ``identify``
+- lengths of data: ``namespaces``, their formats; ``lengths``, due lengths by opcode
 - states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``creation`` of queues; ``doorbells``; ``fetch`` of
-  submission queue entries, and their completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, what admin
-  commands change; ``interrupts``; ``heads``, CQ head doorbells
+  submission queue entries, and their completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, effects of
+  admin commands; ``interrupts``; ``heads``, CQ head doorbells
 
-Each is a class. Its constructor says whose tables, registers and methods it uses; nothing is reached in another way. All states are of one
-machine, so tables have one user at a time and need one read and one write port. Where a state goes that is not in its own file is in
-``places``, or a method of that file's class.
-Groups of states name what they follow by the titles of its sections: "NVMe" is the NVM Express Base Specification 1.4, "PCIe" the PCI
+Each part is a class. Its constructor names every class whose tables, registers and methods the part uses. All states belong to one machine,
+so each table has one user at a time, and needs one read port and one write port. A state reaches a state of another file through
+``places``, or through a method of that file's class.
+Groups of states cite the specifications by titles of sections: "NVMe" is the NVM Express Base Specification 1.4, "PCIe" the PCI
 Express Base Specification 3.0.
 """
 
@@ -59,22 +59,31 @@ from .tags import Tags
 
 
 class Engine(wiring.Component):
-    """The ports that are not the tracker's (see the package).
+    """Ports between the engine and the tracker around it; the package describes the others.
 
     Ports
     -----
     tlps : merged headers.
     next_valid : a header is there or follows, and may be held back.
-    now : the tick counter: for marks, and to know that nothing older comes. What is made does not depend on when that is.
-    snapshot, marked : each change of the one is a mark, at which the other is high for a clock: the counters are those of its tick.
-    up : direction of the present TLP, and of its payload ring, which the next two are of.
-    read_index, read_data : a double word of it, one clock later. read_down : all of the beat of the host's ring that it is in.
-    free, free_up, free_to : the space of that direction's ring up to there is given back.
-    record, event, raw : what is made, of ticks at which ``run`` was high; always taken. made_at : low bits of the tick that completed it.
-    raw_room : words of ``raw`` that fit.
-    lose, lose_tick : pulses, by :class:`spec.LossSource`, and their tick.
+    now : the tick counter. It releases marks, and shows that no older TLP comes. The output does not depend on its clock.
+    snapshot : each change asks for a mark.
+    marked : high for one clock at a mark; the counters are then those of the mark's tick.
+    up : direction of the TLP in hand, and of the payload ring behind the next two ports.
+    read_index : double word of the ring to read.
+    read_data : that double word, one clock later.
+    read_down : the whole beat around that double word, of the host's ring.
+    free : pulse: gives back the space of a ring.
+    free_up : direction of that ring.
+    free_to : end of that space.
+    record : a command record of a tick at which ``run`` was high; always taken.
+    event : an event, likewise.
+    raw : a word of a raw TLP, likewise.
+    made_at : low bits of the tick that completed the record, event or word.
+    raw_room : words that ``raw`` may still send.
+    lose : a pulse for each :class:`spec.LossSource`.
+    lose_tick : tick of those losses.
     unmatched : pulse: a TLP fitted nothing.
-    armed : long payload is wanted, too.
+    armed : asks the parsers to keep long payload, too.
     """
 
     def __init__(

@@ -7,11 +7,14 @@ have a short buffer or a PRP list each in one page, as they do where lists come 
 ``insert``. Entries are not removed when their command ends: an entry whose slot has another generation, or is not in
 flight, is stale, and goes when it is met.
 
-The length of a transfer is not known here, because the LBA size is not: so entries of a PRP list beyond what the
-command needs with 512-byte blocks are doubtful (the drive may have read too much), and never take the place of what is
-sure; and an entry that may be the last of a transfer or a pointer to more is both until it is used: a write by the
-drive makes it data, a read of a command that brings data to the host makes it a list, and for a command that takes data
-from the host the first 8 bytes that are read tell (a page-aligned address below 2**52, not 0, is taken for a list).
+The map does not use the due lengths of ``lengths``: it assumes blocks of 512 bytes. The drive may read more of a PRP list than a command
+needs. Entries beyond the need at 512 bytes are therefore doubtful, and never replace a sure entry.
+
+An entry may be the last page of a transfer or a pointer to the next list. It stays both until its first use:
+
+- a write by the drive makes it data;
+- a read makes it a list, if the command brings data to the host;
+- otherwise the first 8 bytes read decide: a page-aligned address below 2**52, not 0, makes it a list.
 """
 
 from __future__ import annotations

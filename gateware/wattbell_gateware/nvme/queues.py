@@ -1,4 +1,4 @@
-"""Queues: what is known of each, and the one in hand."""
+"""Tables of the queues, and the queue in hand."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ __all__ = ["Queues"]
 class Queues:
     """Tables of all queues, and registers of one SQ and one CQ.
 
-    shape : table, SQs and behind them CQs -> base, size, and link: an SQ's CQ, a CQ's interrupt vector.
-    sq_state, cq_state : tables, of layout SQ and CQ. sq_valid, cq_valid : a bit each: there is such a queue.
-    cq_filled, cq_waiting : a bit each: it has completed commands; such without an interrupt.
-    filled : one has completed commands; may be high a clock longer. swept : the boundary of the last sweep, or where they began to wait.
-    untracked : there is a queue beyond the tables. last_cq : that of the last CQE.
-    qid, sq, cq, size : the queue in hand: a doorbell's, a fetch's; its state; its size in entries.
-    count, bits : queues of each kind there is room for; bits of a number of one.
+    shape : table of base, size and link, first of all SQs, then of all CQs. Link: the CQ of an SQ, the interrupt vector of a CQ.
+    sq_state : table with layout SQ.
+    cq_state : table with layout CQ.
+    sq_valid : a bit for each SQ: the queue exists.
+    cq_valid : a bit for each CQ: the queue exists.
+    cq_filled : a bit for each CQ: the queue has completed commands.
+    cq_waiting : a bit for each CQ: some of these commands have no interrupt yet.
+    filled : some CQ has completed commands; may be high for one clock too long.
+    swept : boundary of the last sweep, or the tick from which completed commands wait.
+    untracked : a queue exists beyond the tables.
+    last_cq : CQ of the last CQE.
+    qid : number of the queue in hand, from a doorbell or a fetch.
+    sq : state of that SQ.
+    cq : state of that CQ.
+    size : its size in entries.
+    count : number of queues of each kind in the tables.
+    bits : bits of a queue's number.
     """
 
     def __init__(self, m: Module, count: int, *, slot_bits: int, tick_bits: int) -> None:

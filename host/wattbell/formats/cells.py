@@ -30,28 +30,8 @@ ONE_GROUP = r"^[+-]?[1-9]\d{0,2}[,.]\d{3}$"
 SPACED = r"^[+-]?\d{1,3}(?:[ '’\x{00a0}\x{202f}]\d{3})+(?:[.,]\d*)?$"
 SPACED_RE = re.compile(SPACED.replace(r"\x{00a0}", "\u00a0").replace(r"\x{202f}", "\u202f"))
 _LETTERS = re.compile(r"[^a-z]")
-_WORDS = frozenset(
-    {
-        *(_LETTERS.sub("", word) for word in NO_NUMBER if not any(c.isdigit() for c in word)),
-        *(
-            "olma",
-            "olua",
-            "ola",
-            "olv",
-            "olmv",
-            "olw",
-            "ov",
-            "ovfl",
-            "ofl",
-            "ofll",
-            "blank",
-            "nodata",
-            "missing",
-            "outofrange",
-            "noreading",
-        ),
-    }
-)
+_MORE_WORDS = "olma olua ola olv olmv olw ov ovfl ofl ofll blank nodata missing outofrange noreading"
+_WORDS = {_LETTERS.sub("", word) for word in NO_NUMBER if not re.search(r"\d", word)} | {*_MORE_WORDS.split()}
 """Words for no reading, in letters alone."""
 
 
