@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import c, registers_page, rust, sigrok, wire_page
+from . import c, capture_page, registers_page, rust, sigrok, view, wire_page
 from .files import write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +17,9 @@ def texts() -> dict[str, str]:
     made = {f"sim/spec/src/{name}": text() for name, text in rust.FILES.items()}
     made["docs/wire-format.md"] = wire_page.markdown()
     made["docs/registers.md"] = registers_page.markdown()
+    made[capture_page.PATH] = capture_page.markdown((ROOT / capture_page.PATH).read_text(encoding="utf-8"))
     made[sigrok.PATH] = sigrok.tables()
+    made[view.PATH] = view.fields()
     return made
 
 

@@ -151,6 +151,10 @@ LOG_PAGES = (
     (0x81, "sanitize", "Sanitize Status"),
 )
 """Log page identifiers: identifier, name in code, title."""
+POWER_MEASUREMENT = 0x25
+"""Identifier of the log page and of the feature Power Measurement, which the SSD model lacks. Newer than the base revision."""
+OCP_LATENCY_MONITOR_LOG, OCP_LATENCY_MONITOR_FEATURE = 0xC3, 0xC5
+"""Log page and feature Latency Monitor of OCP's Datacenter NVMe SSD specification 2.0, which the SSD model lacks."""
 
 
 GENERIC, COMMAND_SPECIFIC, MEDIA = 0, 1, 2

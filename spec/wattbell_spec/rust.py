@@ -1,17 +1,18 @@
-"""Generator of Rust constants: the crate `sim/spec`."""
+"""Generator of Rust constants, and of the types of a command: the crate `sim/spec`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 
-from . import nvme, units
+from . import columns, nvme, units
 from . import wire as spec
 from .controller_registers import BOARD, RESTART_KEY, WATCHDOG_KEY
 from .files import HEAD
 from .registers import MAP, VERSION, Access, Register
 
-__all__ = ["FILES", "controller", "nvme_numbers", "registers", "units_of_samples", "wire"]
+__all__ = ["FILES", "command", "controller", "nvme_numbers", "registers", "units_of_samples", "wire"]
 
 
 def registers() -> str:
@@ -145,5 +146,107 @@ def _module(name: str, doc: str, entries: Iterable[tuple[str, int, str]]) -> lis
     return [*lines, "}", ""]
 
 
-FILES = {"registers.rs": registers, "controller.rs": controller, "wire.rs": wire, "units.rs": units_of_samples, "nvme.rs": nvme_numbers}
+def _whole(bits: int) -> str:
+    return "bool" if bits == 1 else f"u{next(size for size in (8, 16, 32, 64) if bits <= size)}"
+
+
+def _as_u64(name: str, bits: int) -> str:
+    return f"self.{name}" if _whole(bits) == "u64" else f"u64::from(self.{name})"
+
+
+def _sentence(text: str) -> str:
+    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).partition("; null")[0]
+    return f"    /// {plain[:1].upper()}{plain[1:].removesuffix('.')}."
+
+
+def command() -> str:
+    """``command.rs``: a command as its record describes it, and as the SSD model knows it; each with a list of its fields."""
+    return "\n\n".join([f"{HEAD}\nuse crate::wire::command as field;", _struct_of_record(), _struct_of_truth()]) + "\n"
+
+
+_DERIVED = "#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]"
+
+
+def _listed(lines: Iterable[str], indent: int) -> str:
+    return "\n".join(" " * indent + line for line in lines)
+
+
+def _struct_of_record() -> str:
+    wires = {f.name: f for f in spec.COMMAND}
+    facts = [(column.name, wires[column.field]) for column in columns.FACTS]
+    instants = [f"{_sentence(i.meaning)}\n    pub {i.name}: Option<u64>," for i in columns.AGES]
+    fields = [f"{_sentence(f.doc)}\n    pub {name}: {_whole(f.bits)}," for name, f in facts]
+    ages = [f"(field::{i.age.upper()}, self.{i.name}, {str(i.sign > 0).lower()})," for i in columns.AGES]
+    values = [f"(field::{f.name.upper()}, {_as_u64(name, f.bits)})," for name, f in facts]
+    return f"""\
+/// A command as its record describes it, with the ticks that were observed.
+{_DERIVED}
+pub struct Command {{
+    /// The drive's write of the CQE.
+    pub cqe: u64,
+{_listed([*instants, *fields], 0)}
+}}
+
+impl Command {{
+    /// Instants that a record has as ages: field, instant, whether it lies behind the CQE.
+    #[inline(always)]
+    pub fn ages(&self) -> [((usize, usize), Option<u64>, bool); {len(ages)}] {{
+        [
+{_listed(ages, 12)}
+        ]
+    }}
+
+    /// The other fields of a record: field, value.
+    #[inline(always)]
+    pub fn facts(&self) -> [((usize, usize), u64); {len(values)}] {{
+        [
+{_listed(values, 12)}
+        ]
+    }}
+}}"""
+
+
+def _instant_of_truth(instant: columns.Instant) -> tuple[str, str, str, str, str]:
+    name, value = f"{instant.name}_ps", f"self.{instant.name}_ps"
+    kind, value = ("u64", f"Some({value})") if instant.always else ("Option<u64>", value)
+    return name, name, instant.meaning, kind, value
+
+
+def _struct_of_truth() -> str:
+    rows = [
+        *((c.name, c.name, c.meaning, _whole(c.truth), f"Some({_as_u64(c.name, c.truth)})") for c in columns.TRUTH),
+        *(_instant_of_truth(instant) for instant in columns.INSTANTS),
+        *((f"{c.name}_fj", f"{c.name}_pj", c.meaning, "u64", f"Some(self.{c.name}_fj / 1000)") for c in columns.SPENT),
+    ]
+    fields = [f"{_sentence(meaning)}\n    pub {name}: {kind}," for name, _, meaning, kind, _ in rows]
+    return f"""\
+/// The SSD model's knowledge of a command. Times belong to first symbols, in picoseconds since power-on.
+{_DERIVED}
+pub struct CommandTruth {{
+{_listed(fields, 0)}
+}}
+
+impl CommandTruth {{
+    /// Names of the columns of its CSV file.
+    pub const COLUMNS: [&'static str; {len(rows)}] = [
+{_listed((f'"{row[1]}",' for row in rows), 8)}
+    ];
+
+    /// Values of these columns; None is empty.
+    pub fn values(&self) -> [Option<u64>; {len(rows)}] {{
+        [
+{_listed((f"{row[4]}," for row in rows), 12)}
+        ]
+    }}
+}}"""
+
+
+FILES = {
+    "registers.rs": registers,
+    "controller.rs": controller,
+    "wire.rs": wire,
+    "units.rs": units_of_samples,
+    "nvme.rs": nvme_numbers,
+    "command.rs": command,
+}
 """Generators of the files in `sim/spec/src`, by file name."""

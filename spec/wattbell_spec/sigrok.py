@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from . import nvme, units
+from . import columns, nvme, units
 from . import wire as spec
 
 __all__ = ["PATH", "tables"]
 
-PATH = "host/wattbell/sigrok/decoders/wattbell/tables.py"
+PATH = "host/wattbell/export/decoders/wattbell/tables.py"
 _STATES = {"L0S": "L0s", "L1_1": "L1.1", "L1_2": "L1.2", "RECOVERY": "Recovery", "DETECT": "Detect"}
 """Link states as the PCIe specification writes them."""
 
@@ -34,9 +34,17 @@ def tables() -> str:
     lines += _dictionary("ADMIN", ((f"0x{o.code:02X}", o.title) for o in nvme.ADMIN))
     lines += _dictionary("IO", ((f"0x{o.code:02X}", o.title) for o in nvme.IO))
     lines += [f"LINK_STATES = {tuple(_STATES.get(name, name) for name in _names(spec.LinkState))!r}",
+              f"PLACED = {(*nvme.LBA_OPCODES, nvme.io('dsm'))!r}",
               f"LOSSES = {_names(spec.LossSource)!r}",
               f"COMMAND_FLAGS = {tuple(flag.name for flag in spec.CommandFlag)!r}",
               f"RAIL_FLAGS = {tuple(flag.name for flag in spec.RailFlag)!r}", ""]  # fmt: skip
+    lines += ["# fields of a command: lowest bit, bits", "COMMAND_FIELDS = {"]
+    bit = 0
+    for field in spec.COMMAND:
+        lines.append(f'    "{field.name}": ({bit}, {field.bits}),')
+        bit += field.bits
+    shown = tuple((column.field, column.title) for column in columns.SHOWN)
+    lines += ["}", f"SHOWN = {shown!r}", ""]
     for name in ("COMMAND", "EVENT", "RAIL_HEADER", "RAIL_SAMPLE", "LINK", "STATUS"):
         lines.append(f"{name}_BYTES = {getattr(spec, f'{name}_SIZE')}")
     lines += [f"VOLTAGE_V, CURRENT_A = {units.VOLTAGE_LSB_UV}e-6, {units.CURRENT_LSB_NA}e-9"]

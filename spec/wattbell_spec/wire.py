@@ -57,12 +57,16 @@ class BlockContent(IntEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record: ``bits`` wide, packed without gaps from bit 0 of byte 0 upward, little-endian."""
+    """One field of a record: ``bits`` wide, packed without gaps from bit 0 of byte 0 upward, little-endian.
+
+    truth: of a command: the SSD model knows it too, and its truth is compared with it
+    """
 
     name: str
     bits: int
     doc: str
     signed: bool = False
+    truth: bool = False
 
 
 def record_size(fields: tuple[Field, ...]) -> int:
@@ -105,7 +109,8 @@ COMMAND = (
     Field("msix_after", 24, "tick of the interrupt message - CQE tick"),
     Field("cq_head_after", 24, "tick of the CQ head doorbell that released the CQE - CQE tick"),
     Field("opcode", 8, "SQE byte 0"),
-    Field("qid", 8, "submission queue"),
+    Field("qid", 7, "submission queue"),
+    Field("interrupt_guessed", 1, "bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess: the message was not seen set up"),
     Field("cid", 16, "command identifier, as on the wire"),
     Field("status", 15, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)"),
     Field("length_checked", 1, "bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted"),
@@ -189,7 +194,7 @@ class EventType(IntEnum):
     QUEUE_DELETED = 10  # arg8 0 SQ / 1 CQ; arg16 qid
     BAR0 = 11  # arg32 address bits 43:12 of BAR0
     POWER_STATE = 12  # Set Features 02h completed without error: arg8 CDW11 7:0
-    GUESSING = 13  # arg8 GuessReason; arg16 qid
+    GUESSING = 13  # arg8 GuessReason; arg16 qid (of SECOND_FUNCTION its requester ID)
     MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was rejected as malformed
     RUN = 15  # arg8 1 capture started, 0 stopped
     # Below: only from a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
@@ -232,6 +237,10 @@ class ResetCause(IntEnum):
     PERST = 1
     CC_EN = 2  # CC.EN was written 0, or rose again
     COMMAND = 3  # requested over the control port
+    LINK = 4  # the link went to Detect: a hot reset, or the link was lost
+    FLR = 5  # Function Level Reset
+    D3HOT = 6  # from D3hot to D0, of a function without No_Soft_Reset
+    UNSEEN = 7  # the host sets up the controller anew, or reads that it is disabled: its reset was not seen
 
 
 class MarkerSource(IntEnum):
@@ -262,6 +271,8 @@ class GuessReason(IntEnum):
     LATE_ATTACH = 0  # queue table came from the host, queue positions are inferred
     AFTER_LOSS = 1  # positions inferred again after bus data was lost
     STRIDE = 2  # CAP was never read: doorbell stride taken as 0 or from the host
+    SECOND_FUNCTION = 3  # the drive's TLPs of a second function were seen: that function is not followed
+    SQE_PARTS = 4  # the drive reads SQEs in parts: the queues that such SQEs create are unknown
 
 
 # --- TLP --------------------------------------------------------------------------------------------------------
@@ -299,16 +310,23 @@ STATUS = (
     Field("commands", 64, "command records produced"),
     Field("in_flight", 32, "commands in flight now"),
     Field("malformed", 32, "malformed TLPs rejected"),
-    Field("unmatched", 32, "memory TLPs from the drive that match no queue and no command"),
+    Field("unmatched", 32, "memory TLPs from the drive that match no queue, no command and no host memory buffer"),
     Field("lost_tlps", 32, "TLPs lost before the tracker"),
-    Field("lost_commands", 32, "commands lost for lack of a slot"),
+    Field("lost_commands", 32, "commands without a record, as the tracker had no slot for them"),
     Field("lost_records", 32, "command records lost after the tracker"),
     Field("lost_events", 32, "events lost"),
     Field("lost_samples", 32, "rail samples lost"),
     Field("lost_pages", 32, "data pages evicted from the map while in use"),
     Field("bar0", 64, "BAR0; 0 while unknown"),
+    Field("hmb_read_bytes", 64, "bytes that the drive asked for in the host memory buffer"),
+    Field("hmb_written_bytes", 64, "bytes that the drive wrote to the host memory buffer"),
+    Field("hmb_reads", 32, "TLPs of these reads"),
+    Field("hmb_writes", 32, "TLPs of these writes"),
+    Field("unmatched_reads", 32, "of `unmatched`: reads"),
 )
 STATUS_SIZE = record_size(STATUS)
+STATUS_FIRST_SIZE = 104
+"""Bytes of a STATUS block of gateware before 2026-11-28: it ends behind ``bar0``."""
 
 # --- LINK -------------------------------------------------------------------------------------------------------
 

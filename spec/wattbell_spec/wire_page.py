@@ -145,6 +145,9 @@ Management, {nvme.io("dsm"):02X}h.
 `length_checked` is 1 where the rig knew how long the data must be, and counted it ([lengths](lengths.md)). Else the length was not
 checked. Records of older rigs have 0.
 
+`interrupt_guessed` is 1 where the rig did not see which message tells of the command's completion queue ([interrupts](interrupts.md)).
+Records of older rigs have 0 here, though they guessed.
+
 ### Flags of a command
 
 {_members(spec.CommandFlag)}""",

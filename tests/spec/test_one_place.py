@@ -1,4 +1,4 @@
-"""No number of NVMe and no unit of a sample stands outside spec/ and what is made from it. Tests are witnesses and not asked."""
+"""No number of NVMe and no unit of a sample is outside spec/ and the files made from it. Tests are witnesses and not asked."""
 
 from __future__ import annotations
 

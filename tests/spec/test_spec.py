@@ -1,4 +1,4 @@
-"""The specification and what is generated from it. The expected numbers are written here by hand, as an independent witness."""
+"""The specification and the files generated from it. The expected numbers are written here by hand, as an independent witness."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_rust_constants():
 
 
 def test_c_header_is_c(tmp_path):
-    """A C compiler reads it, and finds fields whose places are written down here by hand."""
+    """A C compiler reads it, and finds fields at the places written down here by hand."""
     header = tmp_path / "registers.h"
     header.write_text(c.header())
     source = tmp_path / "check.c"

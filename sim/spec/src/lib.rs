@@ -1,6 +1,10 @@
-//! The constants of `spec/`. `python -m wattbell_spec` writes every file here except this one.
+//! The constants of `spec/`, and the fields of a command. `python -m wattbell_spec` writes every file here except this one.
 //!
-//! Only numbers are shared: each side writes its own code to pack or unpack a word.
+//! Only numbers and names are shared: each side writes its own code to pack or unpack a word.
+
+/// A command as its record describes it, and as the SSD model knows it.
+#[rustfmt::skip]
+pub mod command;
 
 /// The wire format.
 #[rustfmt::skip]

@@ -13,7 +13,7 @@ pub const RAIL_HEADER_SIZE: usize = 28;
 pub const RAIL_SAMPLE_SIZE: usize = 6;
 pub const EVENT_SIZE: usize = 16;
 pub const TLP_HEADER_SIZE: usize = 8;
-pub const STATUS_SIZE: usize = 104;
+pub const STATUS_SIZE: usize = 132;
 pub const LINK_SIZE: usize = 108;
 
 /// Fields of HEADER: (first bit, bits).
@@ -55,7 +55,9 @@ pub mod command {
     /// SQE byte 0
     pub const OPCODE: (usize, usize) = (208, 8);
     /// submission queue
-    pub const QID: (usize, usize) = (216, 8);
+    pub const QID: (usize, usize) = (216, 7);
+    /// bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess: the message was not seen set up
+    pub const INTERRUPT_GUESSED: (usize, usize) = (223, 1);
     /// command identifier, as on the wire
     pub const CID: (usize, usize) = (224, 16);
     /// CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)
@@ -162,11 +164,11 @@ pub mod status {
     pub const IN_FLIGHT: (usize, usize) = (480, 32);
     /// malformed TLPs rejected
     pub const MALFORMED: (usize, usize) = (512, 32);
-    /// memory TLPs from the drive that match no queue and no command
+    /// memory TLPs from the drive that match no queue, no command and no host memory buffer
     pub const UNMATCHED: (usize, usize) = (544, 32);
     /// TLPs lost before the tracker
     pub const LOST_TLPS: (usize, usize) = (576, 32);
-    /// commands lost for lack of a slot
+    /// commands without a record, as the tracker had no slot for them
     pub const LOST_COMMANDS: (usize, usize) = (608, 32);
     /// command records lost after the tracker
     pub const LOST_RECORDS: (usize, usize) = (640, 32);
@@ -178,6 +180,16 @@ pub mod status {
     pub const LOST_PAGES: (usize, usize) = (736, 32);
     /// BAR0; 0 while unknown
     pub const BAR0: (usize, usize) = (768, 64);
+    /// bytes that the drive asked for in the host memory buffer
+    pub const HMB_READ_BYTES: (usize, usize) = (832, 64);
+    /// bytes that the drive wrote to the host memory buffer
+    pub const HMB_WRITTEN_BYTES: (usize, usize) = (896, 64);
+    /// TLPs of these reads
+    pub const HMB_READS: (usize, usize) = (960, 32);
+    /// TLPs of these writes
+    pub const HMB_WRITES: (usize, usize) = (992, 32);
+    /// of `unmatched`: reads
+    pub const UNMATCHED_READS: (usize, usize) = (1024, 32);
 }
 
 /// Fields of LINK: (first bit, bits).
@@ -323,6 +335,10 @@ pub mod reset_cause_code {
     pub const PERST: u8 = 1;
     pub const CC_EN: u8 = 2;
     pub const COMMAND: u8 = 3;
+    pub const LINK: u8 = 4;
+    pub const FLR: u8 = 5;
+    pub const D3HOT: u8 = 6;
+    pub const UNSEEN: u8 = 7;
 }
 
 pub mod marker_source_code {
@@ -347,4 +363,6 @@ pub mod guess_reason_code {
     pub const LATE_ATTACH: u8 = 0;
     pub const AFTER_LOSS: u8 = 1;
     pub const STRIDE: u8 = 2;
+    pub const SECOND_FUNCTION: u8 = 3;
+    pub const SQE_PARTS: u8 = 4;
 }
