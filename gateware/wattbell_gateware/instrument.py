@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.registers import ID, VERSION, by_name
 from wattbell_spec.units import CURRENT_LSB_NA, VOLTAGE_LSB_UV
-from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, BlockContent, EventType, LossSource, MarkerSource
+from wattbell_spec.wire import COMMAND_SIZE, EVENT_SIZE, TICK_PS, BlockContent, EventType, LinkState, LossSource, MarkerSource
 
 from .deadlines import earliest
 from .layouts import EVENT, tlp_beat
@@ -234,11 +234,11 @@ class Instrument(wiring.Component):
         # Tracker. It lives in the domain `bus`, which is `sync` on a board; a simulator may leave out its clock edges
         # while `bus_active` is low. All its inputs are registers of that domain, the counter too, and that one only
         # moves while `bus_active` is high: so the tracker sees the same with and without those edges.
-        levels = Cat(self.perst_n, run.capturing)
+        levels = Cat(self.perst_n, self.link_state == LinkState.DETECT, run.capturing)
         if player:  # the records of the pattern are only counted
-            levels = Mux(player.on, Cat(player.perst_n, player.busy), levels)
-        seen = Signal(3)
-        levels = Cat(levels, seen[2] ^ status.accepted)
+            levels = Mux(player.on, Cat(player.perst_n, Const(0, 1), player.busy), levels)
+        seen = Signal(4)
+        levels = Cat(levels, seen[3] ^ status.accepted)
         m.d.bus += seen.eq(levels)
         bus_now = Signal(64)
         with m.If(self.bus_active | slow):
@@ -276,8 +276,9 @@ class Instrument(wiring.Component):
             self.skip_down.eq(tracker.skip_down),
             self.skip_up.eq(tracker.skip_up),
             tracker.perst_n.eq(seen[0]),
-            tracker.run.eq(seen[1]),
-            tracker.snapshot.eq(seen[2]),
+            tracker.unlinked.eq(seen[1]),
+            tracker.run.eq(seen[2]),
+            tracker.snapshot.eq(seen[3]),
             tracker.kept.eq(run.active & ~(player.on if player else 0)),
             status.snapshot.eq(tracker.snapshot_counters),
             tracker.cfg.valid.eq(offered),
@@ -604,6 +605,11 @@ class Instrument(wiring.Component):
             "lost_samples": lost_samples,
             "lost_pages": counters.lost_pages,
             "bar0": counters.bar0,
+            "hmb_read_bytes": counters.hmb_read_bytes,
+            "hmb_written_bytes": counters.hmb_written_bytes,
+            "hmb_reads": counters.hmb_reads,
+            "hmb_writes": counters.hmb_writes,
+            "unmatched_reads": counters.unmatched_reads,
         }
         assert values.keys() == dict(STATUS).keys()
         m.d.comb += [parts.status.status[name].eq(value) for name, value in values.items()]

@@ -1,5 +1,9 @@
 """The generated Verilog for other projects."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from wattbell_gateware import generate
 from wattbell_gateware.instrument import Instrument, Options
@@ -25,3 +29,13 @@ def test_unchanged_sources_cost_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(generate, "sources_digest", lambda: "changed")
     generate.generate(tmp_path, ["instrument_x4_word"])
     assert len(made) == 2 and (tmp_path / "instrument_x4_word.v").stat().st_mtime_ns == stamp
+
+
+def test_a_variant_is_the_same_in_every_process(tmp_path):
+    """A set that is iterated over, for instance, has another order in each process."""
+    made = []
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "wattbell_gateware.generate", "--out", tmp_path / seed, "--variant", "instrument_x4_word"]
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, stdout=subprocess.DEVNULL)
+        made.append((tmp_path / seed / "instrument_x4_word.v").read_text())
+    assert made[0] == made[1]

@@ -13,22 +13,22 @@ __all__ = ["Bank"]
 
 
 class Bank(wiring.Component):
-    """Storage, strobes and the read multiplexer of word addresses 80h..FFh.
+    """Holds storage, strobes and the read multiplexer of word addresses 80h..FFh.
 
-    ``rdata`` is there in the clock of ``addr``; addresses without a register read 0. A register ``X`` has these ports:
+    ``rdata`` follows ``addr`` in the same clock; addresses without a register read 0. A register ``X`` has these ports:
 
-    - RW: ``x``, the value, as registers.md says; not for those in ``elsewhere``;
+    - RW: ``x``, the value, as registers.md says; not for registers in ``elsewhere``;
     - RO, TAKE, W1C, and RW in ``elsewhere``: ``x``, the value to show (in);
     - WO, W1C, and RW in ``elsewhere``: ``x_written``, high in the clock after a write, with ``data``;
     - TAKE: ``x_taken``, high in the clock of the read.
 
-    ``word`` is what those in ``outside`` read, which have no ports of their own.
+    Registers in ``outside`` have no ports of their own and read ``word``.
 
     Parameters
     ----------
-    registers : the registers that are there.
-    elsewhere : names of RW registers whose value is kept by their user, because something else than a write changes it.
-    outside : names of RO registers that are in a memory, by the address.
+    registers : the registers of the bank.
+    elsewhere : names of RW registers with a value that their user keeps, because not only writes change it.
+    outside : names of RO registers in a memory, which the user addresses.
     """
 
     def __init__(self, registers: Iterable[Register], elsewhere: Iterable[str] = (), outside: Iterable[str] = ()):

@@ -1,4 +1,4 @@
-"""What the core's two buses reach: read-only memory with the firmware, RAM, and the registers."""
+"""The core's two buses, with read-only memory for the firmware, RAM and the registers behind them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,35 @@ from .rom import Rom
 __all__ = ["RAM_BASE", "WRITE", "Bus"]
 
 RAM_BASE = 0x1000_0000
-"""As in firmware/target/memory.ld; the read-only memory is at 0."""
+"""Base address of the RAM, as in firmware/target/memory.ld; the read-only memory begins at 0."""
 _REGISTERS = 256
 WRITE = data.StructLayout({"address": 8, "value": 32})
-"""A write to a register that does not come from the core."""
+"""A write to a register by another part than the core."""
 
 
 class Bus(wiring.Component):
-    """An access to memory takes two clocks, one to a register three. The core fetches from the read-only memory; elsewhere it finds 0,
-    which is an illegal instruction.
+    """Serves an access to memory in two clocks and an access to a register in three.
 
-    Loads and stores where nothing is, stores to the read-only memory, and stores of less than a word to a register never end:
-    ``fault`` is high, and the core must be restarted. It has no exception for them.
+    The core fetches from the read-only memory alone; elsewhere it finds 0, an illegal instruction. Some accesses never end: loads and
+    stores at unused addresses, stores to the read-only memory, and stores of less than a word to a register. Then ``fault`` is high,
+    and the core must be restarted, because it has no exception for them.
 
     Ports
     -----
-    ibus, dbus : the core's. reg_addr : word address of a register; it stays until the next access. reg_we, reg_re : high for one
-    clock. reg_rdata : in the clock of ``reg_re``, or, while ``reg_wait`` is high from then on, in the first in which it is low: until
-    then the access goes on. fault : see above. aside : a write from elsewhere, which takes a clock in which the core begins no access to
-    a register.
+    ibus, dbus : the core's buses.
+    reg_addr : word address of a register; keeps its value until the next access.
+    reg_wdata : value of a write.
+    reg_we, reg_re : strobes of one clock.
+    reg_rdata : value read, taken in the first clock from ``reg_re`` on in which ``reg_wait`` is low.
+    reg_wait : holds a read.
+    fault : the access never ends.
+    aside : a write by another part; taken in a clock in which the core begins no access to a register.
 
     Parameters
     ----------
-    image : the firmware, little-endian words. rom_bytes, ram_bytes : sizes, multiples of 4. sliced : :class:`.rom.Rom`.
+    image : the firmware, little-endian words.
+    rom_bytes, ram_bytes : sizes, multiples of 4.
+    sliced : :class:`.rom.Rom`.
     """
 
     def __init__(self, image: Iterable[int], rom_bytes: int, ram_bytes: int, *, sliced: bool = False):

@@ -17,25 +17,31 @@ from .peripherals import PINS, Peripherals
 __all__ = ["RAM_BYTES", "ROM_BYTES", "Controller"]
 
 ROM_BYTES, RAM_BYTES = 36864, 8192
-"""As in firmware/Makefile."""
+"""Sizes of the memories, as in firmware/Makefile."""
 
 
 class Controller(wiring.Component):
-    """Runs the firmware, in the clock of the instrument. A register access takes three clocks, one in memory two. With `halved`, core and
-    memory are in the domain ``half``, a slower one: a register access takes seven clocks of it then. The read-only memory is sliced for
-    block RAMs then.
+    """Runs the firmware in the clock of the instrument.
 
-    The Verilog of the core is not in here: a board's platform gets it, a simulation adds :func:`.core.verilog_path`.
+    A register access takes three clocks, a memory access two. With ``halved``, core and memory are in the slower domain ``half``, a
+    register access takes seven clocks of ``half``, and block RAMs get slices of the read-only memory.
+
+    The component does not contain the Verilog of the core: a board's platform gets it, a simulation adds :func:`.core.verilog_path`.
 
     Ports
     -----
-    those of :data:`.peripherals.PINS`. reg_addr, reg_wdata, reg_we, reg_rdata : the instrument's register bus, word addresses
-    00h..7Fh and F0h..FFh; ``reg_we`` is high for one clock, and never for one between. reg_re : high in the clock in which ``reg_rdata`` is
-    taken.
+    now to deadline : the pins, :data:`.peripherals.PINS`.
+    reg_addr : the instrument's register bus, word addresses 00h..7Fh and F0h..FFh.
+    reg_wdata : value of a write.
+    reg_we : high for one clock, never in two clocks running.
+    reg_rdata : value read.
+    reg_re : high in the clock that takes ``reg_rdata``.
 
     Parameters
     ----------
-    image : the firmware, little-endian words (``firmware.hex``). rom_bytes, ram_bytes : sizes of its memories. halved : see above.
+    image : the firmware, little-endian words (``firmware.hex``).
+    rom_bytes, ram_bytes : sizes of the memories.
+    halved : see above.
     """
 
     def __init__(self, image: Iterable[int], *, rom_bytes: int = ROM_BYTES, ram_bytes: int = RAM_BYTES, halved: bool = False):
@@ -78,7 +84,7 @@ class Controller(wiring.Component):
         return m
 
     def _half(self, m: Module, own: Peripherals) -> tuple[Core, Bus, RegisterCrossing]:
-        """Core and memory in ``half``, and what the registers are reached by."""
+        """Place core and memory in ``half``; return both, and the crossing to the registers."""
         half = DomainRenamer("half")
         core, bus = half(Core()), half(Bus(*self._memory, sliced=True))
         m.submodules.crossing = crossing = RegisterCrossing()

@@ -15,7 +15,10 @@ _FILE = "gateware/cpu/verilog/vexriscv/vexriscv_imc.v"
 
 
 def verilog_path() -> Path:
-    """The core's Verilog in the installed package; :class:`FileNotFoundError` says what to install. Imports nothing of it."""
+    """Return the core's Verilog in the installed package, without importing the package.
+
+    Raises FileNotFoundError, which says how to install it.
+    """
     found = importlib.util.find_spec("luna_soc")
     path = Path(found.submodule_search_locations[0], _FILE) if found and found.submodule_search_locations else None
     if path is None or not path.exists():
@@ -24,7 +27,10 @@ def verilog_path() -> Path:
 
 
 def wishbone() -> wiring.Signature:
-    """Wishbone B4, classic cycles, 32 bits, word addresses. Without ``err``: this core's data bus does not look at it, and waits on."""
+    """Return the signature: Wishbone B4, classic cycles, 32 bits, word addresses.
+
+    There is no ``err``: the core's data bus ignores it and waits on.
+    """
     return wiring.Signature({
         "cyc": Out(1), "stb": Out(1), "we": Out(1), "adr": Out(30), "sel": Out(4), "dat_w": Out(32),
         "dat_r": In(32), "ack": In(1),

@@ -13,14 +13,16 @@ __all__ = ["RegisterCrossing"]
 
 
 class RegisterCrossing(wiring.Component):
-    """One access at a time from the domain ``half`` to ``sync``, and what was read back. The clocks need not be
-    related: one toggle starts an access, another ends it; address and data are stable in between.
+    """Carries one access at a time from the domain ``half`` to ``sync``, and the value read back.
+
+    The clocks need not be related: one toggle starts an access, another ends it; address and data are stable in between.
 
     Ports
     -----
-    addr, wdata, we, re, rdata : in ``half``, to :class:`.bus.Bus`. wait : in ``half``: the access has not ended.
-    In ``sync``: reg_addr, reg_wdata, reg_we, reg_re, reg_rdata as of :class:`.bus.Bus`; aside: a write from elsewhere, which takes a clock
-    in which no access begins.
+    addr, wdata, we, re, rdata : in ``half``, to :class:`.bus.Bus`.
+    wait : in ``half``: the access has not ended.
+    reg_addr, reg_wdata, reg_we, reg_re, reg_rdata : in ``sync``, as in :class:`.bus.Bus`.
+    aside : in ``sync``: a write by another part; taken in a clock in which no access begins.
     """
 
     def __init__(self):

@@ -22,13 +22,13 @@ class _Symbol(enum.Enum, shape=2):
 
 
 class I2c(wiring.Component):
-    """The only master of its bus. A byte with its acknowledge takes nine SCL periods, start and stop conditions one more each.
+    """Drives its bus as the only master. A byte with its acknowledge takes nine SCL periods; start and stop conditions take one more each.
 
-    Each period is four quarters: SCL low, high, high, low; a level that is read is read at the end of the third. In the second it
-    waits for SCL to be high. Periods below 512 ticks are taken as 512.
+    Each period has four quarters, with SCL low, high, high, low. The master reads levels at the end of the third quarter, and waits
+    in the second until SCL is high. Periods below 512 ticks count as 512.
 
-    A start condition that finds SDA low pulses SCL until it is high, at most nine times: what a slave wants that was left in the
-    middle of a byte by a restart of the core. When that does not help, the byte is given up as STUCK.
+    A restart of the core may leave a slave in the middle of a byte, with SDA low. A start condition that finds SDA low therefore pulses SCL
+    until SDA is high, at most nine times. If SDA stays low, the byte ends as STUCK.
 
     Ports
     -----

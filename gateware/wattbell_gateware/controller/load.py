@@ -14,7 +14,7 @@ from .system import NEVER
 __all__ = ["JITTER_BITS", "LONGEST_TICKS", "PULSE_TICKS", "Load"]
 
 PULSE_TICKS = 1 << 17
-"""Least time between two edges (131 us): a path has settled for 40 us before an edge, and is looked at for 80 us after it."""
+"""Least time between two edges (131 us): a path has settled for 40 us before an edge, and the measurement lasts 80 us after it."""
 JITTER_BITS = 14
 """Up to 2^14 - 1 ticks more, by chance: edges fall at every phase of the conversions, whatever their interval."""
 LONGEST_TICKS = 2 * ((1 << 11) - 1) * (PULSE_TICKS + (1 << JITTER_BITS))
@@ -22,20 +22,20 @@ LONGEST_TICKS = 2 * ((1 << 11) - 1) * (PULSE_TICKS + (1 << JITTER_BITS))
 
 
 class Load(wiring.Component):
-    """Pulses of a load. Each edge is a MARKER event; ``load`` has its new level from the clock on whose ``now`` is the event's tick (two
-    clocks after the write was taken, as the instrument's register file needs them).
+    """Switches a load on and off in pulses; each edge is a MARKER event.
 
-    An edge comes PULSE_TICKS and up to 2^JITTER_BITS - 1 ticks after the one before, the first so long after LOAD_PULSES was written,
-    and a clock or two later still where the core is at a register. A pulse is on for at most 147 us; after the last edge the load is off.
-    It is off two clocks after LOAD_PULSES was written with 0, the core was restarted, or the load switch has opened; then without a mark.
+    ``load`` changes in the clock with the event's tick on ``now``, two clocks after the instrument's register file took the write.
 
-    Ports called like registers are those of :class:`.bank.Bank`.
+    An edge follows the previous one, or the write of LOAD_PULSES, after PULSE_TICKS and up to 2^JITTER_BITS - 1 ticks. It comes a clock or
+    two later while the core accesses a register. A pulse is on for at most 147 us, and the load is off after the last edge. It goes off
+    without a mark two clocks after LOAD_PULSES was written with 0, the core was restarted, or the load switch opened.
 
     Ports
     -----
     now : ticks.
+    data, load_control, load_pulses, load_pulses_written : registers, see :class:`.bank.Bank`.
     allowed : the load switch is closed.
-    restart : of the core.
+    restart : the core restarts.
     write : to a register of the instrument.
     load : bits of LOAD_CONTROL, the loads that are on.
     busy : pulses are to come.

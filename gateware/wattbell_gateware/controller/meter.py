@@ -14,7 +14,7 @@ from .trigger import SAMPLE
 __all__ = ["WORDS", "PowerMeter"]
 
 _POWER_SHIFT = 16
-"""Of a conversion's power, for its least and greatest value."""
+"""Shift of a conversion's power for its least and greatest value."""
 _FIRST, _LATCHED, _LAST = (board_by_name(name).address for name in ("V_SUM_LO", "ENERGY_LO", "TOTAL_CLIPPED"))
 WORDS = tuple(register.name for register in BOARD if _FIRST <= register.address <= _LAST)
 """Registers that :class:`PowerMeter` keeps in its memory, without a gap from the first to the last."""
@@ -22,32 +22,34 @@ _GATE, _TOTALS = _LATCHED - _FIRST, _LAST + 1 - _LATCHED
 _BANKS = 3
 _WORD = 32
 _TERM = data.StructLayout({"operand": _WORD, "carries": 1, "compares": 1, "greatest": 1, "puts": 1})
-"""What becomes of a word: the operand is added, with the carry of the word before; or the lesser or greater is kept; or it is put there."""
+"""Operation on a word: add the operand, with the previous word's carry; or keep the lesser or greater; or store the operand."""
 
 
 class PowerMeter(wiring.Component):
-    """A conversion is in the sums 32 clocks after ``converted``, and one clock later for every ``word`` read in between. They come at
-    least 40 clocks apart (ADC_PERIOD ends at 640 ns, and no clock is shorter than 16 ns). A gate takes conversions that began when it was
-    started, or later. Its sums read 0 until it has one, and belong to several conversions until one is in all of them.
+    """Sums the conversions of a gate and of all time.
 
-    One adder takes the words of :data:`WORDS` one after the other, a clock each, in a memory that the registers are read from. The
-    accumulators are there three times: what LATCH shows, what counts, and what the next conversion is written to. So LATCH and CLEAR only
-    change which is which, and take whole conversions whenever they come.
+    A conversion is in the sums 32 clocks after ``converted``, and one clock later for every ``word`` read in between. Conversions come at
+    least 40 clocks apart: ADC_PERIOD ends at 640 ns, and no clock is shorter than 16 ns. A gate takes conversions that began at its start
+    or later. Its sums read 0 before the first conversion. While a conversion is being added, some sums have it and others have not.
 
-    A restart of the core gives a gate up, and leaves the accumulators.
+    One adder takes the words of :data:`WORDS` one after the other, a clock each, in the memory behind the registers. Three banks hold the
+    accumulators: one that LATCH shows, one that counts, one for the next conversion. LATCH and CLEAR only exchange
+    banks, and so always take whole conversions.
+
+    A restart of the core ends a gate without a result, and leaves the accumulators.
 
     Ports
     -----
-    called like registers: those of :class:`.bank.Bank`.
-    addr, re, word : of the bank; one of :data:`WORDS` in the clock of ``re``.
+    addr, re, word : the bank's; one of :data:`WORDS` in the clock of ``re``.
     now : ticks.
-    converted, conversion : :class:`..rail.path.RailPath`.
+    data, meter_control, meter_count, meter_command_written, meter_state : registers, see :class:`.bank.Bank`.
     abort : the core restarts.
-    start : as METER_COMMAND.START. sampled, sample : a conversion, its power too, three clocks after ``converted``; ``sample`` stays until
-    the next comes.
+    converted, conversion : :class:`..rail.path.RailPath`.
+    start : starts a gate, as METER_COMMAND.START does.
+    sampled, sample : a conversion with its power, three clocks after ``converted``; ``sample`` stays until the next conversion.
     busy : a gate is under way.
     wanted : a conversion would be counted.
-    summing : words of one are to be read yet; the last is in its sum a clock after this falls.
+    summing : words of a conversion are still to be read; the last is in its sum a clock after this falls.
     """
 
     def __init__(self):
@@ -116,14 +118,14 @@ class PowerMeter(wiring.Component):
         return m
 
     def _sums(self, m: Module, step: Value, read: Value, goes: Value, done: Value, command: dict, c: Value, power: Value, new: Value):
-        """Memory and adder. Gives the word at `step`, or the one that is read."""
+        """Build memory and adder; return the word at `step`, or the word that is read."""
         m.submodules.memory = memory = Memory(shape=_WORD, depth=_GATE + _BANKS * _TOTALS, init=[])
         port, write = memory.read_port(domain="comb"), memory.write_port()
         latched, counting, free = Signal(range(_BANKS)), Signal(range(_BANKS)), Signal(range(_BANKS), init=1)
         banks = [Const(_TOTALS * bank, port.addr.shape()) for bank in range(_BANKS)]
 
         def place(word: Value, bank: Value) -> Value:
-            """Address in the memory of a word, counted from the first; gate words are there once."""
+            """Return the address of a word, counted from the first; gate words have no banks."""
             base = Mux(bank == 2, banks[2], Mux(bank == 1, banks[1], banks[0]))
             return (word + Mux(word < _GATE, 0, base))[: len(port.addr)]
 

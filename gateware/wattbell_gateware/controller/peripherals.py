@@ -41,14 +41,17 @@ PINS = {
 
 
 class Peripherals(wiring.Component):
-    """Word addresses 80h..FFh. ``bus_rdata`` is there in the clock of ``bus_addr``; what a write does begins two clocks later.
+    """Serves word addresses 80h..FFh. ``bus_rdata`` follows ``bus_addr`` in the same clock; a write takes effect two clocks later.
 
     Ports
     -----
-    those of :data:`PINS`.
+    now to deadline : the pins, :data:`PINS`.
     bus_addr : the lower 7 bits of the word address.
+    bus_wdata : value of a write.
     bus_we, bus_re : one clock for each access.
-    write : what the trigger and the test load write to the instrument. irq, fault, core_reset : the core's, see :class:`.system.System`.
+    bus_rdata : value read.
+    write : writes of the trigger and the test load to the instrument.
+    irq, fault, core_reset : the core's, see :class:`.system.System`.
     """
 
     def __init__(self):
@@ -138,7 +141,7 @@ class Peripherals(wiring.Component):
         ]  # fmt: skip
 
     def _load(self, m: Module, bank: Bank, load: Load, trigger: Trigger) -> None:
-        """Of both who write to the instrument the trigger goes first: the load's edge is where its write is."""
+        """Connect the load. Its writes give way to the trigger's, and its edge moves with its write."""
         _same_names(m, bank, load, "load_pulses")
         m.d.comb += [
             load.load_control.eq(bank.load_control), self.watched.eq(trigger.watched | load.busy << 2),
@@ -162,7 +165,7 @@ class Peripherals(wiring.Component):
 
 
 def _same_names(m: Module, bank: Bank, block: wiring.Component, *names: str) -> None:
-    """Registers whose value ``block`` keeps: what is shown, and the strobe of a write."""
+    """Connect the registers that ``block`` keeps: their values, and the strobes of writes."""
     for name in names:
         if hasattr(bank, name) and hasattr(block, name):
             m.d.comb += getattr(bank, name).eq(getattr(block, name))

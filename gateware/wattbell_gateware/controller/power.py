@@ -11,13 +11,13 @@ __all__ = ["PowerSwitch"]
 
 
 class PowerSwitch(wiring.Component):
-    """Trips two clocks after the conversion that is one too many. A restart of the core changes nothing in here.
-
-    Ports called like registers are those of :class:`.bank.Bank`.
+    """Trips two clocks after the conversion that exceeds the tolerated number. A restart of the core changes nothing in here.
 
     Ports
     -----
     now : ticks.
+    data, power_control, power_trip, power_trip_written, ocp_level, ocp_count, inrush_level, inrush_ticks, trip_tick, trip_current :
+        registers, see :class:`.bank.Bank`.
     rail_valid, rail_tick : a conversion, and its tick.
     rail_guard : the current that the protection compares, corrected (signed, 500 nA): ``guard`` of :data:`..rail.config.CONVERSION`.
     rail_beyond : the true current is higher than ``rail_guard``.

@@ -13,19 +13,21 @@ __all__ = ["SLICE", "Rom"]
 
 _PORTS = 2
 SLICE = 2
-"""Bits; a block RAM of an ECP5 (16 kbit) is 8 Ki deep then."""
+"""Bits; a block RAM of an ECP5 (16 kbit) is then 8 Ki deep."""
 
 
 class Rom(wiring.Component):
-    """Words of 32 bits behind two ports that read at the same time. Data is there one clock after its address.
+    """Holds words of 32 bits behind two ports that read at the same time. Data follows its address by one clock.
 
-    It is the memory `words`. With `sliced`, `slice0`.. have `SLICE` bits each of the largest power of two of words, and `rest` has what
-    is beyond: of block RAMs that are narrow and deep none has to be chosen by the address. Of one memory of 9 Ki words Yosys makes
-    blocks of 1 Ki, and chooses one of nine for every bit of both ports: 450 LUTs and as many long wires.
+    Usually one memory, `words`, holds everything. With `sliced`, memories `slice0`.. of `SLICE` bits each hold the largest power of two of
+    words, and `rest` holds the others. Narrow, deep block RAMs need no selection by address. From one memory of 9 Ki words
+    Yosys makes blocks of 1 Ki, and selects one of nine for every bit of both ports: 450 LUTs and as many long wires.
 
     Parameters
     ----------
-    image : contents from address 0. words : how many there are. sliced : see above.
+    image : contents from address 0.
+    words : their number.
+    sliced : see above.
     """
 
     def __init__(self, image: Sequence[int], words: int, *, sliced: bool = False):

@@ -10,26 +10,28 @@ from wattbell_spec.controller_registers import RESTART_KEY, WATCHDOG_KEY
 __all__ = ["NEVER", "RESET_CLOCKS", "System"]
 
 NEVER = (1 << 64) - 1
-"""A deadline that is none."""
+"""No deadline."""
 
 RESET_CLOCKS = 32
-"""How long the core's reset lasts: more than an access on its bus takes, so that no answer comes after it."""
+"""Length of the core's reset. It exceeds an access on the core's bus, so that no answer comes after it."""
 _TIMEOUT_UNIT_BITS = 20
 _POWER_ON, _WATCHDOG, _RESTART = 1, 2, 4
 
 
 class System(wiring.Component):
-    """Decides when the core runs. Ports called like registers are those of :class:`.bank.Bank`.
+    """Decides when the core runs.
 
     Ports
     -----
     now : ticks.
+    data, wake, wake_pending, irq_enable, irq_enable_written, watchdog_timeout, watchdog_timeout_written, watchdog_kick_written,
+    reset_cause, reset_cause_written, restart_written : registers, see :class:`.bank.Bank`.
     pending : IRQ_PENDING without the alarm.
     irq : the core's interrupt, two clocks late.
     deadline : tick of the alarm or the watchdog, whichever is first; all ones for neither. Only a simulator looks at it.
-    fault : the core waits for what will never come; that counts as a bite of the watchdog.
+    fault : the core waits for ever; counts as a bite of the watchdog.
     core_reset : high for :data:`RESET_CLOCKS` after the watchdog bit or a restart was asked for.
-    restart : high in the first of them.
+    restart : high in the first clock of ``core_reset``.
     """
 
     def __init__(self):

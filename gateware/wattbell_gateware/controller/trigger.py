@@ -18,7 +18,7 @@ __all__ = ["SAMPLE", "Trigger", "TriggerSource"]
 
 _SET_FEATURES, _POWER_MANAGEMENT = admin("set_features"), feature("power_management")
 _LBA_BITS = 40
-"""Of a command's LBA, as in its record."""
+"""Bits of a command's LBA, as in its record."""
 SAMPLE = data.StructLayout({"tick": 64, "v": signed(24), "i": signed(24), "p": signed(32)})
 """A conversion, its power in units of TRIGGER_LEVEL."""
 
@@ -30,23 +30,26 @@ class TriggerSource:
 
 
 class Trigger(wiring.Component):
-    """TRIGGER_STATE.FIRED is there three clocks after an edge or a link state, three after a conversion, and four after a completion; the
-    action begins four clocks later, or when TRIGGER_TICK + TRIGGER_DELAY has come. The tick is that of the event, however long it
-    took to get here. One event a clock, but completions and conversions, which come at least 10 clocks apart.
+    """Fires at one kind of event, keeps the tick of the first, and acts after TRIGGER_DELAY.
 
-    What happens while it is not armed is not seen: a level must have been on the other side since. Without LBA are commands of
-    other opcodes than those with SLBA and NLB, DSM among them; a power state is entered by Set Features 02h that has succeeded.
+    TRIGGER_STATE.FIRED follows an edge, a link state or a conversion after three clocks, and a completion after four. The action begins
+    four clocks later, or at TRIGGER_TICK + TRIGGER_DELAY. TRIGGER_TICK is the event's own tick, however long the event took to get here.
+    Throughput: one event a clock; completions and conversions come at least 10 clocks apart.
 
-    Ports called like registers are those of :class:`.bank.Bank`.
+    The trigger ignores all events before it is armed: a level must have been on the other side since. Opcodes without SLBA and NLB, DSM
+    among them, have no LBA. A successful Set Features 02h enters a power state.
 
     Ports
     -----
-    now : ticks. perst_n, clkreq_n, link_state : levels.
-    sampled, sample : a conversion; ``sample`` stays for two clocks more. completed, completion : :class:`..instrument.Instrument`.
-    write : to a register of the instrument, which the action needs. start_gate : as METER_COMMAND.START.
+    now : ticks.
+    data, trigger_* : registers, see :class:`.bank.Bank`.
+    perst_n, clkreq_n, link_state : levels.
+    sampled, sample : a conversion; ``sample`` stays for two clocks more.
+    completed, completion : :class:`..instrument.Instrument`.
+    write : to a register of the instrument, for the action.
+    start_gate : starts a gate, as METER_COMMAND.START does.
     wants_samples : a conversion may fire it.
-    watched : for a simulator, bit 0: a change of the levels may fire it, bit 1: a completion
-    may, bit 2: an action is to come.
+    watched : for a simulator: bit 0: a change of the levels may fire it; bit 1: a completion may; bit 2: an action is to come.
     deadline : for a simulator: tick of the action, all ones for none.
     """
 

@@ -12,6 +12,7 @@ port                dir meaning
 ``pending_up``      in  1: the same, drive to host
 ``now``             in  64: the tick counter. Beats carry ticks <= ``now``
 ``perst_n``         in  1: level of PERST#; when low everything tracked is flushed and forgotten, BAR0 too
+``unlinked``        in  1: the link is in Detect; when this rises, everything tracked is flushed and forgotten
 ``run``             in  1: while 0 the tracker keeps following the bus, but what TLPs of that time complete makes no record, event or
                         raw TLP
 ``kept``            in  1: while 0 what is made is counted, and goes no further

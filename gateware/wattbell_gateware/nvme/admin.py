@@ -1,4 +1,4 @@
-"""Admin commands that succeeded and change what is tracked: queues created and deleted, shadow doorbells, power states."""
+"""Effects of successful admin commands: queues created and deleted, shadow doorbells, power states, formats, lent memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from wattbell_spec import wire as spec
 from . import tables
 from .completions import Completions
 from .creation import Creation
+from .hostbuffer import HostBuffer
 from .insert import Insertion
 from .namespaces import Namespaces
 from .places import Place
@@ -28,10 +29,11 @@ class AdminStates:
     def __init__(
         self, *, i: Signal, report: Report, settings: Settings, slots: Slots, search: Search, records: Records, queues: Queues,
         creation: Creation, insertion: Insertion, completions: Completions, namespaces: Namespaces,
+        host_buffer: HostBuffer,
     ) -> None:  # fmt: skip
         self.i, self.report, self.settings, self.slots, self.search, self.records = i, report, settings, slots, search, records
         self.queues, self.creation, self.insertion, self.completions = queues, creation, insertion, completions
-        self.namespaces = namespaces
+        self.namespaces, self.host_buffer = namespaces, host_buffer
 
     def states(self, m: Module) -> None:
         report, settings, slots, queues = self.report, self.settings, self.slots, self.queues
@@ -54,6 +56,7 @@ class AdminStates:
                         base=completions.done.prp1,
                         size=completions.done.lba[16:32] + 1,
                         link=completions.done.blocks[16:32],
+                        tells=completions.done.blocks[1],
                     )
                 with m.Case(tables.DELETE_SQ, tables.DELETE_CQ):
                     m.d.sync += [creation.is_cq.eq(completions.done.opcode == tables.DELETE_CQ), creation.qid.eq(qid), self.i.eq(0)]
@@ -68,8 +71,11 @@ class AdminStates:
                 with m.Case(tables.FORMAT_NVM):
                     self.namespaces.look_up(m, completions.done.nsid)
                     m.next = "FORMATTED"
-                with m.Case(tables.SET_FEATURES), m.If(completions.done.lba[0:8] == tables.POWER_FID):
-                    report.event(m, spec.EventType.POWER_STATE, arg8=completions.done.blocks[0:8])
+                with m.Case(tables.SET_FEATURES):
+                    with m.If(completions.done.lba[0:8] == tables.POWER_FID):
+                        report.event(m, spec.EventType.POWER_STATE, arg8=completions.done.blocks[0:8])
+                    with m.Elif((completions.done.lba[0:8] == tables.HOST_BUFFER_FID) & ~completions.done.blocks[0]):
+                        self.host_buffer.forget(m)
 
         with m.State("ADMIN_BACK"):  # the rest of the CQE's TLP
             m.d.comb += [queues.cq_state.ra.eq(completions.qid), queues.shape.ra.eq(queues.count | completions.qid)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
 from wattbell_spec import wire as spec
 
 from ..tlp.parser import KEEP
 from . import tables
 from .identify import Identify
+from .messages import Messages
 from .places import Place
 from .present import Present
 from .queues import Queues
@@ -31,10 +32,10 @@ class Completions:
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, search: Search, records: Records,
-        queues: Queues, completed: Signal, completion: data.View,
+        queues: Queues, messages: Messages, completed: Signal, completion: data.View,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.identify, self.slots = tlp, report, settings, identify, slots
-        self.search, self.records, self.queues = search, records, queues
+        self.search, self.records, self.queues, self.messages = search, records, queues, messages
         self._completed, self._told = completed, completion
         self.qid = Signal(queues.bits)
         self.done = Signal(data.StructLayout({"lba": 40, "blocks": 32, "prp1": 64, "opcode": 8, "nsid": 16}))
@@ -42,11 +43,17 @@ class Completions:
         self._cqe_left = Signal(11)
         self._cqe_index = Signal(24)
         self._cqe_sqid = Signal(16)
+        self._cqe_sq_head = Signal(16)
         self._cqe_cid = Signal(16)
         self._cqe_status = Signal(15)
         self._cqe_phase = Signal()
         self._cqe_slot = Signal(slots.bits)
         self._cqe_guess = Signal()
+        self._passed = Signal()  # what the drive has taken of the SQ, with a read that was not seen, is announced no longer
+        # From the oldest of these to SQ head and tail, and from tail to head; modulo a clock later.
+        self._taken, self._announced, self._beyond = Signal(18), Signal(18), Signal(18)
+        self._cqe_tells = Signal()  # the CQ has interrupts
+        self._cqe_doubt = Signal()  # its interrupt, or the absence, is a guess
         self._cqe_age = Signal(65)  # from the doorbell to the CQE
         self._cqe_age_known = Signal()
 
@@ -68,6 +75,7 @@ class Completions:
 
     def take_queue(self, m: Module) -> None:
         """In the present state: ``tlp.word`` is double word 2 of a CQE, should it be one."""
+        m.d.sync += self._cqe_sq_head.eq(self.tlp.word[0:16])
         m.d.sync += [self._cqe_sqid.eq(self.tlp.word[16:32]), self.search.qid.eq(self.tlp.word[16:32])]
 
     def take_status(self, m: Module) -> None:
@@ -84,28 +92,37 @@ class Completions:
         # --- a write in a page of CQ `qid`. NVMe: Completion Queue Entry (Phase Tag, Status Field) ------------------
         with m.State(Place.CQE):  # `cq_state` and `shape` read their entries; double words 2 and 3 are known
             search.look_for(m)
+            self.messages.look_up(m, queues.shape.r["link"])
             m.d.sync += [
                 queues.cq.eq(queues.cq_state.r["entry"]),
                 queues.size.eq(queues.shape.r["size"]),
                 self._cqe_index.eq(tlp.header.address[4:28] - queues.shape.r["base"][4:28]),
-                self._cqe_start.eq(tlp.start),
-                self._cqe_left.eq(tlp.header.length),
+                self._cqe_tells.eq(queues.shape.r["tells"]),
+                # It may come in halves, and with the second one it is there.
+                self._cqe_start.eq(tlp.start - Cat(0, tlp.header.address[3])),
+                self._cqe_left.eq(tlp.header.length + Cat(0, tlp.header.address[3])),
             ]
             m.next = "CQE_STATUS"
 
         with m.State("CQE_STATUS"):
             phase = self._cqe_phase
             expected = queues.cq.known & (queues.cq.tail == self._cqe_index)
-            m.d.sync += self._cqe_guess.eq(~expected)
+            m.d.sync += [
+                self._cqe_guess.eq(~expected),
+                self._passed.eq(0),
+                self._cqe_doubt.eq(self._cqe_tells & ~self.messages.sure()),
+            ]
             with m.If(
                 ~tlp.header.kept
                 | ((tlp.header.length > KEEP) & ~identify.expected)  # it was kept for no reason but time
-                | (tlp.header.address[2:4] != 0)
-                | (tlp.header.length[0:2] != 0)
+                | tlp.header.address[2]
+                | tlp.header.length[0]
                 | (self._cqe_index >= queues.size)
                 | ~queues.cq_valid.bit_select(self.qid, 1)
             ):
                 m.d.comb += report.unmatched.eq(1)
+                m.next = Place.DONE
+            with m.Elif(self._cqe_left < 4):
                 m.next = Place.DONE
             with m.Elif((expected & (phase != queues.cq.phase)) | (self._cqe_sqid >= queues.count)):
                 m.d.comb += report.unmatched.eq(1)  # the host will not take it for a completion
@@ -153,13 +170,22 @@ class Completions:
                     index=self._cqe_index[:16],
                     flags=slot["flags"] | guess,
                     ranges=slot["ranges"],
+                    msix=None,
+                    guessed=self._cqe_doubt,
+                    pages_sure=slot["pages_sure"],
                 )
+                m.d.comb += slots.w["msix"][-1].eq(1)  # not known yet
                 m.d.sync += self._cqe_slot.eq(search.slot)
                 with m.If((self._cqe_sqid == 0) & (slot["opcode"] == tables.IDENTIFY) & (identify.count != 0)):
                     m.d.sync += identify.count.eq(identify.count - 1)
                 with m.If(self._cqe_sqid == 0):
                     m.d.sync += identify.arm.eq(0)
-            with m.Elif(slots.any_free & queues.sq_valid.bit_select(self._cqe_sqid[: queues.bits], 1)):
+            with m.Elif(~queues.sq_valid.bit_select(self._cqe_sqid[: queues.bits], 1)):
+                m.d.comb += report.unmatched.eq(1)
+                m.next = Place.CQE_NEXT
+            with m.Elif(~self._passed):
+                m.next = "CQE_PASS"
+            with m.Elif(slots.any_free):
                 slots.allocate(
                     m,
                     state=state.COMPLETED,
@@ -169,14 +195,58 @@ class Completions:
                     cid=self._cqe_cid,
                     cqe=None,
                     status=self._cqe_status,
+                    guessed=self._cqe_doubt,
                 )
+                slots.hold(m)
                 m.d.sync += [self._cqe_slot.eq(slots.free), search.found.eq(0)]
             with m.Else():
-                with m.If(queues.sq_valid.bit_select(self._cqe_sqid[: queues.bits], 1)):
-                    report.lost(m, spec.LossSource.SLOTS)
-                with m.Else():
-                    m.d.comb += report.unmatched.eq(1)
+                report.lost(m, spec.LossSource.SLOTS)
+                slots.hold(m)
                 m.next = Place.CQE_NEXT
+
+        # --- an SQE that was not seen: what the drive has taken of this SQ is announced no longer. NVMe: SQ Head Pointer --------
+        sqid = self._cqe_sqid[: queues.bits]
+        with m.State("CQE_PASS"):
+            queues.save_cq(m, self.qid, queues.cq)
+            m.d.comb += [queues.sq_state.ra.eq(sqid), queues.shape.ra.eq(sqid)]
+            m.next = "CQE_PASS_SQ"
+
+        with m.State("CQE_PASS_SQ"):
+            sq = queues.sq_state.r["entry"]
+            m.d.comb += [slots.ra.eq(sq.head), slots.link.ra.eq(sq.head)]
+            m.d.sync += [queues.sq.eq(sq), queues.size.eq(queues.shape.r["size"])]
+            m.next = "CQE_PASS_LOOK"
+
+        with m.State("CQE_PASS_LOOK"):
+            first = slots.r["index"]
+            m.d.sync += [self._taken.eq(self._cqe_sq_head - first), self._announced.eq(queues.sq.tail - first)]
+            m.d.sync += self._beyond.eq(self._cqe_sq_head - queues.sq.tail)
+            m.next = "CQE_PASS_MODULO"
+
+        with m.State("CQE_PASS_MODULO"):
+            m.d.sync += [each.eq(queues.modulo(each.as_signed())) for each in (self._taken, self._announced, self._beyond)]
+            m.next = "CQE_PASS_STEP"
+
+        with m.State("CQE_PASS_STEP"):
+            known = queues.sq.tail_known & (self._cqe_sq_head < queues.size)
+            with m.If((queues.sq.count != 0) & known & (self._taken != 0) & (self._taken <= self._announced)):
+                slots.let_go(m, queues.sq.head)
+                m.d.sync += [queues.sq.head.eq(slots.link.r["next"]), queues.sq.count.eq(queues.sq.count - 1)]
+                m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
+                m.next = "CQE_PASS_LOOK"
+            with m.Else():
+                sq = Signal(queues.SQ, name="passed_sq")
+                m.d.comb += sq.eq(queues.sq)
+                # A doorbell was not seen.
+                with m.If((queues.sq.count == 0) & known & ((self._beyond << 1) < queues.size)):
+                    m.d.comb += sq.tail.eq(self._cqe_sq_head)
+                queues.sq_state.write(m, sqid, entry=sq)
+                m.d.comb += [queues.cq_state.ra.eq(self.qid), queues.shape.ra.eq(queues.count | self.qid)]
+                m.next = "CQE_PASS_BACK"
+
+        with m.State("CQE_PASS_BACK"):
+            m.d.sync += [queues.cq.eq(queues.cq_state.r["entry"]), queues.size.eq(queues.shape.r["size"]), self._passed.eq(1)]
+            m.next = "CQE_FOUND"
 
         with m.State("CQE_APPEND"):
             tlp.may_finish(m)
@@ -189,9 +259,10 @@ class Completions:
                 m.d.sync += [
                     queues.cq.eq(longer),
                     queues.cq_filled.bit_select(self.qid, 1).eq(1),
-                    queues.cq_waiting.bit_select(self.qid, 1).eq(1),
                     queues.filled.eq(1),
                 ]
+                with m.If(self._cqe_tells & ~(self.messages.asserted & self.messages.wires)):
+                    m.d.sync += queues.cq_waiting.bit_select(self.qid, 1).eq(1)
                 with m.If(~queues.filled):
                     m.d.sync += queues.swept.eq(tlp.header.tick[tables.SWEEP_BITS :])
                 with m.If(queues.cq.count == 0):
@@ -202,7 +273,7 @@ class Completions:
                     m.d.comb += longer.waiting.eq(self._cqe_slot)
                 with m.If((self._cqe_sqid == 0) & search.found & (self._cqe_status[0:11] == 0)):
                     m.next = Place.ADMIN_DONE
-                with m.Elif(self._cqe_left > 4):
+                with m.Elif(self._cqe_left >= 8):
                     m.next = Place.CQE_NEXT
                 with m.Else():
                     queues.save_cq(m, self.qid, longer)
@@ -218,7 +289,7 @@ class Completions:
                 self._cqe_left.eq(self._cqe_left - 4),
                 self._cqe_index.eq(queues.after(self._cqe_index)),
             ]
-            with m.If(self._cqe_left <= 4):
+            with m.If(self._cqe_left < 8):
                 queues.save_cq(m, self.qid, queues.cq)
                 tlp.finish(m)
             with m.Else():

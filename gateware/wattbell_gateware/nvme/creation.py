@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from wattbell_spec import wire as spec
 
 from .insert import Insertion
@@ -17,7 +17,11 @@ __all__ = ["Creation"]
 
 
 class Creation:
-    """is_cq, qid : of the queue that is created, or whose pages leave the page map (:meth:`unmap`)."""
+    """Creates queues, and takes their pages out of the page map (:meth:`unmap`).
+
+    is_cq : the queue in hand is a CQ.
+    qid : its number.
+    """
 
     def __init__(self, *, report: Report, settings: Settings, queues: Queues, map_: PageMap, insertion: Insertion) -> None:
         self.report, self.settings, self.queues, self.map, self.insertion = report, settings, queues, map_, insertion
@@ -26,47 +30,53 @@ class Creation:
         self._base = Signal(64)
         self._size = Signal(17)
         self._link = Signal(16)
+        self._tells = Signal()
         self._guess = Signal()  # positions are not known: late attach
-        self._pages = Signal(12)
+        self._bytes = Signal(26)
+        self._pages = Signal(14)
         self._key = Signal(52)
         self._create, self._unmap = Subroutine("CREATE"), Subroutine("UNMAP")
 
-    def begin(self, m: Module, back: str, *, cq, qid, base, size, link, guess=0) -> None:
-        """Create it; goes on at `back`."""
+    def begin(self, m: Module, back: str, *, cq, qid, base, size, link, tells=0, guess=0) -> None:
+        """Create a queue; go on at `back`. `tells`: a CQ with interrupts."""
         m.d.sync += [
             self.is_cq.eq(cq),
             self.qid.eq(qid),
             self._base.eq(base),
             self._size.eq(size),
             self._link.eq(link),
+            self._tells.eq(tells),
             self._guess.eq(guess),
             self.settings.dirty.eq(1),
         ]
         self._create.call(m, back)
 
     def unmap(self, m: Module, back: str) -> None:
-        """Its pages leave the page map; goes on at `back`."""
+        """Take its pages out of the page map; go on at `back`."""
         self._unmap.call(m, back)
 
     def states(self, m: Module) -> None:
         report, settings, queues, pagemap = self.report, self.settings, self.queues, self.map
         qid = self.qid[: queues.bits]
-        bytes_ = Mux(self.is_cq, self._size << 4, self._size << 6)
+        more = settings.more_chunks(self.qid)
+
+        def bytes_of(size: Value) -> Value:
+            return Mux(self.is_cq, size << 4, size << 6 << (more[0] + more[1] + more[2]))
+
         page_bits = (1 << (settings.mps + 12))[:20] - 1
+
+        pages = (self._bytes + page_bits) >> (settings.mps + 12)
 
         # --- CREATE: what begin() was told; its pages go into the page map. NVMe: Create I/O Completion (Submission) Queue command ---
         with m.State("CREATE"):
-            m.d.sync += [
-                self._pages.eq((bytes_ + page_bits) >> (settings.mps + 12)),
-                self._key.eq(settings.page_key(self._base)),
-            ]
-            with m.If(self.qid >= queues.count):
+            m.d.sync += [self._bytes.eq(bytes_of(self._size)), self._key.eq(settings.page_key(self._base))]
+            with m.If((self.qid >= queues.count) | ~settings.is_followed(is_cq=self.is_cq, qid=self.qid)):
                 report.lost(m, spec.LossSource.QUEUES)
                 m.d.sync += queues.untracked.eq(1)
                 self._create.leave_later(m)
             with m.Else():
                 report.event(m, spec.EventType.QUEUE_CREATED, arg8=self.is_cq, arg16=self.qid, arg32=self._size)
-                shape = {"base": self._base, "size": self._size, "link": self._link}
+                shape = {"base": self._base, "size": self._size, "link": self._link, "tells": self._tells}
                 queues.shape.write(m, Cat(qid, self.is_cq), **shape)
                 with m.If(self.is_cq):
                     fresh = Const(0, queues.CQ.size)
@@ -84,7 +94,11 @@ class Creation:
                     ]
                     queues.sq_state.write(m, qid, entry=sq)
                     m.d.sync += queues.sq_valid.bit_select(qid, 1).eq(1)
-                m.next = "CREATE_PAGE"
+                m.next = "CREATE_PAGES"
+
+        with m.State("CREATE_PAGES"):
+            m.d.sync += self._pages.eq(pages)
+            m.next = "CREATE_PAGE"
 
         with m.State("CREATE_PAGE"):
             self.insertion.prepare(m, key=self._key, kind=Mux(self.is_cq, int(PageKind.CQ), int(PageKind.SQ)), slot=qid)
@@ -101,8 +115,11 @@ class Creation:
 
         with m.State("UNMAP_SHAPE"):
             base, size = queues.shape.r["base"], queues.shape.r["size"]
-            length = Mux(self.is_cq, size << 4, size << 6)
-            m.d.sync += [self._pages.eq((length + page_bits) >> (settings.mps + 12)), self._key.eq(settings.page_key(base))]
+            m.d.sync += [self._bytes.eq(bytes_of(size)), self._key.eq(settings.page_key(base))]
+            m.next = "UNMAP_PAGES"
+
+        with m.State("UNMAP_PAGES"):
+            m.d.sync += self._pages.eq(pages)
             m.next = "UNMAP_PAGE"
 
         with m.State("UNMAP_PAGE"):
@@ -121,6 +138,6 @@ class Creation:
             m.next = "UNMAP_PAGE"
 
     def return_states(self, m: Module) -> None:
-        """Behind all states that call a subroutine of this file."""
+        """Build the states that return; after all states that call a subroutine of this file."""
         self._create.return_state(m)
         self._unmap.return_state(m)

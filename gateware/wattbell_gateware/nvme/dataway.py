@@ -34,7 +34,7 @@ _SHORT = 4
 
 def entry_layout(slot_bits: int) -> data.StructLayout:
     """Return the fields of a page map entry that the pipeline reads."""
-    return data.StructLayout({"kind": 3, "slot": slot_bits, "generation": 16})
+    return data.StructLayout({"kind": 3, "doubtful": 1, "slot": slot_bits, "generation": 16})
 
 
 def slot_layout(queue_bits: int) -> data.StructLayout:
@@ -52,6 +52,7 @@ class DataWay(wiring.Component):
     begun : stage 1 has a TLP.
     header : header of that TLP; :meth:`may_take` allows it.
     up : direction of that TLP.
+    foreign : it is of a function that is not followed; so the engine has to take it.
     tag : entry of its tag.
     ways : entries of the page map at its place, one of each way.
     hit : stage 2: a way holds its page.
@@ -82,7 +83,7 @@ class DataWay(wiring.Component):
         self._tag, self._entry, self._slot_bits = tag, entry_layout(entry_slot_bits), slot_bits
         self._ways = ways
         super().__init__({
-            "header": In(HEADER), "up": In(1), "begun": In(1), "tag": In(tag), "ways": In(self._entry).array(ways),
+            "header": In(HEADER), "up": In(1), "foreign": In(1), "begun": In(1), "tag": In(tag), "ways": In(self._entry).array(ways),
             "hit": In(1), "choice": In(ways), "several": In(1),
             "slot_at": Out(slot_bits), "slot": In(slot_layout(queue_bits)), "epoch": In(16),
             "done": Out(1), "up_done": Out(1), "end": Out(14), "other": Out(1), "may_be_other": Out(1), "odd": Out(1),
@@ -95,15 +96,15 @@ class DataWay(wiring.Component):
     def may_take(merged) -> object:
         """Whether this may be a data TLP (a completion is known by its tag only)."""
         header, up = merged.header, merged.up
-        write = up & (header.kind == TlpKind.MWR) & (header.length > _SHORT)
+        write = up & (header.kind == TlpKind.MWR) & (header.length > _SHORT) & ~header.at[1]
         return (write | (~up & (header.kind == TlpKind.CPLD))) & ~header.lost & ~header.bad
 
     def elaborate(self, _platform) -> Module:
         m = Module()
         told = data.StructLayout({
             "valid": 1, "up": 1, "tick": 64, "end": 14, "count_tag": 10, "tag": self._tag,
-            "sure": 1,  # a completion: of data, as its tag says; a write: its page's entry is of a command, and of one alone if it is old
-            "several": 1, "slot": self._slot_bits, "generation": 16, "length": 11,
+            "sure": 1,  # a completion: of data, by its tag; a write: its page's entry is of a command, sure, and of one alone if it is old
+            "foreign": 1, "several": 1, "slot": self._slot_bits, "generation": 16, "length": 11,
         })  # fmt: skip
         second, third, fourth, fifth = stages = [Signal(told, name=name) for name in ("second", "third", "fourth", "fifth")]
 
@@ -118,7 +119,7 @@ class DataWay(wiring.Component):
             of_data.eq(tag.valid & (tag.kind == TagKind.DATA)),
             # Nothing is before it, so what the table gave is what its tag is.
             self.may_be_other.eq(self.begun & ~self.up & ~Cat(stage.valid for stage in stages).any()),
-            self.other.eq(self.may_be_other & ~(self.tag.valid & (self.tag.kind == TagKind.DATA))),
+            self.other.eq(self.may_be_other & ~self.foreign & ~(self.tag.valid & (self.tag.kind == TagKind.DATA))),
         ]
         entries = [Signal(self._entry, name=f"entry{i}") for i in range(self._ways)]
         m.d.sync += [
@@ -126,7 +127,7 @@ class DataWay(wiring.Component):
             second.end.eq(self.header.end), second.length.eq(self.header.length),
             second.count_tag.eq(self.header.tag), second.tag.eq(tag), second.slot.eq(tag.slot), second.generation.eq(tag.generation),
             second.tag.remaining.eq(tag.remaining - self.header.length), second.tag.valid.eq(tag.remaining > self.header.length),
-            second.sure.eq(of_data), second.several.eq(0),
+            second.sure.eq(of_data & ~self.foreign), second.foreign.eq(self.foreign), second.several.eq(0),
             *(kept.eq(way) for kept, way in zip(entries, self.ways, strict=True)),
         ]  # fmt: skip
 
@@ -139,8 +140,9 @@ class DataWay(wiring.Component):
         m.d.sync += [third.eq(second), third.valid.eq(second.valid & ~self.odd)]
         with m.If(second.up):
             m.d.sync += [
-                third.sure.eq(self.hit & of_command), third.several.eq(self.several), third.slot.eq(chosen.slot),
-                third.generation.eq(chosen.generation),
+                # The engine flags the command of a doubtful entry.
+                third.sure.eq(self.hit & of_command & ~chosen.doubtful & ~second.foreign), third.several.eq(self.several),
+                third.slot.eq(chosen.slot), third.generation.eq(chosen.generation),
             ]  # fmt: skip
 
         # --- stage 3 ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Doorbells: which commands an SQ tail announces. (What a CQ head releases is in ``heads``.)"""
+"""Doorbells: commands that an SQ tail announces. (``heads`` has the releases by a CQ head.)"""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ Flag = spec.CommandFlag
 
 
 class Doorbells:
-    """is_cq, good : of the doorbell of ``queues.qid`` that was written: it is a CQ's; there is such a doorbell."""
+    """The doorbell of ``queues.qid`` that was written.
+
+    is_cq : it is a CQ's.
+    good : there is such a doorbell, and both bytes of its position are enabled.
+    half : there is such a doorbell, and one byte of its position is enabled.
+    """
 
     def __init__(self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, queues: Queues) -> None:
         self.tlp, self.report, self.settings, self.identify, self.slots, self.queues = tlp, report, settings, identify, slots, queues
         self.is_cq = Signal()
         self.good = Signal()
+        self.half = Signal()
         self.flags = Signal(8)
         self._left = Signal(17)
         self._index = Signal(16)
@@ -48,7 +54,9 @@ class Doorbells:
             with m.Elif(self.good & ~self.is_cq & queues.sq_valid.bit_select(queues.qid, 1) & ~(self.settings.shadow & (queues.qid != 0))):
                 m.next = "SQ_DOORBELL"
             with m.Else():
-                tlp.finish(m)
+                # Half a position: which one it is then, the drive alone knows.
+                m.d.comb += report.unmatched.eq(self.half)
+                tlp.finish_word(m)
 
         with m.State("SQ_DOORBELL"):
             value = tlp.first[:16]
@@ -73,6 +81,7 @@ class Doorbells:
             m.d.sync += [
                 queues.sq.tail.eq(tlp.first),
                 queues.sq.tail_known.eq(1),
+                queues.sq.rung.eq(1),
                 queues.sq.epoch.eq(report.epoch),
             ]
             with m.If(stale):
@@ -83,7 +92,7 @@ class Doorbells:
                     arg16=queues.qid,
                 )
             with m.If((tlp.first >= queues.size) | overtaken):
-                tlp.finish(m)  # too great a value the drive will refuse too
+                tlp.finish_word(m)  # too great a value the drive will refuse too
             with m.Else():
                 m.next = "SQ_ANNOUNCE"
 
@@ -116,7 +125,7 @@ class Doorbells:
                     with m.Else():
                         slots.link.write(m, queues.sq.last, next=slots.free)
                 with m.Else():
-                    report.lost(m, spec.LossSource.SLOTS)
+                    slots.unhold(m)
             with m.If(self._left[1:] == 0):  # of which the last, or none, is announced
                 queues.sq_state.write(m, queues.qid, entry=longer)
-                tlp.finish(m)
+                tlp.finish_word(m)

@@ -6,11 +6,12 @@ This file takes TLPs, sends each to its first state, and connects the parts:
 - the way in: ``headqueue``, headers before they are taken; ``dataway``, the pipeline for data
 - the way out: ``report``, events and losses; ``records``, command records
 - tables: ``slots`` and ``search``, the store of commands; ``queues``; ``pagemap`` and ``insert``; ``tags``
-- registers: ``settings``, the host's settings; ``identify``
+- registers: ``settings``, the host's settings; ``identify``; ``messages``, the host's interrupt messages
+- memory that hosts describe: ``descriptors`` of scatter gather lists; ``hostbuffer``, the host memory buffer
 - lengths of data: ``namespaces``, their formats; ``lengths``, due lengths by opcode
-- states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``creation`` of queues; ``doorbells``; ``fetch`` of
-  submission queue entries, and their completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, effects of
-  admin commands; ``interrupts``; ``heads``, CQ head doorbells
+- states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``messages``, accesses that set up messages;
+  ``creation`` of queues; ``doorbells``; ``fetch`` of submission queue entries, and their completions; ``pages``, data, PRP lists, range
+  lists; ``completions``, CQEs; ``admin``, effects of admin commands; ``interrupts``; ``heads``, CQ head doorbells
 
 Each part is a class. Its constructor names every class whose tables, registers and methods the part uses. All states belong to one machine,
 so each table has one user at a time, and needs one read port and one write port. A state reaches a state of another file through
@@ -21,7 +22,7 @@ Express Base Specification 3.0.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
@@ -34,15 +35,18 @@ from .completions import Completions
 from .control import Control
 from .creation import Creation
 from .dataway import DataWay
+from .descriptors import Descriptors
 from .doorbells import Doorbells
 from .fetch import Fetch
 from .headqueue import HeadQueue
 from .heads import Heads
+from .hostbuffer import HostBuffer
 from .identify import Identify
 from .insert import Insertion
 from .interrupts import Interrupts
 from .layouts import COMPLETION, CONFIG, DONE_BITS, RAW_WORD
 from .lengths import Lengths
+from .messages import Messages
 from .namespaces import Namespaces
 from .order import Order
 from .pagemap import FULL_SIZE, MapSizes, PageMap
@@ -83,6 +87,9 @@ class Engine(wiring.Component):
     lose : a pulse for each :class:`spec.LossSource`.
     lose_tick : tick of those losses.
     unmatched : pulse: a TLP fitted nothing.
+    hmb : pulse: a TLP is in the host memory buffer.
+    reads : at both: the TLP is a read.
+    length : at ``hmb``: double words of it.
     armed : asks the parsers to keep long payload, too.
     """
 
@@ -103,6 +110,7 @@ class Engine(wiring.Component):
                 "free_to": Out(14),
                 "now": In(64),
                 "perst_n": In(1),
+                "unlinked": In(1),
                 "run": In(1),
                 "snapshot": In(1),
                 "marked": Out(1),
@@ -117,8 +125,11 @@ class Engine(wiring.Component):
                 "lose": Out(10),  # pulses, by spec.LossSource
                 "lose_tick": Out(64),
                 "unmatched": Out(1),
+                "hmb": Out(1),
+                "reads": Out(1),
+                "length": Out(11),
                 "armed": Out(1),
-                "in_flight": Out(16),
+                "in_flight": Out(17),
                 "bar0": Out(64),
                 "dstrd": Out(4),
                 "shadow": Out(1),
@@ -131,6 +142,7 @@ class Engine(wiring.Component):
     def elaborate(self, _platform) -> Module:
         m = Module()
         i = Signal(17)  # of loops over a table
+        told_foreign = Signal()  # the capture has the event
         key_bits = self._sizes.key_bits
 
         # --- what there is, and who knows what of it ----------------------------------------------------------------
@@ -149,33 +161,38 @@ class Engine(wiring.Component):
         queues = Queues(m, self._queues, slot_bits=slots.bits, tick_bits=64 - tables.SWEEP_BITS)
         map_ = PageMap(m, self._sizes, of_bits=max(slots.bits, queues.bits))
         tags = Tags(m, self._tags, slots=slots, queue_bits=queues.bits, tag=tlp.header.tag)
+        messages = Messages(m, tlp=tlp, settings=settings)
+        host_buffer = HostBuffer(m, tlp=tlp, report=report, settings=settings, tags=tags, key_bits=key_bits, used=self.hmb)
         records = Records(tlp=tlp, report=report, slots=slots, port=self.record)
         insertion = Insertion(tlp=tlp, report=report, settings=settings, slots=slots, map_=map_)
+        descriptors = Descriptors(
+            tlp=tlp, report=report, settings=settings, slots=slots, tags=tags, insertion=insertion, host_buffer=host_buffer,
+        )  # fmt: skip
         creation = Creation(report=report, settings=settings, queues=queues, map_=map_, insertion=insertion)
         doorbells = Doorbells(tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, queues=queues)
         fetch = Fetch(
             tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
-            tags=tags, insertion=insertion, namespaces=namespaces, lengths=lengths,
+            tags=tags, insertion=insertion, namespaces=namespaces, lengths=lengths, host_buffer=host_buffer, descriptors=descriptors,
         )  # fmt: skip
         completions = Completions(
             tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
-            completed=self.completed, completion=self.completion,
+            messages=messages, completed=self.completed, completion=self.completion,
         )  # fmt: skip
         admin = AdminStates(
             i=i, report=report, settings=settings, slots=slots, search=search, records=records, queues=queues, creation=creation,
-            insertion=insertion, completions=completions, namespaces=namespaces,
+            insertion=insertion, completions=completions, namespaces=namespaces, host_buffer=host_buffer,
         )  # fmt: skip
-        interrupts = Interrupts(m, tlp=tlp, report=report, slots=slots, queues=queues, key_bits=key_bits)
+        interrupts = Interrupts(m, tlp=tlp, report=report, slots=slots, queues=queues, messages=messages, key_bits=key_bits)
         heads = Heads(i=i, tlp=tlp, slots=slots, queues=queues, records=records)
         pages = Pages(
             tlp=tlp, report=report, settings=settings, slots=slots, queues=queues, tags=tags, map_=map_, insertion=insertion, fetch=fetch,
-            completions=completions, interrupts=interrupts, namespaces=namespaces, raw=self.raw,
-            raw_room=self.raw_room,
+            completions=completions, interrupts=interrupts, namespaces=namespaces, host_buffer=host_buffer,
+            descriptors=descriptors, raw=self.raw, raw_room=self.raw_room,
         )  # fmt: skip
         control = Control(
             i=i, cfg=self.cfg, tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records,
             queues=queues, tags=tags, map_=map_, insertion=insertion, interrupts=interrupts, creation=creation, doorbells=doorbells,
-            namespaces=namespaces,
+            namespaces=namespaces, messages=messages, host_buffer=host_buffer,
         )  # fmt: skip
 
         m.submodules.heads = head_queue = HeadQueue()
@@ -187,16 +204,17 @@ class Engine(wiring.Component):
         slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick, length=tlp.header.length)
         settings.connect(m)
         tlp.connect(m, head_queue, tags, free_to=self.free_to, free_up=self.free_up)
-        for each in (control, identify, namespaces, lengths, pages, insertion, completions, interrupts, records):
+        for each in (control, identify, namespaces, lengths, messages, pages, insertion, completions, interrupts, records, host_buffer):
             each.connect(m)
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
         self._connect_way(m, way, tlp, report, slots, tags, map_)
         order.connect(
-            m, now=self.now, perst_n=self.perst_n, cfg=self.cfg, snapshot=self.snapshot, margin=self._margin,
+            m, now=self.now, perst_n=self.perst_n, unlinked=self.unlinked, cfg=self.cfg, snapshot=self.snapshot, margin=self._margin,
             comes=self.tlps.valid,
             follows=self.next_valid,
         )  # fmt: skip
         report.connect(m, run=self.run, now=self.now)
+        m.d.comb += [self.reads.eq(tlp.header.kind == TlpKind.MRD), self.length.eq(tlp.header.length)]
         m.d.comb += [self.deadline.eq(order.deadline), self.made_at.eq(tlp.header.tick), self.busy.eq(1)]
 
         # Where nothing else is looked up the ways read for the next header already: whether it will be taken is known too late to choose
@@ -260,20 +278,31 @@ class Engine(wiring.Component):
                 tlp.finish(m)
 
             with m.State("MALFORMED"):
+                map_.keep(m)
                 report.event(m, spec.EventType.MALFORMED, arg8=self.up)
                 m.next = Place.DONE
+                # A poisoned TLP moves data, and what it says is not used. PCIe: Error Forwarding
+                with m.If(self.up & (tlp.header.kind == TlpKind.MWR)):
+                    m.next = Place.PAGE_SELECT
+                with m.If(~self.up & (tlp.header.kind == TlpKind.CPLD)):
+                    m.next = Place.COMPLETION
+                    with m.If(tags.present.valid & tags.of_pointers()):
+                        m.next = Place.CPL
 
             with m.State(Place.DISPATCH):
                 map_.keep(m)
-                # double word 2, should it be a CQE
-                m.d.comb += tlp.read_index.eq(Mux(tlp.up, tlp.start + 2, tlp.start))
+                # double word 2, should it be a CQE, or the second half of one
+                m.d.comb += tlp.read_index.eq(tlp.start + Cat(0, tlp.up & ~tlp.header.address[3]))
                 with m.If(tlp.header.lost):
                     report.lost_before(m)
+                    messages.lose(m, tlp.up)
                 m.d.sync += [tlp.first.eq(tlp.word), tags.present.eq(tags.r["entry"])]
                 pages.compare(m)
                 control.compare(m)
+                messages.compare(m)
                 with m.Switch(Cat(tlp.up, tlp.header.kind)):
                     for up, kind, place in (
+                        (0, TlpKind.CFGRD, Place.CFGRD),
                         (0, TlpKind.CFGWR, Place.CFGWR),
                         (0, TlpKind.MRD, Place.HOST_MRD),
                         (0, TlpKind.MWR, Place.HOST_MWR),
@@ -281,6 +310,7 @@ class Engine(wiring.Component):
                         (1, TlpKind.MRD, Place.PAGE_SELECT),
                         (1, TlpKind.MWR, Place.PAGE_SELECT),
                         (1, TlpKind.CPLD, Place.DRIVE_CPLD),
+                        (1, TlpKind.MSG, Place.WIRE),
                     ):
                         with m.Case(up | kind.value << 1):
                             m.next = place
@@ -288,12 +318,28 @@ class Engine(wiring.Component):
                         m.next = Place.COMPLETION
                     with m.Default():
                         m.next = Place.DONE
-                        with m.If(tlp.header.bad):
-                            m.next = "MALFORMED"
+                with m.If(tlp.header.bad):
+                    m.next = "MALFORMED"
+                with m.If(tlp.foreign):
+                    m.next = "FOREIGN"
+
+            # --- a second function behind the link. PCIe: Transaction ID; a capture tells of it once ------------------
+            with m.State("FOREIGN"):
+                m.d.comb += report.unmatched.eq(1)
+                m.d.sync += told_foreign.eq(report.wanted)
+                with m.If(~told_foreign):
+                    report.event(
+                        m,
+                        spec.EventType.GUESSING,
+                        arg8=int(spec.GuessReason.SECOND_FUNCTION),
+                        arg16=tlp.header.requester,
+                    )
+                m.next = Place.DONE
 
             # Whose subroutines are called by others come after them.
             for each in (
                 control,
+                messages,
                 creation,
                 doorbells,
                 fetch,
@@ -303,12 +349,12 @@ class Engine(wiring.Component):
                 interrupts,
                 heads,
                 pages,
-                insertion,
-                records,
-                search,
             ):
                 each.states(m)
-            for each in (creation, control, tags):
+            descriptors.states(m, done="COMPLETION_COUNT")
+            for each in (insertion, host_buffer, records, search):
+                each.states(m)
+            for each in (creation, control, tags, host_buffer):
                 each.return_states(m)
         tlp.take(m, way.begun, settings)
         return m
@@ -316,9 +362,10 @@ class Engine(wiring.Component):
     def _connect_way(self, m: Module, way: DataWay, tlp: Present, report: Report, slots: Slots, tags: Tags, map_: PageMap) -> None:
         """The way of data looks at the TLP in hand, its tag, the page map and a slot."""
         m.d.comb += [
-            way.header.eq(tlp.header), way.up.eq(tlp.up), way.tag.eq(tags.r["entry"]), way.epoch.eq(report.epoch),
+            way.header.eq(tlp.header), way.up.eq(tlp.up), way.foreign.eq(tlp.foreign),
+            way.tag.eq(tags.r["entry"]), way.epoch.eq(report.epoch),
             *(getattr(looked_at, name).eq(getattr(entry, name)) for looked_at, entry in zip(way.ways, map_.entries, strict=True)
-              for name in ("kind", "slot", "generation")),
+              for name in ("kind", "doubtful", "slot", "generation")),
             way.hit.eq(map_.hits.any()), way.choice.eq(map_.best), way.several.eq((map_.hits & (map_.hits - 1)) != 0),
             *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid", "left")),
             way.slot.first_known.eq(tables.known(slots.r["first_data"])),

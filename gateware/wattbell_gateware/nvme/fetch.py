@@ -6,6 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from wattbell_spec import wire as spec
 
 from . import tables
+from .descriptors import Descriptors
+from .hostbuffer import HostBuffer
 from .identify import Identify
 from .insert import Insertion
 from .lengths import Lengths
@@ -27,15 +29,16 @@ Flag = spec.CommandFlag
 
 
 class Fetch:
-    """The states of both: FETCH, and what a completion with SQEs brings (:meth:`begin_sqe`)."""
+    """The states of both: FETCH, and the completions with SQEs (:meth:`begin_sqe`)."""
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, search: Search, records: Records,
-        queues: Queues, tags: Tags, insertion: Insertion, namespaces: Namespaces, lengths: Lengths,
+        queues: Queues, tags: Tags, insertion: Insertion, namespaces: Namespaces, lengths: Lengths, host_buffer: HostBuffer,
+        descriptors: Descriptors,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.identify, self.slots = tlp, report, settings, identify, slots
         self.search, self.records, self.queues, self.tags, self.insertion = search, records, queues, tags, insertion
-        self.namespaces, self.lengths = namespaces, lengths
+        self.namespaces, self.lengths, self.host_buffer, self.descriptors = namespaces, lengths, host_buffer, descriptors
         self._fetch_index = Signal(16)
         self._fetch_left = Signal(11)
         self._fetch_real = Signal(11)
@@ -44,10 +47,13 @@ class Fetch:
         self._fetch_ahead = Signal(17)  # announced and not yet fetched, before this read
         self._fetch_offset = Signal(22)  # of the read in its queue, in entries
         self._fetch_end = Signal(16)  # place behind it
+        self._fetch_place = Signal(3)  # of the read's first chunk of 64 bytes in its SQE
+        self._fetch_early = Signal()  # no doorbell can have been missed: what is beyond the tail is read again
         self._fetch_match = Signal()  # the oldest announced command stands where the read does
         self._fetch_passes = Signal()  # it does not, and whether it is passed over is not known yet
         self._ahead_of_head, self._distance = Signal(18), Signal(18)  # from that one to the tail, and to here; modulo a clock later
         self._fetch_flags = Signal(8)
+        self._told_parts = Signal()  # an event of this capture says that SQEs are read in parts
         self._sqe_beat = Signal(range(8))
         self._sqe_words_left = Signal(11)  # words of this TLP that are not yet consumed
         self._sqe_start = Signal(14)  # payload index of the present SQE
@@ -56,8 +62,11 @@ class Fetch:
         self._sqe_next = Signal(slots.bits)
         self._sqe_chain = Signal()  # a command in flight may have this CID
         self._sqe_fits, self._sqe_lives = Signal(), Signal()  # it is the one that was fetched; at least it is being fetched
+        self._sqe_starts = Signal()  # it is the first chunk of an SQE
         self._sqe_ends = Signal()  # it is the last one of this TLP
         self._sqe_sum_sure, self._sqe_sum_most = Signal(34), Signal(34)  # bytes from the start of PRP1's page
+        self._sqe_bounded = Signal()  # these two are known
+        self._sqe_due = Signal(tables.LEFT)  # of the data, without the metadata
         self._sqe_list_sure, self._sqe_list_most = Signal(17), Signal(17)  # entries of the list at PRP2
         self._sqe_lba = Signal()  # an opcode with SLBA and NLB
         self._sqe_dsm = Signal()
@@ -65,19 +74,22 @@ class Fetch:
         self._sqe_pages_most = Signal(17)
         self._sqe_end1, self._sqe_most1 = Signal(27), Signal(27)  # double words in its page: behind what PRP1's part surely has, may have
         self._sqe_end2, self._sqe_most2 = Signal(27), Signal(27)  # the same of the list at PRP2
-        self._sqe_piece1 = Signal()  # it may end before its page does
         self._sqe_has_data = Signal()
+        self._sqe_has_sgl = Signal()  # its data pointer is an SGL descriptor
+        self._sqe_lends = Signal()  # it names a list of the host memory buffer's descriptors
         self._sqe_prp2_kind = Signal(3)
-        self._sqe_prp2 = Signal()
-        self._sqe_prp2_doubtful = Signal()
+        self._sqe_metadata = Signal(tables.METADATA_BITS)  # double words of it in a buffer of its own
         self._marker_tick = Signal(64)  # when the present SQE was announced
 
     def _beats(self) -> int:
-        """Of an SQE, up to the last word in use."""
+        """Return the beats of an SQE up to the last word in use."""
         return (3 + tables.USED_WORDS - 1) // self.tlp.lanes - 3 // self.tlp.lanes + 1
 
     def _take_beat(self, m: Module, number: int) -> None:
-        """In the present state: ``tlp.beat`` is this one of the SQE, whose word 0 is the fourth double word of its TLP; on to the next."""
+        """Take, in the present state, one beat of the SQE from ``tlp.beat``, and go on to the next.
+
+        Word 0 of the SQE is word 3 of its TLP.
+        """
         tlp = self.tlp
         for word in range(tables.USED_WORDS):
             beat, lane = divmod(3 + word, tlp.lanes)
@@ -87,7 +99,7 @@ class Fetch:
         m.d.comb += tlp.read_index.eq(self._sqe_start + (number + 1) * tlp.lanes)
 
     def begin_sqe(self, m: Module) -> None:
-        """In COMPLETION, which reads slot, link and queue of the tag: ``tlp.word`` is the first of an SQE."""
+        """Begin an SQE, in COMPLETION: ``tlp.word`` is its first word, and slot, link and queue of the tag are read."""
         tlp = self.tlp
         self._take_beat(m, 0)
         m.d.comb += tlp.read_index.eq(tlp.start + tlp.lanes)
@@ -109,8 +121,23 @@ class Fetch:
                 self._fetch_offset.eq(tlp.header.address[6:28] - queues.shape.r["base"][6:28]),
                 self._fetch_left.eq(tlp.header.length >> 4),
                 self._fetch_real.eq(0),
+                self._fetch_place.eq(0),
             ]
             m.next = "FETCH_BEGIN"
+            with m.If(settings.more_chunks(queues.qid).any()):
+                m.next = "FETCH_STRIDE"
+
+        with m.State("FETCH_STRIDE"):  # from chunks of 64 bytes to SQEs of several. NVMe: CC (IOSQES)
+            more = settings.more_chunks(queues.qid)
+            bits = more[0] + more[1] + more[2]
+            place = self._fetch_offset[:3] & more
+            starts = (((place + self._fetch_left + more) >> bits) - ((place + more) >> bits))[:11]
+            m.d.sync += [
+                self._fetch_place.eq(place), self._fetch_left.eq(starts), self._fetch_offset.eq((self._fetch_offset + more) >> bits),
+            ]  # fmt: skip
+            m.next = "FETCH_BEGIN"
+            with m.If((starts == 0) & (tlp.header.address[2:6] == 0) & (tlp.header.length[0:4] == 0)):
+                m.next = Place.TAG_UNKNOWN  # the end of an SQE
 
         with m.State("FETCH_BEGIN"):
             index = self._fetch_offset[:16]
@@ -121,29 +148,43 @@ class Fetch:
                 self._fetch_end.eq(Mux(end >= queues.size, end - queues.size, end)),
                 self._fetch_match.eq(slots.r["index"] == index),
                 self._fetch_passes.eq(1),
+                self._fetch_early.eq(
+                    queues.sq.tail_known & queues.sq.rung & (queues.sq.epoch == report.epoch) & ~(settings.shadow & (queues.qid != 0))
+                ),
                 tags.present.eq(0),
                 tags.present.valid.eq(1),
                 tags.present.kind.eq(tables.TagKind.SQE),
                 tags.present.qid.eq(queues.qid),
                 tags.present.index.eq(index),
+                tags.present.place.eq(self._fetch_place),
                 tags.present.remaining.eq(tlp.header.length),
                 self._fetch_flags.eq(Mux(settings.shadow & (queues.qid != 0), int(Flag.SHADOW), int(Flag.GUESS))),
             ]
-            with m.If((tlp.header.address[2:6] != 0) | (tlp.header.length[0:4] != 0) | (self._fetch_offset >= queues.size)):
+            in_parts, beyond = (tlp.header.address[2:6] != 0) | (tlp.header.length[0:4] != 0), self._fetch_offset >= queues.size
+            with m.If(in_parts | beyond):
                 m.d.comb += report.unmatched.eq(1)
                 m.next = Place.TAG_UNKNOWN
+                with m.If(~beyond):
+                    m.d.sync += self._told_parts.eq(report.wanted)
+                    with m.If(~self._told_parts):
+                        report.event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.SQE_PARTS), arg16=queues.qid)
             with m.Else():
+                with m.If(~settings.function_known):
+                    settings.follow(m, tlp.header.requester)
                 m.next = "FETCH_ENTRY"
 
         with m.State("FETCH_ENTRY"):  # `slots` and `link` read the head of the announced list
             tlp.may_finish(m)
             match = (queues.sq.count != 0) & self._fetch_match
-            slot, taken = Mux(match, queues.sq.head, slots.free), match | slots.any_free
+            early = self._fetch_early & (self._fetch_ahead == 0)
+            slot, taken = Mux(match, queues.sq.head, slots.free), match | (slots.any_free & ~early)
             sq, after = Signal(queues.SQ, name="fetch_sq"), Signal(16, name="fetch_after")
             m.d.comb += [
-                sq.eq(queues.sq), after.eq(queues.after(self._fetch_index)), sq.fetch.eq(after), sq.fetch_known.eq(1),
+                sq.eq(queues.sq), after.eq(queues.after(self._fetch_index)),
             ]  # fmt: skip
-            with m.If(queues.sq.tail_known & (self._fetch_left > self._fetch_ahead)):
+            with m.If(~early):
+                m.d.comb += [sq.fetch.eq(after), sq.fetch_known.eq(1)]
+            with m.If(queues.sq.tail_known & (self._fetch_left > self._fetch_ahead) & ~self._fetch_early):
                 # A doorbell was missed, or there was none (shadow doorbells).
                 m.d.comb += sq.tail.eq(self._fetch_end)
             m.d.sync += queues.sq.eq(sq)
@@ -155,11 +196,13 @@ class Fetch:
                     slots.write(m, queues.sq.head, state=state.FETCHING, fetch=None)
                     m.d.comb += [sq.head.eq(slots.link.r["next"]), sq.count.eq(queues.sq.count - 1)]
                     m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
-                with m.Elif(slots.any_free):
+                with m.Elif(taken):
                     slots.allocate(m, state=state.FETCHING, qid=queues.qid, index=self._fetch_index, flags=self._fetch_flags, fetch=None)
-                with m.Elif(self._fetch_ahead == 0):
-                    # It had no doorbell. Otherwise it was counted when its doorbell found no slot.
-                    report.lost(m, spec.LossSource.SLOTS)
+                    with m.If(self._fetch_ahead != 0):
+                        slots.hold(m)
+                with m.Elif((self._fetch_ahead == 0) & ~early):
+                    # It had no doorbell. Otherwise it counts since its doorbell found no slot.
+                    slots.unhold(m)
                 with m.If(self._fetch_ahead != 0):
                     m.d.sync += self._fetch_ahead.eq(self._fetch_ahead - 1)
                 with m.If(taken):
@@ -191,7 +234,7 @@ class Fetch:
             m.next = "FETCH_ENTRY"
             with m.If(self._distance < self._ahead_of_head):
                 # The read of this one was not seen. Its CQE will be a record without SQE.
-                slots.release(m, queues.sq.head)
+                slots.let_go(m, queues.sq.head)
                 m.d.sync += [queues.sq.head.eq(slots.link.r["next"]), queues.sq.count.eq(queues.sq.count - 1)]
                 m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
                 m.next = "FETCH_NEXT"
@@ -212,12 +255,14 @@ class Fetch:
             with m.Switch(self._sqe_beat):
                 with m.Case(1):  # the slot is read, and the CID is there
                     search.look_for(m, tags.present.qid, self._sqe[0][16:32])
+                    starts = (tags.present.place[:3] & settings.more_chunks(tags.present.qid)) == 0
                     alive = (slots.r["state"] == state.FETCHING) & (slots.r["qid"] == tags.present.qid)
                     m.d.sync += [
                         search.qid.eq(tags.present.qid), search.cid.eq(self._sqe[0][16:32]),
                         self._sqe_generation.eq(slots.r["generation"]), self._sqe_flags.eq(slots.r["flags"]),
-                        self._sqe_next.eq(slots.link.r["next"]), queues.size.eq(queues.shape.r["size"]), self._sqe_lives.eq(alive),
-                        self._sqe_fits.eq(alive & (tags.present.left != 0) & (slots.r["index"] == tags.present.index)),
+                        self._sqe_next.eq(slots.link.r["next"]), queues.size.eq(queues.shape.r["size"]),
+                        self._sqe_starts.eq(starts), self._sqe_lives.eq(alive | ~starts),
+                        self._sqe_fits.eq(alive & starts & (tags.present.left != 0) & (slots.r["index"] == tags.present.index)),
                         # Marker and POWER_STATE events need ticks of this slot before the search moves on.
                         self._marker_tick.eq(Mux(tables.known(slots.r["doorbell"]), slots.r["doorbell"], slots.r["fetch"])),
                         self._sqe_ends.eq((self._sqe_words_left <= 16) | (tags.present.remaining <= 16)),
@@ -227,7 +272,8 @@ class Fetch:
                     self.namespaces.look_up(m, self._sqe[1])
                     m.d.sync += [
                         self._sqe_chain.eq(search.starts()),
-                        tags.present.index.eq(queues.after(tags.present.index)),
+                        tags.present.index.eq(Mux(self._sqe_starts, queues.after(tags.present.index), tags.present.index)),
+                        tags.present.place.eq(tags.present.place + 1),
                         tags.present.remaining.eq(tags.present.remaining - 16),
                         tags.present.valid.eq(tags.present.remaining > 16),
                         self._sqe_words_left.eq(self._sqe_words_left - 16),
@@ -246,24 +292,24 @@ class Fetch:
         offset = Cat(prp1[0:2], settings.page_offset(prp1))[:16]
         is_lba = ~admin & (sum(opcode == lba for lba in tables.LBA) != 0)
         is_dsm = ~admin & (opcode == tables.DSM)
+        pointer = self._sqe[0][14:16]  # PSDT: 0 PRPs, 1 and 2 an SGL
+        no_data = admin & ((opcode == tables.CREATE_SQ) | (opcode == tables.CREATE_CQ) | (opcode == tables.DOORBELL_BUFFER_CONFIG))
+        lends = admin & (opcode == tables.SET_FEATURES) & (self._sqe[10][0:8] == tables.HOST_BUFFER_FID) & self._sqe[11][0]
+        points = (opcode[0:2] != 0) & ~no_data & ~lends
 
         with m.State("SQE_CHECK"):
             self.lengths.work_out(m, self._sqe, admin)
-            least = Mux(is_dsm, (self._sqe[10][0:8] + 1) << 4, nlb << 9)
-            most = Mux(is_dsm, least, nlb << 12)
+            # While the length of a block is unknown, it has 512 to 4096 bytes.
             m.d.sync += [
-                self._sqe_end1.eq(offset[2:] + (least >> 2)),
-                self._sqe_most1.eq(offset[2:] + Mux(is_dsm, least >> 2, nlb << 10)),
-                self._sqe_sum_sure.eq(offset + least),
-                self._sqe_sum_most.eq(offset + most),
+                self._sqe_end1.eq(offset[2:] + (nlb << 7)),
+                self._sqe_most1.eq(offset[2:] + (nlb << 10)),
+                self._sqe_sum_sure.eq(offset + (nlb << 9)),
+                self._sqe_sum_most.eq(offset + (nlb << 12)),
                 self._sqe_lba.eq(is_lba),
                 self._sqe_dsm.eq(is_dsm),
-                self._sqe_has_data.eq(
-                    (opcode[0:2] != 0)
-                    & (self._sqe[0][14:16] == 0)
-                    & (prp1 != 0)
-                    & ~(admin & ((opcode == tables.CREATE_SQ) | (opcode == tables.CREATE_CQ) | (opcode == tables.DOORBELL_BUFFER_CONFIG)))
-                ),
+                self._sqe_has_data.eq(points & (pointer == 0) & (prp1 != 0)),
+                self._sqe_has_sgl.eq(points & (pointer[0] ^ pointer[1])),
+                self._sqe_lends.eq(lends),
             ]
             m.next = "SQE_STORE"
             with m.If(self._sqe_fits):
@@ -283,7 +329,6 @@ class Fetch:
                 search.unlink(m)
                 self.records.begin(m, search.slot, "SQE_STORE", aborted=1, reused=1)
 
-        size, known = settings.page_size() << 2, self._sqe_lba | self._sqe_dsm
         with m.State("SQE_STORE"):
             tlp.may_finish(m)
             m.d.comb += identify.known.eq(admin)
@@ -295,12 +340,7 @@ class Fetch:
                 m.d.sync += [settings.db_buffers[0].eq(prp1), settings.db_buffers[1].eq(prp2)]
             with m.If(admin & ((opcode == tables.FORMAT_NVM) | (opcode == tables.NAMESPACE_MANAGEMENT))):
                 self.namespaces.doubt(m, lists=opcode == tables.NAMESPACE_MANAGEMENT)
-            sure, most = Signal(17, name="pages_sure"), Signal(17, name="pages_most")
-            m.d.comb += [
-                sure.eq(Mux(known, (self._sqe_sum_sure + size - 1) >> page_shift, 1)),
-                most.eq((self._sqe_sum_most + size - 1) >> page_shift),
-            ]
-            partial = ((opcode[0:2] != 0) & (self._sqe[0][14:16] != 0)) | self.lengths.apart
+            partial = ((opcode[0:2] != 0) & (pointer == 3)) | self.lengths.apart
             slba = Cat(self._sqe[10], self._sqe[11])
             blocks = Mux(self._sqe_lba, nlb, self._sqe[11])
             flush = ~admin & (opcode == 0)
@@ -316,15 +356,17 @@ class Fetch:
                 ranges=0,
                 prp1=prp1,
                 ranges_expected=self._sqe[10][0:8] + 1,
-                pages_sure=sure,
+                pages_sure=0,
                 flags=self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
             )
             slots.expect(m, tags.present.slot, Cat(Const(0, tables.DUE_BITS + 2), self.lengths.none))
             search.link(m, tags.present.slot)  # to the chain that was read since SQE_BEAT
+            self.lengths.go_on(m)
             m.d.sync += [
-                self._sqe_pages_sure.eq(sure),
-                self._sqe_pages_most.eq(most),
-                self._sqe_piece1.eq(known & (offset[2:] != 0) & (self._sqe_end1 < settings.page_size())),
+                self._sqe_flags.eq(self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0)),
+                *(self.descriptors.words[i].eq(self._sqe[6 + i]) for i in range(4)),
+                self.descriptors.slot.eq(tags.present.slot),
+                self.descriptors.generation.eq(self._sqe_generation),
                 tags.present.slot.eq(self._sqe_next),
                 tags.present.left.eq(tags.present.left - 1),
                 insertion.entry.eq(0),
@@ -334,11 +376,11 @@ class Fetch:
                 insertion.entry.kind.eq(Mux(self._sqe_dsm, int(PageKind.RANGES), int(PageKind.DATA))),
                 insertion.entry.slot.eq(tags.present.slot),
                 insertion.entry.generation.eq(self._sqe_generation),
-                insertion.span_end.eq(self._sqe_end1),
-                insertion.span_most.eq(self._sqe_most1),
             ]
-            with m.If(self._sqe_has_data):
-                m.next = "SQE_PRP1"
+            with m.If(self._sqe_has_data | self._sqe_has_sgl | self.lengths.has_metadata):
+                m.next = "SQE_LENGTH"
+            with m.Elif(self._sqe_lends):
+                m.next = "SQE_LEND"
             with m.Elif(self._sqe_ends):
                 tags.put(m, tlp.header.tag, slot=self._sqe_next, left=tags.present.left - 1)
                 tlp.finish(m)
@@ -346,58 +388,135 @@ class Fetch:
                 m.d.comb += tlp.read_index.eq(self._sqe_start)
                 m.next = "SQE_FIRST"
 
-        at = settings.page_offset(prp2)
-        with m.State("SQE_PRP1"):
-            sure, most = self._sqe_pages_sure, self._sqe_pages_most
-            slots.expect(m, insertion.entry.slot, self.lengths.due)
-            m.d.sync += [
-                self._sqe_list_sure.eq(Mux(sure > 2, sure - 1, 1)),
-                self._sqe_list_most.eq(Mux(most > 2, most - 1, 1)),
-                self._sqe_prp2.eq(self._sqe_has_data & (prp2 != 0) & ~(known & (most < 2))),
-                self._sqe_prp2_doubtful.eq(~known | (sure < 2)),
-                self._sqe_prp2_kind.eq(
-                    Mux(
-                        self._sqe_dsm,
-                        int(PageKind.RANGES),
-                        Mux(
-                            (self._sqe_lba & (sure > 2)) | (at != 0),
-                            int(PageKind.LIST),
-                            Mux(self._sqe_lba & (most == 2), int(PageKind.DATA), int(PageKind.EITHER)),
-                        ),
-                    )
-                ),
-                insertion.piece.eq(self._sqe_piece1),
-            ]
-            with m.If(self._sqe_piece1):
-                insertion.span(m, "SQE_LIST")
-            with m.Else():
-                insertion.insert(m, "SQE_LIST")
+        # What is behind the pointers. NVMe: Physical Region Page Entry and List; Metadata Pointer.
+        size = settings.page_size()
+        with m.State("SQE_LENGTH"):
+            due = self.lengths.due
+            m.d.sync += [self._sqe_due.eq(due), self._sqe_bounded.eq(due.checked | self._sqe_lba)]
+            with m.If(due.checked):
+                end, sum_ = offset[2:] + due.dws[: tables.DUE_BITS + 1], offset + (due.dws[: tables.DUE_BITS + 1] << 2)
+                m.d.sync += [
+                    self._sqe_end1.eq(end), self._sqe_most1.eq(end), self._sqe_sum_sure.eq(sum_), self._sqe_sum_most.eq(sum_),
+                ]  # fmt: skip
+            m.next = "SQE_PAGES"
 
-        with m.State("SQE_LIST"):
-            m.d.sync += [
-                self._sqe_end2.eq(at + (self._sqe_list_sure << 1)),
-                self._sqe_most2.eq(Mux(known, at + (self._sqe_list_most << 1), (1 << 27) - 1)),
+        with m.State("SQE_PAGES"):
+            sure, most, total = Signal(17, name="pages_sure"), Signal(17, name="pages_most"), Signal(tables.LEFT, name="due_total")
+            last = (size << 2) - 1
+            m.d.comb += [
+                sure.eq(Mux(self._sqe_bounded, (self._sqe_sum_sure + last) >> page_shift, 1)),
+                most.eq(Mux(self._sqe_bounded, (self._sqe_sum_most + last) >> page_shift, (1 << 17) - 1)),
+                total.eq(self._sqe_due),
+                total.dws.eq(self._sqe_due.dws + self.lengths.metadata),
             ]
-            m.next = "SQE_PRP2"
-            with m.If(~self._sqe_prp2):
-                m.next = "SQE_NEXT"
+            piece = Signal(name="sqe_piece1")  # it may end before its page does
+            m.d.comb += piece.eq(self._sqe_bounded & (offset[2:] != 0) & (self._sqe_end1 < size))
+            m.d.sync += [
+                self._sqe_pages_sure.eq(sure),
+                self._sqe_pages_most.eq(most),
+                self._sqe_metadata.eq(self.lengths.metadata),
+                insertion.piece.eq(piece),
+                insertion.span_end.eq(self._sqe_end1),
+                insertion.span_most.eq(self._sqe_most1),
+            ]
+            # Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
+            unseen = settings.translated & ~admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
+            slots.write(
+                m, insertion.entry.slot, ranges=0, pages_sure=Mux(self._sqe_has_data, sure, 0),
+                flags=self._sqe_flags | Mux(self.lengths.long | unseen, int(Flag.DATA_PARTIAL), 0),
+            )  # fmt: skip
+            m.next = "SQE_METADATA"
+            with m.If(self._sqe_has_data):
+                slots.expect(m, insertion.entry.slot, total)
+                with m.If(piece):
+                    insertion.span(m, "SQE_PRP2")
+                with m.Else():
+                    insertion.insert(m, "SQE_PRP2")
+            with m.Elif(self._sqe_has_sgl):
+                slots.expect(m, insertion.entry.slot, total)
+                self.descriptors.describe(m, "SQE_METADATA")
+
+        at = settings.page_offset(prp2)
+        sure, most = self._sqe_pages_sure, self._sqe_pages_most
+        # Ready long before the entry of PRP1 is in.
+        m.d.sync += [
+            self._sqe_list_sure.eq(Mux(sure > 2, sure - 1, 1)),
+            self._sqe_list_most.eq(Mux(most > 2, most - 1, 1)),
+            self._sqe_end2.eq(at + (self._sqe_list_sure << 1)),
+            # A drive may read more of a list than it needs.
+            self._sqe_most2.eq(Mux(sure == most, size, Mux(self._sqe_bounded, at + (self._sqe_list_most << 1), (1 << 27) - 1))),
+            self._sqe_prp2_kind.eq(
+                Mux(
+                    self._sqe_dsm,
+                    int(PageKind.RANGES),
+                    Mux(
+                        (sure > 2) | ((sure != most) & (at != 0)),
+                        int(PageKind.LIST),
+                        Mux((sure == most) | (most == 2), int(PageKind.DATA), int(PageKind.EITHER)),
+                    ),
+                )
+            ),
+        ]
 
         with m.State("SQE_PRP2"):
-            piece = (at != 0) & ~self._sqe_dsm & (self._sqe_end2 < settings.page_size())
+            is_list = self._sqe_prp2_kind == int(PageKind.LIST)
+            piece = (at != 0) & is_list & (self._sqe_end2 < size)
             m.d.sync += [
                 insertion.entry.key.eq(settings.page_key(prp2)),
-                insertion.entry.start.eq(Mux(self._sqe_prp2_kind == int(PageKind.LIST), at, 0)),
+                insertion.entry.start.eq(Mux(is_list, at, 0)),
                 insertion.entry.kind.eq(self._sqe_prp2_kind),
-                insertion.entry.index.eq(Mux(self._sqe_dsm, (settings.page_size() - settings.page_offset(prp1)) >> 1, 0)),
-                insertion.entry.doubtful.eq(self._sqe_prp2_doubtful),
+                insertion.entry.index.eq(Mux(self._sqe_dsm, (size - settings.page_offset(prp1)) >> 1, 0)),
+                insertion.entry.doubtful.eq(sure < 2),
                 insertion.piece.eq(piece),
                 insertion.span_end.eq(self._sqe_end2),
                 insertion.span_most.eq(self._sqe_most2),
             ]
-            with m.If(piece):
-                insertion.span(m, "SQE_NEXT")
-            with m.Else():
-                insertion.insert(m, "SQE_NEXT")
+            m.next = "SQE_NEXT"
+            # Without a known length, blocks may be larger than 4096 bytes.
+            with m.If((prp2 != 0) & ((most >= 2) | ~self._sqe_due.checked)):
+                with m.If(piece):
+                    insertion.span(m, "SQE_METADATA")
+                with m.Else():
+                    insertion.insert(m, "SQE_METADATA")
+            with m.Elif(self._sqe_metadata != 0):
+                m.next = "SQE_METADATA"
+
+        with m.State("SQE_METADATA"):
+            pointer = Cat(self._sqe[4], self._sqe[5])
+            m.d.sync += [
+                insertion.entry.key.eq(settings.page_key(pointer)),
+                insertion.entry.start.eq(settings.page_offset(pointer)),
+                insertion.entry.kind.eq(int(PageKind.DATA)),
+                insertion.entry.index.eq(0),
+                insertion.entry.doubtful.eq(0),
+                insertion.left.eq(self._sqe_metadata),
+            ]
+            m.next = "SQE_NEXT"
+            with m.If(self._sqe_metadata != 0):
+                insertion.buffer(m, "SQE_NEXT")
+
+        # The last words of the SQE: the list's address, and the number of its descriptors. NVMe: Host Memory Buffer.
+        with m.State("SQE_LEND"):
+            m.d.comb += tlp.read_index.eq(self._sqe_start - 3)
+            m.next = "SQE_LEND_LOW"
+
+        with m.State("SQE_LEND_LOW"):
+            m.d.comb += tlp.read_index.eq(self._sqe_start - 2)
+            m.d.sync += self.descriptors.words[0].eq(tlp.word)
+            m.next = "SQE_LEND_HIGH"
+
+        with m.State("SQE_LEND_HIGH"):
+            m.d.comb += tlp.read_index.eq(self._sqe_start - 1)
+            m.d.sync += self.descriptors.words[1].eq(tlp.word)
+            m.next = "SQE_LEND_ENTRIES"
+
+        with m.State("SQE_LEND_ENTRIES"):
+            self.host_buffer.begin_list(m, Cat(self.descriptors.words[0], self.descriptors.words[1]), tlp.word)
+            m.next = "SQE_NEXT"
+            with m.If(self.host_buffer.is_long_list(tlp.word)):
+                report.lost(m, spec.LossSource.PAGES)
+            with m.Elif(tlp.word != 0):
+                self.host_buffer.add(m, "SQE_NEXT")
 
         with m.State("SQE_NEXT"):
             tlp.may_finish(m)

@@ -1,4 +1,4 @@
-"""Headers between the merge and the engine, some of which were looked at and are not done with yet."""
+"""Headers between the merge and the engine; some were taken and not finished yet."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ __all__ = ["HEAD", "HeadQueue"]
 _DEPTH_BITS = 3
 
 HEAD = data.StructLayout({"merged": MERGED, "start": 14, "total": 11, "may_be_data": 1})
-"""A header, and what is worked out of it on its way to the register: ``start``, of its payload; ``total``, double words of the whole TLP;
-``may_be_data`` (:meth:`DataWay.may_take`)."""
+"""A header, and three facts that are ready when it reaches the register: ``start`` of its payload; ``total``, double words of the whole
+TLP; ``may_be_data`` (:meth:`DataWay.may_take`).
+"""
 
 
 class HeadQueue(wiring.Component):
-    """A queue that can be read ahead of, and gone back in. A header is at ``ahead``, a register, two clocks after it came; one a clock.
+    """A queue that reads ahead and can go back. A header is at ``ahead``, a register, two clocks after it came; one a clock.
 
     Ports
     -----
     i : headers.
-    ahead : the oldest that was not taken. It stays here when it is taken, until it is done with.
-    swept : a boundary of sweeps. crosses : ``ahead`` is of a later one than `swept` was in the clock before.
-    waits : something is here that was not taken, at ``ahead`` or on its way there.
-    retire : the oldest that was taken is done with. all_taken : with ``ahead.ready``: so are all that were taken, this one too.
-    rewind : what was taken and is not done with comes again. Not with ``ahead.ready``.
+    ahead : the oldest header not taken yet; a taken header stays in the queue until it retires.
+    swept : a boundary of sweeps.
+    crosses : ``ahead`` lies behind a later boundary than `swept` of the clock before.
+    waits : a header that was not taken is at ``ahead``, or on its way there.
+    retire : retires the oldest taken header.
+    all_taken : with ``ahead.ready``: retires all taken headers, this one too.
+    rewind : brings every header back that was taken but not retired. Not with ``ahead.ready``.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""CQ head doorbells release completed commands, and so does their age."""
+"""Release of completed commands, by CQ head doorbells and by age."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Heads"]
 
 
 class Heads:
-    """The states of both. `i`: the count of loops over a table."""
+    """The states of both kinds of release. `i`: the count of loops over a table."""
 
     def __init__(self, *, i: Signal, tlp: Present, slots: Slots, queues: Queues, records: Records) -> None:
         self.i, self.tlp, self.slots, self.queues, self.records = i, tlp, slots, queues, records
@@ -37,7 +37,7 @@ class Heads:
             ]
             records.prepare(m, queues.cq.head, head=1)
             with m.If((tlp.first >= queues.size) | (queues.cq.count == 0)):
-                tlp.finish(m)
+                tlp.finish_word(m)
             with m.Else():
                 m.next = "CQ_LOAD"
 
@@ -68,10 +68,10 @@ class Heads:
                 with m.If(queues.cq.count == 1):
                     queues.emptied(m, queues.qid)
                     queues.save_cq(m, queues.qid, shorter)
-                    tlp.finish(m)
+                    tlp.finish_word(m)
             with m.Else():
                 queues.save_cq(m, queues.qid, queues.cq)
-                tlp.finish(m)
+                tlp.finish_word(m)
             m.d.sync += queues.cq.eq(shorter)
 
         # --- sweep: completed commands whose doorbell does not come: ours ---------------------------------------------

@@ -1,4 +1,4 @@
-"""Whether an Identify may be on its way: then the drive's long payload is kept."""
+"""Identify commands that may be on their way: meanwhile the parsers keep the drive's long payload."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from amaranth.hdl import Module, Signal
 __all__ = ["Identify"]
 
 _HOLD = 1100
-"""Clocks. The data of an Identify has 1024 double words, which go out one a clock, and some more of headers."""
+"""Clocks. The data of an Identify has 1024 double words, one a clock, and some headers."""
 
 
 class Identify:
-    """Counts of what may be an Identify.
+    """Counts commands that may be Identify.
 
     expected : an Identify may be on its way.
-    armed : it may be, or may have been `_HOLD` clocks ago; a port of the engine. While raw TLPs go out the engine is late by up to a TLP
-    and some: without these clocks it would come to the end of an Identify when data of the next one is here already. So it is in a reset.
-    announced, known : strobes: an admin command was announced whose SQE is not known yet (so it may be Identify); that of one is known.
+    armed : ``expected`` is high, or was within the last `_HOLD` clocks; a port of the engine. Raw TLPs on their way out make the engine
+        late by more than a TLP. Without these clocks it would reach the end of an Identify only after data of the next one has come. High
+        throughout a reset.
+    announced : strobe: an admin command was announced; its SQE is not known yet, so it may be Identify.
+    known : strobe: the SQE of such a command is known.
     count : Identify commands in flight.
     """
 
@@ -29,7 +31,7 @@ class Identify:
         self.count = Signal(5)
 
     def stay(self, m: Module) -> None:
-        """In the present state, one of a long loop: the payload of what comes meanwhile is kept."""
+        """Keep payload in the present state, one of a long loop."""
         m.d.comb += self._stays.eq(1)
 
     def forget(self, m: Module) -> None:

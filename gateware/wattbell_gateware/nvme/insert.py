@@ -1,15 +1,17 @@
-"""How entries get into the page map.
+"""Insertion of entries into the page map.
 
-INSERT puts one entry, ``entry``: into the first way whose place for it is empty or stale. When all hold entries of
-commands in flight: into that of a doubtful one; else the entry of a command in flight goes, which is a loss and counted.
-Then what belongs to that command would be taken for that of the entry before it in the page: it and all commands that
-have entries before it there, or put one into that page within 2**CROWDED_BITS ticks, get the flag DATA_PARTIAL. What is
-doubtful itself goes only where it is empty or stale: when it proves to be right after all, its TLPs are counted as
-unmatched. A piece (``piece``) looks for its place in the ways of pieces and then in those of pages, where it holds
-to the end of its page.
+INSERT puts ``entry`` into the first way with an empty or stale place for it. When all places hold entries of commands in flight, it
+replaces a doubtful entry. Without a doubtful one, the entry of a command in flight goes: a counted loss. TLPs of that command
+could then be taken for TLPs of the entry before it in the page. So these commands get the flag DATA_PARTIAL: the command itself, commands
+with entries before it in that page, and commands that put one into that page within 2**CROWDED_BITS ticks. A doubtful entry goes only
+into an
+empty or stale place. If it turns out to be right after all, its TLPs count as unmatched. A piece (``piece``) tries the ways of pieces, then
+the ways of pages, where it is valid to the end of its page.
 
-SPAN puts what may not reach to the end of its page: one piece for each granule that it surely covers, and behind
-them one doubtful entry to the end of the page if it may be longer.
+SPAN puts data that may end before its page does: one piece for each granule that is surely covered. One doubtful entry to the
+end of the page follows where the data may be longer.
+
+BUFFER puts contiguous data of any number of pages.
 """
 
 from __future__ import annotations
@@ -31,10 +33,13 @@ Flag = spec.CommandFlag
 
 
 class Insertion:
-    """SPAN and INSERT.
+    """The subroutines BUFFER, SPAN and INSERT.
 
-    entry, piece : what is put into the map; it is a piece.
-    span_end, span_most : of a piece, in double words from the start of its page: behind what is surely used; behind what may be used.
+    entry : goes into the map.
+    piece : ``entry`` is a piece.
+    left : double words of a buffer that begins with `entry`.
+    span_end : of a piece: end of the part that is surely used, in double words from the start of its page.
+    span_most : of a piece: end of the part that may be used.
     """
 
     def __init__(self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, map_: PageMap) -> None:
@@ -42,6 +47,8 @@ class Insertion:
         ways = map_.count
         self.entry, self.piece = Signal(map_.layout), Signal()
         self.span_end, self.span_most = Signal(27), Signal(27)
+        self.left = Signal(tables.DUE_BITS + 1)
+        self._next_left, self._next_index, self._goes_on = Signal.like(self.left), Signal(14), Signal()  # behind the page in hand
         self._same, self._empty = Signal(ways), Signal(ways)
         self._same_way, self._empty_way = Signal(range(ways)), Signal(range(ways))
         self._way = Signal(range(ways))
@@ -54,7 +61,7 @@ class Insertion:
         self._crowded = Signal()
         self._crowded_key = Signal(52)
         self._crowded_tick = Signal(64)
-        self._insert, self._span = Subroutine("INSERT"), Subroutine("SPAN")
+        self._insert, self._span, self._buffer = Subroutine("INSERT"), Subroutine("SPAN"), Subroutine("BUFFER")
 
     def connect(self, m: Module) -> None:
         for number in reversed(range(self.map.count)):
@@ -64,7 +71,7 @@ class Insertion:
                 m.d.comb += self._empty_way.eq(number)
 
     def prepare(self, m: Module, **fields: Value) -> None:
-        """In the present state: `entry` gets these fields, the rest of it is 0, and it is no piece."""
+        """Set, in the present state, these fields of `entry`, all others to 0, and `piece` to 0."""
         m.d.sync += [
             self.entry.eq(0),
             self.entry.valid.eq(1),
@@ -73,12 +80,16 @@ class Insertion:
         ]
 
     def insert(self, m: Module, back: str) -> None:
-        """Put `entry` in, as it stands in the next clock; goes on at `back`."""
+        """Insert `entry`, as it stands in the next clock; go on at `back`."""
         self._insert.call(m, back)
 
     def span(self, m: Module, back: str) -> None:
-        """Put what begins with `entry`, a piece, and ends at `span_end`, or may at `span_most`; goes on at `back`."""
+        """Put a piece that begins with `entry` and ends at `span_end`, or may end at `span_most`; go on at `back`."""
         self._span.call(m, back)
+
+    def buffer(self, m: Module, back: str) -> None:
+        """Put a buffer that begins with `entry` and has `left` double words, page by page; go on at `back`."""
+        self._buffer.call(m, back)
 
     def forget(self, m: Module) -> None:
         """In the present state: no entry was evicted."""
@@ -91,6 +102,31 @@ class Insertion:
 
         def pick(way) -> None:
             m.d.comb += pagemap.choice.eq((1 << way)[:ways])
+
+        # --- BUFFER: `left` double words from `entry` on, page by page --------------------------------------------------
+        page_size = self.settings.page_size()
+        with m.State("BUFFER"):
+            end = self.entry.start + self.left
+            m.d.sync += [
+                self.piece.eq((self.entry.start != 0) & (end < page_size)),
+                self.span_end.eq(end),
+                self.span_most.eq(end),
+                self._next_left.eq(end - page_size),
+                self._next_index.eq(self.entry.index + ((page_size - self.entry.start) >> 1)),
+                self._goes_on.eq(end > page_size),
+            ]
+            self.span(m, "BUFFER_NEXT")
+
+        with m.State("BUFFER_NEXT"):
+            m.d.sync += [
+                self.entry.key.eq(self.entry.key + (1 << self.settings.mps)),
+                self.entry.start.eq(0),
+                self.entry.index.eq(self._next_index),
+                self.left.eq(self._next_left),
+            ]
+            m.next = "BUFFER"
+            with m.If(~self._goes_on):
+                self._buffer.leave(m)
 
         # --- SPAN: the piece `entry` from its start to span_end, and perhaps to span_most --------------------------------
         with m.State("SPAN"):
@@ -179,7 +215,9 @@ class Insertion:
             other = self._met.slot != self.entry.slot
             self._insert.leave(m)
             with m.If(self._lives & self.entry.doubtful & (other | ~self._met.doubtful)):
-                pass
+                # If the command uses the page, its data is taken for the other's. With a known length it is the rest of a list's page.
+                with m.If(other):
+                    m.next = "INSERT_REFUSED"
             with m.Elif(self.piece != (self._way >= pages)):
                 # That place is of the other kind: what is for the page needs one that holds to its end, and pieces would
                 # crowd the few places of the page. It goes where it belongs.
@@ -191,6 +229,15 @@ class Insertion:
             with m.If(self._lives & other & ~self.entry.doubtful & ~self._met.doubtful):
                 # Two commands on one buffer: whose transfer it is cannot be told any more.
                 slots.flag(m, self._met.slot, int(Flag.DATA_PARTIAL))
+
+        with m.State("INSERT_REFUSED"):
+            m.d.comb += slots.ra.eq(self.entry.slot)
+            m.next = "INSERT_FLAG"
+
+        with m.State("INSERT_FLAG"):
+            with m.If(~slots.r["left"].checked):
+                slots.flag(m, self.entry.slot, int(Flag.DATA_PARTIAL))
+            self._insert.leave(m)
 
         with m.State("INSERT_AGAIN"):  # what was written last shows in what is read from now on
             pagemap.look_up(m, self.entry.key, self.entry.start)

@@ -1,11 +1,17 @@
-"""Interrupts: which queue's completions a message tells of (NVMe: Interrupts; PCI: MSI and MSI-X)."""
+"""Interrupts: a message announces completions in the queues of its vector (NVMe: Interrupts; PCIe: INTx Interrupt Signaling).
+
+``messages`` knows the message of each vector, once it has seen the host set them up. Otherwise the tracker learns messages, and a record
+with a learnt instant says so (``interrupt_guessed``).
+"""
 
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
+from ..tlp.parser import ASSERT_INTA
 from . import tables
+from .messages import Messages
 from .places import Place
 from .present import Present
 from .queues import Queues
@@ -17,12 +23,12 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """The table of messages, which learns, and the states of one."""
+    """The table of learnt messages, and the states of a message, known or learnt."""
 
-    def __init__(self, m: Module, *, tlp: Present, report: Report, slots: Slots, queues: Queues, key_bits: int) -> None:
-        self.tlp, self.report, self.slots, self.queues, self._key_bits = tlp, report, slots, queues, key_bits
+    def __init__(self, m: Module, *, tlp: Present, report: Report, slots: Slots, queues: Queues, messages: Messages, key_bits: int) -> None:
+        self.tlp, self.report, self.slots, self.queues, self.messages, self._key_bits = tlp, report, slots, queues, messages, key_bits
         message = data.StructLayout({"address": 10 + key_bits, "data": 32, "vector": 16, "trust": 4})  # address: in double words
-        self._messages = FieldTable(m, "messages", tables.MESSAGES, {"entry": message})
+        self._learnt = FieldTable(m, "messages", tables.MESSAGES, {"entry": message})
         self._irq_hash = Signal(6)
         self._irq_same = Signal()  # the entry in the table is this message
         self._irq_one, self._irq_last = Signal(), Signal()  # one queue waits; that of the last CQE does
@@ -35,6 +41,12 @@ class Interrupts:
         self._irq_known = Signal()  # the message is in the table
         self._irq_fits = Signal()  # and a queue of its vector was waiting
         self._irq_slot = Signal(slots.bits)
+        self._irq_guess = Signal()  # what is marked is a guess
+        self._irq_table = Signal()  # the message is known, not learnt
+        self._irq_before = Signal()  # what it was before the host changed it counts, too
+        self._irq_here = Signal()  # the message of the queue's vector is known
+        self._irq_unknown = Signal()  # that of some queue is not
+        self._irq_words = Signal(3)  # words of it that are the same
         self._valid = Signal(tables.MESSAGES)
 
     def connect(self, m: Module) -> None:
@@ -43,19 +55,19 @@ class Interrupts:
                 m.d.comb += self._irq_lowest.eq(number)
 
     def forget(self, m: Module) -> None:
-        """In the present state: no message is known."""
+        """Forget all learnt messages, in the present state."""
         m.d.sync += self._valid.eq(0)
 
     def look_up(self, m: Module) -> None:
-        """In PAGE_SELECT: its entry, should the TLP be a message."""
+        """Read the table for the TLP, in PAGE_SELECT: it may be a message."""
         address, x = self.tlp.header.address, self.tlp.first
         hashed = (x[0:6] ^ x[6:12] ^ address[2:8] ^ (address[12:18] << 3) ^ address[16:22])[:6]
-        m.d.comb += self._messages.ra.eq(hashed)
+        m.d.comb += self._learnt.ra.eq(hashed)
         m.d.sync += self._irq_hash.eq(hashed)
 
     def compare(self, m: Module) -> None:
-        """A clock later: what is known of it, should it be a message."""
-        entry, waiting = self._messages.r["entry"], self.queues.cq_waiting
+        """Compare the TLP with that entry, a clock later."""
+        entry, waiting = self._learnt.r["entry"], self.queues.cq_waiting
         m.d.sync += [
             self._irq_vector.eq(entry.vector),
             self._irq_same.eq(
@@ -70,19 +82,21 @@ class Interrupts:
     def states(self, m: Module) -> None:
         tlp, slots, queues = self.tlp, self.slots, self.queues
 
-        # --- a write of one double word into no known page. NVMe: Interrupts; PCI: MSI and MSI-X Operation ------------
-        with m.State(Place.INTERRUPT):
+        def begin(*, guess) -> None:
             m.d.sync += [
                 self._irq_any.eq(0),
                 self._irq_learn.eq(0),
                 self._irq_known.eq(0),
                 self._irq_fits.eq(0),
                 self._irq_scan.eq(queues.cq_waiting),
+                self._irq_guess.eq(guess),
             ]
+
+        def learn() -> None:
+            begin(guess=1)
+            m.d.sync += self._irq_table.eq(0)
             m.next = "INTERRUPT_SCAN"
-            with m.If(queues.cq_waiting == 0):
-                m.next = Place.DONE
-            with m.Elif(self._irq_same):
+            with m.If(self._irq_same):
                 m.d.sync += self._irq_known.eq(1)  # all waiting queues of this vector
             with m.Elif(self._irq_one):
                 m.d.sync += [self._irq_any.eq(1), self._irq_learn.eq(1)]
@@ -91,13 +105,81 @@ class Interrupts:
             with m.Else():
                 m.next = Place.DONE
 
+        # --- a write of one double word into no known page. NVMe: Interrupts; PCI: MSI and MSI-X Operation ------------
+        with m.State(Place.INTERRUPT):
+            m.d.sync += [self._irq_table.eq(1), self._irq_before.eq(0), self._irq_unknown.eq(0)]
+            begin(guess=0)
+            m.next = "MESSAGE_SCAN"
+            with m.If((queues.cq_waiting == 0) | self.messages.wires):
+                m.next = Place.DONE
+            with m.Elif(self.messages.unknown):
+                learn()
+
+        with m.State("INTERRUPT_LEARN"):
+            learn()
+
+        # --- INTx announces all completions. PCIe: INTx Interrupt Signaling ---------------------------
+        with m.State(Place.WIRE):
+            asserts = tlp.header.address[:8] == ASSERT_INTA
+            m.d.sync += [self.messages.asserted.eq(asserts), self._irq_table.eq(0)]
+            begin(guess=self.messages.unknown)
+            m.d.sync += self._irq_any.eq(1)
+            m.next = "INTERRUPT_SCAN"
+            with m.If(~asserts | self.messages.by_table | self.messages.by_msi | (queues.cq_waiting == 0)):
+                m.next = Place.DONE
+
+        # --- a message that is known: of each waiting queue, it is looked whether that is its vector's. ----------------------
+        with m.State("MESSAGE_SCAN"):
+            tlp.may_finish(m)
+            m.d.comb += [queues.shape.ra.eq(queues.count | self._irq_lowest), queues.cq_state.ra.eq(self._irq_lowest)]
+            m.d.sync += [self._irq_qid.eq(self._irq_lowest), self._irq_scan.bit_select(self._irq_lowest, 1).eq(0)]
+            m.next = "MESSAGE_VECTOR"
+            with m.If(self._irq_scan == 0):
+                with m.If(self._irq_fits):
+                    tlp.finish(m)
+                with m.Elif(~self._irq_before):  # once more: it may have been on its way while the host changed it
+                    m.d.sync += [self._irq_before.eq(1), self._irq_scan.eq(queues.cq_waiting)]
+                    m.next = "MESSAGE_SCAN"
+                with m.Elif(self._irq_unknown):
+                    m.next = "INTERRUPT_LEARN"
+                with m.Else():
+                    tlp.finish(m)
+
+        with m.State("MESSAGE_VECTOR"):
+            self.messages.look_up(m, queues.shape.r["link"])
+            m.d.comb += slots.link.ra.eq(queues.cq_state.r["entry"].waiting)
+            m.d.sync += [
+                queues.cq.eq(queues.cq_state.r["entry"]), self._irq_slot.eq(queues.cq_state.r["entry"].waiting),
+                self._irq_vector.eq(queues.shape.r["link"]),
+            ]  # fmt: skip
+            m.next = "MESSAGE_COMPARE"
+
+        with m.State("MESSAGE_COMPARE"):
+            self.messages.look_before(m)
+            m.d.sync += [self._irq_here.eq(self.messages.known()), self._irq_words.eq(self.messages.same(self._irq_vector))]
+            m.next = "MESSAGE_DECIDE"
+            with m.If(self._irq_before):
+                m.next = "MESSAGE_BEFORE"
+
+        with m.State("MESSAGE_BEFORE"):
+            m.d.sync += self._irq_words.eq(self._irq_words | self.messages.same(self._irq_vector))
+            m.next = "MESSAGE_DECIDE"
+
+        with m.State("MESSAGE_DECIDE"):
+            m.d.sync += [self._irq_guess.eq(self._irq_before), self._irq_unknown.eq(self._irq_unknown | ~self._irq_here)]
+            m.next = "MESSAGE_SCAN"
+            with m.If(self._irq_here & self._irq_words.all()):
+                m.d.sync += [queues.cq_waiting.bit_select(self._irq_qid, 1).eq(0), self._irq_fits.eq(1)]
+                m.next = "INTERRUPT_MARK"
+
+        # --- a message that is learnt: ours -------------------------------------------------------------------------------
         lowest = self._irq_lowest
-        entry, trust = Signal(self._messages.r["entry"].shape(), name="message_trust"), self._messages.r["entry"].trust
-        m.d.comb += entry.eq(self._messages.r["entry"])
+        entry, trust = Signal(self._learnt.r["entry"].shape(), name="message_trust"), self._learnt.r["entry"].trust
+        m.d.comb += entry.eq(self._learnt.r["entry"])
 
         def trust_more() -> None:
             with m.If(self._irq_known & (trust != 15)):
-                self._messages.write(m, self._irq_hash, entry=entry)
+                self._learnt.write(m, self._irq_hash, entry=entry)
                 m.d.comb += entry.trust.eq(Mux(trust > 11, 15, trust + 4))
 
         with m.State("INTERRUPT_SCAN"):
@@ -112,7 +194,7 @@ class Interrupts:
                 with m.If(self._irq_fits):
                     trust_more()
                 with m.If(self._irq_known & ~self._irq_fits & (trust != 0) & calm):
-                    self._messages.write(m, self._irq_hash, entry=entry)
+                    self._learnt.write(m, self._irq_hash, entry=entry)
                     m.d.comb += entry.trust.eq(trust - 1)
                 with m.If(self._irq_known & ~self._irq_fits & (trust == 0) & self._irq_one):
                     m.d.sync += [self._irq_known.eq(0), self._irq_any.eq(1), self._irq_learn.eq(1), self._irq_scan.eq(queues.cq_waiting)]
@@ -128,23 +210,25 @@ class Interrupts:
                 m.d.sync += [queues.cq_waiting.bit_select(self._irq_qid, 1).eq(0), self._irq_fits.eq(1)]
                 m.next = "INTERRUPT_MARK"
             with m.If(self._irq_learn):
-                learnt = Signal(self._messages.r["entry"].shape(), name="message")
+                learnt = Signal(self._learnt.r["entry"].shape(), name="message")
                 m.d.comb += [
                     learnt.address.eq(tlp.header.address[2 : 12 + self._key_bits]),
                     learnt.data.eq(tlp.first),
                     learnt.vector.eq(queues.shape.r["link"]),
                     learnt.trust.eq(8),
                 ]
-                self._messages.write(m, self._irq_hash, entry=learnt)
+                self._learnt.write(m, self._irq_hash, entry=learnt)
                 m.d.sync += self._valid.bit_select(self._irq_hash, 1).eq(1)
 
         with m.State("INTERRUPT_MARK"):
             tlp.may_finish(m)
-            slots.write(m, self._irq_slot, msix=None)
+            slots.write(m, self._irq_slot, msix=None, guessed=self._irq_guess)
             m.d.comb += slots.link.ra.eq(slots.link.r["next"])
             m.d.sync += self._irq_slot.eq(slots.link.r["next"])
             with m.If(self._irq_slot == queues.cq.last):
                 m.next = "INTERRUPT_SCAN"
+                with m.If(self._irq_table):
+                    m.next = "MESSAGE_SCAN"
                 with m.If(self._irq_scan == 0):
                     trust_more()
                     tlp.finish(m)

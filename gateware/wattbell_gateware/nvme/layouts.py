@@ -12,11 +12,11 @@ __all__ = [
 ]  # fmt: skip
 
 DONE_BITS = 32
-"""Of the tick that completed a record: nothing stays in the instrument for 4 s."""
+"""Bits of the tick that completed a record: nothing stays in the instrument for 4 s."""
 
 
 class ConfigOp(enum.Enum, shape=3):
-    """What a word of the ``cfg`` stream asks for."""
+    """Request of a word of the ``cfg`` stream."""
 
     BAR0 = 0  # address = BAR0
     STRIDE = 1  # size = CAP.DSTRD
@@ -45,14 +45,19 @@ RAW = data.StructLayout(
 ``flags`` (as in ``spec.TLP_HEADER``) stand on every word."""
 
 RAW_WORD = data.StructLayout({"data": unsigned(32), "last": unsigned(1), "tick": unsigned(64), "dws": unsigned(11)})
-"""The same on its way to there: ``dws``, double words of the whole TLP."""
+"""The same inside the tracker: ``dws``, double words of the whole TLP."""
 
 IDENTIFY_DATA = 2
-"""``flags`` of a raw TLP whose payload an Identify asked for."""
+"""``flags`` of a raw TLP with data of an Identify."""
 
 COMPLETION = data.StructLayout({"tick": 64, "latency": 32, "lba": 40, "blocks": 17, "opcode": 8, "admin": 1, "error": 1})
-"""A command at its CQE, whose SQE is known. ``tick``: of the CQE; ``latency``: from the doorbell to it in ticks, at most 2**32 - 1, 0 when
-not known; ``lba`` and ``blocks``: low bits of ``slba`` and ``blocks`` of the command's record; ``error``: status code or type is not 0."""
+"""A command with a known SQE, at its CQE.
+
+- ``tick``: of the CQE
+- ``latency``: from the doorbell to the CQE in ticks, at most 2**32 - 1, 0 when not known
+- ``lba``, ``blocks``: low bits of ``slba`` and ``blocks`` of the command's record
+- ``error``: status code or type is not 0
+"""
 
 _COUNTER_BITS: dict[str, int] = {
     "tlps_down": 64,
@@ -70,6 +75,11 @@ _COUNTER_BITS: dict[str, int] = {
     "lost_events": 32,
     "lost_raw": 32,
     "lost_tags": 32,
+    "hmb_read_bytes": 64,
+    "hmb_written_bytes": 64,
+    "hmb_reads": 32,
+    "hmb_writes": 32,
+    "unmatched_reads": 32,
     "bar0": 64,
     "dstrd": 8,
     "shadow": 1,
@@ -80,5 +90,11 @@ COUNTERS = data.StructLayout({name: unsigned(bits) for name, bits in _COUNTER_BI
 """Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
 the present state."""
 
-SNAPSHOT = data.StructLayout({name: unsigned(_COUNTER_BITS[name]) for name in ("commands", "in_flight", "unmatched", "bar0", "dstrd")})
-"""What the engine has to do with of :data:`COUNTERS`, as it was at one tick."""
+SNAPSHOT = data.StructLayout({
+    name: unsigned(_COUNTER_BITS[name])
+    for name in (
+        "commands", "in_flight", "unmatched", "bar0", "dstrd", "hmb_read_bytes", "hmb_written_bytes", "hmb_reads", "hmb_writes",
+        "unmatched_reads",
+    )
+})  # fmt: skip
+"""Members of :data:`COUNTERS` that the engine counts, as they were at one tick."""

@@ -1,4 +1,4 @@
-"""How long the data of a command must be, by its SQE. NVMe: Common Command Format, and each command's own dwords."""
+"""Due length of a command's data, by its SQE. NVMe: Common Command Format, and each command's own dwords."""
 
 from __future__ import annotations
 
@@ -18,23 +18,35 @@ _IDENTIFY_DWS = 1024
 class Lengths:
     """Due lengths. Only opcodes with data need one: bits 1:0 of an opcode say whether it has any.
 
-    none : surely no data is due; from the clock after :meth:`work_out` on.
-    apart : so is this: metadata goes to a buffer of its own, which is not followed.
-    due : the due length (:data:`.tables.LEFT`), a clock later.
+    none : surely no data is due; valid from the clock after :meth:`work_out` on.
+    apart : metadata may go to a buffer that is not followed; valid with ``none``.
+    has_metadata : metadata goes to a buffer of its own that is followed, if it is not too long; valid with ``none``.
+    due : due length of the data (:data:`.tables.LEFT`), in the clock after :meth:`go_on`.
+    metadata : double words of metadata in a buffer of its own, else 0; a clock after ``due``.
+    long : the metadata is too long to be followed; valid with ``metadata``.
     """
 
     def __init__(self, *, namespaces: Namespaces) -> None:
         self.namespaces = namespaces
         self._many, self._size, self._product = Signal(17), Signal(15), Signal(32)
         self._plain, self._multiplies, self._sure = Signal(tables.DUE_BITS + 1), Signal(), Signal()
-        self.none, self.apart, self.due = Signal(), Signal(), Signal(tables.LEFT)
+        self._each = Signal(14)  # double words of a block's metadata in a buffer of its own
+        self.none, self.apart, self.has_metadata, self.due = Signal(), Signal(), Signal(), Signal(tables.LEFT)
+        self.metadata, self.long = Signal(tables.METADATA_BITS), Signal()
 
     def connect(self, m: Module) -> None:
         m.d.sync += self._product.eq(self._many * self._size)
         m.d.comb += [
             self.due.dws.eq(Mux(self._multiplies, self._product, self._plain)),
             self.due.checked.eq(self._sure & ~(self._multiplies & (self._product[tables.DUE_BITS :] != 0))),
+            self.has_metadata.eq(self._each != 0),
+            self.long.eq(self.has_metadata & (self._product[tables.METADATA_BITS :] != 0)),
+            self.metadata.eq(Mux(self.has_metadata & ~self.long, self._product[: tables.METADATA_BITS], 0)),
         ]
+
+    def go_on(self, m: Module) -> None:
+        """In the present state, after :meth:`work_out`: multiply for the metadata next."""
+        m.d.sync += self._size.eq(self._each)
 
     def work_out(self, m: Module, sqe: Sequence[Value], of_admin: Value) -> None:
         """In the present state, two after its NSID was looked up: `sqe` is the command's, `of_admin` its queue's."""
@@ -89,9 +101,15 @@ class Lengths:
                 with m.Case(io("reservation_release")):
                     m.d.comb += [plain.eq(2), known.eq(1)]
         sure = Signal(name="due_sure")
-        m.d.comb += sure.eq(known & (sqe[0][14:16] == 0))
+        m.d.comb += sure.eq(known & (sqe[0][14:16] != 3))
+        metadata, has_pointer, usable = spaces.metadata, Signal(name="due_has_pointer"), Signal(name="due_usable")
+        m.d.comb += [
+            has_pointer.eq(of_blocks & ((sqe[4] | sqe[5]) != 0)),
+            usable.eq((metadata[:2] == 0) & ~protected & (sqe[4][:2] == 0) & ~sqe[0][15]),
+        ]
         m.d.sync += [
             self._many.eq(many), self._size.eq(size), self._plain.eq(plain), self._multiplies.eq(multiplies), self._sure.eq(sure),
             self.none.eq((opcode[0:2] == 0) | (sure & ~multiplies & (plain == 0))),
-            self.apart.eq(of_blocks & spaces.apart & ((sqe[4] | sqe[5]) != 0)),
+            self.apart.eq(has_pointer & ~(spaces.fits & ((metadata == 0) | usable))),
+            self._each.eq(metadata[2:] & (has_pointer & spaces.fits & usable).replicate(14)),
         ]  # fmt: skip

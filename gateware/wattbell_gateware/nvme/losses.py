@@ -1,4 +1,4 @@
-"""What the tracker lost, by source: counters, and LOSS events at a bounded rate."""
+"""Losses of the tracker, by source: counters, and LOSS events at a bounded rate."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..layouts import EVENT
 
 SOURCES = 10
 REPORT_TICKS = 1 << 20
-"""From the end of a report of all sources to the next (1 ms)."""
+"""Ticks from the end of a report of all sources to the next (1 ms)."""
 _ENGINE = tuple(int(source) for source in spec.LossSource if source.name in ("SLOTS", "QUEUES", "PAGES", "RAW", "TAGS"))
-"""Sources that the engine counts, one of them in a clock at most: their ticks need one memory's write port."""
+"""Sources in the engine, at most one a clock: a memory with one write port holds their ticks."""
 
 
 class TrackerLosses(wiring.Component):
-    """A LOSS event carries the tick of the first loss it counts, which is what sets it apart from :class:`..stream.events.LossReporter`:
-    that one tells of queues that are full now.
+    """Reports losses. A LOSS event carries the tick of its first loss; :class:`..stream.events.LossReporter` reports queues that are
+    full now.
 
     Ports
     -----
     lose : pulses, by :class:`spec.LossSource`; of the engine's sources one at a time.
-    ticks : of each; the same on all of the engine's.
+    ticks : tick of each; the same on all of the engine's.
     now : the tick counter.
-    run : events are wanted; without, what is lost is counted only.
+    run : events are wanted; otherwise losses are only counted.
     events : LOSS events.
     counts : losses of each source since power-on.
     busy : something is to be reported, now or later.

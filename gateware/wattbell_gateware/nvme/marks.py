@@ -1,4 +1,4 @@
-"""Marks: what must take its place among the TLPs by its tick, though it comes another way."""
+"""Marks: inputs that take their place among the TLPs by tick, though they come another way."""
 
 from __future__ import annotations
 
@@ -10,36 +10,41 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["MARK", "Marks"]
 
 
-MARK = data.StructLayout({"tick": 64, "kinds": 3})
-"""``kinds``, which happen in this order: bit 0 PERST# fell, 1 a word of late attach, 2 the counters are asked for."""
+MARK = data.StructLayout({"tick": 64, "kinds": 4})
+"""``kinds``, in the order of their handling: bit 0 PERST# fell, 1 the link went to Detect, 2 a word of late attach, 3 a request for the
+counters."""
 _DEPTH = 4
 
 
 class Marks(wiring.Component):
-    """Notes the tick of each, and keeps them in order.
+    """Notes the tick of each mark, and keeps marks in order.
 
     Ports
     -----
     now : the tick counter.
-    perst_n : level. attach : level; after ``attached`` (a strobe: it was done) a new one. snapshot : each change is a request.
-    valid, ready, mark : the oldest one; a clock after its input changed at the earliest.
-    stirs : an input changes in this clock. Should more wait than there is room for, those that come then are of the tick at which there is.
+    perst_n : level.
+    unlinked : level.
+    attach : level; a strobe of ``attached`` acknowledges a word and asks for the next.
+    snapshot : each change is a request.
+    valid, ready, mark : the oldest mark, at least a clock after its input changed.
+    stirs : an input changes in this clock. When more marks wait than there is room for, later ones get the tick at which room appears.
     """
 
     def __init__(self) -> None:
         super().__init__({
-            "now": In(64), "perst_n": In(1), "attach": In(1), "attached": In(1), "snapshot": In(1),
+            "now": In(64), "perst_n": In(1), "unlinked": In(1), "attach": In(1), "attached": In(1), "snapshot": In(1),
             "valid": Out(1), "ready": In(1), "mark": Out(MARK), "stirs": Out(1),
         })  # fmt: skip
 
     def elaborate(self, _platform) -> Module:
         m = Module()
         m.submodules.queue = queue = SyncFIFO(width=MARK.size, depth=_DEPTH)
-        perst_was, attach_was, snapshot_was = Signal(init=1), Signal(), Signal()
-        late, come, all_ = Signal(3), Signal(3), Signal(3)
-        m.d.sync += [perst_was.eq(self.perst_n), snapshot_was.eq(self.snapshot), attach_was.eq(self.attach & ~self.attached)]
+        perst_was, unlinked_was, attach_was, snapshot_was = Signal(init=1), Signal(), Signal(), Signal()
+        late, come, all_ = Signal(4), Signal(4), Signal(4)
+        m.d.sync += [perst_was.eq(self.perst_n), unlinked_was.eq(self.unlinked)]
+        m.d.sync += [snapshot_was.eq(self.snapshot), attach_was.eq(self.attach & ~self.attached)]
         m.d.comb += [
-            come.eq(Cat(perst_was & ~self.perst_n, self.attach & ~attach_was, self.snapshot ^ snapshot_was)),
+            come.eq(Cat(perst_was & ~self.perst_n, self.unlinked & ~unlinked_was, self.attach & ~attach_was, self.snapshot ^ snapshot_was)),
             all_.eq(come | late), self.stirs.eq(all_ != 0),
             queue.w_en.eq(all_ != 0), queue.w_data.eq(Cat(self.now, all_)),
             self.valid.eq(queue.r_rdy), self.mark.eq(data.View(MARK, queue.r_data)), queue.r_en.eq(self.ready),

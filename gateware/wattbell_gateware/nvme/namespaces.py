@@ -12,7 +12,7 @@ __all__ = ["Namespaces"]
 
 _COUNT_BITS, _FORMAT_BITS, _PLACE_BITS = 5, 4, 10
 _FLBAS, _LBAF = 6, 32
-"""Double words of Identify data: byte 26, FLBAS, is in the one; the other is the first LBA format."""
+"""Double words of Identify data: FLBAS (byte 26), and the first LBA format."""
 _FORMAT = data.StructLayout({"metadata": 16, "lbads": 8})
 """An LBA format: MS and LBADS."""
 
@@ -20,8 +20,10 @@ _FORMAT = data.StructLayout({"metadata": 16, "lbads": 8})
 class Namespaces:
     """Formats of 32 namespaces: one for each value of the low bits of an NSID.
 
-    dws : of the namespace that was looked up, double words of a block in the data buffer; two clocks after :meth:`look_up`.
-    known : ``dws`` is. apart : its metadata goes to a buffer of its own. The three stand for that clock.
+    dws : double words of a block in the data buffer, of the namespace looked up two clocks before (:meth:`look_up`).
+    known : ``dws`` is known.
+    metadata : bytes of a block's metadata in a buffer of its own.
+    fits : ``metadata`` is known.
     """
 
     def __init__(self, m: Module) -> None:
@@ -29,11 +31,11 @@ class Namespaces:
         self._table = FieldTable(m, "namespaces", count, {"nsid": 16, "flbas": 7})
         self._formats = FieldTable(m, "formats", count << _FORMAT_BITS, {"entry": _FORMAT})
         self._listed, self._valid = Signal(count), Signal(count)  # its formats are known; which one it has is known, too
-        self._fits, self._extended = Signal(), Signal()
+        self.fits, self._extended = Signal(), Signal()
         # The Identify command whose data is being taken, and what of it was seen: each LBA format, and FLBAS.
         self._of, self._nsid = Signal(data.StructLayout({"valid": 1, "slot": 16, "generation": 16})), Signal(16)
         self._seen, self._place, self._ends = Signal((1 << _FORMAT_BITS) + 1), Signal(_PLACE_BITS), Signal()
-        self.dws, self.known, self.apart = Signal(15), Signal(), Signal()
+        self.dws, self.known, self.metadata = Signal(15), Signal(), Signal(16)
 
     def connect(self, m: Module) -> None:
         m.d.sync += self._ends.eq(0)
@@ -47,8 +49,8 @@ class Namespaces:
         more = self._extended & (format_.metadata != 0)
         m.d.comb += [
             self.dws.eq(block + (format_.metadata[2:] & self._extended.replicate(14))),
-            self.known.eq(self._fits & is_block & ~(more & (format_.metadata[:2] != 0))),
-            self.apart.eq(self._fits & is_block & ~self._extended & (format_.metadata != 0)),
+            self.known.eq(self.fits & is_block & ~(more & (format_.metadata[:2] != 0))),
+            self.metadata.eq(format_.metadata & ~self._extended.replicate(16)),
         ]
         self.behind = more
         """Its metadata stands behind each block."""
@@ -66,12 +68,12 @@ class Namespaces:
         flbas = self._table.r["flbas"]
         m.d.comb += self._formats.ra.eq(Cat(flbas[:_FORMAT_BITS], self._index(nsid)))
         m.d.sync += [
-            self._fits.eq(self._valid.bit_select(self._index(nsid), 1) & (self._table.r["nsid"] == nsid) & (flbas[5:7] == 0)),
+            self.fits.eq(self._valid.bit_select(self._index(nsid), 1) & (self._table.r["nsid"] == nsid) & (flbas[5:7] == 0)),
             self._extended.eq(flbas[4]),
         ]
 
     def doubt(self, m: Module, lists: Value) -> None:
-        """In the present state: formats change, and which of them is known at the end of a command only; if `lists`, not even then."""
+        """Forget formats in the present state: they change, and the end of the command tells the new ones; if `lists`, not even that."""
         m.d.sync += self._valid.eq(0)
         with m.If(lists):
             m.d.sync += self._listed.eq(0)
@@ -85,11 +87,11 @@ class Namespaces:
 
     @staticmethod
     def is_told(nsid: Value, cns: Value) -> Value:
-        """Whether Identify with these tells a namespace's format; the `nsid` is a slot's."""
+        """Return whether Identify with these fields tells a namespace's format; `nsid` is a slot's."""
         return (cns == 0) & (nsid != 0) & (nsid < spec.NSID_LARGE)
 
     def begin(self, m: Module, *, slot: Value, generation: Value, nsid: Value, place: Value) -> None:
-        """In the present state: a TLP with Identify data of this command is in hand, from double word `place` of it on."""
+        """Begin, in the present state, a TLP with Identify data of this command, from double word `place` on."""
         m.d.sync += self._place.eq(place)
         with m.If(~self._of.valid | (self._of.slot != slot) | (self._of.generation != generation)):
             m.d.sync += [
@@ -98,7 +100,7 @@ class Namespaces:
             ]  # fmt: skip
 
     def take(self, m: Module, word: Value, *, last: Value) -> None:
-        """In the present state: `word` is the next double word of it, the `last` in its TLP."""
+        """Take, in the present state, the next double word of Identify data; `last`: of its TLP."""
         index, place = self._index(self._nsid), self._place
         m.d.sync += [place.eq(place + 1), self._ends.eq(last)]
         with m.If(place == _FLBAS):

@@ -1,7 +1,7 @@
-"""What is not a TLP and has a place among them: marks, and sweeps of completed commands whose CQ head doorbell does not come.
+"""Marks, and sweeps of completed commands without a CQ head doorbell: events among the TLPs that are no TLPs.
 
-A mark comes behind the TLPs up to its tick, and a sweep at its boundary before those from then on: so what is made is a function of ticks.
-That no older TLP comes is known when the merge hands out one that is not, or when there has been none for `margin`.
+A mark comes behind the TLPs up to its tick, and a sweep before the TLPs from its boundary on. So all output is a function of ticks.
+The engine knows that no older TLP comes when the merge hands out a newer one, or none for `margin`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["Order"]
 
 
 class Order:
-    """Decides in IDLE what comes next.
+    """Decides in IDLE what comes next: TLP, mark or sweep.
 
-    deadline : the tick at which something is due though no TLP comes.
-    `i`: the count of loops over a table.
+    deadline : the tick at which a mark or sweep is due though no TLP comes.
+    i : the count of loops over a table.
     """
 
     def __init__(self, *, i: Signal, tlp: Present, queues: Queues, control: Control, head_queue: HeadQueue) -> None:
         self.i, self.tlp, self.queues, self.control, self.head_queue = i, tlp, queues, control, head_queue
         self.deadline = Signal(64)
         self._marks = Marks()
-        self._marks_done = Signal(2)  # of the oldest ones, which are of one tick
+        self._marks_done = Signal(3)  # of the oldest ones, which are of one tick
         self._some_filled = Signal()
         self._comes = Signal()
         self._mark_due, self._sweep_due = Signal(), Signal()
@@ -43,8 +43,8 @@ class Order:
         self._rests = Signal()  # IDLE stays, and what it looks at
 
     def connect(
-        self, m: Module, *, now: Signal, perst_n: Signal, cfg: stream.Interface, snapshot: Signal, margin: int, comes: Value,
-        follows: Value,
+        self, m: Module, *, now: Signal, perst_n: Signal, unlinked: Signal, cfg: stream.Interface, snapshot: Signal, margin: int,
+        comes: Value, follows: Value,
     ) -> None:  # fmt: skip
         """`comes`: a header is at ``head_queue``; `follows`: one is on its way there; the rest as at :class:`Engine`."""
         head_queue = self.head_queue
@@ -55,8 +55,8 @@ class Order:
         head_crosses, mark_crosses = Signal(), Signal()
         m.d.sync += queues.filled.eq(self._some_filled)
         m.d.comb += [
-            marks.now.eq(now), marks.perst_n.eq(perst_n), marks.attach.eq(cfg.valid), marks.attached.eq(cfg.ready),
-            marks.snapshot.eq(snapshot),
+            marks.now.eq(now), marks.perst_n.eq(perst_n), marks.unlinked.eq(unlinked),
+            marks.attach.eq(cfg.valid), marks.attached.eq(cfg.ready), marks.snapshot.eq(snapshot),
             self._comes.eq(comes), self._some_filled.eq(queues.cq_filled != 0), silent.eq(~head_queue.waits & ~comes & ~follows),
             head_queue.swept.eq(queues.swept),
             self._boundary.eq((queues.swept + 1) << tables.SWEEP_BITS), long_ago.eq(now - margin),
@@ -83,7 +83,7 @@ class Order:
         ]  # fmt: skip
 
     def idle(self, m: Module, *, busy: Signal, marked: Signal) -> None:
-        """The state IDLE: the next TLP, or what comes before it."""
+        """Build the state IDLE: the next TLP, or a mark or sweep before it."""
         tlp, marks, done = self.tlp, self._marks, self._marks_done
         tlp.may_finish(m)
         m.d.comb += busy.eq(
@@ -98,10 +98,13 @@ class Order:
                 m.d.sync += done[0].eq(1)
                 self.control.begin_reset(m, spec.ResetCause.PERST, marks.mark.tick, Place.IDLE)
             with m.Elif(marks.mark.kinds[1] & ~done[1]):
-                m.d.sync += [done[1].eq(1), tlp.header.tick.eq(marks.mark.tick)]
+                m.d.sync += done[1].eq(1)
+                self.control.begin_reset(m, spec.ResetCause.LINK, marks.mark.tick, Place.IDLE)
+            with m.Elif(marks.mark.kinds[2] & ~done[2]):
+                m.d.sync += [done[2].eq(1), tlp.header.tick.eq(marks.mark.tick)]
                 m.next = Place.CONFIG
             with m.Else():
-                m.d.comb += [marks.ready.eq(1), marked.eq(marks.mark.kinds[2])]
+                m.d.comb += [marks.ready.eq(1), marked.eq(marks.mark.kinds[3])]
                 m.d.sync += done.eq(0)
         with m.Elif(self.head_queue.ahead.valid & (~tlp.held | self._looked)):
             tlp.accept(m)

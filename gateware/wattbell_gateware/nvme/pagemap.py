@@ -1,7 +1,7 @@
-"""The memories of the page map, and what all ways share: one address to look up, one entry to write, one choice among them.
+"""The memories of the page map, with a look-up address, an entry to write and a choice that all ways share.
 
-The map is skewed-associative: each way has its own hash of the same page and offset. What is not shared costs as many times its width as
-there are ways; so a state says what it looks up or writes once, and the hashes are made after that.
+The map is skewed-associative: each way has its own hash of the same page and offset. Logic in front of the hashes exists once; logic
+behind them once a way. So states share one look-up and one write, and the hashes follow.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ GRANULE_BITS = 7
 
 @dataclass(frozen=True)
 class MapSizes:
-    """Of the page map: ways of ``pages`` (a power of 2) with ``sets`` entries each (at most 1024), ways of ``pieces`` with ``piece_sets``.
+    """Sizes of the page map.
 
-    ``key_bits`` of page numbers are kept: addresses from 2**(12 + key_bits) on would be taken for others.
+    pages, sets : ways of pages (a power of 2), with at most 1024 entries each.
+    pieces, piece_sets : ways of pieces, and entries of each.
+    key_bits : bits of page numbers that are kept. Addresses from 2**(12 + key_bits) on would be taken for others.
     """
 
     pages: int = 8
@@ -39,15 +41,16 @@ FULL_SIZE = MapSizes()
 class PageMap:
     """Ways of pages, then ways of pieces.
 
-    A state sets ``key`` and ``offset`` (:meth:`look_up`) and ``entries`` hold that place of every way from the next clock on. It sets
-    ``hold`` if they are still wanted in the clock after it: otherwise the ways read what is looked up by default. A write
-    (:meth:`put`; one of an entry that is not valid takes an entry away) shows in a look-up that begins in the next clock.
+    A state sets ``key`` and ``offset`` (:meth:`look_up`), and ``entries`` hold that place of every way from the next clock on. The state
+    sets
+    ``hold`` to keep them for one more clock; otherwise the ways go on to their default look-up. A write (:meth:`put`; an invalid entry
+    takes one away) shows in a look-up that begins in the next clock.
 
-    A way of pages does not keep the lower bits of keys: its hash adds them, as they are, to the rest, so an entry's place tells them.
+    A way of pages does not keep the lower bits of keys. Its hash adds them unchanged, so the place of an entry tells them.
     """
 
     def __init__(self, m: Module, sizes: MapSizes, *, of_bits: int) -> None:
-        """`of_bits`: of the number of a slot or a queue."""
+        """Create the ways. `of_bits`: bits of the number of a slot or a queue."""
         key_bits, offset_bits = sizes.key_bits, 14
         self.key_bits = key_bits
         self.layout = entry = data.StructLayout(
@@ -89,7 +92,7 @@ class PageMap:
         """Which of them hold what is looked for, and one-hot which of these counts (both are made in ``pages``)."""
         self.best = Signal(self.count)
         self.choice = Signal(self.count, name="map_choice")
-        """Set by a state, one-hot: whose entry ``chosen`` is."""
+        """The way of the entry ``chosen``, one-hot; a state sets it."""
         self.chosen = Signal(entry, name="map_chosen")
         m.d.comb += self.chosen.as_value().eq(
             reduce(or_, (e.as_value() & self.choice[i].replicate(entry.size) for i, e in enumerate(self.entries)))
@@ -115,11 +118,11 @@ class PageMap:
         m.d.comb += self.put_ways.eq((1 << way)[: self.count])
 
     def _hash(self, way: int, key: Value, offset: Value) -> Value:
-        """Where `way` keeps page `key`, a way of pieces that page's granule with `offset`.
+        """Return the place of page `key` in `way`; in a way of pieces, of that page's granule with `offset`.
 
-        Each way elsewhere, so what meets in one way parts in the next. With one place for all ways (a set-associative
-        map) 1024 pages in flight at random addresses, 128 KiB at queue depth 32, filled all 8 ways of a place now and
-        then. Filling the first free way of eight places, they do not.
+        Each way has another place, so entries that meet in one way part in the next. With one place for all ways (a set-associative
+        map), 1024 pages in flight at random addresses (128 KiB at queue depth 32) now and then filled all 8 ways of a place. In the
+        first free way of eight places they do not.
         """
         if way < self.pages:
             return key[0:10] ^ key[10:20].rotate_left(way) ^ key[20:30].rotate_left(2 * way + 1) ^ key[30:40]

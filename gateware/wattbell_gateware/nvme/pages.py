@@ -1,16 +1,16 @@
-"""The map of host pages, data spans, PRP lists and range lists.
+"""The map of host pages: data, PRP lists, range lists, SGL segments.
 
-The map is skewed-associative: each way has its own hash. An entry holds from its start on: in the ways of pages
-(hashed by page) to the end of its page, in the ways of pieces (hashed by page and granule, 512 bytes) to the end of its
-granule. Of several entries the one with the largest start not above the address counts. So any number of commands may
-have a short buffer or a PRP list each in one page, as they do where lists come from a pool. How entries get in is in
-``insert``. Entries are not removed when their command ends: an entry whose slot has another generation, or is not in
-flight, is stale, and goes when it is met.
+The map is skewed-associative: each way has its own hash. An entry is valid from its start to the end of its page (ways of pages, hashed by
+page) or of its granule (ways of pieces, hashed by page and granule, 512 bytes). An address belongs to the entry with the
+largest start at or below it. So any number of commands may share a page for short buffers or for PRP lists from a pool. ``insert`` puts
+entries in. Entries stay when their command ends. An entry is stale when its slot has another generation or is not in flight; the next
+access to a stale entry removes it.
 
-The map does not use the due lengths of ``lengths``: it assumes blocks of 512 bytes. The drive may read more of a PRP list than a command
-needs. Entries beyond the need at 512 bytes are therefore doubtful, and never replace a sure entry.
-
-An entry may be the last page of a transfer or a pointer to the next list. It stays both until its first use:
+The due length of a command (``lengths``) gives the number of its pages and the end of its list. A drive may read more of a list than the
+command needs. Entries behind that end belong to old lists, and do not enter the map. While the length is
+unknown, the map assumes blocks of 512 bytes. Entries beyond the need at 512 bytes are then doubtful, and never replace a sure entry. Data
+that a doubtful entry finds sets the flag DATA_PARTIAL, and so does a doubtful entry of a page that another command has.
+An entry may then be the last page of a transfer or a pointer to the next list. It stays both until its first use:
 
 - a write by the drive makes it data;
 - a read makes it a list, if the command brings data to the host;
@@ -26,7 +26,9 @@ from wattbell_spec import wire as spec
 from ..tlp import TlpKind
 from . import tables
 from .completions import Completions
+from .descriptors import Descriptors
 from .fetch import Fetch
+from .hostbuffer import HostBuffer
 from .insert import Insertion
 from .interrupts import Interrupts
 from .namespaces import Namespaces
@@ -44,16 +46,17 @@ __all__ = ["Pages"]
 
 
 class Pages:
-    """What the reads and writes of the drive are of, and the completions of its reads."""
+    """Sends reads and writes of the drive, and completions of its reads, to the states of their page's content."""
 
     def __init__(
         self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, queues: Queues, tags: Tags, map_: PageMap,
         insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, namespaces: Namespaces,
-        raw: stream.Interface, raw_room: Signal,
+        host_buffer: HostBuffer, descriptors: Descriptors, raw: stream.Interface, raw_room: Signal,
     ) -> None:  # fmt: skip
         self.tlp, self.report, self.settings, self.slots, self.queues, self.tags = tlp, report, settings, slots, queues, tags
         self.map, self.insertion, self.fetch, self.completions, self.interrupts = map_, insertion, fetch, completions, interrupts
-        self.namespaces, self._raw, self._raw_room = namespaces, raw, raw_room
+        self.namespaces, self.host_buffer, self.descriptors = namespaces, host_buffer, descriptors
+        self._raw, self._raw_room = raw, raw_room
         self._later: dict[tuple[int, int], Signal] = {}  # pairs of ways -> the second one's entry starts after the first one's
         self._pe, self._pe_hit = Signal(map_.layout), Signal()  # the entry that counts, if one does
         self._pe_way = Signal(map_.count)  # one-hot
@@ -86,7 +89,7 @@ class Pages:
             m.d.comb += pagemap.best[i].eq(hits[i] & ~Cat(beaten).any())
 
     def compare(self, m: Module) -> None:
-        """A clock after it was looked up: which ways hold the page of ``tlp``, at or before its offset."""
+        """Compare, a clock after the look-up: the ways that hold the page of ``tlp``, at or before its offset."""
         pagemap = self.map
         for number, entry in enumerate(pagemap.entries):
             hit = pagemap.same[number] & (entry.start <= self.tlp.offset)
@@ -96,6 +99,18 @@ class Pages:
         starts = [entry.start for entry in pagemap.entries]
         m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in self._later.items()]
 
+    def _miss(self, m: Module) -> None:
+        """Handle, in the present state, a TLP in no page of the map."""
+        header = self.tlp.header
+        m.next = Place.DONE
+        with m.If(header.kind == TlpKind.MRD):
+            m.d.comb += self.report.unmatched.eq(1)
+            m.next = Place.TAG_UNKNOWN
+        with m.Elif((header.length == 1) & header.kept & ~header.bad):
+            m.next = Place.INTERRUPT
+        with m.Else():
+            m.d.comb += self.report.unmatched.eq(1)
+
     def states(self, m: Module) -> None:
         tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
         queues, tags, pagemap, completions = self.queues, self.tags, self.map, self.completions
@@ -103,7 +118,7 @@ class Pages:
 
         # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
         with m.State(Place.PAGE_SELECT):
-            m.d.comb += [pagemap.choice.eq(pagemap.best), tlp.read_index.eq(tlp.start + 3)]
+            m.d.comb += [pagemap.choice.eq(pagemap.best), tlp.read_index.eq(tlp.start + Cat(1, ~tlp.header.address[3]))]
             self.interrupts.look_up(m)
             completions.take_queue(m)
             m.d.sync += [
@@ -129,20 +144,25 @@ class Pages:
             with m.If(is_read & tag.valid & (tag.kind != kind.UNKNOWN)):
                 # The tag is used again though its completions did not all come.
                 report.lost(m, spec.LossSource.TAGS)
-                tags.reclaim(m, "PAGE_DECIDE")
+                tags.reclaim(m, "PAGE_DECIDE", failed=False)
             with m.Elif(self._empty):
                 m.next = Place.DONE
                 with m.If(is_read):
                     m.next = Place.TAG_UNKNOWN
-            with m.Elif(~self._pe_hit):
+            # PCIe: Address Type. A translation request moves no data; translated addresses are of another space than the host's pointers.
+            with m.Elif(is_read & (tlp.header.at == 1)):
+                m.next = Place.TAG_UNKNOWN
+            with m.Elif(tlp.header.at[1]):
+                m.d.comb += report.unmatched.eq(1)
+                m.d.sync += settings.translated.eq(1)
+                m.next = Place.DONE
                 with m.If(is_read):
-                    m.d.comb += report.unmatched.eq(1)
                     m.next = Place.TAG_UNKNOWN
-                with m.Elif((tlp.header.length == 1) & tlp.header.kept):
-                    m.next = Place.INTERRUPT
+            with m.Elif(~self._pe_hit):
+                with m.If(self.host_buffer.lent):
+                    m.next = Place.HOST_BUFFER
                 with m.Else():
-                    m.d.comb += report.unmatched.eq(1)
-                    m.next = Place.DONE
+                    self._miss(m)
             with m.Elif(self._pe.kind == int(PageKind.SQ)):
                 m.next = Place.FETCH
                 with m.If(~is_read | ~queues.sq_valid.bit_select(queue, 1)):
@@ -153,12 +173,18 @@ class Pages:
                 with m.If(is_read):
                     m.d.comb += report.unmatched.eq(1)
                     m.next = Place.TAG_UNKNOWN
+                with m.Elif(tlp.header.bad):
+                    m.d.comb += report.unmatched.eq(1)
+                    m.next = Place.DONE
             with m.Elif(self._pe.kind == int(PageKind.IGNORE)):
                 m.next = Place.DONE
                 with m.If(is_read):
                     m.next = Place.TAG_UNKNOWN
             with m.Else():
                 m.next = "PAGE_SLOT"
+
+        with m.State(Place.PAGE_MISSED):
+            self._miss(m)
 
         with m.State("PAGE_SLOT"):
             slot, read_kind = slots.r, self._read_kind
@@ -172,6 +198,8 @@ class Pages:
                     m.d.sync += read_kind.eq(kind.LIST)
                 with m.Case(int(PageKind.RANGES)):
                     m.d.sync += read_kind.eq(kind.RANGES)
+                with m.Case(int(PageKind.DESCRIPTORS)):
+                    m.d.sync += read_kind.eq(kind.SEGMENT)
             # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
             left_over = (slot["epoch"] != report.epoch) & self._pe_several
             m.d.sync += [
@@ -197,12 +225,16 @@ class Pages:
                     m, tlp.header.tag, valid=1, kind=self._read_kind, slot=self._pe.slot, generation=self._pe.generation,
                     index=self._pe.index + ((tlp.offset - self._pe.start) >> 1), place=tlp.offset >> 1, remaining=tlp.header.length,
                 )  # fmt: skip
+                with m.If(self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER))):
+                    slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 tlp.finish(m)
             with m.Else():
                 slots.see_data(m, self._pe.slot)
+                with m.If(self._pe.doubtful):
+                    slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 m.d.sync += [self._raw_read.eq(tlp.header.base), self._raw_left.eq(tlp.total)]
                 m.next = Place.DONE
-                with m.If(self._page_identify):
+                with m.If(self._page_identify & ~tlp.header.bad):
                     fits = tlp.header.kept & (self._raw_room >= tlp.total)
                     m.d.comb += tlp.read_index.eq(tlp.header.base)
                     m.d.sync += self._raw_tells.eq(report.wanted & fits)
@@ -217,7 +249,7 @@ class Pages:
                         )  # fmt: skip
 
         with m.State("PAGE_AGAIN"):
-            m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + 2)]
+            m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + Cat(0, ~tlp.header.address[3]))]
             pagemap.look_up(m, tlp.key, tlp.offset)
             m.next = Place.PAGE_SELECT
 
@@ -266,7 +298,7 @@ class Pages:
 
         with m.State(Place.CPL):  # no data: the request failed
             with m.If(tags.present.valid):
-                tags.reclaim(m, Place.DONE)
+                tags.reclaim(m, Place.DONE, failed=True)
             with m.Else():
                 report.lost(m, spec.LossSource.TAGS)
                 m.next = Place.DONE
@@ -291,11 +323,18 @@ class Pages:
                 with m.If(~whole):
                     m.d.sync += tags.present.kind.eq(kind.DATA)
                     m.next = "COMPLETION_DATA"
+            with m.Elif((live & (tags.present.kind == kind.SEGMENT)) | (tags.present.kind == kind.BUFFER_LIST)):
+                with m.If((tlp.header.length[0:2] == 0) & ~tags.present.index[0] & tlp.header.kept):
+                    self.descriptors.begin(m)
+                with m.Elif(tags.present.kind == kind.BUFFER_LIST):
+                    m.d.comb += report.unmatched.eq(1)
+                with m.Else():
+                    slots.flag(m, tags.present.slot, int(spec.CommandFlag.DATA_PARTIAL))
             with m.Elif(live & (tags.present.kind == kind.LIST) & whole):
                 m.next = "LIST_LOW"
             with m.Elif(live & (tags.present.kind == kind.RANGES)):
                 slots.see_data(m, tags.present.slot)
-                with m.If((tlp.header.length[0:2] == 0) & ~tags.present.index[0] & tlp.header.kept):
+                with m.If((tlp.header.length[0:2] == 0) & ~tags.present.index[0] & tlp.header.kept & ~tlp.header.bad):
                     m.next = "RANGE_0"
 
         with m.State("EITHER_LOW"):
@@ -324,10 +363,12 @@ class Pages:
             sure = slots.r["pages_sure"]
             ends_page = tags.present.place + 1 == settings.page_size() >> 1
             chains = ends_page & (number + 1 < sure)
+            exact = slots.r["left"].checked
+            used = ~exact | (number < sure)  # beyond the need of a command of known length, entries are of old lists
             self.insertion.prepare(
                 m,
                 key=settings.page_key(address),
-                kind=Mux(chains, int(PageKind.LIST), Mux(ends_page, int(PageKind.EITHER), int(PageKind.DATA))),
+                kind=Mux(chains, int(PageKind.LIST), Mux(ends_page & ~exact, int(PageKind.EITHER), int(PageKind.DATA))),
                 slot=tags.present.slot,
                 generation=tags.present.generation,
                 index=tags.present.index,
@@ -340,7 +381,7 @@ class Pages:
                 self._list_left.eq(self._list_left - 2),
             ]
             m.next = "LIST_NEXT"
-            with m.If((address[2:] != 0) & (settings.page_offset(address) == 0)):
+            with m.If(used & (address[2:] != 0) & (settings.page_offset(address) == 0)):
                 self.insertion.insert(m, "LIST_NEXT")
 
         with m.State("LIST_NEXT"):
@@ -380,5 +421,8 @@ class Pages:
                 m.next = "RANGE_STORE"
 
         with m.State("RANGE_STORE"):
-            slots.write(m, tags.present.slot, blocks=self._list_sum, lba=self._list_lba, ranges=self._list_ranges, flags=slots.r["flags"])
+            slots.write(
+                m, tags.present.slot, blocks=self._list_sum, lba=self._list_lba, ranges=self._list_ranges, flags=slots.r["flags"],
+                pages_sure=slots.r["pages_sure"],
+            )  # fmt: skip
             m.next = "COMPLETION_COUNT"

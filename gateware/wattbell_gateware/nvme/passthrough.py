@@ -1,4 +1,4 @@
-"""What stands in for a FIFO where whoever reads is always ready."""
+"""A replacement for a FIFO with a reader that is always ready."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from amaranth.lib.wiring import In, Out
 
 
 class PassThrough(wiring.Component):
-    """Two pipeline registers (`at_once`: wires alone) with the ports of ``SyncFIFOBuffered`` and its latency.
+    """Two pipeline registers (`at_once`: wires alone) with the ports and latency of ``SyncFIFOBuffered``.
 
     Ports
     -----
-    w_data, w_en : written in this clock. w_rdy : always high.
-    r_data, r_rdy : what was written two clocks ago. r_en : has to be high always.
-    level : how many are under way.
+    w_data, w_en : written in this clock.
+    w_rdy : always high.
+    r_data, r_rdy : data of the write two clocks ago.
+    r_en : has to be high always.
+    level : number of words under way.
     """
 
     def __init__(self, width: int, *, at_once: bool = False) -> None:

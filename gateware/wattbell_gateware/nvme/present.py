@@ -1,10 +1,10 @@
-"""The TLP that the engine looks at, and how it is done with."""
+"""The TLP in hand, the way to its payload, and its end."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 
-from ..tlp import HEADER
+from ..tlp import HEADER, TlpKind
 from .headqueue import HeadQueue
 from .places import Place
 from .settings import Settings
@@ -14,14 +14,17 @@ __all__ = ["Present"]
 
 
 class Present:
-    """What is known of it, and its payload.
+    """The TLP in hand and its payload.
 
-    header : of the TLP. A mark or a sweep has a tick only: ``header.tick``. What a state makes is of that tick.
-    up : it is the drive's. start, total : where its payload begins in that direction's ring; double words of the whole TLP.
-    key, offset : page number and offset in its page, in double words, of its address.
-    read_index : the double word of the payload wanted in the next clock; without a state that says so, the last one. word : that one.
-    beat : of the host's ring, all of the beat in which it is, ``lanes`` double words. first : the payload's first, from the clock after
-    DISPATCH on.
+    header : of the TLP. A mark or a sweep has a tick only: ``header.tick``. All output of a state has that tick.
+    up : the drive sent it.
+    start : place of its payload in that direction's ring.
+    total : double words of the whole TLP.
+    key, offset : page number of its address, and offset in its page in double words.
+    read_index : double word of the payload to read; keeps its value in states that set none.
+    word : that double word, in the next clock.
+    beat : the whole beat of ``lanes`` double words around it, of the host's ring.
+    first : first double word of the payload, from the clock after DISPATCH on.
     """
 
     def __init__(self, *, key_bits: int, lanes: int, up: Signal, read_index: Signal, word: Signal, beat: Signal, free: Signal) -> None:
@@ -30,6 +33,10 @@ class Present:
         self.key, self.offset = Signal(key_bits), Signal(14)
         self.read_index, self.word, self.beat, self.lanes = read_index, word, beat, lanes
         self.first = Signal(32)
+        self.foreign = Signal()
+        """It is of a function that is not followed."""
+        self.more = Signal()
+        """It has another double word to take."""
         self.accepts = Signal()
         self.held = Signal()
         """Something else comes before the next TLP, or may."""
@@ -40,7 +47,7 @@ class Present:
         self._free = free
 
     def connect(self, m: Module, heads: HeadQueue, tags: FieldTable, *, free_to: Signal, free_up: Signal) -> None:
-        """Where the next one comes from, and whose space it gives back."""
+        """Connect the source of TLPs and the rings that get their space back."""
         self._heads, self._tags = heads, tags
         read_held = Signal(14)
         m.d.sync += read_held.eq(self.read_index)
@@ -49,22 +56,32 @@ class Present:
             self.is_data.eq(heads.ahead.payload.may_be_data & ~self.odd),
         ]  # fmt: skip
         self.ahead = heads.ahead.payload.merged
-        """The next one, should there be one."""
+        """Return the next header, valid or not."""
 
     def may_finish(self, m: Module) -> None:
-        """In a state that may :meth:`finish`: the next TLP's tag and payload are read, whether it is taken or not, as it is known too late
-        to choose their addresses by it. (Its place in the page map is, in every state that looks up nothing else.)"""
+        """Read tag and payload of the next TLP, in a state that may :meth:`finish`.
+
+        Whether the state finishes is known too late to choose their addresses. States without a look-up of their own read the page map
+        for the next TLP anyway.
+        """
         m.d.comb += [self._tags.ra.eq(self.ahead.header.tag), self.read_index.eq(self._heads.ahead.payload.start)]
 
     def finish(self, m: Module) -> None:
-        """Done with the TLP in hand: on to the next. Only in a state that begins with :meth:`may_finish`."""
+        """Finish the TLP in hand and go on to the next. Only in a state that begins with :meth:`may_finish`."""
         m.d.comb += self._free.eq(1)
         m.next = Place.IDLE
         with m.If(self._heads.ahead.valid & ~self.held):
             self.accept(m)
 
+    def finish_word(self, m: Module) -> None:
+        """Finish a double word of a write to doorbells: go on to the next double word, or :meth:`finish`."""
+        with m.If(self.more):
+            m.next = Place.DOORBELL_NEXT
+        with m.Else():
+            self.finish(m)
+
     def finish_apart(self, m: Module) -> None:
-        """The same where what the state does may say that something else comes before the next TLP."""
+        """Finish in a state that may create a mark or sweep before the next TLP."""
         m.d.comb += self._free.eq(1)
         m.next = Place.IDLE
 
@@ -76,12 +93,15 @@ class Present:
             m.next = Place.DATA
 
     def take(self, m: Module, begun: Signal, settings: Settings) -> None:
-        """What :meth:`accept` does, the same from every state: built once. `begun`: of the way of data."""
-        head, address = self._heads.ahead.payload, self.ahead.header.address
+        """Build once, for all states, the effect of :meth:`accept`. `begun`: of the way of data."""
+        head, header = self._heads.ahead.payload, self.ahead.header
+        address, kind = header.address, header.kind
+        of_drive = Mux(self.ahead.up, (kind == TlpKind.MRD) | (kind == TlpKind.MWR), (kind == TlpKind.CPL) | (kind == TlpKind.CPLD))
         m.d.comb += [self._heads.all_taken.eq(~self.is_data), self._heads.ahead.ready.eq(self.accepts)]
         m.d.sync += begun.eq(self.accepts & self.is_data)
         with m.If(self.accepts):
             m.d.sync += [
+                self.foreign.eq(of_drive & settings.is_other(header.requester)),
                 self.odd.eq(0), self.up.eq(self.ahead.up), self.header.eq(self.ahead.header), self.start.eq(head.start),
                 self.total.eq(head.total), self.key.eq(settings.page_key(address)), self.offset.eq(settings.page_offset(address)),
             ]  # fmt: skip

@@ -13,7 +13,8 @@ __all__ = ["Queues"]
 class Queues:
     """Tables of all queues, and registers of one SQ and one CQ.
 
-    shape : table of base, size and link, first of all SQs, then of all CQs. Link: the CQ of an SQ, the interrupt vector of a CQ.
+    shape : table of base, size, link and tells, first of all SQs, then of all CQs. Link: the CQ of an SQ, the interrupt vector of a CQ.
+        Tells: the CQ has interrupts.
     sq_state : table with layout SQ.
     cq_state : table with layout CQ.
     sq_valid : a bit for each SQ: the queue exists.
@@ -45,6 +46,7 @@ class Queues:
                 "last": slot,
                 "count": 11,
                 "epoch": 16,
+                "rung": 1,  # a doorbell has come
             }
         )
         self.CQ = data.StructLayout(
@@ -59,7 +61,7 @@ class Queues:
                 "epoch": 16,
             }
         )
-        shape = {"base": 64, "size": 17, "link": 16}
+        shape = {"base": 64, "size": 17, "link": 16, "tells": 1}
         self.shape = FieldTable(m, "shape", 2 * count, shape, together=[tuple(shape)])
         self.sq_state = FieldTable(m, "sq_state", count, {"entry": self.SQ})
         self.cq_state = FieldTable(m, "cq_state", count, {"entry": self.CQ})

@@ -1,4 +1,4 @@
-"""Command records: made of a slot, which they give back."""
+"""Command records. Making one gives its slot back."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Flag = spec.CommandFlag
 
 
 class Records:
-    """:meth:`begin` makes one of a slot, as a subroutine. Who has no clock to spare says :meth:`prepare`, :meth:`load` and :meth:`push` in
-    states of its own."""
+    """Makes a record from a slot: :meth:`begin` as a subroutine.
+
+    Callers without a clock to spare use :meth:`prepare`, :meth:`load` and :meth:`push` in states of their own.
+    """
 
     def __init__(self, *, tlp: Present, report: Report, slots: Slots, port: stream.Interface) -> None:
         self.tlp, self.report, self.slots, self._port = tlp, report, slots, port
@@ -37,7 +39,7 @@ class Records:
         m.d.comb += [self._port.payload[field].eq(age) for field, age in self._ages.values.items()]
 
     def prepare(self, m: Module, slot: Value, *, aborted=0, reused=0, head=0) -> None:
-        """What :meth:`load` and :meth:`push` need to be told. `aborted`: at the TLP's tick; `head`: that is its CQ head doorbell's."""
+        """Set the inputs of :meth:`load` and :meth:`push`. `aborted`: at the TLP's tick. `head`: that tick is its CQ head doorbell's."""
         m.d.sync += [self._slot.eq(slot), self._aborted.eq(aborted), self._reused.eq(reused), self._head.eq(head)]
 
     def begin(self, m: Module, slot: Value, back: str, *, aborted=0, reused=0, head=0) -> None:
@@ -47,37 +49,29 @@ class Records:
         self._subroutine.call(m, back)
 
     def load(self, m: Module) -> None:
-        """In the present state: ``slots`` reads the command whose record is made; what :meth:`prepare` was told stands."""
+        """Load the command's fields in the present state, in which ``slots`` reads it; :meth:`prepare` came before."""
         slot, record, state = self.slots.r, self._record, tables.SlotState
         no_sqe = (slot["state"] == state.ANNOUNCED) | (slot["state"] == state.FETCHING)
         io = slot["qid"] != 0
         # A command that failed or was aborted may move less than is due.
         left, failed = slot["left"], self._aborted | (slot["status"][0:11] != 0)
+        unseen = ~left.checked & (slot["pages_sure"] != 0) & ~tables.known(slot["first_data"]) & ~failed
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
-        m.d.sync += [
-            *self._ages.first,
-            record.cqe_tick.eq(self._ages.cqe),
-            record.opcode.eq(slot["opcode"]),
-            record.qid.eq(slot["qid"]),
-            record.cid.eq(slot["cid"]),
-            record.status.eq(slot["status"]),
-            record.length_checked.eq(left.checked),
-            record.nsid.eq(slot["nsid"]),
-            record.blocks.eq(slot["blocks"]),
-            record.slba.eq(slot["lba"]),
-            record.flags.eq(
-                slot["flags"]
-                | Mux(self._aborted, int(Flag.ABORTED), 0)
-                | Mux(self._reused, int(Flag.CID_REUSED), 0)
-                | Mux(no_sqe, int(Flag.NO_SQE), 0)
-                | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
-                | Mux(left.checked & ((left.dws < 0) | ((left.dws != 0) & ~failed)), int(Flag.DATA_PARTIAL), 0)
-                | Mux(slot["epoch"] != self.report.epoch, int(Flag.LOSS), 0)
-            ),
-        ]
+        flags = (
+            slot["flags"]
+            | Mux(self._aborted, int(Flag.ABORTED), 0)
+            | Mux(self._reused, int(Flag.CID_REUSED), 0)
+            | Mux(no_sqe, int(Flag.NO_SQE), 0)
+            | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
+            | Mux((left.checked & ((left.dws < 0) | ((left.dws != 0) & ~failed))) | unseen, int(Flag.DATA_PARTIAL), 0)
+            | Mux(slot["epoch"] != self.report.epoch, int(Flag.LOSS), 0)
+        )
+        facts = {**slot, "cqe_tick": self._ages.cqe, "length_checked": left.checked, "slba": slot["lba"], "flags": flags}
+        facts["interrupt_guessed"] = slot["guessed"]
+        m.d.sync += [*self._ages.first, *(record[name].eq(facts[name]) for name in COMMAND.members if name in facts)]
 
     def push(self, m: Module, slot: Value) -> None:
-        """In a later state, with the same TLP: the record goes, and `slot` back."""
+        """Send the record and give `slot` back, in a later state with the same TLP."""
         m.d.comb += self._port.valid.eq(self.report.wanted)
         self.slots.release(m, slot)
 

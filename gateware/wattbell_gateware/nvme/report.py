@@ -1,4 +1,4 @@
-"""What the engine says besides command records: events, losses, TLPs that fitted nothing."""
+"""Outputs of the engine besides command records: events, losses, TLPs that fitted nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ __all__ = ["Report"]
 
 
 class Report:
-    """Events and losses, of the tick of the TLP in hand.
+    """Events and losses, with the tick of the TLP in hand.
 
-    wanted : what the TLP, mark or sweep in hand makes goes into a capture.
+    wanted : outputs of the TLP, mark or sweep in hand go into a capture.
     unmatched : pulse: the TLP fitted nothing.
-    epoch : moves on when bus data was lost: what an older one left may be wrong. loss_seen, loss_tick : it did, and when at last.
+    epoch : rises when bus data was lost; entries of an older epoch may be wrong.
+    loss_seen : bus data was lost.
+    loss_tick : tick of the last such loss.
     """
 
     def __init__(self, tlp: Present, *, port: stream.Interface, lose: Signal, lose_tick: Signal, unmatched: Signal) -> None:
@@ -29,7 +31,7 @@ class Report:
         self.loss_tick = Signal(64)
 
     def connect(self, m: Module, *, run: Signal, now: Signal) -> None:
-        """`run`: a capture runs, of the ticks at which it does."""
+        """Connect the ports. `run`: high at the ticks of a capture."""
         was, begun, ended, tick = Signal(), Signal(64, init=NEVER), Signal(64), self._tlp.header.tick
         m.d.sync += was.eq(run)
         with m.If(run & ~was):
@@ -41,11 +43,11 @@ class Report:
         m.d.comb += [self._port.payload.tick.eq(tick), self._lose_tick.eq(tick)]
 
     def lost_before(self, m: Module) -> None:
-        """In the present state: before the TLP in hand others were lost."""
+        """Note, in the present state, that TLPs before the TLP in hand were lost."""
         m.d.sync += [self.epoch.eq(self.epoch + 1), self.loss_tick.eq(self._tlp.header.tick), self.loss_seen.eq(1)]
 
     def event(self, m: Module, type_: spec.EventType, *, tick: Value | None = None, arg8=0, arg16=0, arg32=0) -> None:
-        """In the present state. Without `tick` it is that of the TLP."""
+        """Send an event in the present state. Without `tick` it has the TLP's."""
         p = self._port.payload
         if tick is not None:
             m.d.comb += p.tick.eq(tick)
@@ -58,5 +60,5 @@ class Report:
         ]
 
     def lost(self, m: Module, source: spec.LossSource) -> None:
-        """In the present state, at the TLP's tick."""
+        """Count a loss in the present state, at the TLP's tick."""
         m.d.comb += [self._lose[int(source)].eq(1), self._lose_tick.eq(self._tlp.header.tick)]

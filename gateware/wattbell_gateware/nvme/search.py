@@ -13,12 +13,12 @@ __all__ = ["Search"]
 
 
 class Search:
-    """Chains of slots, each of the commands with one hash.
+    """Chains of slots, one for the commands of each hash.
 
-    qid, cid : what is looked for; they stand until it is found, or taken out.
+    qid, cid : the command to find; keep their values until it is found, or taken out.
     found, slot : it is there, in that slot, which ``slots`` then reads.
 
-    :meth:`look_for`, and a clock later :meth:`find`; back from it, and where it :meth:`goes_on`, :meth:`on`: it then comes back once more.
+    :meth:`look_for`, and a clock later :meth:`find`. Where the search :meth:`goes_on` after its return, :meth:`on` continues it.
     """
 
     def __init__(self, m: Module, *, slots: Slots, queue_bits: int) -> None:
@@ -40,33 +40,32 @@ class Search:
 
     # --- what other files' states do --------------------------------------------------------------------------------
     def look_for(self, m: Module, qid: Value | None = None, cid: Value | None = None) -> None:
-        """In the present state: look up where the chain of these begins (`qid` and `cid` of before, if they are not told)."""
+        """Look up the chain of these in the present state (of the last `qid` and `cid`, if none are given)."""
         m.d.comb += self._heads.ra.eq(self._hash(self.qid if qid is None else qid, self.cid if cid is None else cid))
 
     def begin(self, m: Module) -> None:
-        """In the present state, the first after :meth:`look_for`: read the first of the chain, if there is one (:meth:`walk` looks at
-        it)."""
+        """Read the first slot of the chain, if there is one, in the state after :meth:`look_for`; :meth:`walk` checks it."""
         entry = self._heads.r["entry"]
         m.d.comb += [self.slots.ra.eq(entry.slot), self._links.ra.eq(entry.slot)]
         m.d.sync += [self._has_previous.eq(0), self.found.eq(0), self._behind.valid.eq(0), self.slot.eq(entry.slot)]
 
     def walk(self, m: Module, back: str) -> None:
-        """Behind :meth:`begin`, if there is a chain; goes on at `back`."""
+        """Walk along the chain after :meth:`begin`; go on at `back`."""
         self._subroutine.call(m, back, entry="FIND_WALK")
 
     def find(self, m: Module, back: str) -> None:
-        """Behind :meth:`look_for`: both; goes on at `back`."""
+        """Begin and walk after :meth:`look_for`; go on at `back`."""
         self.begin(m)
         self.walk(m, back)
         with m.If(~self._heads.r["entry"].valid):
             m.next = back
 
     def whole(self, m: Module, back: str) -> None:
-        """The whole search, from what stands in `qid` and `cid` from the next clock on; goes on at `back`."""
+        """Search for `qid` and `cid`, as they are from the next clock on; go on at `back`."""
         self._subroutine.call(m, back)
 
     def starts(self) -> Value:
-        """What was looked up: there is a chain."""
+        """Return whether the look-up found a chain."""
         return self._heads.r["entry"].valid
 
     def clear(self, m: Module, hash_: Value) -> None:
@@ -74,15 +73,15 @@ class Search:
         self._heads.write(m, hash_, entry=0)
 
     def goes_on(self) -> Value:
-        """Back from a search: the slot that was looked at is not the one, and there are more."""
+        """Return, after a search, whether the checked slot is another command's and more follow."""
         return ~self.found & self._behind.valid
 
     def on(self, m: Module) -> None:
-        """To the next one of the chain, and back to where the search was to go."""
+        """Check the next slot of the chain, and come back to the same state."""
         m.next = "FIND_ON"
 
     def link(self, m: Module, slot: Value) -> None:
-        """Put `slot` at the head of the chain that was looked up, whose `qid` and `cid` stand."""
+        """Put `slot` at the head of the chain of the last look-up; `qid` and `cid` are unchanged."""
         entry = Signal(self._chain, name="chain_entry")
         m.d.comb += [entry.valid.eq(1), entry.slot.eq(slot)]
         self._heads.write(m, self._hash(self.qid, self.cid), entry=entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib.fifo import SyncFIFOBuffered
+from wattbell_spec import wire as spec
 
 from . import tables
 from .report import Report
@@ -12,16 +13,18 @@ from .store import FieldTable
 __all__ = ["Slots"]
 
 TICKS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")
-"""Of a slot; what is written to one is the TLP's, but for who says otherwise."""
+"""Fields of a slot. A write takes them from the TLP unless the caller gives a value."""
 
 
 class Slots(FieldTable):
-    """The table of slots; an entry is taken at the SQ doorbell (or the fetch), and given back with the record.
+    """The table of slots. The SQ doorbell (or the fetch) takes an entry, and the record gives it back.
 
-    link : table, slot -> the next one of its list. A list's first and last slot, and how many it has, stand with who has it: an SQ's
-    announced commands, a CQ's completed ones, a fetch's.
-    free, any_free : the slot that :meth:`allocate` takes; if there is one.
-    count, bits : slots; bits of the number of one.
+    link : table, slot -> the next one of its list. Owners keep first slot, last slot and length of their lists: an SQ of its announced
+        commands, a CQ of its completed ones, a fetch of its own.
+    unheld : commands in flight without a slot.
+    free, any_free : the slot that :meth:`allocate` takes; whether there is one.
+    guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
+    count, bits : number of slots; bits of a slot's number.
     """
 
     def __init__(self, m: Module, count: int, *, queue_bits: int, report: Report) -> None:
@@ -50,25 +53,28 @@ class Slots(FieldTable):
                 "ranges_expected": 9,
                 "pages_sure": 17,
                 "left": tables.LEFT,
+                "guessed": 1,
             },
             together=(
                 ("doorbell", "generation", "epoch", "qid"),
-                ("opcode", "cid", "nsid", "prp1", "ranges_expected", "pages_sure"),
+                ("opcode", "cid", "nsid", "prp1", "ranges_expected"),
                 ("lba", "blocks"),
-                ("flags", "ranges"),
+                ("flags", "ranges", "pages_sure"),
                 ("cqe", "status", "index"),
                 ("last_data", "left"),
+                ("msix", "guessed"),
             ),
         )
         self.link = FieldTable(m, "link", count, {"next": unsigned(self.bits)})
         self._report = report
+        self.unheld = Signal(16)
         self._serial = Signal(16)  # generation of the next command
         self._free_list = SyncFIFOBuffered(width=self.bits, depth=count)
         self.free = Signal(self.bits)
         self.any_free = Signal()
 
     def connect(self, m: Module, *, in_flight: Signal, tick: Value, length: Value) -> None:
-        """`in_flight`: a port of the engine. `tick`, `length`: those of the TLP."""
+        """Connect the list of free slots. `in_flight`: a port of the engine. `tick`, `length`: the TLP's."""
         m.submodules.free_slots = free = self._free_list
         filled = Signal()  # once
         with m.If(free.level == self.count):
@@ -76,15 +82,17 @@ class Slots(FieldTable):
         m.d.comb += [
             self.free.eq(free.r_data),
             self.any_free.eq(free.r_rdy),
-            in_flight.eq(Mux(filled, self.count - free.level, 0)),
+            in_flight.eq(Mux(filled, self.count - free.level, 0) + self.unheld),
             *(self.w[name].eq(tick) for name in TICKS),
             self.w["left"].eq(self.r["left"]),
             self.w["left"].dws.eq(tables.less(self.r["left"], length)),
         ]
 
     def allocate(self, m: Module, *, state, qid, index, flags, **fields) -> None:
-        """Take `free` for a command (only if `any_free`). A tick is that of the TLP (None), or not known, which its highest bit says alone
-        (:func:`tables.known`)."""
+        """Take `free` for a command (only if `any_free`).
+
+        A tick given as None is the TLP's. A tick that is not given is unknown: its highest bit is 1 (:func:`tables.known`).
+        """
         unknown = [name for name in TICKS if name not in fields]
         values = {
             "state": state,
@@ -105,6 +113,7 @@ class Slots(FieldTable):
             "ranges_expected": 0,
             "pages_sure": 0,
             "left": 0,
+            "guessed": 0,
         }
         self.write(m, self.free, **(values | fields))
         m.d.comb += [self._free_list.r_en.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
@@ -115,9 +124,26 @@ class Slots(FieldTable):
         self.write(m, slot, state=tables.SlotState.FREE)
         m.d.comb += [self._free_list.w_en.eq(1), self._free_list.w_data.eq(slot)]
 
+    def hold(self, m: Module) -> None:
+        """In the present state: one of the commands without a slot has ended, or has one now."""
+        with m.If(self.unheld != 0):
+            m.d.sync += self.unheld.eq(self.unheld - 1)
+
+    def unhold(self, m: Module) -> None:
+        """In the present state: a command goes on without a slot. Of very many, the others count as lost at once."""
+        with m.If(self.unheld.all()):
+            self._report.lost(m, spec.LossSource.SLOTS)
+        with m.Else():
+            m.d.sync += self.unheld.eq(self.unheld + 1)
+
+    def let_go(self, m: Module, slot: Value) -> None:
+        """In the present state: give back the slot of a command that goes on."""
+        self.unhold(m)
+        self.release(m, slot)
+
     def flag(self, m: Module, slot: Value, flags: int) -> None:
         """In a state in which `slot` is read: the command has these flags (:class:`spec.CommandFlag`) too."""
-        self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"])
+        self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"], pages_sure=self.r["pages_sure"])
 
     def see_data(self, m: Module, slot: Value) -> None:
         """In a state in which `slot` is read: the TLP is data of its command."""

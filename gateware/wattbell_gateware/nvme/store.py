@@ -10,16 +10,16 @@ from amaranth.lib.memory import Memory
 
 
 class FieldTable:
-    """A memory whose named fields are read together and written one by one, or groups of them `together` (which takes fewer block RAMs).
+    """A memory with named fields: all are read together, and each is written alone, or a group of them `together` (fewer block RAMs).
 
-    Set ``ra`` combinationally in one state; ``r[name]`` holds the entry from the next clock on, until ``ra`` is set
-    again. It is read again at every clock: a write shows in the entry held a clock later than in a `transparent` table, where it shows in
-    the next clock already. What a table that is not transparent gives for the clock after a write to the address it reads is not
-    defined: block RAMs differ there, and to make them alike takes a register and a choice for every bit. No state may use it.
+    Set ``ra`` combinationally in one state; ``r[name]`` holds the entry from the next clock on, until ``ra`` is set again. The table reads
+    at every clock, so a held entry shows a write: in the next clock of a `transparent` table, else one clock later. Without
+    `transparent`, the clock after a write to the address being read gives an undefined value. Block RAMs differ there, and equal
+    behaviour costs a register and a choice for every bit. No state may use that value.
     """
 
     garbles = False
-    """For tests: what is not defined is every bit wrong."""
+    """For tests: undefined values have every bit wrong."""
 
     def __init__(
         self, m: Module, name: str, depth: int, fields: Mapping[str, object], *, together: Sequence[Sequence[str]] = (),
@@ -62,11 +62,11 @@ class FieldTable:
 
 
 class Subroutine:
-    """States shared by several callers: remembers where to go on.
+    """States shared by several callers; remembers where to go on.
 
-    ``call(m, back)`` in a state jumps to the subroutine's first state. ``leave(m)`` in its last state jumps to the
-    `back` of that call; it has to be built after every ``call``. Where that order cannot be had, ``leave_later(m)``
-    goes through a state of its own, built by ``return_state(m)`` at the end.
+    ``call(m, back)`` in a state jumps to the subroutine's first state. ``leave(m)`` in its last state jumps to the `back` of that call, and
+    has to be built after every ``call``. If that order is impossible, ``leave_later(m)`` goes through a state of its own, which
+    ``return_state(m)`` builds at the end.
     """
 
     def __init__(self, entry: str) -> None:

@@ -1,4 +1,4 @@
-"""Tags: what the reads of the drive asked for, so that their completions are known."""
+"""Tags of the drive's reads: their purposes, by which completions are known."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Tags"]
 class Tags(FieldTable):
     """The table of tags: ``r["entry"]``, of the next TLP's tag in the clock after it was taken.
 
-    present : that entry, from a clock later on; states change it while they go through what it says, and :meth:`put` it back.
+    present : that entry, from a clock later on. States change it step by step, and :meth:`put` it back.
     """
 
     def __init__(self, m: Module, count: int, *, slots: Slots, queue_bits: int, tag: Value) -> None:
-        """`tag`: that of the TLP."""
+        """Create the table. `tag`: the TLP's."""
         self.layout = data.StructLayout(
             {
                 "valid": 1,
@@ -37,6 +37,7 @@ class Tags(FieldTable):
         super().__init__(m, "tags", count, {"entry": self.layout}, transparent=True)
         self.slots, self._tag = slots, tag
         self.present = Signal(self.layout)
+        self._failed = Signal()  # the read did: its commands go on
         self._more = Signal()  # there is another slot that waits for its SQE
         self._reclaim = Subroutine("RECLAIM")
 
@@ -45,8 +46,17 @@ class Tags(FieldTable):
         m.d.comb += [self.we["entry"].eq(1), self.wa.eq(tag)]
         m.d.comb += [self.w["entry"][field].eq(value) for field, value in values.items()]
 
-    def reclaim(self, m: Module, back: str) -> None:
-        """The read of this tag is over, though not all its completions came; goes on at `back`."""
+    def of_pointers(self) -> Value:
+        """Return whether completions of `present` bring SQEs or pointers, so nothing is known without their content."""
+        kind = tables.TagKind
+        return sum(self.present.kind == each for each in (kind.SQE, kind.LIST, kind.SEGMENT, kind.BUFFER_LIST)) != 0
+
+    def reclaim(self, m: Module, back: str, *, failed: bool) -> None:
+        """End the read of this tag though not all its completions came; go on at `back`.
+
+        Without a failure, the CQEs of its commands may have come.
+        """
+        m.d.sync += self._failed.eq(failed)
         self._reclaim.call(m, back)
 
     def states(self, m: Module) -> None:
@@ -77,10 +87,12 @@ class Tags(FieldTable):
                 self._reclaim.leave_later(m)
             with m.Else():
                 self.slots.release(m, self.present.slot)
+                with m.If(self._failed):
+                    self.slots.unhold(m)
                 m.d.comb += [self.slots.ra.eq(self.slots.link.r["next"]), self.slots.link.ra.eq(self.slots.link.r["next"])]
                 m.d.sync += [self.present.slot.eq(self.slots.link.r["next"]), self.present.left.eq(self.present.left - 1)]
                 m.next = "RECLAIM_SLOT"
 
     def return_states(self, m: Module) -> None:
-        """Behind all states that call a subroutine of this file."""
+        """Build the states that return; after all states that call a subroutine of this file."""
         self._reclaim.return_state(m)

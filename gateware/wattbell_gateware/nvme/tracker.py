@@ -63,6 +63,7 @@ class NvmeTracker(wiring.Component):
                 "pending_tick_up": In(64),
                 "now": In(64),
                 "perst_n": In(1),
+                "unlinked": In(1),
                 "run": In(1),
                 "kept": In(1, init=1),
                 "snapshot": In(1),
@@ -174,6 +175,7 @@ class NvmeTracker(wiring.Component):
             self.completion.eq(engine.completion),
             engine.now.eq(self.now),
             engine.perst_n.eq(self.perst_n),
+            engine.unlinked.eq(self.unlinked),
             engine.run.eq(self.run),
             engine.snapshot.eq(self.snapshot),
             engine.raw_room.eq(raw_words - raw.level),
@@ -226,9 +228,15 @@ class NvmeTracker(wiring.Component):
         for pulse, counter in (
             (engine.record.valid, count.commands),
             (engine.unmatched, count.unmatched),
+            (engine.unmatched & engine.reads, count.unmatched_reads),
+            (engine.hmb & engine.reads, count.hmb_reads),
+            (engine.hmb & ~engine.reads, count.hmb_writes),
         ):
             with m.If(pulse):
                 m.d.sync += counter.eq(counter + 1)
+        for reads, counter in ((1, count.hmb_read_bytes), (0, count.hmb_written_bytes)):
+            with m.If(engine.hmb & (engine.reads == reads)):
+                m.d.sync += counter.eq(counter + (engine.length << 2))
         m.d.sync += [
             count.tlps_down.eq(count.tlps_down + down.counted),
             count.tlps_up.eq(count.tlps_up + up.counted),

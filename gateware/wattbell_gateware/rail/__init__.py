@@ -1,7 +1,7 @@
-"""The rail: ADC front, calibration, decimation, energy, and the blocks they are packed into.
+"""The rail: ADC front, calibration, decimation, energy, and RAIL blocks.
 
-One conversion runs down a fixed pipeline (:mod:`.path`); between conversions nothing here changes, so that a
-simulator may skip the clocks in between. Each stage is a component that can be used and tested alone.
+One conversion runs down a fixed pipeline (:mod:`.path`). Between conversions nothing here changes, so a simulator may skip those clocks.
+Each stage is a component that can be used and tested alone.
 """
 
 from .channels import Channels

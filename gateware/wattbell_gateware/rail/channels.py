@@ -1,4 +1,4 @@
-"""From the words of a conversion to its voltage and its one current."""
+"""The way from the words of a conversion to its voltage and its one current."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _NORMAL = MUL_BITS - 1 + _FRACTION
 
 
 def decimation_constants(decimation: int) -> tuple[int, int]:
-    """The registers DECIM_MUL and DECIM_SHIFT for a decimation ratio.
+    """Return the registers DECIM_MUL and DECIM_SHIFT for a decimation ratio. Raises ValueError for a ratio out of range.
 
     ``shift = ceil(3 log2 R)`` and ``mul = round(2**(23 + shift) / R**3)``, so that ``mul / 2**(23 + shift)`` is 1/R**3
     within a relative 2**-24.
@@ -32,17 +32,16 @@ def decimation_constants(decimation: int) -> tuple[int, int]:
 
 
 class Decimator(wiring.Component):
-    """CIC-3 for voltage and current together, with normalisation to unity gain at DC.
+    """Decimates voltage and current with a CIC-3 filter, normalised to unity gain at DC.
 
-    ``out = clip(floor(t * mul / 2**35 + 1/2))`` with ``t = floor(y * 2**12 / 2**shift)`` and ``y`` the filter's integer
-    output, whose gain is R**3. Error of the DC gain below 2**-24; the floor in ``t`` is below 2**-12 LSB.
+    ``out = clip(floor(t * mul / 2**35 + 1/2))`` with ``t = floor(y * 2**12 / 2**shift)``. ``y`` is the filter's integer output, with a
+    gain of R**3. The DC gain is right within 2**-24, and the floor in ``t`` costs less than 2**-12 LSB.
 
-    After ``clear`` the first output belongs to conversion ``3R - 3`` (the first with all ``3R - 2`` taps filled), then
-    one every R conversions. R = 1 passes values through unchanged (as the filter would) and at once: ``valid`` is then
-    ``strobe`` itself.
+    After ``clear`` the first output belongs to conversion ``3R - 3``, the first with all ``3R - 2`` taps filled. One output
+    every R conversions follows. R = 1 passes values through at once and unchanged, as the filter would; ``valid`` is then ``strobe``.
 
-    ``strobe`` with ``voltage``/``current``, which must stand for one clock more, at most every 16 clocks; for R > 1 ``valid`` comes
-    10 clocks after the strobe. The ratio, ``mul`` and ``shift`` may only change before a ``clear``, which looks at the ratio.
+    ``strobe`` comes at most every 16 clocks. ``voltage`` and ``current`` keep their values for one clock more. For R > 1 ``valid`` follows
+    the strobe by 10 clocks. Ratio, ``mul`` and ``shift`` may only change before a ``clear``, which reads the ratio.
 
     The two channels take turns on one filter: a conversion's current follows its voltage one clock later, through every stage.
     """
@@ -118,7 +117,7 @@ class Decimator(wiring.Component):
     # The arithmetic wraps modulo 2**60, which is exact because the final result fits (Hogenauer). Of the two registers of a stage
     # the one is that of the channel whose turn it is.
     def _registers(self, m: Module, enable, following):
-        """`following`, and after it the register of the other channel; the one whose turn it is."""
+        """Return a stage's two registers: `following` of the active channel, and the other channel's value."""
         newer, older = (Signal(signed(_WIDTH), name=f"{name}_of_two") for name in ("newer", "older"))
         with m.If(self.clear):
             m.d.sync += [newer.eq(0), older.eq(0)]
@@ -138,7 +137,7 @@ class Decimator(wiring.Component):
         return difference
 
     def _normalised(self, m: Module, at, value):
-        """Rounded and clipped, three clocks after `value`; ``at[0]``: that of the voltage is there."""
+        """Return `value` rounded and clipped, three clocks later; ``at[0]``: the voltage's value is there."""
         scaled = Signal(signed(24 + _FRACTION))
         with m.If(at[0] | at[1]):
             # The value has 24 + `shift` bits.

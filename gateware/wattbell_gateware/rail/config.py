@@ -1,4 +1,4 @@
-"""What software sets about the rail, and what comes out of a conversion."""
+"""Settings of the rail, and the layout of a conversion."""
 
 from amaranth import signed
 from amaranth.lib import data
@@ -29,7 +29,7 @@ RAIL_CONFIG = data.StructLayout(
 
 
 class Range:
-    """Values of ``range``: which path the current comes from."""
+    """Values of ``range``: the path of the current."""
 
     MERGED = 0
     COARSE = 1
@@ -37,7 +37,7 @@ class Range:
 
 
 FLAGS = data.StructLayout({"overload_i": 1, "overload_v": 1, "uncalibrated": 1, "saturated": 1, "fine": 1})
-"""Of a conversion. The first four are the RailFlag of the same names; ``fine``: the current is the fine path's alone."""
+"""Flags of a conversion. The first four are the RailFlag of the same names; ``fine``: the current is the fine path's alone."""
 
 CONVERSION = data.StructLayout(
     {

@@ -8,12 +8,12 @@ __all__ = ["EnergyAccumulator"]
 
 
 class EnergyAccumulator(wiring.Component):
-    """Sum of voltage x current over all conversions, in 96 bits, and how many they were.
+    """Sums voltage x current over all conversions in 96 bits, and counts the conversions.
 
-    The largest products of two 24-bit numbers, a million a second, fill them in 17 years; 64 bits were full after 184 J.
+    The largest products of two 24-bit numbers, a million a second, fill 96 bits in 17 years; 64 bits were full after 184 J.
 
-    Never cleared: a reader takes differences. ``strobe`` takes the two values in; ``energy`` and ``index`` show the new
-    sum two clocks later, before the register that holds it is written, and from then on.
+    Nothing clears the sum: a reader takes differences. ``strobe`` takes the two values in. ``energy`` and ``index`` show the new
+    sum two clocks later, a clock before their registers hold it, and from then on.
     """
 
     strobe: In(1)

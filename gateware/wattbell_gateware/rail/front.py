@@ -1,4 +1,4 @@
-"""The two ADC fronts. They differ only in how the words of 18 bit get in; what follows cannot tell them apart."""
+"""The two ADC fronts. They differ only in the way the 18-bit words come in; later stages see no difference."""
 
 from amaranth import Cat, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
@@ -104,11 +104,11 @@ class SerialFront(wiring.Component):
 
 
 def serial_front(ticks_per_clock: int, fine: bool = False):
-    """The serial front of an instrument with this clock.
+    """Return the serial front of an instrument with this clock.
 
-    One that is too slow for SCK leaves the front to the domain ``fast``, of 8 ticks a clock, which rises with ``sync``. ``start`` is
-    then high for two of its clocks, so that a conversion is waited for a clock longer; nothing else tells the difference: the
-    words stand long before they are looked at.
+    With a clock too slow for SCK, the front is in the domain ``fast``, of 8 ticks a clock, which rises with ``sync``. ``start`` is then
+    high for two clocks of ``fast``, so the front waits a clock longer for a conversion. Nothing else differs, because the words are
+    ready long before anything reads them.
     """
     if ticks_per_clock <= SERIAL_HALF_SCK_TICKS:
         return SerialFront(ticks_per_clock, fine)

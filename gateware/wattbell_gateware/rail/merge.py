@@ -15,7 +15,7 @@ BAND_SHIFT = 15
 HOLD = 24
 """Conversions after an overload of the fine path in which it does not count."""
 RISE = 16
-"""By how much of 256 its weight may rise with each conversion after that."""
+"""Largest rise of the weight, in 256ths, with each conversion after that."""
 _WEIGHT_BITS = 8
 
 PAIR = data.StructLayout(
@@ -32,11 +32,11 @@ MERGED = data.StructLayout({"value": signed(VALUE_BITS), "overload": 1, "coarse_
 
 
 class Merge(wiring.Component):
-    """``value = coarse + floor(((fine - coarse) * weight + 128) / 256)``; exact, and never outside of the two.
+    """Merges two currents: ``value = coarse + floor(((fine - coarse) * weight + 128) / 256)``; exact, and never outside of the two.
 
-    The weight is 256 where ``|coarse|`` is at most BAND_LOW and falls in a straight line to 0 over the band above: no step anywhere, and
-    no memory of the level. It is 0 in a conversion whose fine code was at an end of its scale and for HOLD conversions after the last
-    such one, while the fine path's filter empties; then it may rise by RISE a conversion. hw/README.md says why these numbers.
+    The weight is 256 where ``|coarse|`` is at most BAND_LOW, and falls in a straight line to 0 over the band above. So no step occurs, and
+    the level has no memory. An overload of the fine code sets the weight to 0, for that conversion and HOLD more, while the fine path's
+    filter empties. Then the weight may rise by RISE a conversion. hw/README.md gives the reasons for these numbers.
 
     One result a conversion, in order. Latency 4 clocks, throughput one a clock; backpressure at ``o`` reaches ``i``.
 

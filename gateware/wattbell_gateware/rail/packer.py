@@ -1,4 +1,4 @@
-"""RAIL blocks: samples into a block buffer, then their header in front of them."""
+"""RAIL blocks: samples into a block buffer, then the header in front of the samples."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _FLUSH_BITS = FLUSH_TICKS.bit_length()
 class RailPacker(wiring.Component):
     """Packs samples into RAIL blocks.
 
-    A block is closed when it is full, 10 ms after its first sample, and on ``flush``. The energy and index in its
-    header are those standing two clocks after the strobe of its last sample, when the accumulator has taken in the
-    conversion that completed it. A sample that finds no free buffer is counted in ``dropped`` of the next block; flags
-    of conversions since the last packed sample then go to that next block, as their energy does (but not over a restart).
+    A block ends when it is full, 10 ms after its first sample, and on ``flush``. Its header has the energy and index two clocks after the
+    strobe of its last sample: by then the accumulator has added the conversion that completed the sample.
+
+    ``dropped`` of the next block counts samples that found no free buffer. Flags and energy since the last packed sample then go to
+    the next block. A restart drops those flags.
 
     Ports
     -----
@@ -37,9 +38,9 @@ class RailPacker(wiring.Component):
     restart : mark the next block RESTARTED. Only when ``quiet``.
     fill : to a :class:`..stream.buffer.BlockBuffer`.
     lost : strobe: a sample was dropped.
-    open : a block is.
+    open : a block is open.
     due : the open block's 10 ms are over.
-    quiet : nothing is being done (``flush`` and ``restart`` are the caller's to know about).
+    quiet : nothing is under way (except ``flush`` and ``restart``, which the caller knows about).
     deadline : see docs/architecture.md.
     """
 

@@ -20,18 +20,18 @@ __all__ = ["RailPath"]
 
 
 class RailPath(wiring.Component):
-    """Timer, correction, energy, decimation and packing of the rail.
+    """Contains timer, correction, energy, decimation and packing of the rail.
 
-    A change of ``config`` (announced by a strobe of ``changed``) takes effect at the next start of a conversion: the
-    conversion before it is still the old configuration's last, the open block is closed, the filter starts anew, and the
-    next block is marked RESTARTED. The same happens when a run begins.
+    A strobe of ``changed`` announces a new ``config``, which takes effect at the next start of a conversion. The conversion before is the
+    last with the old configuration. Then the open block ends, the filter starts anew, and the next block is marked RESTARTED. The
+    same happens when a run begins.
 
     A conversion occupies 9 clocks, with ``fine`` 14 (14 more when a decimated sample comes out), well inside the shortest period.
 
     ``fine``: there is a second current word, ``f_word``, of a path with more gain (:class:`.channels.Channels`).
 
-    ``convert`` makes conversions outside a run too, which come out at ``conversion`` (with ``converted``) and nowhere else. When a run
-    begins meanwhile, it takes over their instants.
+    ``convert`` makes conversions outside a run, too. They come out at ``conversion`` (with ``converted``) and nowhere else. A run that
+    begins meanwhile takes over their instants.
 
     Ports
     -----

@@ -1,4 +1,4 @@
-"""When to convert, and which tick belongs to the result."""
+"""The timer of conversions, and the ticks of their results."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ _PERIOD_BITS = 32
 class ConversionTimer(wiring.Component):
     """Starts conversions at a fixed period and hands each result on when the next conversion starts.
 
-    The result of a conversion is sampled one clock before the next CNV edge, whichever front delivered it and
-    whenever it did. That makes the pipeline after it independent of the front (serial or word), and leaves one
-    wake-up a conversion when clocks are skipped. The price is one conversion period of latency.
+    The timer samples the result one clock before the next CNV edge, whichever front delivered it and at whatever time. So the
+    pipeline after the timer does not depend on the front (serial or word), and a simulator that skips clocks wakes once a conversion.
+    The price is one conversion period of latency.
 
     Ports
     -----
-    ``now``          tick counter
+    now : tick counter.
     run : convert while high; after it falls, the result still in the ADC is handed on at its due time.
-    period_ticks : between conversions, a multiple of the clock and at least two of them; sampled at each start.
-    start : high in the one clock whose ``now`` is the tick of the conversion (the CNV edge).
-    hand, hand_tick : strobe: the front's words are those of the conversion started at that tick.
+    period_ticks : time between conversions, a multiple of the clock and at least two clocks; sampled at each start.
+    start : high in one clock; its ``now`` is the tick of the conversion (the CNV edge).
+    hand : strobe: the front's words belong to the conversion started at ``hand_tick``.
+    hand_tick : tick of the start of that conversion.
     begin : strobe: the first ``start`` of a run comes next clock.
     idle : nothing is running and nothing will be handed on.
     due, deadline : high in the clock in which the timer fires; its tick (all ones when disarmed).
+    quiet : nothing happens in this clock.
     """
 
     def __init__(self, ticks_per_clock: int):

@@ -15,19 +15,25 @@ class TlpKind(enum.Enum, shape=3):
     CFGWR = 3  # configuration write, type 0
     CPL = 4  # completion without data, or not successful
     CPLD = 5  # successful completion with data
+    CFGRD = 6  # configuration read, type 0
+    MSG = 7  # Assert_INTA or Deassert_INTA of the drive
 
 
 HEADER = data.StructLayout(
     {
         "kind": TlpKind,
         "lost": unsigned(1),  # one or more TLPs of this direction were lost before this one
-        "bad": unsigned(1),  # a TLP was refused here (kind is NONE)
+        "bad": unsigned(1),  # a TLP was refused here (kind is NONE), or this one is poisoned
         "tick": unsigned(64),
-        "address": unsigned(64),  # address of the first byte's double word; CFGWR: register offset; completions: lower address
+        # Address of the first byte's double word; configuration: register offset, and the function from bit 16 on; completions: lower
+        # address; MSG: message code.
+        "address": unsigned(64),
         "length": unsigned(11),  # double words, 1 .. 1024
         "tag": unsigned(10),
         "requester": unsigned(16),
         "first_be": unsigned(4),
+        "last_be": unsigned(4),
+        "at": unsigned(2),  # of a memory request: 0 untranslated address, 1 translation request, 2 translated address
         "four": unsigned(1),  # the header has four double words, not three
         "data": unsigned(1),  # there is payload
         "digest": unsigned(1),  # there is a digest after it
@@ -70,6 +76,7 @@ class FirstWord:
         self.total = Signal(11, name=f"{name}_total")
         self.kind = Signal(TlpKind, name=f"{name}_kind")
         self.tag_high = Signal(2, name=f"{name}_tag_high")
+        self.at = Signal(2, name=f"{name}_at")
         m.d.comb += [
             self.fmt_known.eq(~fmt[2]),
             self.four.eq(fmt[0]),
@@ -79,6 +86,7 @@ class FirstWord:
             self.length.eq(Cat(w[0:10], w[0:10] == 0)),
             self.total.eq((self.four + 3) + (self.length & self.has_data.replicate(11)) + self.digest),
             self.tag_high.eq(Cat(w[19], w[23])),
+            self.at.eq(w[10:12]),
         ]
         with m.Switch(Cat(kind, fmt)):
             for pattern, value in (
@@ -86,7 +94,9 @@ class FirstWord:
                 ("00100000", TlpKind.MRD),
                 ("01000000", TlpKind.MWR),
                 ("01100000", TlpKind.MWR),
+                ("00000100", TlpKind.CFGRD),
                 ("01000100", TlpKind.CFGWR),
+                ("00110100", TlpKind.MSG),
                 ("00001010", TlpKind.CPL),
                 ("01001010", TlpKind.CPLD),
             ):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
@@ -29,6 +29,8 @@ KEEP = 16
 """Longest memory write that keeps its payload, in double words: doorbells, CQEs, interrupts."""
 LONG = 20
 """Longest TLP that is never skipped, in double words."""
+ASSERT_INTA, DEASSERT_INTA = 0x20, 0x24
+"""Message codes. PCIe: INTx Interrupt Signaling."""
 TICK_BITS = 28
 """Bits of a tick in the header FIFO."""
 INDEXES = ("base", "end")
@@ -196,7 +198,7 @@ class TlpParser(wiring.Component):
                     (beat.dws[:lane_bits] == word.total[:lane_bits]) & (beat.dws != 0),
                 )
             ),
-            bad.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside) | ~word.fmt_known | word.poisoned | ~length_ok),
+            bad.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside) | ~word.fmt_known | ~length_ok),
         ]
 
         # --- one stage later (the registers still hold the TLP that ended): make its header -----------------------
@@ -250,6 +252,8 @@ class TlpParser(wiring.Component):
             entry.requester.eq(dw1[16:32]),
             entry.tag.eq(Cat(dw1[8:16], decoded.tag_high)),
             entry.first_be.eq(dw1[0:4]),
+            entry.last_be.eq(dw1[4:8]),
+            entry.at.eq(decoded.at),
             entry.kept.eq(storing),
             entry.four.eq(decoded.four),
             entry.data.eq(decoded.has_data),
@@ -258,8 +262,10 @@ class TlpParser(wiring.Component):
             entry.end.eq(committed << lane_bits),
         ]
         with m.Switch(decoded.kind):
-            with m.Case(TlpKind.CFGWR):
-                m.d.comb += entry.address.eq(Cat(dw2[0:12] & 0xFFC))
+            with m.Case(TlpKind.CFGRD, TlpKind.CFGWR):
+                m.d.comb += entry.address.eq(Cat(dw2[0:12] & 0xFFC, Const(0, 4), dw2[16:32]))
+            with m.Case(TlpKind.MSG):
+                m.d.comb += entry.address.eq(dw1[0:8])
             with m.Case(TlpKind.CPL, TlpKind.CPLD):
                 m.d.comb += [
                     entry.address.eq(dw2[0:7]),
@@ -273,26 +279,29 @@ class TlpParser(wiring.Component):
                     m.d.comb += entry.address.eq(Cat(dw3 & 0xFFFFFFFC, dw2))
                 with m.Else():
                     m.d.comb += entry.address.eq(dw2 & 0xFFFFFFFC)
-        wanted = (TlpKind.MRD, TlpKind.MWR, TlpKind.CPLD) if self.upstream else tuple(k for k in TlpKind if k is not TlpKind.NONE)
-        m.d.comb += useful.eq(sum(decoded.kind == k for k in wanted) != 0)
+        of_host = [kind for kind in TlpKind if kind not in (TlpKind.NONE, TlpKind.MSG)]
+        wanted = (TlpKind.MRD, TlpKind.MWR, TlpKind.CPLD) if self.upstream else of_host
+        is_wire = (decoded.kind == TlpKind.MSG) & ((dw1[0:8] == ASSERT_INTA) | (dw1[0:8] == DEASSERT_INTA))
+        m.d.comb += useful.eq((sum(decoded.kind == k for k in wanted) != 0) | (is_wire if self.upstream else 0))
 
         # --- into the FIFO, with the flags of losses --------------------------------------------------------------
-        refused, good = Signal(), Signal()
+        refused, good, poisoned = Signal(), Signal(), Signal()
         dropped, missed = Signal(), Signal()
         lost_flag = Signal()
         pushed = Signal(HEADER)
         push, latent = Signal(), Signal()
         m.d.comb += [
-            refused.eq(done & (done_bad | (crosses & useful))),
+            refused.eq(done & (done_bad | (crosses & useful) | (decoded.poisoned & ~useful))),
             good.eq(done & ~refused & useful),
-            self.malformed.eq(refused + broken),
+            poisoned.eq(good & decoded.poisoned),
+            self.malformed.eq((refused | poisoned) + broken),
             self.counted.eq(done + broken),
             dropped.eq(good & (no_room | ~fifo.w_rdy)),
             missed.eq(done & missing),
             self.lost.eq(dropped | missed),
             pushed.eq(entry),
             pushed.lost.eq(lost_flag | missed),
-            pushed.bad.eq(refused | broken),
+            pushed.bad.eq(refused | broken | poisoned),
             push.eq(refused | broken | (good & ~no_room) | lost_flag | missed),
             latent.eq((fifo.level != 0) & ~fifo.r_rdy),
         ]

@@ -6,8 +6,7 @@ from tests.gateware import harness
 from tests.gateware.boards import direction_tops
 
 
-@pytest.mark.parametrize(
-    ("board", "top"), [("ecp5", direction_tops.Ecp5Top), pytest.param("kintex7", direction_tops.Kintex7Top, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("board", "top"), [("ecp5", direction_tops.Ecp5Top), ("kintex7", direction_tops.Kintex7Top)])
 def test_direction(board, top):
     harness.run(top(), name=f"direction_{board}", test_module="cocotb_direction", here=__file__, env={"BOARD": board})

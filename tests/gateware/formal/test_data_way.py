@@ -65,8 +65,8 @@ class HeadersComeAgain(Elaboratable):
 class EachCountsOnce(Elaboratable):
     """For every sequence of TLPs and any content of the tables: each TLP is finished once, in order, though some come again.
 
-    The count of a tag, whether a slot has its first tick, and what is left of its length equal those of one TLP after the other. Undefined
-    outputs of a table may have any value.
+    The count of a tag, whether a slot has its first tick, and the rest of its length are the same as with one TLP after the other.
+    Undefined outputs of a table may have any value.
     """
 
     depth = 12

@@ -17,7 +17,7 @@ STATE = data.StructLayout({"known": 1, "zero": 1, "expected": 12, "had": WINDOW}
 
 
 class EveryTlpOnce(Elaboratable):
-    """TLPs have 20-bit serial numbers, of which the filter sees twelve bits. Any number within the window of 4096 around the next
+    """TLPs have 20-bit serial numbers. The filter sees twelve of their bits. Any number within the window of 4096 around the next
     may come: again after a replay, or early after losses.
 
     One arbitrary serial number is ``watched``; ``passed``: it was passed on. ``begun``: the first number since power-on or

@@ -112,7 +112,7 @@ class WhatIsLinkedIsFound(Elaboratable):
             with m.State("LINK"):
                 search.link(m, which)
                 slots.write(
-                    m, which, opcode=0, cid=search.cid, nsid=0, prp1=0, ranges_expected=0, pages_sure=0,
+                    m, which, opcode=0, cid=search.cid, nsid=0, prp1=0, ranges_expected=0, pages_sure=0, flags=0, ranges=0,
                     doorbell=0, generation=0, epoch=0, qid=search.qid,
                 )  # fmt: skip
                 m.d.sync += there.bit_select(which, 1).eq(1)

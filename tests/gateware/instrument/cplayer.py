@@ -69,7 +69,7 @@ class RestingMerge(wiring.Component):
 
 @dataclass(frozen=True)
 class Run:
-    """Result of a run: the stream, the tick at which each word of it was taken, cycles evaluated, cycles of the tracker."""
+    """Result of a run: the stream, the tick at which each of its words was taken, cycles evaluated, cycles of the tracker."""
 
     stream: bytes
     ticks: tuple[int, ...]

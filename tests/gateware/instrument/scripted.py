@@ -76,6 +76,7 @@ Path(sys.argv[5]).write_text(
     json.dumps(
         {
             "records": model.records,
+            "perhaps_partial": sorted(model.perhaps_partial),
             "events": model.events,
             "edges": edges,
             "markers": markers,

@@ -17,25 +17,9 @@ import pytest
 
 from tests.gateware import blockparser
 from tests.gateware.instrument import cplayer
+from tests.gateware.nvme.expect import allow_partial
+from tests.host.wire import encoder
 
-FIELDS = struct.Struct("<iIIII3s3sBBHHHI5sB")
-NAMES = (
-    "cqe_offset",
-    "doorbell_before",
-    "fetch_before",
-    "first_data_before",
-    "last_data_before",
-    "msix_after",
-    "cq_head_after",
-    "opcode",
-    "qid",
-    "cid",
-    "status",
-    "nsid",
-    "blocks",
-    "slba",
-    "flags",
-)
 EVENT_NAMES = dict(
     enumerate(
         (
@@ -60,18 +44,12 @@ EVENT_NAMES = dict(
 )
 pytestmark = pytest.mark.xdist_group("instrument")  # played once, not once per worker
 OURS = ("LINK", "CLKREQ", "PERST", "MARKER", "LOSS", "RUN")
-STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQ")
+STATUS = struct.Struct("<IIHHHHHBBIIIHHQQQIIIIIIIIIQQQIII")
 
 
 def records(block: blockparser.Block) -> list[dict[str, int]]:
     """Return command records in the form of the traffic model."""
-    out = []
-    for values in FIELDS.iter_unpack(block.payload):
-        record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(NAMES, values, strict=True)}
-        record["cqe_tick"] = block.first_tick + record.pop("cqe_offset")
-        record["length_checked"], record["status"] = record["status"] >> 15, record["status"] & 0x7FFF
-        out.append(record)
-    return out
+    return [vars(command) for command in encoder.unpacked(block.payload, block.first_tick)]
 
 
 def scripted(folder: Path, variant: str, *pace: str) -> tuple[Path, Path]:
@@ -146,6 +124,7 @@ def test_records_are_the_traffic_models(played):
         got.remove(next(g for g in got if (g["cqe_tick"], g["qid"], g["cid"]) == (r["cqe_tick"], r["qid"], r["cid"])))
     strict = [r for r in expected["records"] if "loose" not in r]
     assert len(got) == len(strict) > 300
+    allow_partial(strict, expected["perhaps_partial"], ((g["cqe_tick"], g["qid"], g["cid"], g["flags"]) for g in got))
     key = lambda r: sorted(r.items())  # noqa: E731
     assert sorted(map(key, got)) == sorted(map(key, strict))
 
@@ -189,7 +168,7 @@ def test_status_blocks(played):
     options = cplayer.VARIANTS[variant]
     assert last[1:7] == (1000, options.ticks_per_clock, options.width, 64, 1024, 18)
     assert last[9:12] == (20, 500, 2000) and last[14:16] == (expected["tlps_down"], expected["tlps_up"])
-    assert last[-1] == expected["bar0"]
+    assert last[26] == expected["bar0"] and last[27:31] == (0, 0, 0, 0)
 
 
 def test_loss_of_rail_samples_is_exact(played):
@@ -207,4 +186,4 @@ def test_loss_of_rail_samples_is_exact(played):
     loss = [e for b in stream if b.kind == blockparser.EVENTS for e in blockparser.events(b) if e.type == 8]
     assert sum(e.arg32 for e in loss if e.arg8 == 7) == dropped
     status = STATUS.unpack(stream[-1].payload)
-    assert stream[-1].kind == blockparser.STATUS and status[-3] == dropped
+    assert stream[-1].kind == blockparser.STATUS and status[24] == dropped

@@ -13,13 +13,11 @@ from tests.gateware.lanes import judge
 from tests.gateware.lanes import lane_player as lp
 from tests.gateware.lanes.bus_trace import Timed
 from tests.gateware.lanes.sender import BIT_PS, Copy, Sender, Wiring
+from tests.host.wire import encoder
 
 START = 4000
 """Tick at which the links begin to train."""
-_COMMAND = struct.Struct("<iIIII3s3sBBHHHI5sB")
-FIELDS = ("cqe_tick", "doorbell_before", "fetch_before", "first_data_before", "last_data_before", "msix_after", "cq_head_after",
-          "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")  # fmt: skip
-TIMES = FIELDS[:7]
+TIMES = ("cqe_tick", *(name for name, _ in encoder.COMMAND[1:7]))
 
 
 @dataclass
@@ -120,11 +118,7 @@ def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
     for block in blockparser.blocks(stream):
         if block.kind == blockparser.COMMANDS:
             assert not whole or block.dropped == 0
-            for values in _COMMAND.iter_unpack(block.payload):
-                record = {n: int.from_bytes(v, "little") if isinstance(v, bytes) else v for n, v in zip(FIELDS, values)}
-                record["cqe_tick"] += block.first_tick
-                record["length_checked"], record["status"] = record["status"] >> 15, record["status"] & 0x7FFF
-                out.append(record)
+            out += [vars(command) for command in encoder.unpacked(block.payload, block.first_tick)]
     return out
 
 

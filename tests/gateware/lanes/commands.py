@@ -1,4 +1,4 @@
-"""Compares the command records of a damaged link with those of the undamaged TLPs."""
+"""Compares the command records of a damaged link with the records of the undamaged TLPs."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Run:
 
 @dataclass
 class Script:
-    """Further options; see lane_player.cpp. A capture runs from `start` on, from a drive whose PERST# was released at 100."""
+    """Further options; see lane_player.cpp. A capture runs from `start` on, from a drive with PERST# released at 100."""
 
     end: int
     start: int = 200
@@ -81,7 +81,7 @@ class Script:
     lines: list[tuple[int, str]] = field(default_factory=list)
 
     def without_link_events(self) -> Script:
-        """Return the script without link events in the stream, which cannot take all of them from a link full of replays.
+        """Return the script without link events in the stream, which has no room for them all on a link full of replays.
 
         The receivers' own queue has them all, and so has :class:`Run`.
         """

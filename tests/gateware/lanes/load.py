@@ -122,7 +122,7 @@ def play(
     """Play a drive that is set up, then `rate` commands per second for `milliseconds`.
 
     `usb`: the stream is limited to :data:`USB_BYTES_PER_S`. `speed` None: TLPs bypass the lanes. `drain_ns`: time from the last
-    word of the lanes to the end; the capture continues for half of it.
+    word of the lanes to the end; the capture continues for half this time.
     """
     host = Host()
     count = round(rate * milliseconds / 1000)

@@ -48,14 +48,14 @@ class Bench:
     events: list[dict[str, int]] = field(default_factory=list)
     raw: list[dict[str, int]] = field(default_factory=list)
     done: list[tuple[dict[str, int], int]] = field(default_factory=list)
-    """Events of the bus, each with the tick of what made it."""
+    """Events of the bus, each with the tick of its cause."""
 
     async def start(self) -> None:
         dut = self.dut
         Clock(dut.clk, 4, unit="ns").start()
         for name in ("tlp_down__valid", "tlp_up__valid", "tlp_down__payload", "tlp_up__payload", "cfg__valid"):
             getattr(dut, name).value = 0
-        dut.perst_n.value = 1
+        dut.perst_n.value, dut.unlinked.value = 1, 0
         dut.run.value = 1
         dut.kept.value = 1
         dut.snapshot.value = 0

@@ -8,7 +8,7 @@ from collections import Counter
 import cocotb
 
 from tests.gateware.nvme.bench import Bench, Pin
-from tests.gateware.nvme.expect import DSM, FLUSH, GUESS, NO_RANGES, READ, SHADOW, WRITE
+from tests.gateware.nvme.expect import DSM, FLUSH, GUESS, NO_RANGES, NO_SQE, READ, SHADOW, WRITE
 from tests.gateware.nvme.hosts import part, use_shadow_doorbells
 from tests.gateware.nvme.link import UP, Sent
 from tests.gateware.nvme.scenario import NAMES, SEED, TICKS, WIDTH, boot, compare, create_queues, delete_cq, delete_sq, make, run, workload
@@ -229,8 +229,8 @@ async def markers_and_identify(dut):
 
 @cocotb.test()
 async def identify_answered_at_once(dut):
-    """Data of Identify right after its SQE, when the tracker has not yet looked at that; so the data of any admin command whose SQE is
-    still to come is kept."""
+    """Data of Identify right after its SQE, when the tracker has not yet looked at that; so the data of any admin command is kept until
+    its SQE comes."""
     clock, link, model = make(SEED + 10)
     boot(model, 1, sizes=(16, 64))
     model.work, link.gap = (0, 1), 40  # raw TLPs leave at one word per cycle
@@ -271,7 +271,7 @@ async def trims_whose_ranges_are_not_read(dut):
 
 @cocotb.test()
 async def middle_of_a_chain_ends_first(dut):
-    """Three commands whose CIDs share one chain of the tracker: the second ends, and its slot goes to a command of another chain while the
+    """Three commands with CIDs in one chain of the tracker: the second ends, and its slot goes to a command of another chain while the
     others are still in flight."""
     clock, link, model = make(SEED + 12)
     boot(model, 2, sizes=(64, 64))
@@ -299,7 +299,7 @@ async def middle_of_a_chain_ends_first(dut):
 
 @cocotb.test()
 async def more_commands_than_slots(dut):
-    """1200 commands announced at once: those that find no slot are counted; afterwards everything is exact again."""
+    """1200 commands announced at once: those without a slot at first have a flagged record, or are counted; then all is exact again."""
     clock, link, model = make(SEED + 6)
     boot(model, 2, sizes=(1024, 1024))
     model.work = (400_000, 1_200_000)
@@ -322,10 +322,11 @@ async def more_commands_than_slots(dut):
     counters = await bench.counters()
     lost = counters["lost_commands"]
     assert counters["lost_tlps_down"] == counters["lost_tlps_up"] == 0
-    assert lost >= 1200 - 1024
     assert lost == sum(e["arg32"] for e in bench.events if NAMES[e["type"]] == "LOSS" and e["arg8"] == 2)
     of_crowd = [r for r in bench.records if (r["qid"], r["cid"], r["cqe_tick"]) in crowd]
-    assert len(of_crowd) >= 1024
+    assert lost + len(of_crowd) == 1200, "each command has a record, or is counted as lost once"
+    doubtful = [r for r in of_crowd if r["flags"] & (GUESS | NO_SQE)]
+    assert lost + len(doubtful) > 150, "some 176 commands find no slot at their doorbell"
     assert len({(r["qid"], r["cid"], r["cqe_tick"]) for r in of_crowd}) == len(of_crowd), "a command came out twice"
     bench.records = [r for r in bench.records if r not in of_crowd]
     model.ended = [c for c in model.ended if (c.qid, c.cid, c.ticks["cqe"]) not in crowd]

@@ -11,7 +11,7 @@ from cocotb.triggers import RisingEdge
 
 from tests.gateware.nvme.bench import Bench, Pin
 from tests.gateware.nvme.cocotb_pages import keep_busy, start
-from tests.gateware.nvme.expect import FLUSH, GUESS, PARTIAL, READ, WRITE
+from tests.gateware.nvme.expect import FLUSH, NO_SQE, PARTIAL, READ, WRITE
 from tests.gateware.nvme.link import Link, Sent
 from tests.gateware.nvme.memory import Pool
 from tests.gateware.nvme.model import Model
@@ -42,14 +42,14 @@ async def larger_pages(dut):
 
 
 @cocotb.test()
-async def sgl_commands(dut):
-    """PSDT = 1: the data is not followed, and the record says so; nothing else changes."""
+async def reserved_data_pointers(dut):
+    """PSDT = 3, which is reserved: the data is not followed, and the record says so; nothing else changes."""
     clock, link, model = make(SEED + 42)
     boot(model, 1, sizes=(16, 64))
     workload(model, 20)
     for n in range(6):
         command = model.io(1, READ if n % 2 else WRITE, 8, offset=0)
-        command.sqe = command.sqe[:1] + b"\x40" + command.sqe[2:]
+        command.sqe = command.sqe[:1] + b"\xc0" + command.sqe[2:]
         command.flags |= PARTIAL
         command.data = type("Nowhere", (list,), {"append": lambda self, tick: None})()
         model.ring(1)
@@ -128,8 +128,8 @@ async def too_many_starts_in_a_page(dut):
 
 @cocotb.test()
 async def one_start_too_many_in_a_page(dut):
-    """The 13th PRP list of 16 bytes in two granules finds no place in the map and evicts another. Flagged are the command of that one,
-    those whose lists precede it in the page (its data now counts as theirs), and whatever puts a list into the page within 2**24 ticks; no
+    """The 13th PRP list of 16 bytes in two granules finds no place in the map and evicts another. Flagged are its command, the commands
+    with lists before it in the page (its data now counts as theirs), and whatever puts a list into the page within 2**24 ticks; no
     other, and nothing later."""
     for number, upward in enumerate((False, True)):
         _clock, link, model = start(SEED + 45 + number, 64)
@@ -264,8 +264,8 @@ async def late_doorbell(dut):
 
 @cocotb.test()
 async def doorbell_unseen(dut):
-    """One that the tap did not see, nor that it did not: what is read tells where the tail is, and so the next doorbell announces its
-    commands, though it is rung to where the tail was before."""
+    """The tap misses a doorbell, and no loss says so: the read looks like an early one. The SQ head in the CQE shows the tail. So the next
+    doorbell announces its commands, though its value is the old tail."""
     clock, link, model = make(SEED + 51)
     boot(model, 1, sizes=(4, 4))
     for commands in (1, 3):  # after that of boot
@@ -279,5 +279,5 @@ async def doorbell_unseen(dut):
     bench = Bench(dut, WIDTH, TICKS)
     await bench.start()
     await bench.play(link.sent)
-    assert [r["flags"] for r in bench.records if r["qid"] == 1] == [0, GUESS, 0, 0, 0]
+    assert [r["flags"] for r in bench.records if r["qid"] == 1] == [0, NO_SQE, 0, 0, 0]
     assert (await bench.counters())["in_flight"] == 0

@@ -1,4 +1,4 @@
-"""Hosts of :mod:`hosts`, compared record by record; and records of commands of which the tap missed something."""
+"""Hosts of :mod:`hosts`, compared record by record; and records of commands that the tap saw in part."""
 
 from __future__ import annotations
 

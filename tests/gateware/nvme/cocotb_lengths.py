@@ -158,23 +158,26 @@ async def format_nvm_changes_the_length(dut):
 
 
 @cocotb.test()
-async def metadata_in_a_buffer_of_its_own(dut):
-    """Formats with such a buffer, and commands with a pointer to it: the data is flagged, because the buffer is not followed. With PRACT
-    the length of a block with metadata behind it is not known."""
+async def metadata_that_does_not_come(dut):
+    """Commands with a pointer to metadata in a buffer of its own: the metadata is due, too. With PRACT it may not come, so the data is
+    flagged; where the metadata is behind each block, its length is not known. A pointer and an unknown format are flagged, too."""
     _clock, link, model = make(SEED + 63)
     boot(model, 1, sizes=(16, 64))
     identify(model, 1, APART | 2)
     identify(model, 2, BEHIND | 2)
-    model.lbas, model.blocks = {1: 512, 2: 520}, {1: 512, 2: 520}
-    for nsid, pointer, bits in ((1, 0, 0), (1, 0x7000, 0), (1, 0x7000, 1 << 29), (2, 0x7000, 0), (2, 0, 1 << 29)):
+    model.lbas, model.blocks = {1: 512, 2: 520, 3: 512}, {1: 512, 2: 520}
+    pract = 1 << 29
+    for nsid, pointer, bits in ((1, 0, 0), (1, 0x7000, 0), (1, 0x7000, pract), (1, 0x7002, 0), (2, 0x7000, 0), (2, 0, pract), (3, 8, 0)):
         for opcode in (READ, WRITE):
             model.nsids = (nsid,)
             command = model.io(1, opcode, 2, offset=0)
             words = list(struct.unpack("<16L", command.sqe))
-            words[4], words[12] = pointer, words[12] & ~(1 << 29) | bits
+            words[4], words[12] = pointer, words[12] & ~pract | bits
             command.sqe = struct.pack("<16L", *words)
-            command.flags |= PARTIAL if (nsid, pointer) == (1, 0x7000) else 0
-            command.due = None if (nsid, bits) == (2, 1 << 29) else 2 * model.blocks[nsid]
+            command.flags |= PARTIAL if nsid == 3 or (nsid == 1 and pointer) else 0
+            command.due = None if (nsid, bits) == (2, pract) or nsid == 3 else 2 * model.blocks[nsid]
+            if (nsid, pointer, bits) == (1, 0x7000, 0):
+                command.due += 16
             model.ring(1)
             model.clock.run()
     await run(dut, model, link)

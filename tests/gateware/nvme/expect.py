@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 UNKNOWN32, SATURATED32 = 0xFFFFFFFF, 0xFFFFFFFE
@@ -36,6 +37,7 @@ class Command:
     done: object = None
     record: tuple[int, int] = (0, 0)  # slba, blocks
     queue: Queue | None = None
+    guessed: bool = True  # at its CQE the host's messages were not known
 
 
 @dataclass(eq=False)
@@ -76,7 +78,21 @@ class Queue:
     cids: int = 0
 
 
-def expected_record(c: Command) -> dict[str, int] | None:
+def unsure(c: Command, page: int) -> int:
+    """Return whether data of a command of unknown length is in doubt: 0 no, 1 perhaps, 2 surely.
+
+    Blocks have at least 512 bytes. The pages that blocks of that size need are sure, and of other commands the page of PRP1. Data in
+    further pages is in doubt. So is data of a short buffer behind the 512 bytes in which it may end, and data on a page that another
+    command has.
+    """
+    if c.due is not None or not c.pages:
+        return 0
+    is_lba = c.qid and c.opcode in (READ, WRITE, 0x05)
+    sure = -(-(c.prp1 % page + 512 * c.record[1]) // page) if is_lba else 1
+    return 2 if len(c.pages) > sure and c.data and not c.killed and not c.status & 0x7FF else 1
+
+
+def expected_record(c: Command, page: int = 4096) -> dict[str, int] | None:
     t, flags = dict(c.ticks), c.flags
     data = sorted(c.data)
     aborted = c.killed and t.get("cqe", c.killed + 1) > c.killed
@@ -111,6 +127,8 @@ def expected_record(c: Command) -> dict[str, int] | None:
     if c.opcode == DSM and c.qid and aborted and known:
         return {"cqe_tick": cqe, "cid": c.cid, "qid": c.qid, "loose": 1}
     slba, blocks = c.record
+    if known and unsure(c, page) == 2:
+        flags |= PARTIAL
     return {
         "cqe_tick": cqe,
         "doorbell_before": UNKNOWN32 if flags & SHADOW else before("doorbell"),
@@ -121,6 +139,7 @@ def expected_record(c: Command) -> dict[str, int] | None:
         "cq_head_after": after("head"),
         "opcode": c.opcode if known else 0,
         "qid": c.qid,
+        "interrupt_guessed": int(c.guessed and not aborted),
         "cid": c.cid if known else 0,
         "status": c.status if not aborted else 0,
         "length_checked": int(checked),
@@ -129,3 +148,14 @@ def expected_record(c: Command) -> dict[str, int] | None:
         "slba": slba if known else 0,
         "flags": flags,
     }
+
+
+def allow_partial(records: Iterable[dict[str, int]], perhaps: Iterable[Sequence[int]], got: Iterable[tuple[int, int, int, int]]) -> None:
+    """Set PARTIAL in the expected records that may have it and have it. ``perhaps``: :attr:`.Model.perhaps_partial`.
+
+    got : CQE's tick, queue, CID and flags of the tracker's records
+    """
+    flagged = {tuple(key) for *key, flags in got if flags & PARTIAL} & set(map(tuple, perhaps))
+    for record in records:
+        if (record["cqe_tick"], record["qid"], record["cid"]) in flagged:
+            record["flags"] |= PARTIAL

@@ -13,6 +13,8 @@ from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 
 DOWN, UP = 0, 1
+_WITH_DATA = {DOWN: (0x4A,), UP: (0x40, 0x60)}
+"""Formats and types of TLPs that move a command's data: completions for the drive, and its writes."""
 HOST = PcieId(0, 0, 0)
 DRIVE = PcieId(1, 0, 0)
 NEIGHBOUR = PcieId(2, 0, 0)
@@ -120,6 +122,16 @@ class Link:
         tlp.byte_count = 4
         return self.send(direction, tlp)
 
+    def config_read(self, register: int, value: int, tag: int) -> int:
+        """A read of configuration space and its answer."""
+        tlp = Tlp()
+        tlp.fmt_type = TlpType.CFG_READ_0
+        tlp.address, tlp.length, tlp.first_be, tlp.tag = register, 1, 0xF, tag
+        tlp.requester_id, tlp.completer_id = HOST, DRIVE
+        self.send(DOWN, tlp)
+        self.clockwork.now += 300
+        return self.completion(UP, 0, struct.pack("<L", value), tag, 4)
+
     def config_write(self, register: int, value: int) -> int:
         tlp = Tlp()
         tlp.fmt_type = TlpType.CFG_WRITE_0
@@ -171,7 +183,7 @@ class Link:
         error = False
         if choice == 0:
             error = True
-        elif choice == 1:
+        elif choice == 1 and raw[0] not in _WITH_DATA[direction]:
             raw[2] |= 0x40  # poisoned
         elif choice == 2:
             raw += bytes(4)

@@ -11,7 +11,7 @@ import random
 import struct
 from functools import partial
 
-from tests.gateware.nvme.expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, CompletionQueue, Queue, expected_record
+from tests.gateware.nvme.expect import DSM, READ, SHADOW, WRITE, WRITE_ZEROES, Command, CompletionQueue, Queue, expected_record, unsure
 from tests.gateware.nvme.link import DOWN, NEIGHBOUR, UP, Clockwork, Link
 from tests.gateware.nvme.memory import Memory
 
@@ -25,7 +25,7 @@ def due_of_admin(opcode: int, cdw: tuple[int, ...]) -> int | None:
     if opcode & 3 == 0 or opcode in (0x01, 0x05):
         return 0
     return {
-        0x02: 4 * ((first >> 16 | (second & 0xFFFF) << 16) + 1), 0x06: 4096, 0x09: FEATURES.get(first & 0xFF),
+        0x02: 4 * ((first >> 16 | (second & 0xFFFF) << 16) + 1), 0x06: 4096, 0x09: (FEATURES | {0x0D: 0}).get(first & 0xFF),
         0x0A: FEATURES.get(first & 0xFF), 0x0D: {0: 4096, 1: 0}.get(first & 0xF), 0x11: 4 * (first + 1), 0x15: 4096, 0x81: second,
     }.get(opcode)  # fmt: skip
 
@@ -54,6 +54,7 @@ class Model(Memory):
         self.bar0, self.stride = bar0, stride
         self.queues: dict[int, Queue] = {}
         self.cqs: dict[int, CompletionQueue] = {}
+        self.guessed = True  # the tracker does not know the host's messages
         self.turn = 0  # the operating system assigns messages to vectors
         self.tags = tags
         self.reads = min(128, tags - 8)  # data reads in progress at once; any of the tags may be used
@@ -103,6 +104,18 @@ class Model(Memory):
                 self.events.append((tick, "BAR0", 0, 0, shown & 0xFFFFFFFF))
         self.clock.now += 2000
 
+    def set_messages(self, vectors: int = 8) -> None:
+        """Show the capability of MSI-X to the tracker, and fill the table, behind the enumeration."""
+        for register, value in ((0x34, 0x60), (0x60, 63 << 16 | 0x11), (0x64, 0x2000)):
+            self.link.config_read(register, value, self.random.randrange(256))
+        for vector in range(vectors):
+            message = vector + self.turn
+            for word, value in enumerate((0xFEE00000 + (message << 12), 0, 0x4020 + message, 0)):
+                self.register(0x2000 + 16 * vector + 4 * word, struct.pack("<L", value))
+        self.link.config_write(0x60, 0x8000 << 16)
+        self.clock.now += 1000
+        self.guessed = False
+
     def read_cap(self) -> None:
         cap = struct.pack("<Q", 0x0000_0030_3C03_3FFF & ~(0xF << 32) | self.stride << 32)
         tag = self.random.randrange(256)
@@ -144,7 +157,7 @@ class Model(Memory):
         self.clock.now += 30000
 
     def disable(self) -> None:
-        """CC.EN = 0: what is in flight is aborted at once."""
+        """CC.EN = 0: commands in flight are aborted at once."""
         tick = self.register(0x14, struct.pack("<L", 0x00460000))
         self.events += [(tick, "CC_EN", 0, 0, 0x00460000), (tick, "TRACKER_RESET", 2, 0, 0)]
         self.kill(tick, None)
@@ -397,7 +410,7 @@ class Model(Memory):
             self.clock.after(100, lambda: self.read_host(address, content, each, limit=self.list_read))
 
     def behind(self, address: int, content: bytes) -> bytes:
-        """What a drive reads that fetches a list up to a multiple of `list_step`: beyond its end, leftovers of others."""
+        """Data that a drive reads if it fetches a list up to a multiple of `list_step`: beyond its end, leftovers of others."""
         left = (-(address + len(content)) % self.list_step) // 8
         others = [a & ~(self.page - 1) for c in self.in_flight() for a in c.pages]
         return content + b"".join(struct.pack("<Q", self.random.choice(others)) for _ in range(left))
@@ -484,7 +497,7 @@ class Model(Memory):
             self.posted(cq, command, tick)
 
     def posted(self, cq: CompletionQueue, command: Command, tick: int) -> None:
-        command.ticks["cqe"] = tick
+        command.ticks["cqe"], command.guessed = tick, self.guessed
         cq.waiting.append(command)
         command.shown_early = bool(self.shadow and cq.cqid)
         poll, delay = self.random.random() < self.poll, self.random.randrange(50, self.coalesce)
@@ -545,5 +558,11 @@ class Model(Memory):
 
     @property
     def records(self) -> list[dict[str, int]]:
-        """Expected records of every command that ended; ``loose`` where only part of it is predictable."""
-        return [r for r in map(expected_record, self.ended) if r]
+        """Expected records of every command that ended; ``loose`` where only a part is predictable."""
+        return [r for r in (expected_record(c, self.page) for c in self.ended) if r]
+
+    @property
+    def perhaps_partial(self) -> set[tuple[int, int, int]]:
+        """CQE's tick, queue and CID of records that may have the flag PARTIAL or not."""
+        unknown = [c for c in self.ended if unsure(c, self.page) == 1]
+        return {(r["cqe_tick"], r["qid"], r["cid"]) for r in (expected_record(c, self.page) for c in unknown) if r}

@@ -43,6 +43,7 @@ class Bench(Elaboratable):
             lambda: spaces.look_up(m, self.nsid[:16]),
             lambda: spaces.formatted(m, self.nsid[:16], self.word),
             lambda: spaces.forget(m),
+            lambda: lengths.go_on(m),
         ]
         with m.Switch(self.step):
             for number, what in enumerate(steps):
@@ -73,15 +74,17 @@ class Driver:
         await self.call(2)
         await self.call(3, of_admin=queue == 0)
         none, self.apart = self.ctx.get(self.bench.lengths.none), self.ctx.get(self.bench.lengths.apart)
-        await self.ctx.tick()
+        await self.call(10)
         due = self.ctx.get(self.bench.lengths.due)
+        await self.ctx.tick()
+        self.metadata = self.ctx.get(self.bench.lengths.metadata)
         if none:
             assert not opcode & 3 or (due.checked and due.dws == 0)
             return 0
         return due.dws if due.checked else None
 
     async def identify(self, nsid: int, flbas: int, *, words: int = 1024, slot: int = 1, step: int = 32, first: int = 0) -> None:
-        """The data of Identify Namespace, in TLPs of `step` double words, from double word `first` of it on."""
+        """The data of Identify Namespace, in TLPs of `step` double words, from double word `first` on."""
         data = bytearray(bytes(range(256)) * 16)
         data[26] = flbas
         for number in range(16):
@@ -118,14 +121,17 @@ def test_formats() -> None:
 
     async def body(d: Driver) -> None:
         assert await d.due(READ, dws=(0, 0, 7)) is None
-        for flbas, size, apart in (
-            (0, 128, 0), (1, 128, 1), (BEHIND | 1, 130, 0), (2, 1024, 1), (BEHIND | 2, 1040, 0), (3, 1024, 1), (BEHIND | 3, None, 0),
-            (4, None, 0), (5, None, 0), (6, 16384, 0), (7, None, 0), (0x20, None, 0), (BEHIND, 128, 0),
+        # Eight blocks with 8 or 64 bytes of metadata each; 6 bytes are no double words, and of FLBAS 20h no format is known.
+        for flbas, size, apart, metadata in (
+            (0, 128, 0, 0), (1, 128, 0, 16), (BEHIND | 1, 130, 0, 0), (2, 1024, 0, 128), (BEHIND | 2, 1040, 0, 0), (3, 1024, 1, 0),
+            (BEHIND | 3, None, 0, 0), (4, None, 0, 0), (5, None, 0, 0), (6, 16384, 0, 0), (7, None, 0, 0), (0x20, None, 1, 0),
+            (BEHIND, 128, 0, 0),
         ):  # fmt: skip
             await d.identify(1, flbas, words=64, slot=flbas)
-            assert await d.due(READ, dws=(0, 0, 7), mptr=4) == (size and 8 * size) and d.apart == apart, f"FLBAS {flbas:02X}h"
+            assert await d.due(READ, dws=(0, 0, 7), mptr=4) == (size and 8 * size), f"FLBAS {flbas:02X}h"
+            assert (d.apart, d.metadata) == (apart, metadata), f"FLBAS {flbas:02X}h"
             assert await d.due(READ, dws=(0, 0, 7 | 1 << 29)) == (size and 8 * size if flbas & 0xF == 0 or not flbas & BEHIND else None)
-            assert not d.apart
+            assert (d.apart, d.metadata) == (0, 0)
 
     run(body)
 
@@ -209,10 +215,8 @@ def test_lengths_by_opcode() -> None:
         for queue, opcode, dws, due in CASES:
             want = None if due is not None and due >= LIMIT and queue else due
             assert await d.due(opcode, queue=queue, dws=dws) == want, f"queue {queue}, opcode {opcode:02X}h, {dws}"
-            if opcode & 3:
-                assert await d.due(opcode, queue=queue, dws=dws, psdt=1) is None
-            else:
-                assert await d.due(opcode, queue=queue, dws=dws, psdt=1) == 0
+            for psdt, of_list in ((1, want), (2, want), (3, None if opcode & 3 else 0)):
+                assert await d.due(opcode, queue=queue, dws=dws, psdt=psdt) == of_list, f"queue {queue}, opcode {opcode:02X}h, PSDT {psdt}"
 
     run(body)
 

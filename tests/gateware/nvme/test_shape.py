@@ -1,4 +1,4 @@
-"""What the tracker's files know of each other: what their constructors say, and nothing else."""
+"""The tracker's files know each other's constructors, and nothing else."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class Tap:
 
 
 def _tick(bit: int, began: int, rate: int) -> int:
-    """Return the tick of a bit of lane 0 whose first word came at `began`, rounded down."""
+    """Return the tick of a bit of lane 0, with the first word at `began`, rounded down."""
     word, place = divmod(bit, BITS[rate])
     return began + word * TICKS * PERIOD[rate] + place * (2, 1, 1)[rate] // (5, 5, 8)[rate]
 

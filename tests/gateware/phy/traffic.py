@@ -53,7 +53,7 @@ class Copy:
     """Serial number; the sequence number is this modulo 4096."""
     raw: bytes
     place: int | Place
-    """Position of its first symbol: symbol time, or block and symbol of it."""
+    """Position of its first symbol: symbol time, or block and its symbol."""
     tick: int = 0
     """Tick of that symbol on lane 0 at the receiver; :meth:`tap.Tap.play` fills in this field and the following ones."""
     damaged: bool = False

@@ -31,7 +31,8 @@ def test_path_with_serial_adcs():
     )
 
 
-@pytest.mark.parametrize("ticks", [4, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ticks", [4, 8])
 def test_both_fronts_give_the_same_bytes(ticks, tmp_path):
     out = []
     for adc in ("word", "serial"):

@@ -103,7 +103,7 @@ def test_what_is_not_wanted_does_not_go_out_and_holds_nothing_up():
 
 
 def test_acks_are_timed_from_the_tlp_that_they_name():
-    """TLPs run over the wrap of the numbers; Acks come for some of them, again, and for TLPs that were never seen."""
+    """TLPs run over the wrap of the numbers; Acks come for some TLPs, again, and for TLPs that were never seen."""
     r = random.Random(5)
     dut = AckTimer()
     tick, number = 10_000, 4000

@@ -18,7 +18,7 @@ UPSTREAM = bool(int(os.environ["UPSTREAM"]))
 BEATS, HEADERS = int(os.environ["BEATS"]), int(os.environ["HEADERS"])
 LANES = WIDTH // 32
 SHORT = 16
-"""Double words of the longest memory write whose payload the tracker needs: doorbells, CQEs, interrupts."""
+"""Double words of the longest memory write with a payload that the tracker needs: doorbells, CQEs, interrupts."""
 
 Beat = tuple[int, int, int, int, int]  # data, dws, first, last, error
 
@@ -43,10 +43,12 @@ class Item:
     counted: int = 1
     missing: bool = False
     """The link layer missed TLPs before it."""
+    poisoned: bool = False
+    """It comes out, and counts as malformed."""
 
 
 def make(r: random.Random) -> Tlp:
-    """Return any TLP of the kinds the tracker knows, and two it does not."""
+    """Return any TLP of the kinds that the tracker knows but messages, and one that it does not."""
     tlp = Tlp()
     tlp.requester_id, tlp.completer_id = PcieId(r.randrange(256), r.randrange(32), r.randrange(8)), PcieId(1, 0, 0)
     kind = r.randrange(8)
@@ -85,10 +87,10 @@ def kind_of(tlp: Tlp) -> TlpKind:
     kinds = {
         TlpType.MEM_READ: TlpKind.MRD, TlpType.MEM_READ_64: TlpKind.MRD, TlpType.MEM_WRITE: TlpKind.MWR,
         TlpType.MEM_WRITE_64: TlpKind.MWR, TlpType.CPL_DATA: TlpKind.CPLD, TlpType.CPL: TlpKind.CPL,
-        TlpType.CFG_WRITE_0: TlpKind.CFGWR,
+        TlpType.CFG_READ_0: TlpKind.CFGRD, TlpType.CFG_WRITE_0: TlpKind.CFGWR,
     }  # fmt: skip
     kind = kinds.get(tlp.fmt_type, TlpKind.NONE)
-    return TlpKind.NONE if UPSTREAM and kind in (TlpKind.CPL, TlpKind.CFGWR) else kind
+    return TlpKind.NONE if UPSTREAM and kind in (TlpKind.CPL, TlpKind.CFGRD, TlpKind.CFGWR) else kind
 
 
 def whole(tlp: Tlp) -> Item:
@@ -96,7 +98,7 @@ def whole(tlp: Tlp) -> Item:
 
 
 def damaged(r: random.Random, tlp: Tlp) -> Item:
-    """Return a TLP that must be refused."""
+    """Return a TLP that must be refused, or one that is poisoned."""
     raw = bytearray(tlp.pack())
     payload = len(raw) // 4 - tlp.get_header_size_dw()
     choice = r.randrange(7)
@@ -104,7 +106,7 @@ def damaged(r: random.Random, tlp: Tlp) -> Item:
         return Item(beats(raw, error=True), refused=1)
     if choice == 1:  # poisoned
         raw[2] |= 0x40
-        return Item(beats(raw), refused=1)
+        return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, refused=1, poisoned=True)
     if choice == 2:  # no such format
         raw[0] |= 0x80
         return Item(beats(raw), refused=1)
@@ -221,9 +223,9 @@ def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int
     assert (header["kind"], header["tick"], header["tag"]) == (kind.value, tick, tlp.tag)
     assert header["requester"] == int(tlp.requester_id)
     if kind in (TlpKind.MRD, TlpKind.MWR):
-        assert header["address"] == tlp.address & ~3
-    if kind is TlpKind.CFGWR:
-        assert header["address"] == tlp.address and header["first_be"] == tlp.first_be
+        assert (header["address"], header["first_be"], header["last_be"]) == (tlp.address & ~3, tlp.first_be, tlp.last_be)
+    if kind in (TlpKind.CFGRD, TlpKind.CFGWR):
+        assert header["address"] == int(tlp.completer_id) << 16 | tlp.address and header["first_be"] == tlp.first_be
     if kind is TlpKind.CPLD:
         assert header["address"] == tlp.lower_address
     if kind is not TlpKind.CPL:
@@ -238,7 +240,7 @@ def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int
 
 @cocotb.test()
 async def whole_and_damaged(dut):
-    """Every whole TLP comes out with the fields of its cocotbext-pcie object. Every damaged one is refused and only counted.
+    """Every whole TLP comes out with the fields of its cocotbext-pcie object. A damaged one is refused and only counted.
 
     If the link layer missed TLPs, the next TLP reports it, used or not.
     """
@@ -271,6 +273,7 @@ async def whole_and_damaged(dut):
     assert bench.counts == {"counted": sum(i.counted for i in items), "malformed": refused, "lost": missed} and missed > 20
     assert sum(h["bad"] for h, _ in bench.got) == refused and sum(h["lost"] for h, _ in bench.got) == missed
     assert [h["lost"] for h, _ in real] == [i.missing for i in items if i.tlp]
+    assert [h["bad"] for h, _ in real] == [i.poisoned for i in items if i.tlp] and any(i.poisoned for i in items if i.tlp)
 
 
 @cocotb.test()
