@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "scpi.md"
-HEADERS = HERE.parent / "host" / "wattbell" / "bridge" / "headers.py"
+HEADERS = HERE.parent / "host" / "wattbell" / "serve" / "bridge" / "headers.py"
 MARK = "`+`"
 
 INTRODUCTION = """# SCPI
@@ -143,7 +143,7 @@ def page() -> str:
 
 
 def headers() -> str:
-    """host/wattbell/bridge/headers.py."""
+    """host/wattbell/serve/bridge/headers.py."""
     lines = [
         '"""Headers of the firmware\'s commands. Made by `python firmware/docs.py` from firmware/src/commands.def. Do not edit."""',
         "",

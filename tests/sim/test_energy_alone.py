@@ -1,8 +1,8 @@
-"""Short form of ``tools/energy_alone.py``: energies of single events against the rail that the model emitted, through virtual rigs."""
+"""Short form of ``studies/energy_alone.py``: energies of single events against the rail that the model emitted, through virtual rigs."""
 
 from __future__ import annotations
 
-from tools.energy_alone import SPREAD, WANTED, judge, measure
+from studies.energy_alone import SPREAD, WANTED, judge, measure
 
 WORKLOADS = (5, 8, 9, 11, 14)
 """Fixed seeds: rails of 1.3 to 47 us a sample on five drives."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wattbell.errors import RigError
 
-from tools.energy_coverage import WANTED, measure, steadfast
+from studies.energy_coverage import WANTED, measure, steadfast
 
 WORKLOADS = (1, 39, 563, 1027, 1058)
 """Fixed seeds: a run gives the same intervals until the model, the rig or the method changes.
@@ -16,6 +16,7 @@ hold; docs/energy-coverage.md does.
 """
 
 
+@pytest.mark.long
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     found = [one for seed in WORKLOADS for one in measure(seed)]
     regressed = [one for one in found if one.how == "regression" and one.covered is not None]

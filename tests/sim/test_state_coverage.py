@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.state_coverage import SIGHTS, measure, reliability
+from studies.state_coverage import SIGHTS, measure, reliability
 
 WORKLOADS = (1008, 1016, 1021)
 """Fixed seeds: a 980 PRO, an SN550, and a drive drawn around a P1."""

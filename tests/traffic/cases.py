@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.traffic.truth import Deed
 
+SHARED = Path(__file__).parents[3] / "shared/cases/traffic/traces.tar.xz"
+"""Not part of the repository; tests that need it are left out without it."""
 _NAMES = {
     "doorbell": "db_ns",
     "first_data": "first_ns",
@@ -19,7 +21,7 @@ _NAMES = {
 
 
 def known(path: Path) -> tuple[str, ...]:
-    """What the truths of a ``.truth.json`` have in every row."""
+    """Return the names of a truth that every row of a ``.truth.json`` has."""
     rows = json.loads(path.read_text())
     return tuple(name for name, key in _NAMES.items() if all(key in row for row in rows))
 

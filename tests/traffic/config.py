@@ -15,7 +15,7 @@ _SIZES = {_PM: 0x08, _MSI: 0x18, _PCIE: 0x3C, _MSIX: 0x0C}
 
 
 class Configuration:
-    """4096 bytes of registers, with what can be written."""
+    """4096 bytes of registers, with their writable bits."""
 
     def __init__(self, rng: random.Random, setup: Setup, function: int) -> None:
         self._setup = setup

@@ -55,7 +55,7 @@ class CompletionQueue:
         self.work = Signal(kernel)
         self.group = Group()
         self.posted = 0
-        """CQEs since the queue was made; ``acknowledged`` of them are behind the head."""
+        """CQEs since the queue was made; ``acknowledged`` are behind the head."""
         self.acknowledged = 0
 
     def room(self) -> int:
@@ -193,7 +193,7 @@ class Drive:
         struct.pack_into("<L", self.registers, offset, value)
 
     def bar_read(self, offset: int, length: int) -> bytes:
-        """What a read of BAR0 gets."""
+        """The answer to a read of BAR0."""
         if offset < 0x1000:
             return bytes(self.registers[offset : offset + length])
         if MSIX_TABLE <= offset < MSIX_TABLE + len(self.table):
@@ -284,7 +284,9 @@ class Drive:
         return self._free.pop(0) if order == "next" else self._free.pop()
 
     def _arrived(self, request: Request) -> None:
-        self._asked.discard(request)
+        if request not in self._asked:
+            return  # of before a reset, which freed all tags
+        self._asked.remove(request)
         if self.setup.tags == "random" and self._free:
             self._free.insert(self.rng.randrange(len(self._free)), request.tag)
         else:
@@ -502,7 +504,9 @@ class Drive:
 
         header = packets.memory(True, address, 1, self.device, tag, first=0, last=0)
         start, delay = self.link.send(UP, header)
-        self.root.asked(Request(address, 4, self.device, tag, 0, 0, start, "flush", done, []), delay)
+        request = Request(address, 4, self.device, tag, 0, 0, start, "flush", done, [])
+        self._asked.add(request)
+        self.root.asked(request, delay)
         yield answered
 
     def _write_out(self, order: Order, address: int, length: int, at: int) -> Process:

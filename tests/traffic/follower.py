@@ -34,7 +34,7 @@ class Follower:
         self.counts = {"tlps": 0, "reads": 0, "cqes": 0, "messages": 0}
         self.ready = 0
         self.due: list[tuple[int, int, int]] = []
-        """I/O CQs by the time at which they exist: identifier and entries. The base is that of the CQ's first CQE."""
+        """I/O CQs by the time at which they exist: identifier and entries. The base comes from the CQ's first CQE."""
 
     def follow(self, records: list[tuple[int, int, int, bytes]]) -> None:
         """Check a trace."""

@@ -38,7 +38,7 @@ class Traffic:
     """In the order in which the host submitted."""
     end: int
     attach: list[str] = field(default_factory=list)
-    """SCPI lines by which a host tells a rig what it missed (docs/scpi.md); empty unless the trace begins late."""
+    """SCPI lines by which a host gives a rig the facts that it missed (docs/scpi.md); empty unless the trace begins late."""
 
     def trace(self) -> bytes:
         """The bus trace."""
@@ -254,7 +254,7 @@ class _Play:
         return Traffic(self.setup, records, deeds, end + _TAIL, self.queues)
 
     def _late(self, records: list[tuple[int, int, int, bytes]], deeds: list[Deed]) -> tuple[list[tuple[int, int, int, bytes]], list[Deed]]:
-        """The trace from the cut on, and what it shows of the truth. It begins late enough for a rig to take the facts of its attach."""
+        """The trace from the cut on, and the truth that it shows. It begins late enough for a rig to take the facts of its attach."""
         later = _ATTACH - self.cut
         kept = [(0, 5, 0, bytes((PERST, 1)))]
         kept += [(time_ps + later, kind, flags, body) for time_ps, kind, flags, body in records if time_ps >= self.cut]

@@ -39,7 +39,7 @@ class HostCq:
         self.arrived: deque[tuple[Order, int]] = deque()
         self.came = Signal(kernel)
         self.taken: list[Deed] = []
-        """Commands whose CQEs are taken and not yet acknowledged."""
+        """Commands with CQEs that are taken and not yet acknowledged."""
         self.group = Group()
 
 
@@ -219,6 +219,7 @@ class Host:
             yield from self.config_write(config.msi, (0x0080 | 1 | order << 4 | 5 << 1) << 16, 0xC)
             return
         self._draw_messages(count)
+        yield from self.config_read(config.msix + 4)  # where the table is (PCIe 7.7.2, Table Offset/Table BIR)
         yield from self.config_write(config.msix, 0xC000 << 16, 0xC)
         for number, (address, data) in enumerate(self._messages):
             at = MSIX_TABLE + 16 * number
@@ -240,7 +241,7 @@ class Host:
             self.kernel.spawn(self._handle(number), self.group, int(self.rng.expovariate(1 / self.setup.irq_delay)) + 100 * NS)
 
     def _handle(self, number: int) -> Process:
-        """The interrupt handler: takes what is there; with INTA as long as it is asserted."""
+        """The interrupt handler: takes all CQEs there; with INTA as long as it is asserted."""
         self._handlers[number] = False
         while True:
             for cq in list(self.cqs.values()):
@@ -319,6 +320,8 @@ class Host:
     def _acknowledged(self, cq: HostCq, start: int) -> None:
         for deed in cq.taken:
             deed.head = start
+            if self.cqs.get(cq.qid) is not cq:
+                deed.may_lack.append("head")  # the queue's controller has been reset
         cq.taken = []
 
     def _acknowledge(self, cq: HostCq) -> None:
@@ -577,6 +580,9 @@ class Host:
                 ended.append(order.deed)
                 order.give_back(self.memory)
         self.sqs, self.cqs = {}, {}
+        for deed in self.deeds[-20_000:]:
+            if deed.head is not None and deed.head > at:
+                deed.may_lack.append("head")  # the controller had been reset
         return [deed for deed in ended if deed.reset is not None]
 
 

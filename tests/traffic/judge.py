@@ -1,6 +1,6 @@
-"""What a stream says of each command, held against the truth.
+"""A stream's record of each command, held against the truth.
 
-A record's instant is *right* if its tick is that of the TLP's first symbol: the trace's picoseconds, cut to ticks (docs/bus-trace.md,
+A record's instant is *right* if it has the tick of the TLP's first symbol: the trace's picoseconds, cut to ticks (docs/bus-trace.md,
 docs/virtual-rig.md). No tolerance applies but to resets by a sideband, which may show 4 ns late.
 """
 
@@ -35,6 +35,8 @@ FIELDS = ("opcode", "status", "nsid", "slba", "blocks")
 EVERYTHING = (*INSTANTS, *FIELDS)
 GUESS, SHADOW, DATA_PARTIAL, ABORTED, NO_SQE, CID_REUSED, LOSS, NO_RANGES = (1 << k for k in range(8))
 """Flags of a record (docs/wire-format.md)."""
+INTERRUPT_GUESSED = 1 << 8
+"""Its field `interrupt_guessed`, as another flag."""
 _COVERS = {
     GUESS: EVERYTHING,
     SHADOW: ("doorbell", "interrupt", "head"),
@@ -44,13 +46,14 @@ _COVERS = {
     CID_REUSED: EVERYTHING,
     LOSS: EVERYTHING,
     NO_RANGES: ("slba", "blocks"),
+    INTERRUPT_GUESSED: ("interrupt",),
 }
 """What each flag puts in doubt, by the wire format's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An instant of which a record knows only that it is at least so far away."""
+    """An instant that is at least so far away; the record knows no more."""
 
     ticks: int
 
@@ -65,7 +68,7 @@ class Account:
     values: dict[str, Any]
 
     def covered(self) -> set[str]:
-        """What the record's own flags put in doubt."""
+        """Facts that the record's own flags put in doubt."""
         return {name for flag, names in _COVERS.items() if self.flags & flag for name in names}
 
 
@@ -75,13 +78,17 @@ class Stream:
 
     accounts: list[Account]
     status: dict[str, int] = field(default_factory=dict)
-    """Counters of the last STATUS block, less those of the first."""
+    """Counters of the last STATUS block, less the counters of the first."""
     in_flight: int = 0
     losses: Counter[int] = field(default_factory=Counter)
     """Records lost by source, of the LOSS events."""
     dropped: int = 0
     """Command records that blocks say are missing."""
     events: Counter[int] = field(default_factory=Counter)
+    second_function: bool = False
+    """An event says that there is a second function, which is not followed."""
+    sqe_parts: bool = False
+    """An event says that SQEs are read in parts, so the queues that they create are not followed."""
 
 
 def read(data: bytes) -> Stream:
@@ -98,12 +105,16 @@ def read(data: bytes) -> Stream:
             cqes = (commands.cqe_tick - ORIGIN_TICK).tolist()
             rows = zip(
                 cqes,
-                *(columns[name].tolist() for name in (*names, "opcode", "qid", "cid", "status", "nsid", "blocks", "slba", "flags")),
+                *(columns[name].tolist() for name in (*names, "opcode", "qid", "cid", "status", "nsid", "blocks", "slba")),
+                (columns["flags"] | columns["interrupt_guessed"].astype("uint16") * INTERRUPT_GUESSED).tolist(),
             )
             stream.accounts += [_account(*row) for row in rows]
         if batch.events is not None:
             columns = batch.events.columns
             stream.events.update(columns["type"].tolist())
+            guesses = columns["arg8"][columns["type"] == wire.EventType.GUESSING]
+            stream.second_function |= bool((guesses == wire.GuessReason.SECOND_FUNCTION).any())
+            stream.sqe_parts |= bool((guesses == wire.GuessReason.SQE_PARTS).any())
             lost = columns["type"] == wire.EventType.LOSS
             for source, count in zip(columns["arg8"][lost].tolist(), columns["arg32"][lost].tolist()):
                 stream.losses[source] += count
@@ -151,6 +162,7 @@ class Verdict:
     unsaid: int = 0
     """Nothing is wrong, but an instant is absent that the trace has, and no flag says so."""
     lost_counted: int = 0
+    """A counter has them; or they belong to a second function, and the stream says that it is not followed."""
     lost_silent: int = 0
     pending: int = 0
     """Commands without an end in the trace, or not released: the last STATUS counts them as in flight. Also those that ended before
@@ -171,7 +183,7 @@ class Verdict:
 
     @property
     def silent(self) -> int:
-        """What no flag and no counter tells."""
+        """Faults that no flag and no counter shows."""
         return self.wrong + self.unsaid + self.lost_silent + self.invented
 
     def add(self, other: Verdict) -> None:
@@ -198,7 +210,7 @@ def tick(ps: int | None) -> int | None:
 
 
 def expected(deed: Deed) -> dict[str, Any]:
-    """What a record of the command should say."""
+    """The expected record of the command."""
     values: dict[str, Any] = {name: tick(getattr(deed, name)) for name in INSTANTS}
     nsid = deed.nsid
     values["nsid"] = 0xFFFF if nsid == 0xFFFFFFFF else nsid if nsid < 0xFFFE else 0xFFFE
@@ -211,11 +223,16 @@ def judge(deeds: list[Deed], stream: Stream, known: Iterable[str] = EVERYTHING) 
     verdict = Verdict()
     compared = tuple(name for name in EVERYTHING if name in set(known))
     pairs, missing, invented = match(deeds, stream.accounts)
-    missing, invented = _nameless(verdict, missing, invented)
+    if stream.second_function:
+        verdict.lost_counted, missing = sum(deed.function != 0 for deed in missing), [deed for deed in missing if deed.function == 0]
+    if stream.sqe_parts:
+        verdict.lost_counted += sum(deed.qid != 0 for deed in missing)
+        missing = [deed for deed in missing if deed.qid == 0]
+    missing, invented = _nameless(verdict, missing, invented, stream.sqe_parts)
     for deed, account in pairs:
         _compare(verdict, deed, account, compared)
     for account in invented:
-        if account.flags:
+        if account.flags & ~INTERRUPT_GUESSED:
             verdict.invented_flagged += 1
         else:
             verdict.invented += 1
@@ -224,9 +241,16 @@ def judge(deeds: list[Deed], stream: Stream, known: Iterable[str] = EVERYTHING) 
     return verdict
 
 
-def _nameless(verdict: Verdict, missing: list[Deed], invented: list[Account]) -> tuple[list[Deed], list[Account]]:
-    """Records of a reset's commands whose SQEs had not passed: flagged, and with the doorbell of one that the trace cannot name."""
-    waiting: Counter[tuple[int, int | None]] = Counter((deed.qid, tick(deed.doorbell)) for deed in missing if deed.unnamed())
+def _nameless(verdict: Verdict, missing: list[Deed], invented: list[Account], in_parts: bool) -> tuple[list[Deed], list[Account]]:
+    """Match records of a reset's commands that no record can name: flagged, and with the doorbell of such a command.
+
+    Their SQEs had not passed, passed in parts, or lie in a controller memory buffer.
+    """
+
+    def unnamed(deed: Deed) -> bool:
+        return deed.unnamed() or (deed.cqe is None and (in_parts or deed.fetch is None))
+
+    waiting: Counter[tuple[int, int | None]] = Counter((deed.qid, tick(deed.doorbell)) for deed in missing if unnamed(deed))
     left, found = [], Counter[tuple[int, int | None]]()
     for account in invented:
         key = (account.qid, account.values["doorbell"])
@@ -238,7 +262,7 @@ def _nameless(verdict: Verdict, missing: list[Deed], invented: list[Account]) ->
     remaining = []
     for deed in missing:
         key = (deed.qid, tick(deed.doorbell))
-        if deed.unnamed() and found[key]:
+        if unnamed(deed) and found[key]:
             found[key] -= 1
         else:
             remaining.append(deed)
@@ -259,9 +283,10 @@ def _losses(verdict: Verdict, stream: Stream, missing: list[Deed]) -> None:
             verdict.pending += 1
         else:
             lost.append(deed)
-    verdict.lost_counted = min(counted, len(lost))
-    verdict.lost_silent = len(lost) - verdict.lost_counted
-    verdict.overcounted = counted - verdict.lost_counted + flying
+    told = min(counted, len(lost))
+    verdict.lost_counted += told
+    verdict.lost_silent = len(lost) - told
+    verdict.overcounted = counted - told + flying
     if verdict.lost_silent:
         verdict.faults += [Fault("lost", deed, None) for deed in lost]
 

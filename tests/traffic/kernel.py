@@ -15,7 +15,7 @@ NS, US, MS = 1_000, 1_000_000, 1_000_000_000
 
 
 class Group:
-    """Processes that end together, as those of a controller at a reset."""
+    """Processes that end together, like a controller's at a reset."""
 
     __slots__ = ("alive",)
 

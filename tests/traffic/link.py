@@ -39,7 +39,7 @@ class Link:
     def send(self, direction: int, tlp: bytes, omitted: int = 0) -> tuple[int, int]:
         """First symbol's time, and how many ps from now the receiver has the TLP. ``omitted``: bytes of payload that play as zeros.
 
-        What is sent in one direction arrives in the same order.
+        Packets of one direction arrive in the same order.
         """
         now = self.kernel.now
         start = self._free[direction]

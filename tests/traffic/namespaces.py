@@ -1,4 +1,4 @@
-"""Namespaces, and the Identify data that says what they are (NVMe, Identify)."""
+"""Namespaces, and the Identify data that describes them (NVMe, Identify)."""
 
 from __future__ import annotations
 

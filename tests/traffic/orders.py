@@ -1,4 +1,4 @@
-"""Commands as a host makes them: the SQE, the buffers behind it, and what is to be given back at the end."""
+"""Commands as a host makes them: the SQE, the buffers behind it, and the memory to give back at the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Order:
     meta: int = 0
     to_drive: bool = False
     answer: bytes | None = None
-    """What the drive answers; None: user data."""
+    """The drive's answer; None: user data."""
     written: int = 0
     """Bytes of the answer that the drive has sent."""
     dword0: int = 0

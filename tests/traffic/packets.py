@@ -1,7 +1,7 @@
 """TLPs as bytes. cocotbext-pcie packs the fields that many TLPs share, once. Tag and address are put in here.
 
 cocotbext-pcie packs no messages; those are packed by hand (PCIe 2.2.8). ``tests/traffic/test_packets.py`` compares every kind of header
-with what cocotbext-pcie unpacks.
+with cocotbext-pcie's reading.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resets of every kind, as a host or a mishap brings them about, and what follows until the driver may start again."""
+"""Resets of every kind, as a host or a mishap brings them about, and the events until the driver may start again."""
 
 from __future__ import annotations
 

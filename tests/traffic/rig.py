@@ -34,7 +34,7 @@ class Playing:
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 
     def stream(self) -> tuple[bytes, str]:
-        """The stream, and what the rig said on standard error. RuntimeError where the rig fails."""
+        """The stream, and the rig's standard error. RuntimeError where the rig fails."""
         if self._rig is not None:
             rig = self._rig
             wait_until(lambda: rig.status()["state"] == "DONE", "the end of the trace")

@@ -87,7 +87,7 @@ class Root:
         self._latency = rng.randrange(150 * NS, 900 * NS)
 
     def restart(self) -> None:
-        """Drop what is outstanding: the link went down."""
+        """Drop outstanding requests: the link went down."""
         self.group.alive = False
         self.group = Group()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.traffic.generate import Traffic, generate
 from tests.traffic.judge import Verdict, judge, read
-from tests.traffic.kinds import KINDS, SEVERAL, UNDERSTOOD, Setup, draw
+from tests.traffic.kinds import FLAGGED, KINDS, SEVERAL, Setup, draw
 from tests.traffic.rig import Playing
 
 COLUMNS = {
@@ -28,10 +29,15 @@ COLUMNS = {
 
 @dataclass
 class Table:
-    """Verdicts by kind. ``failed``: seeds with a silent fault, by kind."""
+    """Verdicts by kind.
+
+    failed : seeds with a silent fault, by kind.
+    supported : verdict of the traces without a kind that is flagged by design.
+    """
 
     rows: dict[str, Verdict] = field(default_factory=dict)
     failed: dict[str, list[int]] = field(default_factory=dict)
+    supported: Verdict = field(default_factory=Verdict)
     traces: int = 0
     commands: int = 0
     overloads: int = 0
@@ -41,14 +47,27 @@ class Table:
         """Count a trace."""
         name = setup.row
         self.rows.setdefault(name, Verdict()).add(verdict)
+        if FLAGGED.keys().isdisjoint(setup.kinds):
+            self.supported.add(verdict)
         self.traces += 1
         self.commands += verdict.commands
         if verdict.silent:
             self.failed.setdefault(name, []).append(setup.seed)
 
-    def broken(self) -> dict[str, list[int]]:
-        """Seeds with a silent fault though all their kinds are listed as understood."""
-        return {name: seeds for name, seeds in self.failed.items() if name in UNDERSTOOD}
+    def merge(self, other: Table) -> None:
+        """Add the verdicts of other traces."""
+        for name, verdict in other.rows.items():
+            self.rows.setdefault(name, Verdict()).add(verdict)
+        for name, seeds in other.failed.items():
+            self.failed.setdefault(name, []).extend(seeds)
+        self.supported.add(other.supported)
+        self.traces, self.commands, self.overloads = (
+            self.traces + other.traces, self.commands + other.commands, self.overloads + other.overloads,
+        )  # fmt: skip
+
+    def flagged_share(self) -> float:
+        """Share of the commands of supported kinds that are flagged, or counted as lost."""
+        return (self.supported.flagged + self.supported.lost_counted) / max(1, self.supported.commands)
 
     def lines(self) -> Iterator[str]:
         """The table as Markdown."""
@@ -76,18 +95,23 @@ def verdict_of(traffic: Traffic, folder: Path, fidelity: str = "fast") -> Verdic
     return judge(traffic.deeds, read(stream))
 
 
-def run(
-    commands: int,
-    seed: int,
-    kinds: tuple[str, ...],
-    fidelity: str = "fast",
-    each: Callable[[Setup, Traffic, Verdict], None] = lambda setup, traffic, verdict: None,
-    size: int = 0,
-) -> Table:
-    """Draw traces of seeds from `seed` on until they have `commands`. While a rig plays one trace, the next is made.
+def run(commands: int, seed: int, kinds: tuple[str, ...], fidelity: str = "fast", size: int = 0, jobs: int = 1) -> Table:
+    """Draw traces of seeds from `seed` on until they have about `commands`.
 
-    ``each`` is called with every trace. ``size``: I/O commands of a trace (0: drawn).
+    ``size``: I/O commands of a trace (0: drawn). ``jobs``: processes; each takes every ``jobs``-th seed, until all have drawn enough.
     """
+    if jobs == 1:
+        return _every(commands, seed, 1, kinds, fidelity, size)
+    table = Table()
+    with ProcessPoolExecutor(jobs) as pool:
+        shares = [pool.submit(_every, -(-commands // jobs), seed + k, jobs, kinds, fidelity, size) for k in range(jobs)]
+        for share in shares:
+            table.merge(share.result())
+    return table
+
+
+def _every(commands: int, seed: int, step: int, kinds: tuple[str, ...], fidelity: str, size: int) -> Table:
+    """Draw traces of every ``step``-th seed. While a rig plays one trace, the next is made."""
     table = Table()
     with tempfile.TemporaryDirectory(prefix="wattbell-traffic-") as name:
         folder = Path(name)
@@ -97,14 +121,12 @@ def run(
         def settle(entry: tuple[Setup, Traffic, Playing]) -> None:
             setup, traffic, playing = entry
             stream, said = playing.stream()
-            verdict = judge(traffic.deeds, read(stream))
             table.overloads += bool(said)
-            table.add(setup, verdict)
-            each(setup, traffic, verdict)
+            table.add(setup, judge(traffic.deeds, read(stream)))
 
         number = 0
         while submitted < commands:
-            setup = draw(seed + number, kinds, size)
+            setup = draw(seed + number * step, kinds, size)
             traffic = generate(setup)
             submitted += len(traffic.deeds)
             trace = folder / f"{number % 2}.wbt"

@@ -1,4 +1,5 @@
-"""The generator is legal: every TLP by the rules of PCIe, CQEs by those of NVMe; and a tap by another author sees the truth's instants."""
+"""The generator is legal: every TLP by the rules of PCIe, CQEs by the rules of NVMe; and a tap by another author sees the truth's
+instants."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.traffic.truth import INSTANTS, Deed
 
 SEED = 7
 ODD_CQES = ("cqe_halves",)
-"""Kinds whose CQEs the follower does not take apart."""
+"""Kinds with CQEs that the follower does not take apart."""
 
 
 def made(kind: str, seed: int = SEED) -> Traffic:

@@ -1,4 +1,4 @@
-"""The judge finds what was put into a stream, and agrees with another author's findings on the shared traces."""
+"""The judge finds faults put into a stream, and agrees with another author's findings on the shared traces."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.traffic.cases import known, truth
+from tests.traffic.cases import SHARED, known, truth
 from tests.traffic.generate import generate
 from tests.traffic.judge import ABORTED, DATA_PARTIAL, NO_SQE, Account, Bound, Stream, Verdict, judge, read
-from tests.traffic.kinds import UNDERSTOOD, draw
+from tests.traffic.kinds import KINDS, draw
 from tests.traffic.rig import Playing
 from tests.traffic.session import run
 from tests.traffic.truth import Deed
 
-SHARED = Path(__file__).parents[3] / "shared/cases/traffic/traces.tar.xz"
 DEED = Deed(0, 1, 7, 2, 1, 4096, 8, 0, 1_000_999, 2_000_001, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, named=2_500_000)
 RIGHT = {
     "doorbell": 1000, "fetch": 2000, "first_data": 3000, "last_data": 4000, "cqe": 5000, "interrupt": 6000, "head": 7000,
     "opcode": 2, "status": 0, "nsid": 1, "slba": 4096, "blocks": 8,
 }  # fmt: skip
-"""What a record of ``DEED`` says: ps cut to ns."""
+"""Values of a record of ``DEED``: ps cut to ns."""
 
 
 def verdict(flags: int = 0, deed: Deed = DEED, in_flight: int = 0, lost: int = 0, **values: object) -> Verdict:
@@ -141,29 +140,33 @@ def test_a_stream_with_one_field_moved(played: tuple[list[Deed], bytes], field: 
     assert found.wrong == 1 or (found.invented, found.lost_silent) == (1, 1)
 
 
-SILENT = {
-    "base": 0, "attrs": 0, "completions": 0, "spdk": 0, "shared_cq": 0, "multi_plain": 0, "prp512_256": 0, "prp4k_exact": 0,
-    "spdk_flr": 502, "prp4k_64": 46, "prp4k_256": 121, "vtd_ir": 200, "hmb_1dw": 40, "polled_ien0": 10, "combined_doorbell": 10,
-    "mptr": 6, "ext_lba": 3, "lba8k": 3, "intx": 5, "zero_read": 3, "poisoned": 1, "ats": 5,
-}  # fmt: skip
-"""Silent faults that another author found in the shared traces at commit 134d8f1 (their README): upper bounds from then on."""
+SILENT = {"opcodes": 1}
+"""Silent faults that are left in traces of another author: upper bounds. A Set Features there moves data that its feature has not."""
+PARTIAL = {"aer_5s", "over1024", "sq_deleted"}
+"""Traces with commands that their truth lacks."""
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="no ../shared")
 def test_the_shared_traces(tmp_path: Path) -> None:
-    """No trace has more silent faults than were found; those that were right stay right."""
+    """Each record is right or flagged, or its command is counted as lost."""
     with tarfile.open(SHARED) as archive:
         archive.extractall(tmp_path)
-    for name, most in SILENT.items():
-        trace = next(tmp_path.rglob(f"{name}.wbt"))
+    found = {}
+    for trace in sorted(tmp_path.rglob("*.wbt")):
         beside = trace.with_suffix(".truth.json")
-        found = judge(truth(beside), read(Playing(trace, []).stream()[0]), known(beside))
-        assert found.silent <= most, (name, found.names)
+        found[trace.stem] = judge(truth(beside), read(Playing(trace, []).stream()[0]), known(beside))
+    assert len(found) == 54
+    assert not {name: one.names for name, one in found.items() if name not in PARTIAL and one.silent > SILENT.get(name, 0)}
+    assert not any(one.wrong or one.unsaid for name, one in found.items() if name in PARTIAL - {"over1024"})
 
 
-def test_a_short_draw_of_what_is_understood() -> None:
-    """The kinds that are listed as understood have no silent fault, and few flags."""
-    table = run(1500, 42, UNDERSTOOD, size=60)
-    silent = {name: (one.names, table.failed[name]) for name, one in table.rows.items() if one.silent}
-    assert not silent
-    assert sum(one.right for one in table.rows.values()) >= 0.95 * table.commands
+def test_a_short_draw() -> None:
+    """No kind has a silent fault, and traffic of the supported kinds is not flagged."""
+    table = run(2500, 42, tuple(name for name in KINDS if name != "deep"), size=60)
+    assert not table.failed, {name: (one.names, table.failed[name]) for name, one in table.rows.items() if one.silent}
+    assert table.flagged_share() == 0 and table.supported.commands > 700
+
+
+def test_a_draw_in_two_processes_is_the_same() -> None:
+    alone, together = (run(240, 5, ("base", "polled"), size=60, jobs=jobs) for jobs in (1, 2))
+    assert list(alone.lines()) == list(together.lines()) and alone.traces == together.traces > 2

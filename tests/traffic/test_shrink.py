@@ -1,4 +1,4 @@
-"""A failing trace becomes small, and the program says what it drew."""
+"""A failing trace becomes small, and the program names its draws."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.traffic import session
 from tests.traffic.__main__ import main
 from tests.traffic.generate import Traffic, generate
-from tests.traffic.judge import Fault, Verdict
+from tests.traffic.judge import Fault, Stream, Verdict, judge
 from tests.traffic.kinds import draw
 from tests.traffic.link import decode
 from tests.traffic.shrink import cut, shrink
+from tests.traffic.truth import Deed
 
 
 def test_shrink_keeps_the_fault_and_little_else() -> None:
@@ -39,15 +41,24 @@ def test_cut_has_nothing_behind_its_end() -> None:
     assert len(part.deeds) < len(traffic.deeds)
 
 
-def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints seed and table, and writes the smallest failing trace with its truth; a kind not understood does not fail it."""
-    out = tmp_path / "small.wbt"
-    assert main(["--commands", "60", "--seed", "900", "--kinds", "intx", "--size", "60", "--smallest", str(out)]) == 0
+def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints seed and table, and writes the smallest failing trace with its truth. A judge with another truth finds the fault."""
+    arguments = ["--commands", "60", "--seed", "900", "--kinds", "base", "--size", "60", "--smallest", str(tmp_path / "small.wbt")]
+    assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert said.startswith("seed 900\n") and "| intx |" in said
-    truth = json.loads(out.with_suffix(".truth.json").read_text())
-    assert truth["kinds"] == ["intx"]
-    assert len(decode(out)) > 20
+    assert said.startswith("seed 900\n") and "| base |" in said and "0.000% of" in said
+    assert not list(tmp_path.iterdir())
+
+    def late(deeds: list[Deed], stream: Stream) -> Verdict:
+        return judge([replace(deed, cqe=deed.cqe and deed.cqe + 1_000_000) if deed.opcode == 1 else deed for deed in deeds], stream)
+
+    monkeypatch.setattr(session, "judge", late)
+    assert main([*arguments, "--show", "1"]) == 1
+    said, wrong = capsys.readouterr()
+    assert "seed 900, base: wrong: SQ " in said and "base has silent faults: seeds 900" in wrong
+    truth = json.loads((tmp_path / "small.truth.json").read_text())
+    assert truth["kinds"] == ["base"]
+    assert len(decode(tmp_path / "small.wbt")) > 20
 
 
 def test_an_unknown_kind_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,7 @@ class Deed:
         return self.doorbell is not None or self.fetch is not None
 
     def settle(self) -> None:
-        """Work out the data's span. What comes behind a reset belongs to nothing."""
+        """Work out the data's span. TLPs behind a reset belong to nothing."""
         pieces = self.pieces
         if self.reset is not None:
             limit = self.reset if self.reset_until is None else self.reset_until
@@ -70,13 +70,14 @@ class Deed:
             pieces = [start for start in pieces if start <= limit]
         self.first_data, self.last_data = (min(pieces), max(pieces)) if pieces else (None, None)
         self.pieces = []
-        if self.interrupt is not None and self.head is not None and self.interrupt > self.head:
+        # Of one tick (1 ns), nobody can say which came first.
+        if self.interrupt is not None and self.head is not None and self.interrupt // 1000 >= self.head // 1000:
             self.may_lack.append("interrupt")
         if self.reset is not None and self.unnamed():
             self.may_lack.append("fetch")
 
     def lacks_after(self, down: int) -> None:
-        """Forget what was due on a link that went down at `down`."""
+        """Forget TLPs that were due on a link that went down at `down`."""
         for name in INSTANTS:
             value = getattr(self, name)
             if value is not None and value > down:

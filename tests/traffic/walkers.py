@@ -22,7 +22,7 @@ class Reader(Protocol):
 class PrpWalk:
     """Pieces of a buffer that PRPs describe (NVMe, Physical Region Page).
 
-    ``list_step``: the drive reads a list up to the next multiple of so many bytes, within the list's page; 0: just what the buffer needs.
+    ``list_step``: the drive reads a list up to the next multiple of so many bytes, within the list's page; 0: just the buffer's part.
     """
 
     def __init__(self, reader: Reader, prp1: int, prp2: int, length: int, list_step: int) -> None:
@@ -75,7 +75,7 @@ class PrpWalk:
 
 
 class SglWalk:
-    """Pieces of a buffer that SGL descriptors describe (NVMe, Scatter Gather List). What a bit bucket discards is no piece."""
+    """Pieces of a buffer that SGL descriptors describe (NVMe, Scatter Gather List). Data that a bit bucket discards are no piece."""
 
     def __init__(self, reader: Reader, descriptor: bytes) -> None:
         self._reader = reader

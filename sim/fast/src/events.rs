@@ -5,7 +5,7 @@ use crate::field::put;
 use crate::losses::Losses as TrackerLosses;
 use crate::time::{tick, Clock, NEVER};
 use std::collections::VecDeque;
-use wattbell_spec::wire::{event as field, event_type_code as kind, loss_source_code, EVENT_SIZE};
+use wattbell_spec::wire::{event as field, event_type_code as kind, link_state_code, loss_source_code, EVENT_SIZE};
 
 /// Events the queue holds besides its output register.
 const QUEUE: usize = 63;
@@ -47,6 +47,11 @@ impl Default for Levels {
 }
 
 impl Levels {
+    /// Whether the link is in Detect.
+    pub fn is_detect(self) -> bool {
+        self.link_state == link_state_code::DETECT
+    }
+
     /// Returns the differing levels: bit 0 PERST#, 1 CLKREQ#, 2 link state.
     pub fn differs(self, other: Self) -> u8 {
         u8::from(self.perst_n != other.perst_n)

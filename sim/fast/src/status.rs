@@ -30,13 +30,27 @@ pub struct Counters {
     pub lost_pages: u32,
     pub bar0: u64,
     pub dstrd: u8,
+    pub unmatched_reads: u32,
+    pub hmb_reads: u32,
+    pub hmb_writes: u32,
+    pub hmb_read_bytes: u64,
+    pub hmb_written_bytes: u64,
 }
 
 impl Counters {
     /// Returns these counters, with the tracker's counters taken from `engine`.
     pub fn with(&self, engine: &Self) -> Self {
-        let &Self { commands, in_flight, unmatched, bar0, dstrd, .. } = engine;
-        Self { commands, in_flight, unmatched, bar0, dstrd, ..*self }
+        Self {
+            tlps_down: self.tlps_down,
+            tlps_up: self.tlps_up,
+            malformed: self.malformed,
+            lost_tlps: self.lost_tlps,
+            lost_commands: self.lost_commands,
+            lost_records: self.lost_records,
+            lost_events: self.lost_events,
+            lost_pages: self.lost_pages,
+            ..*engine
+        }
     }
 }
 
@@ -93,5 +107,10 @@ pub fn payload(counters: &Counters, rig: &Rig) -> Vec<u8> {
     put(&mut s, f::LOST_SAMPLES, rig.lost_samples.into());
     put(&mut s, f::LOST_PAGES, counters.lost_pages.into());
     put(&mut s, f::BAR0, counters.bar0);
+    put(&mut s, f::HMB_READ_BYTES, counters.hmb_read_bytes);
+    put(&mut s, f::HMB_WRITTEN_BYTES, counters.hmb_written_bytes);
+    put(&mut s, f::HMB_READS, counters.hmb_reads.into());
+    put(&mut s, f::HMB_WRITES, counters.hmb_writes.into());
+    put(&mut s, f::UNMATCHED_READS, counters.unmatched_reads.into());
     s
 }

@@ -2,6 +2,7 @@
 
 use crate::profile::Ps;
 use wattbell_bus::{Body, Record, Summary};
+pub use wattbell_spec::command::CommandTruth;
 
 /// Host memory, and where interrupts go.
 pub trait Host {
@@ -11,6 +12,8 @@ pub trait Host {
     fn write(&mut self, address: u64, data: &[u8]) -> bool;
     /// The message of MSI-X vector `vector` arrived at `time_ps`.
     fn interrupt(&mut self, vector: u16, time_ps: Ps);
+    /// Completion queue `cqid`, which has no interrupts, has a new entry from `time_ps` on.
+    fn posted(&mut self, _cqid: u16, _time_ps: Ps) {}
 }
 
 /// A host for the time while nothing can reach the real host.
@@ -24,6 +27,19 @@ impl Host for NoHost {
         false
     }
     fn interrupt(&mut self, _: u16, _: Ps) {}
+}
+
+/// TLPs and bytes between the drive and the memory that the host lends it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LentTraffic {
+    /// Read requests.
+    pub reads: u64,
+    /// Bytes that the read requests ask for.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes of the writes.
+    pub written_bytes: u64,
 }
 
 /// Receiver of the controller's activity at the connector.
@@ -42,49 +58,12 @@ pub trait BusSink {
     fn release(&mut self, horizon_ps: Ps);
     /// Takes the truth about a finished command: the CQ head doorbell released its completion, or can no longer do so.
     fn command(&mut self, _command: &CommandTruth) {}
+    /// Takes the traffic to lent memory of the whole run, at its end.
+    fn lent(&mut self, _traffic: &LentTraffic) {}
 }
 
-/// The model's knowledge of a command. Times belong to first symbols, in picoseconds since power-on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CommandTruth {
-    /// Submission queue.
-    pub qid: u16,
-    /// Command identifier.
-    pub cid: u16,
-    /// Opcode.
-    pub opcode: u8,
-    /// Namespace.
-    pub nsid: u32,
-    /// Starting LBA; CDW10 for commands without one; for DSM, the first range's LBA.
-    pub slba: u64,
-    /// Logical blocks; CDW11 of commands that have none; of DSM, the sum over the ranges; of Flush, 0.
-    pub blocks: u64,
-    /// Status field as in CQE bits 127:113.
-    pub status: u16,
-    /// SQ tail doorbell that announced the command.
-    pub doorbell_ps: Ps,
-    /// Read of the command's SQE.
-    pub fetch_ps: Ps,
-    /// First TLP that carries the command's data (memory write, or completion of a read by the drive).
-    pub first_data_ps: Option<Ps>,
-    /// Last such TLP.
-    pub last_data_ps: Option<Ps>,
-    /// Its CQE.
-    pub cqe_ps: Ps,
-    /// The interrupt message that followed.
-    pub msix_ps: Option<Ps>,
-    /// CQ head doorbell that released the CQE.
-    pub cq_head_ps: Option<Ps>,
-    /// Energy that the command itself causes, in femtojoule: array reads, transfers of its data, its part of the programmed pages.
-    pub own_fj: u64,
-    /// Its share of the controller's draw while commands are in hand, in femtojoule.
-    pub share_fj: u64,
-}
-
-impl CommandTruth {
-    /// Takes note of a TLP span that carries data.
-    pub(crate) fn data(&mut self, first: Ps, last: Ps) {
-        self.first_data_ps.get_or_insert(first);
-        self.last_data_ps = Some(last);
-    }
+/// Takes note of a TLP span that carries data of a command.
+pub(crate) fn see_data(command: &mut CommandTruth, first: Ps, last: Ps) {
+    command.first_data_ps.get_or_insert(first);
+    command.last_data_ps = Some(last);
 }

@@ -27,7 +27,7 @@ mod variation;
 
 pub use controller::{Controller, Options};
 pub use flash::Condition;
-pub use host::{BusSink, CommandTruth, Host};
+pub use host::{BusSink, CommandTruth, Host, LentTraffic};
 pub use nvme::registers::DOORBELLS;
 pub use pcie::config_space::BAR0_SIZE;
 pub use pcie::port::Aspm;

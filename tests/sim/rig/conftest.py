@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from wattbell_spec.wire import LinkState
 
 from tests.sim.rig.rig_process import Rig, find, run
 from tests.sim.rig.rig_trace import encode, end, rail, records, sideband, squeeze
@@ -26,9 +27,9 @@ def busy_trace(drive_trace: Path) -> Path:
     rows = list(squeeze(records(drive_trace)))
     last_us = rows[-1][2] / 1e6
     extra = [rail(k * 7.3, 3.3 - 0.01 * (k % 5), 0.05 * (k % 11)) for k in range(1, int(last_us / 7.3))]
-    # CLKREQ# and link state in odd places, including two changes within one cycle
+    # CLKREQ# and link state in odd places, including two changes within one cycle; no Detect, which would end all queues
     for k in range(1, 40):
-        extra += [sideband(k * 41.0013, 2, k & 1), sideband(k * 41.0014, 2, ~k & 1), sideband(k * 53.77, 3, k % 8)]
+        extra += [sideband(k * 41.0013, 2, k & 1), sideband(k * 41.0014, 2, ~k & 1), sideband(k * 53.77, 3, k % LinkState.DETECT)]
     ends = [row for row in rows if row[0] == 6]
     body = sorted([row for row in rows if row[0] != 6] + extra, key=lambda row: row[2])
     trace = drive_trace.parent / "busy.wbt"

@@ -20,10 +20,10 @@ from board.design import design
 from board.powertree import Tree, load
 from typer.main import get_command
 from typer.testing import CliRunner
-from wattbell.calibration.bench import standard_points
-from wattbell.calibration.plan import COARSE_FROM_A, FINE_UP_TO_A
 from wattbell.cli.app import app
 from wattbell.rig import discovery
+from wattbell.rig.calibration.bench import standard_points
+from wattbell.rig.calibration.plan import COARSE_FROM_A, FINE_UP_TO_A
 from wattbell_gateware.boards.ecp5.build import NAME, OUT
 from wattbell_gateware.boards.ecp5.platform import Ecp5TapPlatform
 from wattbell_gateware.boards.usb import PRODUCT, PRODUCT_ID, VENDOR_ID, descriptors

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
-from wattbell.calibration.bench import standard_points
 from wattbell.capture import open_capture
 from wattbell.cli.app import app
 from wattbell.errors import CalibrationError
+from wattbell.rig.calibration.bench import standard_points
 
 from tests.sim.rig.rig_process import ROOT, Rig
 from tests.sim.rig.rig_trace import encode, end, rail

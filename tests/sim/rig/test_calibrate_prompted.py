@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wattbell.calibration.bench import parse_reading, standard_points, why_not
+from wattbell.rig.calibration.bench import parse_reading, standard_points, why_not
 
 from tests.patience import PATIENCE_S
 from tests.sim.rig.rig_process import Rig, wait_until

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from wattbell_spec.wire import STATUS_PERIOD_TICKS, TICK_PS, EventType, GuessReason, LossSource
 
+from tests.gateware.nvme.expect import allow_partial
 from tests.sim.rig.rig_process import ORIGIN_TICK, ROOT, column, decode, find, play, run
 from tests.sim.rig.rig_trace import TLP_DOWN, TLP_UP, US, Record, encode, missed, records, squeeze
 from tests.sim.rig.test_fidelity import compare, disturbed
@@ -61,6 +62,7 @@ def test_the_stream_says_what_the_host_did(host: Host, tmp_path: Path) -> None:
     names = list(strict[0])
     got = {name: column(batches, "commands", name) for name in names}
     got["cqe_tick"] = [tick - ORIGIN_TICK for tick in got["cqe_tick"]]
+    allow_partial(strict, expected["perhaps_partial"], zip(*(got[name] for name in ("cqe_tick", "qid", "cid", "flags")), strict=True))
     have, want = rows(got, names), rows({name: [r[name] for r in strict] for name in names}, names)
     assert not want - have, f"not said: {[dict(zip(names, r, strict=True)) for r in list(want - have)[:3]]}"
     extra = [dict(zip(names, r, strict=True)) for r in (have - want).elements()]
@@ -184,8 +186,8 @@ def test_both_fidelities_are_equal_where_admin_doorbells_are_missing(host: Host,
 def test_both_fidelities_are_equal_where_any_doorbells_are_missing(tmp_path: Path, options: tuple[str, ...]) -> None:
     """No doorbell is left, or each third is missing without the tap's knowledge.
 
-    These hosts have such small queues that a tail comes round to its old place before a fetch. One host polls a PRP list whose last
-    entry is its page's.
+    These hosts have such small queues that a tail comes round to its old place before a fetch. One host polls a PRP list; its last entry
+    is also the last of the page.
     """
     trace, rng = tmp_path / "host.wbt", random.Random(4)
     program(trace, tmp_path / "none.json", 4, 2, *options)

@@ -82,7 +82,7 @@ def test_over_current_opens_the_switch(steady: Path, rig: type[Rig], fidelity: s
 
 
 FINE_BOARD = ("--afe", ROOT / "hw/afe/model.toml", "--temperature", 25, "--seed", 10)
-"""A board with a fine current path, whose scale ends near 0.11 A."""
+"""A board with a fine current path. Its scale ends near 0.11 A."""
 
 
 def short(trace: Path, amps: float = 3.0) -> Path:
@@ -130,7 +130,7 @@ def test_in_a_capture_of_the_fine_range_protection_trips_above_its_level_alone(t
 @pytest.mark.parametrize("setting", ["RANG:AUTO ON", "RANG 4", "RANG 0.1"])
 @FIDELITIES
 def test_the_end_of_the_coarse_scale_is_above_any_level(tmp_path: Path, rig: type[Rig], fidelity: str, setting: str) -> None:
-    """With a calibration by which the greatest code is 3.7 A, no value is above a level of 4 A; the code tells enough."""
+    """With a calibration by which the greatest code is 3.7 A, no value is above a level of 4 A; the code says enough."""
     trace, gain = short(tmp_path / "short.wbt", 4.2), round(by_name("I_GAIN").reset * 0.9)
     one = rig(trace, *FINE_BOARD, "--fidelity", fidelity, "--output", tmp_path / "out.wbs", ports=False)
     one.send(f"CAL:CURR:DATA 0,{gain};:OUTP:PROT:CURR 4;:SENS:CURR:{setting};:INIT")

@@ -219,12 +219,14 @@ def test_late_attach(drive_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
     for line in queue_lines(records(drive_trace)):
         told.send(line)
         assert told.ask("SYST:ERR?") == '0,"No error"'
-    counts = []
+    streams = []
     for one in (blind, told):
         one.send("INIT")
-        counts.append(column(decode(one.read_all())[0], "commands", "qid").count(1))
+        streams.append(decode(one.read_all())[0])
+    counts = [column(stream, "commands", "qid").count(1) for stream in streams]
     assert counts[0] == 0
     assert counts[1] > 40
+    assert all(column(streams[1], "commands", "interrupt_guessed"))  # the host's messages were not seen
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ FIDELITIES = pytest.mark.parametrize("fidelity", ["rtl", "fast"])
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Write a trace of a drive that draws 3 A, with changing link and PERST#: none of it may show in the self-test."""
+    """Write a trace of a drive that draws 3 A, with changing link and PERST#: nothing may show in the self-test."""
     path = tmp_path / "busy.wbt"
     moves = [row for k in range(1, 60) for row in (sideband(10 * k, 1, k & 1), rail(10 * k + 3, 3.3, 3.0 * (k & 1)))]
     path.write_bytes(encode([rail(0, 3.3, 3.0), *moves, end(5000)]))

@@ -7,7 +7,7 @@ part.
 Formulas:
     data path: bytes of user data on the bus / ``data_path_mb_per_s`` * ``data_path_w``
     channel: bytes / ``channel_mb_per_s`` * ``channel_w``
-    die: array operations * their time * their power, for jobs whose sizes determine the number of operations
+    die: array operations * their time * their power, for jobs with sizes that determine the number of operations
     link, core: time in each state * its power
     supply: half of capacitance * voltage squared
 """
@@ -78,6 +78,14 @@ class Bus:
     cqes: list[int] = field(default_factory=list)
     markers: list[tuple[int, int]] = field(default_factory=list)
     """Markers: time of the SQE, value."""
+    lent_list: tuple[int, int] = (0, 0)
+    """Descriptor list of the host memory buffer (Set Features 0Dh): address, bytes."""
+    lent: list[tuple[int, int]] = field(default_factory=list)
+    """Host memory buffer: start and end of each range."""
+    lent_traffic: list[tuple[int, str, int]] = field(default_factory=list)
+    """TLPs of the drive there: time, "reads" or "writes", bytes."""
+    asked: dict[int, int] = field(default_factory=dict)
+    """Address of the last read with each tag."""
     tlps: list[tuple[int, int]] = field(default_factory=list)
     """Every TLP: time, bytes of header and payload."""
     end: int = 0
@@ -122,20 +130,42 @@ def _take_tlp(bus: Bus, time: int, event: dict[str, Any]) -> None:
     head = 16 if kind & 0x20 else 12
     payload = data[head:]
     bus.tlps.append((time, len(data)))
-    if kind in {0x40, 0x60}:  # memory write
-        address = int.from_bytes(data[8:head], "big")
+    address = int.from_bytes(data[8:head], "big")
+    if kind in {0x00, 0x20} and event["direction"] == "up":  # memory read
+        bus.asked[_tag(data, data[6])] = address
+        if _is_lent(bus, address):
+            bus.lent_traffic.append((time, "reads", length))
+    elif kind in {0x40, 0x60}:  # memory write
         if event["direction"] == "up":
-            if event["left_out"]:
+            if _is_lent(bus, address):
+                bus.lent_traffic.append((time, "writes", length))
+            elif event["left_out"]:
                 bus.user.append((time, "read", length))
             elif length == 16:
                 bus.cqes.append(time)
         elif address & 0x3FFF >= 0x1000 and not (address & 0xFFF) // 4 & 1:
             bus.doorbells.append((time, (address & 0xFFF) // 8))
     elif kind == 0x4A and event["direction"] == "down":  # completion with data
+        asked = bus.asked[_tag(data, data[10])]
         if event["left_out"]:
-            bus.user.append((time, "write", length))
+            if not _is_lent(bus, asked):
+                bus.user.append((time, "write", length))
+        elif (asked, length) == bus.lent_list:
+            bus.lent = [(base, base + 4096 * pages) for base, pages in struct.iter_unpack("<QQ", payload)]
+        elif length == 64 and payload[0] == 0x09 and payload[40] == 0x0D:
+            address, entries = struct.unpack_from("<QI", payload, 52)
+            bus.lent_list = (address, 16 * entries)
         elif length == 64 and payload[0] == 0x0A and payload[40] == 0xD0:
             bus.markers.append((time, struct.unpack_from("<I", payload, 44)[0]))
+
+
+def _tag(data: bytes, low: int) -> int:
+    """Return the tag whose lower eight bits are ``low``; T9 and T8 are in byte 1 (PCI Express, Common Packet Header Fields)."""
+    return (data[1] >> 7 & 1) << 9 | (data[1] >> 3 & 1) << 8 | low
+
+
+def _is_lent(bus: Bus, address: int) -> bool:
+    return any(start <= address < end for start, end in bus.lent)
 
 
 def rail_within(bus: Bus, start: int, end: int) -> tuple[float, float, float]:

@@ -40,7 +40,7 @@ PLACES = {
     "uniform": "norandommap",
 }
 TOP = (1, 10, 100, 1000)
-"""Numbers of the most used blocks of 4 KiB whose shares of the I/Os are compared."""
+"""Numbers of the most used blocks of 4 KiB; their shares of the I/Os are compared."""
 FIO: dict[str, dict[str, list[float]]] = json.loads((Path(__file__).parent / "fio_figures.json").read_text())
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tools.fio_examples import count
+from studies.fio_examples import count
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "sim/target/release/wattbell-ssd"

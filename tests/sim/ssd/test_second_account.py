@@ -94,6 +94,8 @@ class Run:
     bus: Bus
     truth: dict[str, Any]
     states: dict[str, list[tuple[int, str]]]
+    lent: dict[str, int]
+    """Truth of the traffic to the host memory buffer."""
 
     def spent(self, phase: str) -> dict[str, Any]:
         return self.truth[phase]["spent"]
@@ -127,8 +129,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         for row in csv.DictReader(file):
             if row["part"] in states:
                 states[row["part"]].append((int(row["from_ps"]), row["state"]))
-    truth = {phase["name"]: phase for phase in json.loads((folder / "truth").read_text())["phases"]}
-    return Run(profile, read_bus(folder / "trace"), truth, states)
+    document = json.loads((folder / "truth").read_text())
+    truth = {phase["name"]: phase for phase in document["phases"]}
+    return Run(profile, read_bus(folder / "trace"), truth, states, document["host_memory_buffer"])
 
 
 def close(value: float, rel: float = 1e-6) -> Any:
@@ -209,6 +212,27 @@ def test_a_command_in_hand_is_the_time_from_its_doorbell_to_its_completion(run: 
     assert found["j"] == close(found["s"] * run.profile["power"]["core_active_w"])
     (command,) = run.spent(phase)["commands"]
     assert command["share_j"] == close(found["j"])
+
+
+def test_traffic_to_lent_memory_is_that_of_the_map(run: Run) -> None:
+    sizes = {kind: [size for _, name, size in run.bus.lent_traffic if name == kind] for kind in ("reads", "writes")}
+    found = {"reads": len(sizes["reads"]), "writes": len(sizes["writes"])}
+    assert run.lent == {**found, "read_bytes": sum(sizes["reads"]), "written_bytes": sum(sizes["writes"])}
+    if not run.profile.get("offer", {}).get("hmb_preferred_mib"):
+        assert run.lent == {"reads": 0, "read_bytes": 0, "writes": 0, "written_bytes": 0}
+        return
+    lent = sum(end - start for start, end in run.bus.lent)
+    assert lent == run.profile["offer"]["hmb_preferred_mib"] << 20
+    start, end = run.bounds("small reads")
+    within = {kind: [size for time, name, size in run.bus.lent_traffic if name == kind and start < time < end] for kind in sizes}
+    each_j = run.profile["flash"]["read_slc_us"] * 1e-6 * run.profile["power"]["die_read_w"]
+    misses = run.spent("small reads")["purposes"]["map"]["die"] / each_j
+    assert sum(within["writes"]) == round(misses) * 4096 > 0  # each page that was read from flash
+    assert within["reads"] and set(within["reads"]) == {64}
+    assert len(within["reads"]) <= READS - round(misses)
+    start, end = run.bounds("writes")
+    entries = [size for time, name, size in run.bus.lent_traffic if name == "writes" and start < time < end and size <= 64]
+    assert sum(entries) == 4 * WRITTEN // 4096  # small reads hold every map page of the written range
 
 
 def test_what_is_left_of_the_rail_is_the_controller_without_io_in_hand(run: Run) -> None:

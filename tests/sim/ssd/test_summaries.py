@@ -75,15 +75,16 @@ apst = true
 """
 
 
-@pytest.fixture(scope="module")
-def runs(sim_program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+@pytest.fixture(scope="module", params=["intel-660p-1tb", "toshiba-rc100"])
+def runs(request: pytest.FixtureRequest, sim_program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folders = {}
     for name, extra in (("tlps", []), ("summaries", ["--summaries"])):
         folder = folders[name] = tmp_path_factory.mktemp(name)
         for file, text in (("jobs.fio", JOBS), ("t.iolog", TRACE), ("plan.toml", PLAN)):
             (folder / file).write_text(text)
         outputs = [f"--{o}={folder / o}" for o in ("trace", "truth", "truth-commands", "fio-json", "phases")]
-        subprocess.run([sim_program("wattbell-ssd"), "run", "--plan", folder / "plan.toml", *outputs, *extra], check=True)
+        command = [sim_program("wattbell-ssd"), "run", "--plan", folder / "plan.toml", *outputs, *extra]
+        subprocess.run([*command, "--profile", request.param], check=True)
     return folders
 
 
@@ -96,6 +97,11 @@ def test_every_command_has_the_same_instants(runs: dict[str, Path]) -> None:
     tlps, summaries = (commands(runs[name]) for name in ("tlps", "summaries"))
     assert len(tlps) > 3000
     assert sorted(map(str, tlps)) == sorted(map(str, summaries))
+
+
+def test_lent_memory_has_the_same_traffic(runs: dict[str, Path]) -> None:
+    tlps, summaries = (json.loads((runs[name] / "truth").read_text())["host_memory_buffer"] for name in ("tlps", "summaries"))
+    assert tlps == summaries
 
 
 def test_the_trace_carries_what_the_truth_says(sim_program: Callable[[str], Path], runs: dict[str, Path]) -> None:

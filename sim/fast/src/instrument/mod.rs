@@ -5,7 +5,7 @@ mod selftest;
 mod shows;
 
 use crate::builder::Builder;
-use crate::command::Command;
+use crate::command;
 use crate::events::{EventPort, Levels, Lost};
 use crate::rail::{Analog, Rail};
 use crate::raw::RawBuilder;
@@ -164,7 +164,7 @@ impl<A: Analog> Instrument<A> {
 
     /// A command without TLPs completes at `tick`. Its own instants count from tick `origin`.
     pub fn summary(&mut self, tick: u64, origin: u64, summary: &Summary) {
-        self.tracker.summaries.push_back((tick, Command::of_summary(summary, origin)));
+        self.tracker.summaries.push_back((tick, command::of_summary(summary, origin)));
     }
 
     fn pins_next(&self) -> Clock {
@@ -323,7 +323,7 @@ impl<A: Analog> Instrument<A> {
         }
         made.raws.drain(..).for_each(|raw| self.raw_blocks.push(raw));
         if self.listening.completions {
-            self.completions.extend(made.completions.iter().map(|command| (clock, command.completion())));
+            self.completions.extend(made.completions.iter().map(|command| (clock, command::completion(command))));
         }
         made.completions.clear();
     }
@@ -347,6 +347,9 @@ impl<A: Analog> Instrument<A> {
         let changed = self.levels.differs(before);
         if changed & 1 != 0 && !self.player.is_on() {
             self.tracker.perst(clock, self.levels.perst_n);
+        }
+        if changed & 4 != 0 && !self.player.is_on() {
+            self.tracker.unlinked(clock, self.levels.is_detect());
         }
         self.moved |= changed != 0 && self.listening.levels;
         let begins = self.run.state == State::Stopped && self.run.next() == clock;

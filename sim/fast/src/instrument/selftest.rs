@@ -23,6 +23,7 @@ impl<A: Analog> Instrument<A> {
         self.rail.pattern = on.then(Codes::default);
         // With the pattern in place of the bus, PERST# is high until it begins.
         self.tracker.perst(clock, if on { 1 } else { self.levels.perst_n });
+        self.tracker.unlinked(clock, !on && self.levels.is_detect());
         if !on {
             self.tracker.set_run(clock + 1, self.run.is_capturing(clock));
         }

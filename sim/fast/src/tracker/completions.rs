@@ -1,6 +1,7 @@
 //! Completion queue entries, what admin commands change, and interrupts.
 
-use super::header::Header;
+use super::header::{Header, ASSERT_INTA};
+use super::messages::Delivery;
 use super::store::*;
 use super::{load, Tracker};
 use crate::command::Command;
@@ -23,13 +24,16 @@ impl Tracker {
     pub(super) fn cqes(&mut self, h: &Header, qid: u8) {
         let Queue { base, size, valid, .. } = self.tables.cqs[usize::from(qid)];
         let offset = (h.address >> 4).wrapping_sub(base >> 4) & 0xFF_FFFF;
-        let aligned = h.address >> 2 & 3 == 0 && h.length & 3 == 0;
+        let aligned = h.address >> 2 & 1 == 0 && h.length & 1 == 0;
         if !h.kept || !aligned || offset >= u64::from(size) || !valid {
             return self.unmatched();
         }
+        // A CQE may come in halves, and with the second one it is there.
+        let before = (h.address >> 2 & 2) as usize;
         let mut index = offset as u16;
-        for first in (0..usize::from(h.length)).step_by(CQE_WORDS) {
-            self.cqe([h.word(first + 2), h.word(first + 3)], qid, index);
+        for end in (CQE_WORDS..=usize::from(h.length) + before).step_by(CQE_WORDS) {
+            let last = end - before - 1;
+            self.cqe([h.word(last - 1), h.word(last)], qid, index);
             index = after(index, size);
             self.clocks += load::CQE;
         }
@@ -48,13 +52,20 @@ impl Tracker {
         let next = after(index, cq.size);
         cq.tail = Some(next);
         cq.phase = phase ^ (next == 0);
+        let (vector, tells) = (cq.vector, cq.tells);
         self.last_cq = qid;
         if jumped {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
         let sq_valid = self.tables.sqs[usize::from(sqid)].valid;
+        let doubted = tells && !self.messages.sure(vector);
+        let tells = tells && !(self.messages.asserted && self.messages.delivery() == Delivery::Wires);
         let (sqid, cqe, guessed) = (sqid as u8, self.tick, if expected { 0 } else { flag::GUESS });
         let known = self.tables.in_flight.remove(&(sqid, cid));
+        if known.is_none() && sq_valid {
+            self.pass(sqid, third as u16);
+            self.hold();
+        }
         let slot = match known {
             Some(slot) => slot,
             None if !sq_valid => return self.unmatched(),
@@ -69,6 +80,7 @@ impl Tracker {
         let s = self.slot(slot);
         (s.state, s.index) = (State::Completed, index);
         (s.command.cqe, s.command.status, s.command.flags) = (cqe, status, s.command.flags | guessed);
+        s.command.interrupt_guessed = doubted;
         let Slot { command, prp1, .. } = *s;
         if known.is_some() {
             self.made.completions.push(command);
@@ -80,9 +92,31 @@ impl Tracker {
         if self.shadow && sqid != 0 {
             return self.emit(slot, None);
         }
-        self.tables.cqs[at].commands.push_back(slot);
+        let cq = &mut self.tables.cqs[at];
+        cq.commands.push_back(slot);
+        cq.untold += usize::from(tells || cq.untold != 0);
         if known.is_some() && sqid == 0 && status & 0x7FF == 0 {
             self.admin_done(&command, prp1);
+        }
+    }
+
+    /// The drive has taken the commands of SQ `qid` before `head`. The tap did not see its reads of commands that are still announced, nor
+    /// the doorbell of commands beyond the tail.
+    fn pass(&mut self, qid: u8, head: u16) {
+        let at = usize::from(qid);
+        let Queue { size, tail, .. } = self.tables.sqs[at];
+        let Some(tail) = tail.filter(|_| u32::from(head) < size) else { return };
+        while let Some(&slot) = self.tables.sqs[at].commands.front() {
+            let first = self.slot(slot).index;
+            let taken = distance(first, head, size);
+            if taken == 0 || taken > distance(first, tail, size) {
+                return;
+            }
+            self.tables.sqs[at].commands.pop_front();
+            self.let_go(slot);
+        }
+        if distance(tail, head, size) << 1 < size {
+            self.tables.sqs[at].tail = Some(head);
         }
     }
 
@@ -92,7 +126,7 @@ impl Tracker {
         let qid = cdw10 as u16;
         match command.opcode {
             admin::CREATE_IO_SQ | admin::CREATE_IO_CQ => {
-                let queue = Queue::new(prp1, (cdw10 >> 16) + 1, (cdw11 >> 16) as u16, false);
+                let queue = Queue::new(prp1, (cdw10 >> 16) + 1, (cdw11 >> 16) as u16, false).telling(cdw11 & 2 != 0);
                 self.create(command.opcode == admin::CREATE_IO_CQ, qid, queue);
             }
             admin::DELETE_IO_SQ | admin::DELETE_IO_CQ if qid != 0 && usize::from(qid) < QUEUES => {
@@ -107,6 +141,7 @@ impl Tracker {
                 }
             }
             admin::FORMAT_NVM => self.namespaces.formatted(command.nsid, cdw10),
+            admin::SET_FEATURES if cdw10 as u8 == feature::HOST_MEMORY_BUFFER && cdw11 & 1 == 0 => self.take_back(),
             admin::SET_FEATURES if cdw10 as u8 == feature::POWER_MANAGEMENT => {
                 self.event(kind::POWER_STATE, cdw11 as u8, 0, 0);
             }
@@ -114,13 +149,40 @@ impl Tracker {
         }
     }
 
+    /// CQs with completions that the drive has not announced.
+    fn untold(&self) -> Vec<usize> {
+        (0..QUEUES).filter(|&qid| self.tables.cqs[qid].untold != 0).collect()
+    }
+
     /// A one-DW write to no known page.
     pub(super) fn interrupt(&mut self, h: &Header) {
-        // An interrupt is for all that have completed on a queue, so the last one tells whether some still wait for theirs.
-        let last = |qid: usize| self.tables.cqs[qid].commands.back().map(|&slot| self.slots[usize::from(slot)].command);
-        let waits = |qid: &usize| last(*qid).is_some_and(|command| command.msix.is_none());
-        let mut waiting: Vec<usize> = (0..QUEUES).filter(waits).collect();
-        let Some(&first) = waiting.first() else { return };
+        let waiting = self.untold();
+        if waiting.is_empty() {
+            return;
+        }
+        let vector_of = |qid: &usize| self.tables.cqs[*qid].vector;
+        match self.messages.delivery() {
+            Delivery::Wires => return,
+            Delivery::Unknown => {}
+            Delivery::Msi | Delivery::Msix => {
+                for before in [false, true] {
+                    let fits = |qid: &usize| self.messages.is(h, vector_of(qid), before);
+                    let fitting: Vec<usize> = waiting.iter().copied().filter(fits).collect();
+                    if !fitting.is_empty() {
+                        return self.mark(&fitting, before);
+                    }
+                }
+                if waiting.iter().all(|qid| self.messages.knows(vector_of(qid))) {
+                    return;
+                }
+            }
+        }
+        self.learn(h, waiting);
+    }
+
+    /// A write that may be an interrupt, though no access of the host has set it up.
+    fn learn(&mut self, h: &Header, mut waiting: Vec<usize>) {
+        let first = waiting[0];
         let (address, data, alone) = (h.address >> 2, h.word(0), waiting.len() == 1);
         let part = |from: u32| (h.address >> from) as u32;
         let at = (data ^ data >> 6 ^ part(2) ^ (part(12) & 0x3F) << 3 ^ part(16)) as usize & (MESSAGES - 1);
@@ -139,7 +201,7 @@ impl Tracker {
             }
             self.tables.messages[at] = Some(message);
             if !relearns {
-                return self.mark(&fitting);
+                return self.mark(&fitting, true);
             }
         }
         if alone {
@@ -148,14 +210,26 @@ impl Tracker {
         } else {
             waiting.retain(|qid| *qid == usize::from(self.last_cq));
         }
-        self.mark(&waiting);
+        self.mark(&waiting, true);
+    }
+
+    /// Assert_INTA announces all completions that were not announced; Deassert_INTA none.
+    pub(super) fn wire(&mut self, h: &Header) {
+        self.messages.asserted = h.address == ASSERT_INTA;
+        if self.messages.asserted && !matches!(self.messages.delivery(), Delivery::Msi | Delivery::Msix) {
+            let guessed = self.messages.delivery() == Delivery::Unknown;
+            self.mark(&self.untold(), guessed);
+        }
     }
 
     /// The completed commands of these CQs have their interrupt.
-    fn mark(&mut self, cqs: &[usize]) {
+    fn mark(&mut self, cqs: &[usize], guessed: bool) {
         for &qid in cqs {
-            for &slot in &self.tables.cqs[qid].commands {
-                self.slots[usize::from(slot)].command.msix.get_or_insert(self.tick);
+            let cq = &mut self.tables.cqs[qid];
+            let told = cq.commands.len() - std::mem::take(&mut cq.untold);
+            for &slot in cq.commands.range(told..) {
+                let command = &mut self.slots[usize::from(slot)].command;
+                (command.msix, command.interrupt_guessed) = (Some(self.tick), guessed);
             }
         }
     }

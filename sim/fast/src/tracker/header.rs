@@ -6,6 +6,9 @@ use wattbell_bus::Tlp;
 const KEEP: u16 = 16;
 /// Completions for the host do up to this many.
 const KEEP_COMPLETION: u16 = 17;
+/// Message codes (2.2.8.1).
+pub const ASSERT_INTA: u64 = 0x20;
+pub const DEASSERT_INTA: u64 = 0x24;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
@@ -14,7 +17,10 @@ const BOUNDARY: u64 = 1024;
 pub enum Kind {
     MemRead,
     MemWrite,
+    ConfigRead,
     ConfigWrite,
+    /// Assert_INTA or Deassert_INTA; its code stands for the address.
+    Message,
     /// Without data, or not successful.
     Completion,
     CompletionData,
@@ -28,13 +34,13 @@ pub struct Header {
     /// Drive to host.
     pub up: bool,
     pub kind: Kind,
-    /// Whether it was rejected.
+    /// Whether it was rejected (its kind is `Other`), or is poisoned.
     pub bad: bool,
     /// TLPs of this direction were lost before it.
     pub lost: bool,
     /// Tick of its first symbol.
     pub tick: u64,
-    /// Address of the first byte's double word; for a configuration write, the register's offset.
+    /// Address of the first byte's double word; of a configuration request, the register's offset, and the function from bit 16 on.
     pub address: u64,
     /// Double words of payload, or requested, 1 to 1024.
     pub length: u16,
@@ -42,6 +48,12 @@ pub struct Header {
     pub requester: u16,
     /// Byte enables of the first double word.
     pub first_be: u8,
+    /// Byte enables of the last one, if there are several.
+    pub last_be: u8,
+    /// Identifier of the function that a configuration write addresses.
+    pub target: u16,
+    /// AT of a memory request (PCIe, Address Type): 0 untranslated, 1 translation request, 2 translated.
+    pub address_type: u8,
     /// Whether its payload stands in the payload buffer.
     pub kept: bool,
     pub tlp: Tlp,
@@ -51,6 +63,34 @@ impl Header {
     /// A memory request of one double word without enabled bytes: a zero-length read or write, which moves no data.
     pub fn is_empty(&self) -> bool {
         self.length == 1 && self.first_be == 0
+    }
+
+    /// Byte enables of double word `index`.
+    pub fn enables(&self, index: u16) -> u8 {
+        match index {
+            0 => self.first_be,
+            _ if index + 1 == self.length => self.last_be,
+            _ => 0xF,
+        }
+    }
+
+    /// Whether the drive asked for it or sent it.
+    pub fn is_of_drive(&self) -> bool {
+        match self.kind {
+            Kind::MemRead | Kind::MemWrite => self.up,
+            Kind::Completion | Kind::CompletionData => !self.up,
+            _ => false,
+        }
+    }
+
+    /// A read that asks for the translation of an address.
+    pub fn asks_translation(&self) -> bool {
+        self.address_type == 1
+    }
+
+    /// A request at an address of another space than the host's pointers.
+    pub fn is_translated(&self) -> bool {
+        self.address_type >= 2
     }
 
     /// Double word `index` of the payload; zero if the trace omits it.
@@ -73,14 +113,17 @@ impl Header {
         let kind = match b[0] {
             0x00 | 0x20 => Kind::MemRead,
             0x40 | 0x60 => Kind::MemWrite,
+            0x04 if !up => Kind::ConfigRead,
             0x44 if !up => Kind::ConfigWrite,
+            0x34 if up && matches!(u64::from(b[7]), ASSERT_INTA | DEASSERT_INTA) => Kind::Message,
             0x0A if !up => Kind::Completion,
             0x4A => Kind::CompletionData,
             _ => Kind::Other,
         };
         let completes = matches!(kind, Kind::Completion | Kind::CompletionData);
         let address = match kind {
-            Kind::ConfigWrite => word(8) & 0xFFC,
+            Kind::ConfigRead | Kind::ConfigWrite => word(8) & 0x7_0FFC,
+            Kind::Message => b[7].into(),
             _ if b[0] & 0x20 != 0 => word(8) << 32 | word(12) & 0xFFFF_FFFC,
             _ => word(8) & 0xFFFF_FFFC,
         };
@@ -88,13 +131,14 @@ impl Header {
         let length = if field == 0 { 1024 } else { field };
         let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
             && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
-        // Poisoned; or with a digest, for which a trace has no room, so its length does not agree.
-        let bad = b[0] & 0x80 != 0 || b[2] & 0xC0 != 0 || crosses;
+        // With a digest, for which a trace has no room, its length does not agree.
+        let rejected = b[0] & 0x80 != 0 || b[2] & 0x80 != 0 || crosses;
+        let bad = rejected || b[2] & 0x40 != 0;
         let at = if completes { 8 } else { 4 };
         Self {
             up,
             kind: match kind {
-                _ if bad => Kind::Other,
+                _ if rejected => Kind::Other,
                 Kind::CompletionData if b[6] >> 5 != 0 => Kind::Completion,
                 kind => kind,
             },
@@ -106,6 +150,9 @@ impl Header {
             tag: u16::from(b[at + 2]) | u16::from(b[1] >> 3 & 1) << 8 | u16::from(b[1] >> 7) << 9,
             requester: u16::from(b[at]) << 8 | u16::from(b[at + 1]),
             first_be: b[7] & 0xF,
+            last_be: b[7] >> 4,
+            target: u16::from(b[8]) << 8 | u16::from(b[9]),
+            address_type: b[2] >> 2 & 3,
             kept: match kind {
                 Kind::MemWrite => length <= KEEP,
                 Kind::CompletionData => !up || length <= KEEP_COMPLETION,

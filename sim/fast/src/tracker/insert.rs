@@ -30,7 +30,7 @@ impl Tracker {
         }
     }
 
-    fn flag_partial(&mut self, entry: &PageEntry) {
+    pub(super) fn flag_partial(&mut self, entry: &PageEntry) {
         self.slot(entry.of.slot).command.flags |= flag::DATA_PARTIAL;
     }
 
@@ -81,6 +81,10 @@ impl Tracker {
             self.flag_partial(entry);
         }
         if lives && ins.doubtful && (other || !entry.doubtful) {
+            if other && self.slot(ins.of.slot).due.is_none() {
+                // If it uses the page, its data is taken for the other's. With a known length it is the rest of a list's page.
+                self.flag_partial(ins);
+            }
             return false;
         }
         // An entry for the page needs a place that holds to its end; pieces would crowd the few places of the page.

@@ -11,13 +11,25 @@ const DUE_BITS: u32 = 23;
 /// NSIDs that a slot does not keep in full.
 const NSID_LARGE: u16 = 0xFFFE;
 
+/// Double words from which on a metadata buffer is not followed.
+const METADATA_LIMIT: u64 = 1 << 14;
+
 /// The data of a command, as its SQE tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
-    /// Double words; unknown if None.
+    /// Double words behind the data pointer; unknown if None.
     pub dws: Option<u32>,
-    /// Its metadata goes to a buffer of its own, and is not followed.
+    /// Double words behind the metadata pointer that are followed.
+    pub metadata: u32,
+    /// It may have metadata in a buffer of its own that is not followed.
     pub apart: bool,
+}
+
+impl Due {
+    /// Double words of all that is followed; unknown if None.
+    pub fn total(&self) -> Option<u32> {
+        self.dws.map(|dws| dws + self.metadata)
+    }
 }
 
 /// Due lengths that are not of blocks.
@@ -57,23 +69,33 @@ fn fixed(s: &[u32; 16], admin_queue: bool) -> Option<u32> {
 impl Tracker {
     /// The due length of the command of SQE `s`.
     pub(super) fn due_of(&mut self, s: &[u32; 16], admin_queue: bool) -> Due {
-        let (opcode, sgl, prp1) = (s[0] as u8, s[0] >> 14 & 3 != 0, (s[6] | s[7]) != 0);
+        let (opcode, pointer, prp1) = (s[0] as u8, s[0] >> 14 & 3, (s[6] | s[7]) != 0);
         if admin_queue && matches!(opcode, admin::FORMAT_NVM | admin::NAMESPACE_MANAGEMENT) {
             self.namespaces.doubt(opcode == admin::NAMESPACE_MANAGEMENT);
         }
         if opcode & 3 == 0 {
-            return Due { dws: Some(0), apart: false };
+            return Due { dws: Some(0), ..Due::default() };
         }
         let of_blocks = matches!(opcode, io::READ | io::WRITE | io::COMPARE | io::ZONE_APPEND);
-        let (dws, apart) = if !admin_queue && of_blocks {
-            let block = self.namespaces.block(s[1], s[12] >> 29 & 1 != 0);
-            let dws = block.map(|(dws, _)| u64::from(dws) * u64::from((s[12] & 0xFFFF) + 1));
-            let apart = block.is_some_and(|(_, apart)| apart) && (s[4] | s[5]) != 0;
-            (dws.filter(|dws| dws >> DUE_BITS == 0).map(|dws| dws as u32), apart)
-        } else {
-            (fixed(s, admin_queue), false)
-        };
-        Due { dws: dws.filter(|dws| !sgl && (prp1 || *dws == 0)), apart }
+        let mut due = Due { dws: fixed(s, admin_queue), ..Due::default() };
+        if !admin_queue && of_blocks {
+            let (protected, blocks) = (s[12] >> 29 & 1 != 0, u64::from(s[12] & 0xFFFF) + 1);
+            let block = self.namespaces.block(s[1], protected);
+            let dws = block.map(|dws| u64::from(dws) * blocks).filter(|dws| dws >> DUE_BITS == 0);
+            due.dws = dws.map(|dws| dws as u32);
+            if s[4] | s[5] != 0 {
+                let followed = match self.namespaces.metadata_apart(s[1]) {
+                    Some(0) => Some(0),
+                    Some(each) if each & 3 == 0 && !protected && s[4] & 3 == 0 && pointer < 2 => {
+                        Some(u64::from(each >> 2) * blocks).filter(|dws| *dws < METADATA_LIMIT)
+                    }
+                    _ => None,
+                };
+                (due.metadata, due.apart) = (followed.unwrap_or(0) as u32, followed.is_none());
+            }
+        }
+        due.dws = due.dws.filter(|dws| pointer != 3 && (pointer != 0 || prp1 || *dws == 0));
+        due
     }
 
     /// Counts a data TLP of the command in `slot`.

@@ -6,12 +6,16 @@
 
 mod completions;
 mod control;
+mod descriptors;
 mod fetch;
 mod header;
+mod hostbuffer;
 mod insert;
 mod lane;
 mod lengths;
+mod lent;
 mod load;
+mod messages;
 mod namespaces;
 mod pages;
 mod queues;
@@ -19,7 +23,7 @@ mod slots;
 mod store;
 
 use crate::builder::Record;
-use crate::command::Command;
+use crate::command::{self, Command};
 use crate::events::{event, Event};
 use crate::raw::RawTlp;
 use crate::registers::Attach;
@@ -27,12 +31,16 @@ use crate::status::{Counters, SLOTS};
 use crate::time::{clock_at, tick, Clock, DELAY_TICKS, NEVER};
 use header::{Header, Kind};
 use lane::Lane;
+use lent::HostBuffer;
 use load::Load;
+use messages::Messages;
 use namespaces::Namespaces;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
-use store::{Controller, Slot, Tables};
-use wattbell_spec::wire::{event_type_code as kind, reset_cause_code as cause, COMMAND_SIZE};
+use store::{Controller, Holds, Slot, Tables};
+use wattbell_spec::wire::{
+    event_type_code as kind, guess_reason_code as guess, reset_cause_code as cause, COMMAND_SIZE,
+};
 
 /// Something of some tick is worked on so many cycles later: every mark up to that tick is known then, and it is when the
 /// hardware has got to a CQE that waits for no other TLP.
@@ -45,6 +53,8 @@ const SWEEP_BITS: u32 = 22;
 enum Mark {
     /// PERST# fell.
     Perst,
+    /// The link went to Detect.
+    Unlinked,
     /// Late attach.
     Attach(Attach),
     /// The counters are asked for.
@@ -86,6 +96,8 @@ pub struct Tracker {
     marks: BTreeSet<(u64, Mark)>,
     /// PERST#.
     level: u8,
+    /// The link is in Detect.
+    unlinked: bool,
     /// The last sweep, in its units.
     swept: u64,
     /// Records, events and raw TLPs are made of what completes in these ticks.
@@ -97,11 +109,17 @@ pub struct Tracker {
     pub snapshot: Counters,
     tables: Tables,
     namespaces: Namespaces,
+    messages: Messages,
+    host_buffer: HostBuffer,
+    /// The drive uses translated addresses (PCIe, Address Translation Services).
+    translated: bool,
     /// Something is in the tables.
     dirty: bool,
     /// Slots that were ever used, and those that are free again, in the order in which they are taken.
     slots: Vec<Slot>,
     free: VecDeque<u16>,
+    /// Commands in flight without a slot.
+    unheld: u16,
     /// Generation of the next command.
     generation: u16,
     /// Tick of what is being worked on, and the cycles that the hardware takes for it.
@@ -116,6 +134,11 @@ pub struct Tracker {
     /// Memory page size, in 2**(12 + mps) bytes.
     mps: u32,
     bar0: u64,
+    /// The function that is followed: the low byte of its identifier. Whether it was said that there is another one.
+    function: Option<u8>,
+    two_functions: bool,
+    /// Whether it was said that the drive reads SQEs in parts.
+    sqes_in_parts: bool,
     dstrd: u8,
     /// Whether `dstrd` was seen or told, and whether it was said that it was not.
     stride_known: bool,
@@ -152,6 +175,13 @@ impl Tracker {
         }
     }
 
+    /// The link goes to Detect in `clock`, or leaves it.
+    pub fn unlinked(&mut self, clock: Clock, unlinked: bool) {
+        if !std::mem::replace(&mut self.unlinked, unlinked) && unlinked {
+            self.marks.insert((tick(clock + 1), Mark::Unlinked));
+        }
+    }
+
     /// A late-attach fact is offered in `clock`.
     pub fn attach(&mut self, clock: Clock, fact: Attach) {
         self.marks.insert((tick(clock), Mark::Attach(fact)));
@@ -173,7 +203,7 @@ impl Tracker {
     pub fn counters(&mut self, clock: Clock) -> Counters {
         self.counters.tlps_down += self.lanes[0].count(clock, &mut self.counters);
         self.counters.tlps_up += self.lanes[1].count(clock, &mut self.counters);
-        self.counters.in_flight = (self.slots.len() - self.free.len()) as u32;
+        self.counters.in_flight = (self.slots.len() - self.free.len()) as u32 + u32::from(self.unheld);
         Counters { bar0: self.bar0, dstrd: self.dstrd, ..self.counters }
     }
 
@@ -237,6 +267,7 @@ impl Tracker {
                     Some((_, Mark::Attach(fact))) => self.take_fact(&fact),
                     Some((_, Mark::Snapshot)) => self.snapshot = self.counters(now),
                     Some((_, Mark::Perst)) => self.reset(cause::PERST),
+                    Some((_, Mark::Unlinked)) => self.reset(cause::LINK),
                     None => {}
                 },
             }
@@ -249,11 +280,16 @@ impl Tracker {
         if h.lost {
             self.epoch = self.epoch.wrapping_add(1);
             self.loss_tick = Some(self.tick);
+            self.messages.lose(h.up);
+        }
+        if h.is_of_drive() && self.function.is_some_and(|function| function != h.requester as u8) {
+            return self.of_another_function(h);
         }
         if h.bad {
-            self.event(kind::MALFORMED, u8::from(h.up), 0, 0);
+            return self.bad(h);
         }
         match (h.up, h.kind) {
+            (false, Kind::ConfigRead) => self.messages.ask(h, true),
             (false, Kind::ConfigWrite) => self.config_write(h),
             (false, Kind::MemRead) => self.host_read(h),
             (false, Kind::MemWrite) => self.host_write(h),
@@ -264,7 +300,21 @@ impl Tracker {
                 h.kept |= self.announced || self.identifies != 0;
                 self.drive_write(h);
             }
+            (true, Kind::Message) => self.wire(h),
             (true, Kind::CompletionData) => self.drive_completion(h),
+            _ => {}
+        }
+    }
+
+    /// A rejected or poisoned TLP. A poisoned one moves data, and its content is not used (PCIe, Error Forwarding).
+    fn bad(&mut self, h: &mut Header) {
+        self.event(kind::MALFORMED, u8::from(h.up), 0, 0);
+        match (h.up, h.kind) {
+            (true, Kind::MemWrite) => self.drive_write(h),
+            (false, Kind::CompletionData) => match self.tables.tags[usize::from(h.tag)].returns {
+                Holds::Sq | Holds::List | Holds::Segment | Holds::BufferList => self.failed_completion(h),
+                _ => self.completion(h),
+            },
             _ => {}
         }
     }
@@ -288,13 +338,32 @@ impl Tracker {
     /// Makes a record.
     fn record(&mut self, command: &Command) {
         if self.wanted() {
-            self.made.records.push((self.tick + DELAY_TICKS, command.encode()));
+            self.made.records.push((self.tick + DELAY_TICKS, command::encode(command)));
             self.counters.commands += 1;
         }
     }
 
     fn lose(&mut self, source: u8) {
         self.made.losses.push((source, self.tick));
+    }
+
+    /// A TLP of a function that is not followed.
+    fn of_another_function(&mut self, h: &Header) {
+        if h.kind == Kind::MemRead {
+            self.unmatched_read();
+        } else {
+            self.unmatched();
+        }
+        let wanted = self.wanted();
+        if !std::mem::replace(&mut self.two_functions, wanted) {
+            self.event(kind::GUESSING, guess::SECOND_FUNCTION, h.requester, 0);
+        }
+    }
+
+    /// A read of the drive fits nothing.
+    fn unmatched_read(&mut self) {
+        self.counters.unmatched_reads = self.counters.unmatched_reads.wrapping_add(1);
+        self.unmatched();
     }
 
     /// A TLP fits nothing.

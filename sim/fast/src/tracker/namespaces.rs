@@ -49,8 +49,8 @@ impl Namespaces {
         known.then(|| (one.formats[usize::from(one.flbas & 0xF)], one.flbas))
     }
 
-    /// Double words of a block in the data buffer, and whether the metadata goes to a buffer of its own.
-    pub fn block(&self, nsid: u32, protected: bool) -> Option<(u32, bool)> {
+    /// Double words of a block in the data buffer.
+    pub fn block(&self, nsid: u32, protected: bool) -> Option<u32> {
         let (format, flbas) = self.format(nsid)?;
         let (lbads, metadata, extended) = (format >> 16 & 0xFF, format & 0xFFFF, flbas & 0x10 != 0);
         // The drive may make and check protection information by itself; it depends on more than the format whether the host then sees it.
@@ -58,7 +58,13 @@ impl Namespaces {
             return None;
         }
         let more = if extended { metadata >> 2 } else { 0 };
-        Some(((1 << (lbads - 2)) + more, !extended && metadata != 0))
+        Some((1 << (lbads - 2)) + more)
+    }
+
+    /// Bytes of a block's metadata in a buffer of its own; unknown if None.
+    pub fn metadata_apart(&self, nsid: u32) -> Option<u32> {
+        let (format, flbas) = self.format(nsid)?;
+        Some(if flbas & 0x10 == 0 { format & 0xFFFF } else { 0 })
     }
 
     /// Format NVM or Namespace Management is on its way: formats change, and the new one is known at its end only.
@@ -121,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_block_has_its_metadata_where_it_is_behind_each() {
-        assert_eq!(spaces(0x00).block(1, false), Some((128, true)));
-        assert_eq!(spaces(0x11).block(1, false), Some((1026, false)));
+        assert_eq!((spaces(0x00).block(1, false), spaces(0x00).metadata_apart(1)), (Some(128), Some(8)));
+        assert_eq!((spaces(0x11).block(1, false), spaces(0x11).metadata_apart(1)), (Some(1026), Some(0)));
         assert_eq!(spaces(0x11).block(1, true), None);
         assert_eq!(spaces(0x02).block(1, false), None);
         assert_eq!(spaces(0x20).block(1, false), None);
@@ -136,7 +142,7 @@ mod tests {
         one.doubt(false);
         assert_eq!(one.block(1, false), None);
         one.formatted(1, 0x11);
-        assert_eq!(one.block(1, false), Some((1026, false)));
+        assert_eq!(one.block(1, false), Some(1026));
         one.doubt(true);
         one.formatted(1, 0);
         assert_eq!(one.block(1, false), None);

@@ -56,16 +56,26 @@ impl Tracker {
         if h.is_empty() {
             return;
         }
+        if h.is_translated() {
+            self.translated = true;
+            return self.unmatched();
+        }
         match self.entry_of(h.address) {
-            None if h.length == 1 => self.interrupt(h),
+            None if self.uses_buffer(h, false) => {}
+            None if h.length == 1 && !h.bad => self.interrupt(h),
             None => self.unmatched(),
+            Some(PageEntry { holds: Holds::Cq, .. }) if h.bad => self.unmatched(),
             Some(PageEntry { holds: Holds::Sq, .. }) => self.unmatched(),
             Some(PageEntry { holds: Holds::Ignored, .. }) => {}
             Some(PageEntry { holds: Holds::Cq, of, .. }) => self.cqes(h, of.slot as u8),
-            Some(PageEntry { of, .. }) => {
+            Some(entry @ PageEntry { of, .. }) => {
                 self.see_data(h, of.slot);
+                if entry.doubtful {
+                    self.flag_partial(&entry);
+                    self.clocks += load::TLP - load::DATA; // by the engine's states, not by the data way
+                }
                 let command = &self.slot(of.slot).command;
-                if command.qid == 0 && command.opcode == admin::IDENTIFY {
+                if command.qid == 0 && command.opcode == admin::IDENTIFY && !h.bad {
                     self.identify_data(h, of.slot);
                     if self.wanted() {
                         self.raw(h);
@@ -103,15 +113,27 @@ impl Tracker {
         if tag.remaining != 0 && tag.returns != Holds::Unknown {
             // The tag is reused before all of its completions came.
             self.lose(source::TAGS);
-            self.reclaim(h.tag);
+            self.reclaim(h.tag, false);
         }
         if h.is_empty() {
             return self.returns(h, Tag::default());
         }
-        let Some(entry) = self.entry_of(h.address) else { return self.read_nothing(h) };
+        if h.asks_translation() {
+            return self.returns(h, Tag::default());
+        }
+        if h.is_translated() {
+            self.translated = true;
+            return self.read_nothing(h);
+        }
+        let Some(entry) = self.entry_of(h.address) else {
+            if !self.uses_buffer(h, true) {
+                self.read_nothing(h);
+            }
+            return;
+        };
         match entry.holds {
             Holds::Sq if self.tables.sqs[usize::from(entry.of.slot)].valid => self.fetch(h, entry.of.slot as u8),
-            Holds::Sq => self.unmatched(),
+            Holds::Sq => self.unmatched_read(),
             Holds::Cq => self.read_nothing(h),
             Holds::Ignored => self.returns(h, Tag::default()),
             holds => {
@@ -119,6 +141,9 @@ impl Tracker {
                 // What a command that reads has the drive read is no data.
                 let writes = self.slot(entry.of.slot).command.opcode & 1 != 0;
                 let returns = if holds == Holds::Either && !writes { Holds::List } else { holds };
+                if entry.doubtful && matches!(returns, Holds::Data | Holds::Either) {
+                    self.flag_partial(&entry);
+                }
                 let index = entry.index + ((offset - entry.start) >> 1);
                 self.returns(h, Tag { returns, of: entry.of, index, place: offset >> 1, ..Tag::default() });
             }
@@ -131,7 +156,7 @@ impl Tracker {
     }
 
     pub(super) fn read_nothing(&mut self, h: &Header) {
-        self.unmatched();
+        self.unmatched_read();
         self.returns(h, Tag::default());
     }
 
@@ -139,7 +164,7 @@ impl Tracker {
         if self.tables.tags[usize::from(h.tag)].remaining == 0 {
             return self.lose(source::TAGS);
         }
-        self.reclaim(h.tag);
+        self.reclaim(h.tag, true);
     }
 
     /// A completion with data for the drive.
@@ -153,6 +178,7 @@ impl Tracker {
         match t.returns {
             Holds::Sq => self.sqes(h, &mut t),
             Holds::Unknown => {}
+            Holds::BufferList => self.descriptors(h, &mut t),
             _ if self.lives(t.of) => self.data_completion(h, &mut t),
             _ => {}
         }
@@ -170,15 +196,17 @@ impl Tracker {
         match t.returns {
             Holds::List if whole => self.list(h, t),
             Holds::List => {}
+            Holds::Segment => self.descriptors(h, t),
             _ => self.see_data(h, t.of.slot),
         }
-        if t.returns == Holds::Ranges && h.length & 3 == 0 && t.index & 1 == 0 {
+        if t.returns == Holds::Ranges && h.length & 3 == 0 && t.index & 1 == 0 && !h.bad {
             self.ranges(h, t);
         }
     }
 
     fn list(&mut self, h: &Header, t: &mut Tag) {
-        let sure = self.slot(t.of.slot).pages_sure;
+        let Slot { pages_sure: sure, due, .. } = *self.slot(t.of.slot);
+        let exact = due.is_some();
         for k in 0..usize::from(h.length) / 2 {
             let address = h.long(2 * k);
             let number = u64::from(t.index) + 1; // of the page of the transfer, with PRP1's being 0
@@ -187,8 +215,8 @@ impl Tracker {
                 key: self.page_key(address),
                 holds: match ends_page {
                     true if number + 1 < sure => Holds::List,
-                    true => Holds::Either,
-                    false => Holds::Data,
+                    true if !exact => Holds::Either,
+                    _ => Holds::Data,
                 },
                 start: 0,
                 of: t.of,
@@ -197,7 +225,9 @@ impl Tracker {
             };
             t.index = t.index.wrapping_add(1);
             t.place = (t.place + 1) & 0x1FFF;
-            if address >> 2 != 0 && self.page_offset(address) == 0 {
+            // Beyond the need of a command of known length, entries are of old lists.
+            let used = !exact || number < sure;
+            if used && address >> 2 != 0 && self.page_offset(address) == 0 {
                 self.insert(entry, false);
             }
             self.clocks += load::ENTRY;

@@ -17,8 +17,8 @@ impl Tracker {
     /// The entries of a queue's pages.
     fn queue_pages(&self, cq: bool, qid: u16, queue: &Queue) -> impl Iterator<Item = PageEntry> {
         let (first, mps, bits) = (self.page_key(queue.base), self.mps, self.mps + 12);
-        let bytes = u64::from(queue.size) << if cq { 4 } else { 6 };
-        let count = bytes.div_ceil(1 << bits) & 0xFFF;
+        let bytes = u64::from(queue.size) << self.entry_bits(cq, qid).unwrap_or_default();
+        let count = bytes.div_ceil(1 << bits) & 0x3FFF;
         let (holds, of) = (if cq { Holds::Cq } else { Holds::Sq }, Id { slot: qid, generation: 0 });
         (0..count).map(move |k| PageEntry { key: first + (k << mps), holds, of, ..PageEntry::default() })
     }
@@ -26,7 +26,7 @@ impl Tracker {
     /// Creates a queue and enters its pages.
     pub(super) fn create(&mut self, cq: bool, qid: u16, queue: Queue) {
         self.dirty = true;
-        if usize::from(qid) >= QUEUES {
+        if usize::from(qid) >= QUEUES || self.entry_bits(cq, qid).is_none() {
             self.untracked = true;
             return self.lose(source::QUEUES);
         }
@@ -84,15 +84,23 @@ impl Tracker {
         let before = if tail == 0 { (size - 1) as u16 } else { tail - 1 };
         let (mut index, count) = known.unwrap_or((before, 1));
         let at = usize::from(qid);
-        (self.tables.sqs[at].tail, self.tables.sqs[at].epoch) = (Some(tail), self.epoch);
+        let sq = &mut self.tables.sqs[at];
+        (sq.tail, sq.rung, sq.epoch) = (Some(tail), true, self.epoch);
         for _ in 0..count {
             let command = Command { qid, flags, doorbell: Some(self.tick), ..Command::default() };
             match self.allocate(State::Announced, index, command) {
                 Some(slot) => self.tables.sqs[at].commands.push_back(slot),
-                None => self.lose(source::SLOTS),
+                None => self.unhold(),
             }
             index = after(index, size);
         }
+    }
+
+    /// Takes the oldest completed command off a CQ.
+    pub(super) fn release_first(&mut self, qid: usize) {
+        let cq = &mut self.tables.cqs[qid];
+        cq.commands.pop_front();
+        cq.untold = cq.untold.min(cq.commands.len());
     }
 
     fn cq_doorbell(&mut self, qid: usize, value: u32) {
@@ -106,7 +114,7 @@ impl Tracker {
             if behind != 0 && behind <= left {
                 break;
             }
-            self.tables.cqs[qid].commands.pop_front();
+            self.release_first(qid);
             self.emit(head, Some(self.tick));
         }
     }

@@ -4,7 +4,9 @@ use super::store::{Id, Slot, State, Tables};
 use super::{load, Tracker, SWEEP_BITS};
 use crate::command::Command;
 use wattbell_spec::nvme::io;
-use wattbell_spec::wire::{command_flag_code as flag, event_type_code as kind, reset_cause_code as cause};
+use wattbell_spec::wire::{
+    command_flag_code as flag, event_type_code as kind, loss_source_code as source, reset_cause_code as cause,
+};
 
 /// A completed command is released at this age.
 const AGE_TICKS: u64 = 1 << 24;
@@ -30,6 +32,25 @@ impl Tracker {
         Some(slot)
     }
 
+    /// One of the commands without a slot has ended, or has one now.
+    pub(super) fn hold(&mut self) {
+        self.unheld = self.unheld.saturating_sub(1);
+    }
+
+    /// A command goes on without a slot. Of very many, the others count as lost at once.
+    pub(super) fn unhold(&mut self) {
+        match self.unheld.checked_add(1) {
+            Some(more) => self.unheld = more,
+            None => self.lose(source::SLOTS),
+        }
+    }
+
+    /// Releases the slot of a command that goes on.
+    pub(super) fn let_go(&mut self, slot: u16) {
+        self.unhold();
+        self.release(slot);
+    }
+
     pub(super) fn release(&mut self, slot: u16) {
         self.slot(slot).state = State::Free;
         self.free.push_back(slot);
@@ -46,7 +67,7 @@ impl Tracker {
         let dsm = command.qid != 0 && command.opcode == io::DSM;
         command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
             | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
-            | set(flag::DATA_PARTIAL, s.due.is_some_and(|due| s.words > due || (s.words < due && !failed)))
+            | set(flag::DATA_PARTIAL, s.is_partial(failed))
             | set(flag::LOSS, s.epoch != self.epoch);
         self.record(&command);
         self.clocks += load::RECORD;
@@ -88,7 +109,7 @@ impl Tracker {
                 if self.tick < self.slot(head).command.cqe + AGE_TICKS {
                     break;
                 }
-                self.tables.cqs[qid].commands.pop_front();
+                self.release_first(qid);
                 self.emit(head, None);
             }
         }
@@ -100,13 +121,21 @@ impl Tracker {
             self.clear(|_| true);
             self.tables = Tables::default();
         }
+        for _ in 0..std::mem::take(&mut self.unheld) {
+            self.lose(source::SLOTS);
+        }
         self.event(kind::TRACKER_RESET, cause, 0, 0);
         (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
-        (self.crowded, self.untracked) = (None, false);
+        (self.crowded, self.untracked, self.messages.asserted) = (None, false, false);
         self.namespaces = Default::default();
-        if cause == cause::PERST {
-            self.bar0 = 0;
+        (self.host_buffer, self.translated) = (Default::default(), false);
+        if [cause::PERST, cause::LINK, cause::FLR, cause::D3HOT].contains(&cause) {
+            // Configuration space is reset as well. Until the host writes BAR0 anew, its address of before PERST# alone is forgotten.
             self.controller = Default::default();
+            self.messages.reset();
+        }
+        if cause == cause::PERST {
+            (self.bar0, self.function) = (0, None);
         }
     }
 }

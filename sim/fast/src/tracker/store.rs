@@ -57,8 +57,19 @@ pub struct Slot {
     /// Double words of data that are due, if that is known; those that came, up to a limit.
     pub due: Option<u32>,
     pub words: u32,
+    /// Those that bit buckets discard.
+    pub discarded: u32,
     /// What its record will say.
     pub command: Command,
+}
+
+impl Slot {
+    /// Whether its data differs from the due data; a command that `failed` may move less. Without a known length: whether it has no data.
+    pub fn is_partial(&self, failed: bool) -> bool {
+        let Some(due) = self.due else { return self.pages_sure != 0 && self.command.first_data.is_none() && !failed };
+        let came = u64::from(self.words) + u64::from(self.discarded);
+        came > due.into() || (came < due.into() && !failed)
+    }
 }
 
 /// What a page of host memory is known to hold, or a read by the drive to return.
@@ -72,6 +83,10 @@ pub enum Holds {
     List,
     /// Ranges of a DSM.
     Ranges,
+    /// Descriptors of a scatter gather list.
+    Segment,
+    /// Descriptors of a host memory buffer; of a read alone.
+    BufferList,
     Sq,
     Cq,
     /// Shadow doorbells and event indexes.
@@ -127,9 +142,14 @@ pub struct Queue {
     pub tail: Option<u16>,
     /// Slots of an SQ's commands that were announced and not fetched; of a CQ's whose CQ head doorbell has not come.
     pub commands: VecDeque<u16>,
+    /// Whether the drive announces completions on a CQ, and how many, the last ones, it has not announced.
+    pub tells: bool,
+    pub untold: usize,
     /// Of an SQ: what the drive fetches next, and losses of TLPs before its last doorbell.
     pub fetch: Option<u16>,
     pub epoch: u16,
+    /// A doorbell of this SQ has come.
+    pub rung: bool,
     /// Of a CQ: its interrupt vector, and the phase of the next CQE.
     pub vector: u16,
     pub phase: bool,
@@ -141,19 +161,42 @@ impl Queue {
         let first = (!guess).then_some(0);
         Self { valid: true, base, size, tail: first, fetch: first, vector, phase: true, ..Self::default() }
     }
+
+    /// The same with interrupts enabled, or not.
+    pub fn telling(self, tells: bool) -> Self {
+        Self { tells, ..self }
+    }
 }
 
 /// What the host has told the drive's controller, as far as seen.
 #[derive(Debug, Default)]
 pub struct Controller {
     pub enabled: bool,
+    /// Its register CC as written.
+    pub cc: u32,
     /// Its registers of the admin queues: AQA, and two each of ASQ and ACQ.
     pub admin_queues: [u32; 5],
-    /// Tag and requester of a read of CAP, and where in what it returns the upper half is.
-    pub cap: Option<(u16, u16, usize)>,
+    /// A read of CAP or CC that the drive has yet to answer.
+    pub asked: Option<Asked>,
 }
 
-/// An interrupt message and the vector it was learnt to belong to.
+/// A read of CAP or CC: `index` is the double word of the answer with CAP.DSTRD or CC.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    pub tag: u16,
+    pub requester: u16,
+    pub of_cc: bool,
+    pub index: usize,
+}
+
+impl Controller {
+    /// The host says that it is enabled.
+    pub fn be_enabled(&mut self) {
+        (self.enabled, self.cc) = (true, self.cc | 1);
+    }
+}
+
+/// An interrupt message and the vector that it was learnt to be of.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
     pub address: u64,

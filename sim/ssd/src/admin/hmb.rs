@@ -42,6 +42,18 @@ impl Hmb {
         self.offered
     }
 
+    /// Address of the lent memory's byte `offset`, if that much is lent.
+    pub fn address(&self, offset: u64) -> Option<u64> {
+        let mut rest = offset;
+        for &(address, len) in &self.ranges {
+            match rest.checked_sub(len) {
+                None => return Some(address + rest),
+                Some(beyond) => rest = beyond,
+            }
+        }
+        None
+    }
+
     /// The lent memory: address and length in bytes. Empty when none is lent.
     #[cfg(test)]
     pub fn ranges(&self) -> &[(u64, u64)] {

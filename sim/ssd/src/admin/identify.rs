@@ -74,6 +74,7 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     d[524] = 0x04; // FNA: by namespace; cryptographic erase
     d[525] = 0x06 | u8::from(*offer.volatile_write_cache); // VWC; Flush takes FFFFFFFFh
     put(&mut d, 526, &0u16.to_le_bytes()); // AWUN
+    put(&mut d, 536, &u32::from(*offer.sgls).to_le_bytes()); // SGLS: without alignment
     let nqn = format!("nqn.2014.08.org.nvmexpress:uuid:wattbell-{}", profile.name);
     put(&mut d, 768, nqn.as_bytes());
     for (i, state) in profile.power_state.iter().enumerate() {

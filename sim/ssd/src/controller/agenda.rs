@@ -1,5 +1,6 @@
 //! The events that wait, in order of time.
 
+use crate::flash::Access;
 use crate::pcie::port::Request;
 use crate::profile::Ps;
 use std::cmp::Reverse;
@@ -14,6 +15,8 @@ pub enum Want {
     },
     List {
         command: u32,
+        /// Bytes that the command needs; a drive may read more.
+        needed: u32,
     },
     Structure {
         command: u32,
@@ -46,6 +49,8 @@ pub enum Event {
     Interrupt(u16),
     Coalesced { cqid: u16 },
     Programmed(u64),
+    Lent(Access),
+    LentAnswer,
     Formatted,
     Sanitized,
     SelfTested(u32),
@@ -106,7 +111,8 @@ impl Agenda {
         let kept = std::mem::take(&mut self.heap).into_iter().filter_map(|Reverse(timed)| {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
+                e @ (Event::Mmio { .. } | Event::LentAnswer) => e,
+                e @ (Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
                 _ => return None,
             };
             Some(Reverse(Timed { event, ..timed }))
@@ -114,17 +120,12 @@ impl Agenda {
         self.heap = kept.collect();
     }
 
-    /// If nothing waits but ends of programs, takes them out: time, units.
-    pub fn take_programs(&mut self) -> Option<Vec<(Ps, u64)>> {
-        if !self.heap.iter().all(|t| matches!(t.0.event, Event::Programmed(_))) {
+    /// If nothing waits but work of no command (ends of programs, lent memory), takes it out, with its times.
+    pub fn take_rest(&mut self) -> Option<Vec<(Ps, Event)>> {
+        let of_no_command = |e: &Event| matches!(e, Event::Programmed(_) | Event::Lent(_) | Event::LentAnswer);
+        if !self.heap.iter().all(|t| of_no_command(&t.0.event)) {
             return None;
         }
-        let mut programs = Vec::with_capacity(self.heap.len());
-        while let Some(Reverse(timed)) = self.heap.pop() {
-            if let Event::Programmed(units) = timed.event {
-                programs.push((timed.at, units));
-            }
-        }
-        Some(programs)
+        Some(std::iter::from_fn(|| self.heap.pop().map(|t| (t.0.at, t.0.event))).collect())
     }
 }

@@ -46,6 +46,9 @@ impl<S: BusSink> Controller<S> {
     pub(super) fn post(&mut self, cqid: u16, address: u64, entry: &[u8; 16], host: &mut dyn Host) {
         host.write(address, entry);
         self.commands.end(1);
+        if self.queues.is_polled(cqid) {
+            host.posted(cqid, self.now);
+        }
         let coalescing = self.admin.features.coalescing(cqid);
         match self.queues.arrived(cqid, coalescing.map(|(threshold, _)| threshold)) {
             Call::Now => self.call(cqid),

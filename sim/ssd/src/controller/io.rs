@@ -118,6 +118,7 @@ impl<S: BusSink> Controller<S> {
         let before = meter.account.own_fj();
         self.media.flash.read(self.now, first, count, slow, meter, &mut runs);
         self.commands[id].truth.own_fj += (meter.account.own_fj() - before) as u64;
+        self.plan_lent();
         for (ready, unit, n) in runs {
             let start = (unit * UNIT).max(from);
             let end = ((unit + n) * UNIT).min(to);
@@ -190,6 +191,7 @@ impl<S: BusSink> Controller<S> {
             }
         }
         self.commands[id].truth.own_fj += (meter.account.own_fj() - before) as u64;
+        self.plan_lent();
         let done = if fua || !self.admin.features.write_cache() {
             self.flush_buffer().map_or(programmed, |end| end.max(programmed))
         } else {

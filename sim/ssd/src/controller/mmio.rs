@@ -4,7 +4,7 @@ use super::agenda::Event;
 use super::Controller;
 use crate::host::{BusSink, Host};
 use crate::nvme::registers::DOORBELLS;
-use crate::pcie::config_space::{L1SS_CAP, MSIX_TABLE, PCIE_CAP};
+use crate::pcie::config_space::{FLR, L1SS_CAP, MSIX_TABLE, PCIE_CAP};
 use crate::pcie::port::{DRIVE, HOST};
 use crate::profile::Ps;
 use wattbell_bus::tlp::{self, CplStatus, Route};
@@ -44,7 +44,11 @@ impl<S: BusSink> Controller<S> {
             self.pcie.port.set_aspm(self.pcie.config.aspm());
         }
         self.interrupt_pending(); // the function mask may have fallen
-        self.answer_host(span.end, tlp::completion(ROUTE, CplStatus::Success), host)
+        let done = self.answer_host(span.end, tlp::completion(ROUTE, CplStatus::Success), host);
+        if dw == PCIE_CAP + 0x08 && enables & 2 != 0 && value & FLR != 0 {
+            self.reset_function();
+        }
+        done
     }
 
     /// The 4096 bytes of configuration space.
@@ -135,6 +139,7 @@ impl<S: BusSink> Controller<S> {
         self.commands.reset().for_each(|command| self.media.flash.free(command.buffered));
         self.waiting_writes.clear();
         self.reads.reset();
+        self.lent.reset();
         self.agenda.forget();
         if let Some((end, serial)) = self.admin.reset(self.now) {
             self.agenda.at(end, Event::SelfTested(serial));

@@ -9,6 +9,8 @@ mod complete;
 mod fetch;
 mod io;
 pub(crate) mod lean;
+mod lending;
+mod lent;
 mod mmio;
 mod processor;
 mod restart;
@@ -32,6 +34,7 @@ use crate::power::thermal::Throttle;
 use crate::power::Power;
 use crate::profile::{Profile, Ps, MS};
 use agenda::{Agenda, Event, Want};
+use lending::Lent;
 use processor::Processor;
 pub use restart::Restart;
 use std::collections::VecDeque;
@@ -75,6 +78,7 @@ pub struct Controller<S: BusSink> {
     /// Writes that wait for room in the write buffer.
     waiting_writes: VecDeque<u32>,
     reads: HostReads<Read, DataRead>,
+    lent: Lent,
     data_path: DataPath,
     processor: Processor,
     agenda: Agenda,
@@ -97,6 +101,7 @@ impl<S: BusSink> Controller<S> {
             commands: Commands::default(),
             waiting_writes: VecDeque::new(),
             reads: HostReads::new(*profile.controller.dma_reads as usize),
+            lent: Lent::default(),
             data_path: DataPath::new(&profile),
             processor: Processor::new(&profile, options.seed),
             agenda: Agenda::default(),
@@ -296,6 +301,16 @@ impl<S: BusSink> Controller<S> {
                 self.admit_writes();
                 self.settle();
             }
+            Event::Lent(access) => {
+                if let Some(at) = self.reach_lent(access) {
+                    self.agenda.at(at, Event::LentAnswer);
+                }
+            }
+            Event::LentAnswer => {
+                if let Some(at) = self.lent_answered() {
+                    self.agenda.at(at, Event::LentAnswer);
+                }
+            }
             Event::Formatted => self.formatted(),
             Event::Sanitized => self.sanitized(),
             Event::SelfTested(serial) => {
@@ -442,6 +457,7 @@ impl<S: BusSink> Controller<S> {
         self.power.meter.finish();
         self.hand_out();
         self.queues.posted().for_each(|truth| self.sink.command(truth));
+        self.sink.lent(&self.lent.traffic);
         self.sink
     }
 }

@@ -63,6 +63,13 @@ impl<S: BusSink> Controller<S> {
         Restart { perst_low, off_on, perst_high, link_up }
     }
 
+    /// Resets the function (FLR): registers, MSI-X table and most of configuration space are as after power-on. The link stays up.
+    pub(super) fn reset_function(&mut self) {
+        self.disable();
+        self.registers = Registers::new(&self.profile);
+        self.pcie.reset_function(&self.profile);
+    }
+
     /// Applies a conventional reset: a controller reset, and the reset of the registers that a controller reset leaves.
     fn forget(&mut self) {
         self.disable();

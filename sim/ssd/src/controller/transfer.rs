@@ -2,8 +2,8 @@
 
 use super::agenda::{Event, Want};
 use super::{Controller, Read};
-use crate::host::{BusSink, Host};
-use crate::nvme::{io, prp, Status};
+use crate::host::{see_data, BusSink, Host};
+use crate::nvme::{io, prp, sgl, Status};
 use crate::pcie::port::{Payload, Request};
 
 impl<S: BusSink> Controller<S> {
@@ -42,12 +42,17 @@ impl<S: BusSink> Controller<S> {
             Want::Sqes { qid, announced, first } => {
                 self.agenda.at(arrival, Event::SqesIn { qid, announced, first, bytes });
             }
-            Want::List { command } if there => self.agenda.at(arrival, Event::ListIn { command, bytes }),
-            Want::List { command } => self.fail(command, Status::DATA_TRANSFER_ERROR),
+            Want::List { command, needed } if there => {
+                bytes.truncate(needed as usize);
+                self.agenda.at(arrival, Event::ListIn { command, bytes });
+            }
+            Want::List { command, .. } => self.fail(command, Status::DATA_TRANSFER_ERROR),
             Want::Structure { command, left } => {
                 let c = &mut self.commands[command];
                 if there {
-                    c.truth.data(span.first, span.last);
+                    if c.len > 0 {
+                        see_data(&mut c.truth, span.first, span.last); // a descriptor list, which no PRP leads to, is no data
+                    }
                     c.data.extend_from_slice(&bytes);
                 } else {
                     c.status = Status::DATA_TRANSFER_ERROR;
@@ -61,7 +66,7 @@ impl<S: BusSink> Controller<S> {
             Want::Data { command, offset, len } => {
                 let mut through = arrival;
                 if there {
-                    self.commands[command].truth.data(span.first, span.last);
+                    see_data(&mut self.commands[command].truth, span.first, span.last);
                     self.keep_data(command, offset, &bytes);
                     let before = self.power.meter.account.own_fj();
                     through = self.data_path.carry(arrival, len, true, &mut self.power);
@@ -78,15 +83,16 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Resolves the PRPs of a command for `len` bytes; [`Controller::transfer`] goes on when they are known.
+    /// Resolves the PRPs or the SGL of a command for `len` bytes; [`Controller::transfer`] goes on when they are known.
     pub(super) fn resolve(&mut self, id: u32, len: u32) {
         let c = &mut self.commands[id];
         c.len = len;
-        if c.sqe.fuse_psdt() & 0xC0 != 0 {
-            return self.fail(id, Status::SGL_NOT_SUPPORTED);
-        }
-        let (prp1, prp2) = (c.sqe.prp1(), c.sqe.prp2());
-        let next = prp::start(prp1, prp2, len, &mut c.pieces);
+        let offered = *self.profile.offer.sgls && c.qid != 0;
+        let next = match c.sqe.fuse_psdt() >> 6 {
+            0 => prp::start(c.sqe.prp1(), c.sqe.prp2(), len, &mut c.pieces),
+            1 if offered => sgl::start(&c.sqe.0[24..40], len, &mut c.pieces),
+            _ => Err(Status::SGL_NOT_SUPPORTED),
+        };
         self.resolved(id, next);
     }
 
@@ -94,14 +100,22 @@ impl<S: BusSink> Controller<S> {
         let c = &mut self.commands[id];
         let placed: u32 = c.pieces.iter().map(|p| p.1).sum();
         let rest = c.len - placed;
-        let next = prp::go_on(bytes, rest, &mut c.pieces);
+        let next = match c.sqe.fuse_psdt() >> 6 {
+            0 => prp::go_on(bytes, rest, &mut c.pieces),
+            _ => sgl::go_on(bytes, rest, &mut c.pieces).map(|()| None),
+        };
         self.resolved(id, next);
     }
 
     fn resolved(&mut self, id: u32, next: Result<Option<prp::ListRead>, Status>) {
         match next {
             Err(status) => self.fail(id, status),
-            Ok(Some(list)) => self.read_host((Want::List { command: id }, list.address, 8 * list.entries)),
+            Ok(Some(list)) => {
+                let needed = 8 * list.entries;
+                let end = list.address + u64::from(needed);
+                let whole = end.next_multiple_of(*self.profile.controller.list_read_bytes) - list.address;
+                self.read_host((Want::List { command: id, needed }, list.address, whole as u32));
+            }
             Ok(None) => self.transfer(id),
         }
     }
@@ -126,7 +140,7 @@ impl<S: BusSink> Controller<S> {
             let bytes = &data[done..done + len as usize];
             let span = self.pcie.port.dma_write(at, address, Payload::Bytes(bytes));
             there &= host.write(address, bytes);
-            self.commands[id].truth.data(span.first, span.last);
+            see_data(&mut self.commands[id].truth, span.first, span.last);
             done += len as usize;
             end = span.end;
         }
@@ -158,7 +172,7 @@ impl<S: BusSink> Controller<S> {
         let (mut end, mut from) = (at, c.at + u64::from(offset));
         for (address, n) in prp::part(&c.pieces, offset, len) {
             let span = self.pcie.port.dma_write(at, address, Payload::LeftOut(n));
-            c.truth.data(span.first, span.last);
+            see_data(&mut c.truth, span.first, span.last);
             end = span.end;
             if self.media.data(from, n).is_some_and(|bytes| !host.write(address, &bytes)) {
                 c.status = Status::DATA_TRANSFER_ERROR;

@@ -30,6 +30,8 @@ pub enum Action {
         /// Time in seconds for which the supply is off; `None`: the supply stays on, and PERST# alone resets the drive.
         off_s: Option<f64>,
     },
+    /// Shuts the drive down, resets its function (FLR), brings it up again, then reads 4 KiB.
+    ResetFunction,
     /// Formats a namespace.
     Format {
         /// Which.
@@ -66,6 +68,7 @@ pub struct RawStep {
     idle_s: Option<f64>,
     wake: Option<RawWake>,
     restart: Option<RawRestart>,
+    reset: Option<String>,
     format: Option<RawFormat>,
     sanitize: Option<String>,
     fill: Option<RawFill>,
@@ -155,13 +158,16 @@ impl RawAction {
             step.idle_s.is_some(),
             step.wake.is_some(),
             step.restart.is_some(),
+            step.reset.is_some(),
             step.format.is_some(),
             step.sanitize.is_some(),
             step.fill.is_some(),
             step.trace.is_some(),
         ];
         if given.iter().filter(|g| **g).count() != 1 {
-            return Err("must have exactly one of fio, idle_s, wake, restart, format, sanitize, fill, trace".into());
+            return Err(
+                "must have exactly one of fio, idle_s, wake, restart, reset, format, sanitize, fill, trace".into()
+            );
         }
         if step.trace_idle_cut_s.is_some() && step.trace.is_none() {
             return Err("trace_idle_cut_s goes with trace".into());
@@ -196,6 +202,12 @@ impl RawAction {
         if let Some(restart) = &step.restart {
             let off_s = restart.off_s.map(time).transpose()?;
             return made(Action::Restart { off_s }, "restart", "restart", true);
+        }
+        if let Some(kind) = &step.reset {
+            if kind != "flr" {
+                return Err(format!("reset `{kind}` is not flr"));
+            }
+            return made(Action::ResetFunction, "reset", "reset", true);
         }
         if let Some(format) = &step.format {
             if format.ses > 2 {

@@ -1,14 +1,15 @@
 //! A small NVMe driver in virtual time: enumeration, controller start-up, queues, submission and completion.
 
+use super::cpu;
 use super::memory::Memory;
 use crate::controller::{Controller, Restart};
 use crate::host::BusSink;
 use crate::nvme::registers::DOORBELLS;
 use crate::nvme::{admin, number};
-use crate::pcie::config_space::{L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
+use crate::pcie::config_space::{FLR, L1SS_CAP, MSIX_CAP, MSIX_TABLE, PCIE_CAP};
 use crate::pcie::port::Aspm;
 use crate::power::states::APST_BYTES;
-use crate::profile::{Ps, MS, NS};
+use crate::profile::{Ps, MS};
 
 /// From a link of 8 GT/s being up to the first configuration request: at least this (PCI Express Base Specification 4.0, 6.6.1).
 const CONFIGURE: Ps = 100 * MS;
@@ -16,21 +17,14 @@ const CONFIGURE: Ps = 100 * MS;
 const POLL: Ps = MS;
 /// Address of BAR0 that the virtual BIOS assigns.
 const BAR0: u64 = 0xFE80_0000;
+/// Device Control: 256-byte payload, 512-byte read requests.
+const DEVICE_CONTROL: u32 = 0x2020;
 /// Entries of the admin queues (Linux: 32).
 const ADMIN_DEPTH: u32 = 32;
 /// Entries of an I/O queue. Linux uses 1024, or the controller's maximum if that is lower.
 const IO_DEPTH: u32 = 1024;
-
-/// Time the virtual host takes. These are the figures of a fast desktop CPU, and assumed.
-pub mod cpu {
-    use super::{Ps, NS};
-    /// Time from the start of an I/O to its doorbell.
-    pub const SUBMIT: Ps = 900 * NS;
-    /// Time from an interrupt message to its handler.
-    pub const INTERRUPT: Ps = 1_100 * NS;
-    /// From the handler to the application, for each completion.
-    pub const COMPLETE: Ps = 450 * NS;
-}
+/// Pages of a piece of lent memory: 4 MiB, the largest piece that Linux allocates at once.
+const LENT_PIECE_PAGES: u32 = 1024;
 
 /// A violation of the specification by the drive.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +37,9 @@ pub enum DriverError {
         /// Status field.
         status: u16,
     },
+    /// The plan needs a function that the drive does not offer.
+    #[error("the plan needs {0}, which the drive does not offer")]
+    NotOffered(&'static str),
     /// A trace could no longer be read.
     #[error("{0}")]
     Trace(String),
@@ -104,6 +101,21 @@ pub struct Restarted {
     pub ready: Ps,
 }
 
+/// Choices of the driver, from the keys of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manners {
+    /// Whether I/O completion queues have interrupts (IEN). The host polls them otherwise.
+    pub interrupts: bool,
+    /// Whether SGLs describe the data of I/O commands, and not PRPs.
+    pub sgls: bool,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self { interrupts: true, sgls: false }
+    }
+}
+
 /// The drive and its driver.
 pub struct Device<S: BusSink> {
     pub(crate) controller: Controller<S>,
@@ -114,15 +126,21 @@ pub struct Device<S: BusSink> {
     identity: Vec<u8>,
     lbas: u64,
     io_queues: u16,
+    pub(crate) manners: Manners,
 }
 
 impl<S: BusSink> Device<S> {
     /// Powers the drive, enumerates it and starts it with `io_queues` I/O queues.
     pub fn start(controller: Controller<S>, io_queues: u16) -> Result<Self, DriverError> {
+        Self::start_with(controller, io_queues, Manners::default())
+    }
+
+    /// Starts the drive as above, with choices of the driver.
+    pub fn start_with(controller: Controller<S>, io_queues: u16, manners: Manners) -> Result<Self, DriverError> {
         let mut memory = Memory::default();
         let scratch = memory.allocate(8192);
         let (queues, identity) = (Vec::new(), Vec::new());
-        let mut device = Self { controller, memory, now: 0, queues, scratch, identity, lbas: 0, io_queues };
+        let mut device = Self { controller, memory, now: 0, queues, scratch, identity, lbas: 0, io_queues, manners };
         device.now = device.controller.power_on(0) + MS;
         device.enumerate();
         device.enable(10 * MS)?;
@@ -135,15 +153,32 @@ impl<S: BusSink> Device<S> {
     pub fn restart(&mut self, off: Option<Ps>) -> Result<Restarted, DriverError> {
         let shutdown = self.shut_down();
         let restart = self.controller.restart(self.now, off, &mut self.memory);
-        self.queues.clear();
-        self.memory.interrupts.clear();
         self.now = restart.link_up + CONFIGURE;
+        let (enabled, ready) = self.start_again()?;
+        Ok(Restarted { shutdown, restart, enabled, ready })
+    }
+
+    /// Shuts the drive down, resets it by Initiate Function Level Reset, and starts it again. Returns the times of shutdown, reset, CC.EN
+    /// and CSTS.RDY.
+    pub fn reset_function(&mut self) -> Result<[Ps; 4], DriverError> {
+        let shutdown = self.shut_down();
+        self.cfg_write(PCIE_CAP + 0x08, 2, DEVICE_CONTROL | FLR);
+        let reset = self.now;
+        self.sleep(CONFIGURE); // PCI Express Base Specification 4.0, 6.6.2
+        let (enabled, ready) = self.start_again()?;
+        Ok([shutdown, reset, enabled, ready])
+    }
+
+    /// Configures and starts the drive after a reset; when CC.EN was written, and when CSTS.RDY was read as 1.
+    fn start_again(&mut self) -> Result<(Ps, Ps), DriverError> {
+        self.queues.clear();
+        self.memory.handlers.clear();
         self.enumerate();
         let enabled = self.enable(POLL)?;
         let ready = self.now;
         self.identify()?;
         self.create_queues(self.io_queues)?;
-        Ok(Restarted { shutdown, restart, enabled, ready })
+        Ok((enabled, ready))
     }
 
     /// Bytes of the namespace.
@@ -154,6 +189,10 @@ impl<S: BusSink> Device<S> {
     fn enumerate(&mut self) {
         self.cfg_read(0x00);
         self.cfg_read(0x08);
+        let mut at = self.cfg_read(0x34) as u16 & 0xFC;
+        while at != 0 {
+            at = (self.cfg_read(at) >> 8) as u16 & 0xFC; // the capability list
+        }
         for register in [0x10, 0x14] {
             self.cfg_read(register);
             self.cfg_write(register, 4, 0xFFFF_FFFF);
@@ -163,7 +202,7 @@ impl<S: BusSink> Device<S> {
         self.cfg_write(0x10, 4, BAR0 as u32);
         self.cfg_write(0x14, 4, (BAR0 >> 32) as u32);
         self.cfg_write(0x04, 2, 0x0406); // memory space, bus master, no INTx
-        self.cfg_write(PCIE_CAP + 0x08, 2, 0x2020); // 256-byte payload, 512-byte read requests
+        self.cfg_write(PCIE_CAP + 0x08, 2, DEVICE_CONTROL);
         self.cfg_write(PCIE_CAP + 0x28, 2, 0x0400); // LTR
     }
 
@@ -192,28 +231,44 @@ impl<S: BusSink> Device<S> {
         let page = self.scratch;
         self.admin("Identify Controller", sqe(admin::IDENTIFY, 0, page, [1, 0]))?;
         self.identity = self.memory.at(page, 4096).to_vec();
+        if self.manners.sgls && self.identity[536] & 3 == 0 {
+            return Err(DriverError::NotOffered("SGLs"));
+        }
         self.admin("Identify Namespace", sqe(admin::IDENTIFY, 1, page, [0, 0]))?;
         self.lbas = number(self.memory.at(page, 8));
         self.lend_memory()
     }
 
-    /// Lends the drive the host memory it asks for (HMPRE), in one piece.
+    /// Lends the drive the host memory it asks for (HMPRE). The pieces are as large as those of Linux, or larger if the drive takes too few
+    /// descriptors (HMMAXD) for these. No two lie side by side.
     fn lend_memory(&mut self) -> Result<(), DriverError> {
         let pages = number(&self.identity[272..276]) as u32;
         if pages == 0 {
             return Ok(());
         }
-        let (list, lent) = (self.memory.allocate(4096), self.memory.allocate_user(u64::from(pages) * 4096));
-        self.memory.at(list, 8).copy_from_slice(&lent.to_le_bytes());
-        self.memory.at(list + 8, 4).copy_from_slice(&pages.to_le_bytes());
+        let most = match number(&self.identity[336..338]) as u32 {
+            0 => u32::MAX,
+            most => most,
+        };
+        let piece = LENT_PIECE_PAGES.max(pages.div_ceil(most));
+        let entries = pages.div_ceil(piece);
+        let list = self.memory.allocate(16 * u64::from(entries));
+        for index in 0..entries {
+            let (at, count) = (list + 16 * u64::from(index), piece.min(pages - index * piece));
+            let lent = self.memory.allocate_user(u64::from(count + 1) * 4096);
+            self.memory.at(at, 8).copy_from_slice(&lent.to_le_bytes());
+            self.memory.at(at + 8, 4).copy_from_slice(&count.to_le_bytes());
+        }
         let mut entry = sqe(admin::SET_FEATURES, 0, 0, [0x0D, 1]);
         entry[48..52].copy_from_slice(&pages.to_le_bytes());
         entry[52..60].copy_from_slice(&list.to_le_bytes());
-        entry[60] = 1; // descriptors
+        entry[60..64].copy_from_slice(&entries.to_le_bytes());
         self.admin("Host Memory Buffer", entry).map(drop)
     }
 
     fn create_queues(&mut self, count: u16) -> Result<(), DriverError> {
+        let table = self.cfg_read(MSIX_CAP + 4); // Table Offset and Table BIR
+        debug_assert_eq!(u64::from(table), MSIX_TABLE, "in BAR0");
         for vector in 0..u64::from(count) + 1 {
             let entry = MSIX_TABLE + 16 * vector;
             self.write(entry, 4, 0xFEE0_0000 + 0x1000 * vector);
@@ -229,8 +284,8 @@ impl<S: BusSink> Device<S> {
             let depth = IO_DEPTH.min(*self.controller.profile().limits.max_queue_entries);
             let pair = self.pair(qid, depth);
             let size = (depth - 1) << 16 | u32::from(qid);
-            let vector = u32::from(qid) << 16;
-            self.admin("Create I/O CQ", sqe(admin::CREATE_IO_CQ, 0, pair.cq, [size, vector | 3]))?;
+            let (vector, ien) = (u32::from(qid) << 16, u32::from(self.manners.interrupts) << 1);
+            self.admin("Create I/O CQ", sqe(admin::CREATE_IO_CQ, 0, pair.cq, [size, vector | ien | 1]))?;
             self.admin("Create I/O SQ", sqe(admin::CREATE_IO_SQ, 0, pair.sq, [size, vector | 1]))?;
             self.queues.push(pair);
         }
@@ -330,7 +385,7 @@ impl<S: BusSink> Device<S> {
             };
             self.controller.advance(at, &mut self.memory);
             // Before MSI-X is enabled the completion queue is polled, as a boot loader does.
-            let called = self.memory.interrupts.pop_front().map(|(_, t)| t + cpu::INTERRUPT);
+            let called = self.memory.handlers.pop_front().map(|(_, t)| t);
             let polled = self.queues.len() == 1;
             let Some(handler) = called.or(polled.then_some(at)) else { continue };
             self.reap(index, handler.max(self.controller.now_ps()), &mut done);

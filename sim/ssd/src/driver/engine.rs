@@ -1,14 +1,19 @@
 //! Runs jobs the way fio does, all jobs of a group at the same time, each with its own CPU.
 
-use super::device::{cpu, sqe, Completion, Device, DriverError};
+use super::cpu;
+use super::device::{sqe, Completion, Device, DriverError};
 use super::job::{commands, make_job, Job, Numbers};
 use super::together::Together;
 use crate::fio::{Direction, JobResult, JobSpec};
 use crate::host::BusSink;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
+use crate::nvme::sgl;
 use crate::profile::{Ps, LBA};
 use std::collections::VecDeque;
+
+/// Largest data block that the host describes by one SGL descriptor, in bytes.
+const SGL_BLOCK: u64 = 64 << 10;
 
 /// Owner of each command identifier.
 type Owners = Vec<Vec<Option<(usize, usize)>>>;
@@ -34,7 +39,7 @@ pub fn run_group<S: BusSink>(
     let mut handlers: VecDeque<(Ps, u16)> = VecDeque::new();
     loop {
         let (memory, controller, queues) = (&mut device.memory, &mut device.controller, &device.queues);
-        handlers.extend(memory.interrupts.drain(..).map(|(vector, at)| (at + cpu::INTERRUPT, vector)));
+        handlers.extend(memory.handlers.drain(..).map(|(queue, at)| (at, queue)));
         let handler = handlers.front().map(|h| h.0);
         let event = controller.next_event_ps();
         let room = |j: &Job| queues[j.queue].room() >= commands(&j.spec, controller.profile().limits.mdts.value);
@@ -53,9 +58,9 @@ pub fn run_group<S: BusSink>(
                 start_io(device, &mut jobs[index], index, at, &mut owners);
             }
             _ if handler.is_some() && handler <= event.or(handler) => {
-                let Some((at, vector)) = handlers.pop_front() else { continue };
+                let Some((at, queue)) = handlers.pop_front() else { continue };
                 together.pass(&mut jobs, at);
-                handle(device, &mut jobs, usize::from(vector), at, &mut owners);
+                handle(device, &mut jobs, usize::from(queue), at, &mut owners);
             }
             _ if jobs.iter().all(Job::is_over) => break,
             _ => match event {
@@ -156,6 +161,11 @@ fn entry<S: BusSink>(
     let opcode = if direction == Direction::Read { io::READ } else { io::WRITE };
     let mut entry = sqe(opcode, 1, buffer, [slba as u32, (slba >> 32) as u32]);
     entry[48..52].copy_from_slice(&(blocks as u32 - 1).to_le_bytes());
+    if device.manners.sgls {
+        let memory = device.memory.at(list, sgl::BYTES * bytes.div_ceil(SGL_BLOCK) as usize);
+        sgl::write(&mut entry, buffer, bytes, SGL_BLOCK, list, memory);
+        return entry;
+    }
     let pages = bytes.div_ceil(PAGE);
     let prp2 = match pages {
         1 => 0,

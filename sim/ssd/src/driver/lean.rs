@@ -4,7 +4,8 @@
 //! picosecond, with two exceptions. Two events at the same instant may change their order. The doorbells of several threads may meet on
 //! the link. Work that the lean path cannot do (trims, interrupt coalescing) runs through the controller with its TLPs.
 
-use super::device::{cpu, Device, DriverError};
+use super::cpu;
+use super::device::{Device, DriverError};
 use super::engine::{finish_jobs, make_jobs, GroupOutcome};
 use super::job::{commands, Job, Numbers};
 use super::together::Together;

@@ -1,5 +1,6 @@
 //! The virtual host's memory: a small backed region for queues and structures, and addresses for user data.
 
+use super::cpu;
 use crate::host::Host;
 use crate::profile::Ps;
 use std::collections::VecDeque;
@@ -9,18 +10,18 @@ const BASE: u64 = 0x1000_0000;
 /// Start of user data: above 4 GiB, as most of a PC's memory is.
 const USER: u64 = 0x1_4000_0000;
 
-/// Host memory, and interrupts that arrived.
+/// Host memory, and the handlers of completions that arrived.
 pub struct Memory {
     bytes: Vec<u8>,
     next: u64,
     next_user: u64,
-    /// Vector and time of interrupts not yet taken.
-    pub interrupts: VecDeque<(u16, Ps)>,
+    /// Queue and start of handlers that have not run.
+    pub handlers: VecDeque<(u16, Ps)>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { bytes: Vec::new(), next: BASE, next_user: USER, interrupts: VecDeque::new() }
+        Self { bytes: Vec::new(), next: BASE, next_user: USER, handlers: VecDeque::new() }
     }
 }
 
@@ -66,6 +67,10 @@ impl Host for Memory {
     }
 
     fn interrupt(&mut self, vector: u16, time_ps: Ps) {
-        self.interrupts.push_back((vector, time_ps));
+        self.handlers.push_back((vector, time_ps + cpu::INTERRUPT));
+    }
+
+    fn posted(&mut self, cqid: u16, time_ps: Ps) {
+        self.handlers.push_back((cqid, time_ps + cpu::POLL));
     }
 }

@@ -1,6 +1,7 @@
 //! A host in virtual time: a small NVMe driver, fio's way of making I/O, plans of phases, and the truth about the phases.
 
 mod actions;
+mod cpu;
 pub mod device;
 mod engine;
 mod job;
@@ -16,7 +17,7 @@ mod truth;
 mod verify;
 
 pub use actions::{Action, Rest};
-pub use device::{Device, DriverError};
+pub use device::{Device, DriverError, Manners};
 pub use engine::{run_group, GroupOutcome};
 pub use job::Numbers;
 pub use memory::Memory;

@@ -1,6 +1,7 @@
 //! A plan: steps of fio jobs, idle times and wake-ups, in TOML.
 
 use super::actions::{Action, RawAction, RawStep, Rest};
+use super::device::Manners;
 use crate::fio::{FioError, JobFile, Reading};
 use crate::flash::Condition;
 use crate::pcie::port::Aspm;
@@ -57,6 +58,8 @@ pub struct Plan {
     pub condition: Condition,
     /// Size of the data before the run, from the drive's beginning; `None` where the plan gives no size.
     pub data_bytes: Option<u64>,
+    /// Choices of the host's driver.
+    pub manners: Manners,
     /// Its steps, in order.
     pub steps: Vec<Step>,
 }
@@ -68,7 +71,15 @@ struct RawPlan {
     condition: Option<String>,
     #[serde(default)]
     data_bytes: Option<u64>,
+    #[serde(default = "yes")]
+    interrupts: bool,
+    #[serde(default)]
+    sgls: bool,
     step: Vec<RawStep>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Plan {
@@ -99,7 +110,7 @@ impl Plan {
                 }
             })
             .collect();
-        Self { condition: Condition::default(), data_bytes: None, steps }
+        Self { steps, ..Self::default() }
     }
 
     /// Reads a plan, and looks for job files beside it. `power_states`: the drive's number of power states.
@@ -146,6 +157,7 @@ impl Plan {
                 action,
             });
         }
-        Ok(Self { condition, data_bytes: raw.data_bytes, steps })
+        let manners = Manners { interrupts: raw.interrupts, sgls: raw.sgls };
+        Ok(Self { condition, data_bytes: raw.data_bytes, manners, steps })
     }
 }

@@ -1,7 +1,8 @@
 //! Runs a plan: every phase between its two in-band markers.
 
 use super::actions::Action;
-use super::device::{cpu, sqe, Completion, Device, DriverError};
+use super::cpu;
+use super::device::{sqe, Completion, Device, DriverError, Manners};
 use super::engine::{run_group, GroupOutcome};
 use super::job::Numbers;
 use super::lean;
@@ -78,7 +79,7 @@ pub fn run<T: Write, C: Write>(
     if states {
         controller.keep_states();
     }
-    let device = Device::start(controller, IO_QUEUES)?;
+    let device = Device::start_with(controller, IO_QUEUES, plan.manners)?;
     let mut session = Session {
         device,
         phases: Vec::new(),
@@ -162,6 +163,11 @@ impl<T: Write, C: Write> Session<T, C> {
                     "measured": step.measured});
                 about["off_s"] = json!(off_s);
                 self.phase(step.name.clone(), step.kind, about, |s| s.restart(*off_s))
+            }
+            Action::ResetFunction => {
+                let about =
+                    json!({"apst": step.idle.apst, "aspm": aspm(step.idle), "reset": "flr", "measured": step.measured});
+                self.phase(step.name.clone(), step.kind, about, Self::reset_function)
             }
             Action::Format { nsid, ses } => {
                 let detail = json!({"format": {"nsid": nsid, "ses": ses}, "measured": step.measured});
@@ -261,7 +267,8 @@ impl<T: Write, C: Write> Session<T, C> {
     }
 
     fn run_group(&mut self, group: &[JobSpec], numbers: Numbers) -> Result<GroupOutcome, RunError> {
-        if self.fidelity != Fidelity::Tlps && lean::can_run(group) {
+        let plain = self.device.manners == Manners::default();
+        if self.fidelity != Fidelity::Tlps && plain && lean::can_run(group) {
             if let Some(outcome) = lean::run_group(&mut self.device, group, numbers, self.seed)? {
                 return Ok(outcome);
             }
@@ -279,6 +286,17 @@ impl<T: Write, C: Write> Session<T, C> {
             "shutdown_ps": done.shutdown, "supply": off_on, "perst_low_ps": done.restart.perst_low,
             "perst_high_ps": done.restart.perst_high, "link_up_ps": done.restart.link_up, "enabled_ps": done.enabled,
             "ready_ps": done.ready, "doorbell_ps": doorbell, "handler_ps": handler, "status": completion.status,
+        }))
+    }
+
+    /// Resets the function. Afterwards features are as after power-on; payload sizes and ASPM are as before.
+    fn reset_function(&mut self) -> Result<Value, RunError> {
+        let [shutdown, reset, enabled, ready] = self.device.reset_function()?;
+        (self.idle.apst, self.kept_ps) = (false, false);
+        let (completion, doorbell, handler) = self.read_4k(0)?;
+        Ok(json!({
+            "shutdown_ps": shutdown, "reset_ps": reset, "enabled_ps": enabled, "ready_ps": ready,
+            "doorbell_ps": doorbell, "handler_ps": handler, "status": completion.status,
         }))
     }
 

@@ -1,6 +1,6 @@
 //! The truth about a run: the exact energy of each phase, and every command as the model saw it.
 
-use crate::host::{BusSink, CommandTruth};
+use crate::host::{BusSink, CommandTruth, LentTraffic};
 use crate::power::account::Account;
 use crate::profile::{Ps, LBA};
 use crate::sink::TraceSink;
@@ -79,13 +79,13 @@ pub struct TruthSink<T: Write, C: Write> {
     counts: BTreeMap<(u16, u8), (u64, u64)>,
     /// Queue and opcode of the last command, and the numbers that its count still lacks.
     last_count: ((u16, u8), (u64, u64)),
+    lent: LentTraffic,
 }
 
 impl<T: Write, C: Write> TruthSink<T, C> {
     /// Over `trace`; `commands` gets the CSV.
     pub fn new(trace: TraceSink<T>, mut commands: Option<C>) -> Self {
-        let header = "qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,\
-                      msix_ps,cq_head_ps,own_pj,share_pj\n";
+        let header = CommandTruth::COLUMNS.join(",") + "\n";
         let commands_error = commands.as_mut().and_then(|c| c.write_all(header.as_bytes()).err());
         Self {
             trace,
@@ -105,6 +105,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             power_nw: 0,
             counts: BTreeMap::new(),
             last_count: ((0, 0), (0, 0)),
+            lent: LentTraffic::default(),
         }
     }
 
@@ -237,6 +238,10 @@ impl<T: Write, C: Write> TruthSink<T, C> {
                            model's energy went, each joule once, and sum_j is all of it",
             "phases": listed,
             "commands": commands,
+            "host_memory_buffer": {
+                "reads": self.lent.reads, "read_bytes": self.lent.read_bytes,
+                "writes": self.lent.writes, "written_bytes": self.lent.written_bytes,
+            },
             "trace": {"end_ps": end, "energy_j": self.whole.energy as f64 * ENERGY_LSB_J},
         }))
     }
@@ -285,6 +290,10 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         self.integrate(horizon_ps.saturating_sub(2 * TICK));
     }
 
+    fn lent(&mut self, traffic: &LentTraffic) {
+        self.lent = *traffic;
+    }
+
     fn command(&mut self, c: &CommandTruth) {
         if c.qid != 0 {
             let class = (self.accounts.len(), c.opcode, c.blocks);
@@ -304,28 +313,12 @@ impl<T: Write, C: Write> BusSink for TruthSink<T, C> {
         let (count, blocks) = self.last_count.1;
         self.last_count.1 = (count + 1, blocks + c.blocks);
         let Some(commands) = &mut self.commands else { return };
-        let optional = |t: Option<Ps>| t.map(|t| t.to_string()).unwrap_or_default();
-        let line = writeln!(
-            commands,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            c.qid,
-            c.cid,
-            c.opcode,
-            c.nsid,
-            c.slba,
-            c.blocks,
-            c.status,
-            c.doorbell_ps,
-            c.fetch_ps,
-            optional(c.first_data_ps),
-            optional(c.last_data_ps),
-            c.cqe_ps,
-            optional(c.msix_ps),
-            optional(c.cq_head_ps),
-            c.own_fj / 1000,
-            c.share_fj / 1000,
-        );
-        if let Err(error) = line {
+        let mut values = c.values().into_iter().enumerate();
+        let line = values.try_for_each(|(place, value)| {
+            commands.write_all(&b","[..usize::from(place != 0)])?;
+            value.map_or(Ok(()), |value| write!(commands, "{value}"))
+        });
+        if let Err(error) = line.and_then(|()| commands.write_all(b"\n")) {
             self.commands_error.get_or_insert(error);
         }
     }

@@ -18,6 +18,7 @@ use crate::power::meter::Meter;
 use crate::profile::{ps, Geometry, Profile, Ps, UNIT, US};
 use ahead::Ahead;
 use ftl::{Before, Ftl, Place, Stream};
+pub use mapcache::Access;
 use mapcache::{Lookup, MapCache};
 use relocation::Relocation;
 
@@ -183,7 +184,7 @@ impl Flash {
             die_read_w: *p.die_read_w,
             program_w: [*p.die_program_slc_w, *p.die_program_dense_w],
             ftl,
-            map_cache: (map_own > 0).then(|| MapCache::new(map_own)),
+            map_cache: (map_own > 0).then(|| MapCache::new(map_own, 0)),
             ahead: Ahead::new(*f.read_ahead_kib / 4),
             fetched: Vec::new(),
             map_own,
@@ -209,8 +210,14 @@ impl Flash {
     pub fn lend(&mut self, bytes: u64) {
         if bytes != self.map_lent {
             self.map_lent = bytes;
-            self.map_cache = (self.map_own > 0).then(|| MapCache::new(self.map_own + bytes));
+            self.map_cache = (self.map_own > 0).then(|| MapCache::new(self.map_own, bytes));
         }
+    }
+
+    /// Takes the next access to lent memory that earlier calls made necessary, and its time.
+    #[inline]
+    pub fn next_access(&mut self) -> Option<(Ps, Access)> {
+        self.map_cache.as_mut()?.next_access()
     }
 
     /// Returns the data written and moved, and the present places of data.
@@ -237,7 +244,10 @@ impl Flash {
     /// the array. That page is then programmed in SLC mode. It takes no room there, because the map is a thousandth of the data.
     fn look_up_for(&mut self, now: Ps, unit: u64, change: bool, slow: f64, meter: &mut Meter) -> Ps {
         let Some(cache) = &mut self.map_cache else { return now };
-        let Lookup::Miss { write_back } = cache.look_up(unit, change) else { return now };
+        let Lookup::Miss { write_back } = cache.look_up(unit, change) else {
+            cache.hit(now, unit, change);
+            return now;
+        };
         self.map_changed += u64::from(write_back);
         if self.map_changed >= self.page {
             self.map_changed = 0;
@@ -251,6 +261,9 @@ impl Flash {
         let before = meter.account.turn_to(Purpose::Map);
         let known = self.read_page(now, Place { slot, slc: true }, 1, slow, meter);
         meter.account.turn_to(before);
+        if let Some(cache) = &mut self.map_cache {
+            cache.miss(now, known, unit, write_back);
+        }
         known
     }
 

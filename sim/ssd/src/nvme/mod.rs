@@ -6,6 +6,7 @@ pub mod prp;
 mod queue;
 pub mod queues;
 pub mod registers;
+pub mod sgl;
 
 pub use async_event::AsyncEvent;
 pub use wattbell_spec::nvme::{admin, feature, io, log_page};

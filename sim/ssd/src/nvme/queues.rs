@@ -286,6 +286,11 @@ impl Queues {
         }
     }
 
+    /// Whether a completion queue has no interrupts.
+    pub fn is_polled(&self, cqid: u16) -> bool {
+        self.cqs.get(&cqid).is_some_and(|cq| cq.vector.is_none())
+    }
+
     /// The vector to call for entries that came since the last time.
     pub fn call(&mut self, cqid: u16) -> Option<u16> {
         let cq = self.cqs.get_mut(&cqid)?;

@@ -11,6 +11,8 @@ pub const MSIX_TABLE: u64 = 0x2000;
 pub const MSIX_PBA: u64 = 0x3000;
 /// Offset of the PCIe capability.
 pub const PCIE_CAP: u16 = 0x70;
+/// Initiate Function Level Reset, in Device Control. Reads as 0.
+pub const FLR: u32 = 0x8000;
 /// Offset of the MSI-X capability.
 pub const MSIX_CAP: u16 = 0xB0;
 /// Offset of the L1 PM substates extended capability.
@@ -75,6 +77,16 @@ impl ConfigSpace {
         c.allow(l1ss + 8, 4, 0xE3FF_FF0F);
         c.allow(l1ss + 12, 4, 0xFB);
         c
+    }
+
+    /// Returns to the state after power-on by a function level reset, which leaves payload sizes and ASPM as they are (PCI Express Base
+    /// Specification 4.0, 6.6.2).
+    pub fn reset_function(&mut self, profile: &Profile, vectors: u16) {
+        let kept = [(PCIE_CAP + 0x08, 2), (PCIE_CAP + 0x10, 2), (L1SS_CAP + 8, 8)];
+        let before = std::mem::replace(self, Self::new(profile, vectors));
+        for (at, len) in kept.map(|(at, len)| (usize::from(at), len)) {
+            self.put(at, &before.bytes[at..at + len]);
+        }
     }
 
     /// All 4096 bytes, as a vfio-user server hands them out.

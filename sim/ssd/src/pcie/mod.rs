@@ -38,6 +38,12 @@ impl Pcie {
         self.port.reset();
     }
 
+    /// After a function level reset: the link stays up.
+    pub fn reset_function(&mut self, profile: &Profile) {
+        self.config.reset_function(profile, *profile.limits.io_queues + 1);
+        self.msix.reset();
+    }
+
     /// Returns address and data of a vector's message, if the message may be sent now.
     pub fn message(&mut self, vector: u16) -> Option<(u64, u32)> {
         let (enabled, function_mask) = self.config.msix();

@@ -1,6 +1,6 @@
 //! Reading a profile, and the conditions that it must meet.
 
-use super::{Geometry, Profile};
+use super::{Geometry, Profile, LENT_READS};
 use std::path::Path;
 
 /// Defaults for profiles that leave a figure out: typical figures, each marked as assumed.
@@ -138,8 +138,14 @@ impl Profile {
         must((2..=65536).contains(&*self.limits.max_queue_entries), "limits.max_queue_entries must be 2 to 65536")?;
         must((1..=64).contains(&*self.limits.fetch_batch), "limits.fetch_batch must be 1 to 64")?;
         must(*self.controller.dma_reads >= 1, "controller.dma_reads must be at least 1")?;
-        let wide_enough = u64::from(*link.tags) >= *self.controller.dma_reads * 4096 / 128 + 8;
-        must(wide_enough, "link.tags is too small for controller.dma_reads")?;
+        let list_read = *self.controller.list_read_bytes;
+        must(
+            list_read.is_power_of_two() && (8..=4096).contains(&list_read),
+            "controller.list_read_bytes must be a power of two from 8 to 4096",
+        )?;
+        let lent_reads = if *self.offer.hmb_preferred_mib > 0 { LENT_READS as u64 } else { 0 };
+        let wide_enough = u64::from(*link.tags) >= (*self.controller.dma_reads + lent_reads) * 4096 / 128 + 8;
+        must(wide_enough, "link.tags is too small for controller.dma_reads and reads of the host memory buffer")?;
         self.offer.check(*self.namespace.lbas_512)
     }
 }
@@ -204,6 +210,7 @@ mod tests {
             ("controller", "spread", "-0.1, 1.1", "0.0, 1.0"),
             ("controller", "wake_spread", "-0.1, 1.1", "0.0, 1.0"),
             ("controller", "dma_reads", "0, 8, 100", "1, 4, 7"),
+            ("controller", "list_read_bytes", "0, 4, 24, 8192", "8, 64, 4096"),
             ("namespace", "lbas_512", "0, 549755813889", "1, 2000409264"),
             ("link", "max_payload", "64, 384, 1024", "128, 256, 512"),
             ("link", "max_read_request", "64, 384, 8192", "128, 512, 4096"),

@@ -26,6 +26,8 @@ pub const S: Ps = 1_000_000_000_000;
 pub const LBA: u64 = 512;
 /// The media are mapped in units of this many bytes.
 pub const UNIT: u64 = 4096;
+/// Most reads of the host memory buffer outstanding at a time.
+pub const LENT_READS: usize = 2;
 
 macro_rules! table {
     ($(#[$meta:meta])* $name:ident { $($(#[$fm:meta])* $field:ident: $type:ty),* $(,)? }) => {
@@ -111,6 +113,7 @@ table!(
         msix_ns: Int,
         data_path_mb_per_s: Num,
         dma_reads: Int,
+        list_read_bytes: Int,
         write_buffer_kib: Int,
         flush_idle_us: Int,
     }

@@ -56,6 +56,8 @@ pub struct Offer {
     pub permissive_mode: Fact<bool>,
     /// Whether completed writes may be volatile until Flush (VWC). Without it a write completes when it is programmed.
     pub volatile_write_cache: Fact<bool>,
+    /// Whether I/O commands may have SGLs (SGLS).
+    pub sgls: Fact<bool>,
     /// Most commands of one submission queue served in a row (RAB), as a power of two.
     pub arbitration_burst: Fact<u8>,
 }
@@ -85,6 +87,7 @@ impl Default for Offer {
             hctm_maximum_c: assumed(0),
             permissive_mode: assumed(false),
             volatile_write_cache: assumed(true),
+            sgls: assumed(false),
             arbitration_burst: assumed(2),
         }
     }

@@ -192,7 +192,7 @@ fn an_event_request_waits_for_an_event() {
     let mut d = drive(Options::default());
     let cid = d.submit(0, d.now, entry(admin::ASYNC_EVENT_REQUEST, 0, [0; 2], [0; 4])).0;
     d.sleep(MS);
-    assert!(d.memory.interrupts.is_empty());
+    assert!(d.memory.handlers.is_empty());
     d.controller.mmio_write(d.now, 0x1000 + 8 * 9, 4, 1, &mut d.memory); // a queue that does not exist
     d.sleep(MS);
     let mut done = vec![];
@@ -207,7 +207,7 @@ fn a_controller_reset_forgets_queues_and_comes_back() {
     d.submit(1, d.now, entry(io::READ, 1, [buffer, 0], [0, 0, 7, 0]));
     d.controller.mmio_write(d.now + 2 * US, 0x14, 4, 0, &mut d.memory);
     d.sleep(10 * MS);
-    assert!(d.memory.interrupts.is_empty(), "the read died with the reset");
+    assert!(d.memory.handlers.is_empty(), "the read died with the reset");
     let (csts, _) = d.controller.mmio_read(d.now, 0x1C, 4, &mut d.memory);
     assert_eq!(csts & 1, 0);
     d.controller.mmio_write(d.now, 0x14, 4, 6 << 16 | 4 << 20 | 1, &mut d.memory);

@@ -60,7 +60,7 @@ fn blocks(opcode: u8, nsid: u32, page: u64, slba: u32, count: u32) -> [u8; 64] {
 /// Returns the arrivals on the admin queue: identifier, DW0, status.
 fn arrived(d: &mut Device<Seen>) -> Vec<(u16, u32, u16)> {
     let mut done = vec![];
-    d.memory.interrupts.clear();
+    d.memory.handlers.clear();
     d.reap(0, d.now, &mut done);
     done.iter().map(|c| (c.cid, c.dw0, c.status)).collect()
 }
@@ -68,7 +68,7 @@ fn arrived(d: &mut Device<Seen>) -> Vec<(u16, u32, u16)> {
 fn reset(d: &mut Device<Seen>) {
     d.controller.mmio_write(d.now, 0x14, 4, 0, &mut d.memory);
     d.sleep(MS);
-    d.memory.interrupts.clear();
+    d.memory.handlers.clear();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::drive::Drive;
 use super::steps::{kind, Later, Piece, Soon, Want};
 use super::stream::{self, NEVER};
-use crate::host::BusSink;
+use crate::host::{see_data, BusSink};
 use crate::io::media::units;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
@@ -24,11 +24,33 @@ impl<S: BusSink> Drive<'_, S> {
         let before = meter.account.own_fj();
         self.c.media.flash.read(self.c.now, first, count, slow, meter, &mut runs);
         self.commands[id as usize].truth.own_fj += (meter.account.own_fj() - before) as u64;
+        self.reach_lent();
         for (ready, unit, n) in runs.drain(..) {
             let len = (((unit + n) * UNIT).min(to) - (unit * UNIT).max(from)) as u32;
             self.later.push(ready, Later::Page { id, len });
         }
         self.runs = runs;
+    }
+
+    /// Reads and writes lent memory as the flash made it necessary, now and later.
+    #[inline]
+    fn reach_lent(&mut self) {
+        while let Some((at, access)) = self.c.media.flash.next_access() {
+            if at > self.c.now {
+                self.later.push(at, Later::Lent(access));
+            } else {
+                let answer = self.c.reach_lent(access);
+                self.expect_lent(answer);
+            }
+        }
+    }
+
+    /// A read of lent memory will be answered, or the link has woken for a write.
+    pub(super) fn expect_lent(&mut self, answer: Option<Ps>) {
+        if let Some(at) = answer {
+            self.later.push(at, Later::LentAnswer);
+        }
+        self.look_again();
     }
 
     pub(super) fn page_ready(&mut self, id: u32, len: u32) {
@@ -52,7 +74,7 @@ impl<S: BusSink> Drive<'_, S> {
         let time = self.times.payload_write * u64::from(whole) + tail;
         let first = self.lane(self.c.now, Up, time);
         let c = &mut self.commands[piece.id as usize];
-        c.truth.data(first, first + time - if rest > 0 { tail } else { self.times.payload_write });
+        see_data(&mut c.truth, first, first + time - if rest > 0 { tail } else { self.times.payload_write });
         c.done += piece.len;
         if c.done == c.len {
             let done = first + time + self.c.processor.completion;
@@ -105,6 +127,7 @@ impl<S: BusSink> Drive<'_, S> {
             }
         }
         self.commands[id as usize].truth.own_fj += (meter.account.own_fj() - before) as u64;
+        self.reach_lent();
         if self.write_through {
             let rest = self.flush();
             let done = rest.map_or(programmed, |end| end.max(programmed));

@@ -9,7 +9,7 @@ use super::stream::{self, Heap, Near, Stream, NEVER, NO_KEY};
 use crate::controller::agenda::Event;
 use crate::controller::fetch::{CROWDED, NEXT_TURN};
 use crate::controller::Controller;
-use crate::host::{BusSink, CommandTruth};
+use crate::host::{see_data, BusSink, CommandTruth};
 use crate::io::reads::HostReads;
 use crate::nvme::io;
 use crate::nvme::prp::PAGE;
@@ -100,8 +100,13 @@ impl<'a, S: BusSink> Drive<'a, S> {
             return None;
         }
         let mut later = Heap::new(kind::LATER);
-        for (at, units) in c.agenda.take_programs()? {
-            later.push(at, Later::Programmed(units));
+        for (at, event) in c.agenda.take_rest()? {
+            match event {
+                Event::Programmed(units) => later.push(at, Later::Programmed(units)),
+                Event::Lent(access) => later.push(at, Later::Lent(access)),
+                Event::LentAnswer => later.push(at, Later::LentAnswer),
+                _ => {}
+            }
         }
         let bytes = |n: u32| c.pcie.port.tlp_ps(n as usize);
         let (max_payload, max_read) = c.pcie.port.limits();
@@ -176,9 +181,13 @@ impl<'a, S: BusSink> Drive<'a, S> {
         self.hand_out();
         self.merger.finish(&mut self.c.sink);
         while let Some((at, event)) = self.later.pop() {
-            if let Later::Programmed(units) = event {
-                self.c.agenda.at(at, Event::Programmed(units));
-            }
+            let event = match event {
+                Later::Programmed(units) => Event::Programmed(units),
+                Later::Lent(access) => Event::Lent(access),
+                Later::LentAnswer => Event::LentAnswer,
+                Later::Page { .. } | Later::Complete(_) => continue,
+            };
+            self.c.agenda.at(at, event);
         }
         self.c.queues.set_turn(self.turn);
     }
@@ -245,6 +254,14 @@ impl<'a, S: BusSink> Drive<'a, S> {
                     self.c.media.flash.programmed(units);
                     self.admit_writes();
                     self.settle();
+                }
+                Some((_, Later::Lent(access))) => {
+                    let answer = self.c.reach_lent(access);
+                    self.expect_lent(answer);
+                }
+                Some((_, Later::LentAnswer)) => {
+                    let answer = self.c.lent_answered();
+                    self.expect_lent(answer);
                 }
                 None => {}
             },
@@ -373,7 +390,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         match read.want {
             Want::Data { id, len } => {
                 let last = first + time - if rest > 0 { tail } else { self.times.payload_answer };
-                self.commands[id as usize].truth.data(first, last);
+                see_data(&mut self.commands[id as usize].truth, first, last);
                 let before = self.c.power.meter.account.own_fj();
                 let through = self.c.data_path.carry(arrival, len, true, &mut self.c.power);
                 let own = self.c.power.meter.account.own_fj() - before;
@@ -418,7 +435,8 @@ impl<'a, S: BusSink> Drive<'a, S> {
         }
         let pages = len.div_ceil(PAGE);
         if pages > 2 {
-            self.read_host(Want::List(id), 8 * (pages as u32 - 1));
+            let list = (8 * (pages - 1)).next_multiple_of(*self.c.profile.controller.list_read_bytes);
+            self.read_host(Want::List(id), list as u32);
         } else {
             self.transfer(id);
         }

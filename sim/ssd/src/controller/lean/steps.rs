@@ -1,5 +1,6 @@
 //! Events of a drive on the lean path.
 
+use crate::flash::Access;
 use crate::profile::Ps;
 
 /// The purpose of a read of host memory.
@@ -50,6 +51,8 @@ pub enum Later {
     Page { id: u32, len: u32 },
     Complete(u32),
     Programmed(u64),
+    Lent(Access),
+    LentAnswer,
 }
 
 /// A piece on its way through the controller's data path.
