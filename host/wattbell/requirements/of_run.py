@@ -1,0 +1,94 @@
+"""Observations of a suite's run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..measure.figure import Figure, absent
+from ..measure.rail import window_text
+from ..results import Run
+from ..results.bystate import measured_of, quantities
+from ..results.declared import power_states
+from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
+from .model import Requirement
+
+_NAMES = {
+    "state-maximum-power": "MP",
+    "state-idle-power": "IDLP",
+    "state-active-power": "ACTP",
+    "state-entry-latency": "ENLAT",
+    "state-exit-latency": "EXLAT",
+}
+"""Measurands of power states, and the names of :func:`..results.bystate.quantities`."""
+NO_COMMANDS = "a suite's results keep no commands: judge its captures"
+SCALED = "the run was scaled: time and span were shortened"
+"""Doubt about the figures of a scaled run."""
+
+
+def subject(run: Run) -> Subject:
+    """Return a run as a subject."""
+    return Subject(
+        source=run.source or run.id,
+        model=str(run.drive.get("model") or run.drive_name),
+        serial=str(run.drive.get("serial") or ""),
+        firmware=str(run.drive.get("firmware") or ""),
+        origin=run.origin,
+        states=power_states(run),
+        observe=lambda requirement: _BY_MEASURAND[requirement.measurand](run, requirement),
+    )
+
+
+def _of_states(run: Run, wanted: Requirement) -> list[Observation]:
+    states, measured = power_states(run), measured_of([run])
+    if not states:
+        return [Observation("", absent("the run recorded no power states of the drive"))]
+    out = []
+    name = _NAMES[wanted.measurand]
+    for one in wanted_states(wanted, states):
+        found: Figure | None = None
+        for what, _, one_measured, _ in quantities(one, measured.get(one.number, {})):
+            workload = what.rpartition("#")[2] if what.startswith("ACTP") else ""
+            if what.partition(",")[0] == name and workload in ("", str(one.workload)):
+                found = one_measured or found
+        reason = f"{run.suite} did not measure it" if measured.get(one.number) else f"{run.suite} did not measure this state"
+        figure = absent(reason) if found is None else found
+        out.append(Observation(f"PS{one.number}", figure, one, doubt=SCALED if run.scaled and figure.value is not None else ""))
+    return out
+
+
+def _largest_mean_power(run: Run, wanted: Requirement) -> list[Observation]:
+    assert wanted.window_s is not None
+    if wanted.states != "any":
+        why = "a suite's results keep no moving mean by power state: judge its captures"
+        return [Observation(f"PS{one.number}", absent(why, "W"), one) for one in wanted_states(wanted, power_states(run))] or [
+            Observation("", absent(why, "W"))
+        ]
+    window = window_text(wanted.window_s)
+    found = [test.peaks[window] for test in run.tests if window in test.peaks]
+    if not found:
+        return [Observation("", absent(f"the run kept no mean over {window}: judge its captures", "W"))]
+    best = max(found, key=lambda figure: figure.value)
+    doubt = f"{len(run.tests) - len(found)} tests have no mean over {window}" if len(found) < len(run.tests) else ""
+    return [Observation("", best, doubt="; ".join(filter(None, (doubt, SCALED if run.scaled else ""))))]
+
+
+def _idle_power(run: Run, wanted: Requirement) -> list[Observation]:
+    out = []
+    for test in run.tests:
+        score = test.score("W")
+        if test.kind == "idle" and score is not None:
+            out.append(Observation(test.name, score.value, doubt=SCALED if run.scaled else ""))
+    return out or [Observation("", absent(f"{run.suite} has no test of idle power", "W"))]
+
+
+def _no_commands(run: Run, wanted: Requirement) -> list[Observation]:
+    return [Observation("", absent(NO_COMMANDS))]
+
+
+_BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
+    "largest-mean-power": _largest_mean_power,
+    "idle-power": _idle_power,
+    **dict.fromkeys(_NAMES, _of_states),
+    **dict.fromkeys((*OWN_METER, *OWN_LATENCY), _no_commands),
+    **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour", "enable-to-identify", "enable-to-io"), _no_commands),
+}
