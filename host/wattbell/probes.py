@@ -1,4 +1,4 @@
-"""The logic channels sigrok sees, both in a session file (:mod:`wattbell.export.sigrok`) and live (:mod:`wattbell.sump`)."""
+"""The logic channels sigrok sees, both in a session file (:mod:`wattbell.export.sigrok`) and live (:mod:`wattbell.serve.sump`)."""
 
 from __future__ import annotations
 

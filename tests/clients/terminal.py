@@ -6,8 +6,8 @@ import os
 import threading
 import tty
 
-from wattbell.bridge import Bridge
 from wattbell.rig.discovery import find
+from wattbell.serve.bridge import Bridge
 
 from tests.firmware.rig import Rig
 from tests.patience import PATIENCE_S

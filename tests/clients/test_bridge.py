@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 from typer.testing import CliRunner
-from wattbell.bridge import Bridge
-from wattbell.bridge.entrance import WRONG_TOKEN
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
+from wattbell.serve.bridge import Bridge
+from wattbell.serve.bridge.entrance import WRONG_TOKEN
 
 from tests.clients.terminal import Bridged, Terminal
 from tests.patience import PATIENCE_S
@@ -100,7 +100,7 @@ def test_answers_of_a_client_that_is_gone_reach_nobody(terminal: Terminal, bridg
 def test_a_rig_that_hangs_is_said_once_and_the_next_client_is_served(
     terminal: Terminal, bridged: Bridged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wattbell.bridge.session.PATIENCE_S", 0.5)
+    monkeypatch.setattr("wattbell.serve.bridge.session.PATIENCE_S", 0.5)
     terminal.dumb = True
     with connect(bridged) as client:
         client.sendall(b"*IDN?\n")

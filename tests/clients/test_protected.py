@@ -9,7 +9,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wattbell.bridge.protected import is_protected
+from wattbell.serve.bridge.protected import is_protected
 
 from tests.firmware.rig import Rig
 from tests.host.fuzzing import examples

@@ -1,4 +1,4 @@
-"""`wattbell sump` at its port: arbitrary bytes, a reset at any time. For sigrok's view see test_serial_line.py."""
+"""`wattbell sump` at its port: arbitrary bytes, a reset at any time. For sigrok's view see test_sump_line.py."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from wattbell.errors import RigError, WattbellError
 from wattbell.probes import PROBES
 from wattbell.rig import Rig as HostRig
 from wattbell.rig.discovery import at_ports
-from wattbell.sump import CaptureOptions, Server, Threshold, open_pty
-from wattbell.sump.protocol import IDENTITY, metadata
+from wattbell.serve.sump import CaptureOptions, Server, Threshold, open_pty
+from wattbell.serve.sump.protocol import IDENTITY, metadata
 
 from tests.sim.rig.rig_process import PATIENCE_S, Rig, find, run, wait_until
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from wattbell.probes import PROBES
 
+from tests.sim.rig.rig_process import find, run
 from tests.sim.rig.rig_trace import CLKREQ_N, LINK_STATE, PERST_N, RAIL, SIDEBAND, records
 
 Words = npt.NDArray[np.int64]
@@ -80,3 +81,25 @@ def rises(words: Words, mask: int) -> list[int]:
     """Return the samples at which `mask` goes high."""
     high = (words & mask) != 0
     return (np.flatnonzero(high[1:] & ~high[:-1]) + 1).tolist()
+
+
+_JOB = "[reads]\nrw=randread\nbs=4k\niodepth=2\nsize=1m\nio_size=128k\ndirect=1\n"
+_PLAN = """
+condition = "test-data"
+[[step]]
+name = "reads"
+fio = "reads.fio"
+[[step]]
+name = "wake"
+wake = { idle_s = 0.06, slba = 64 }
+aspm = "l1.2"
+"""
+
+
+def modelled(folder: Path) -> tuple[Path, Path]:
+    """Run the drive model: its start, some reads, a sleep and a wake-up. Return the trace, and the model's log of its commands."""
+    (folder / "plan.toml").write_text(_PLAN)
+    (folder / "reads.fio").write_text(_JOB)
+    trace, commands = folder / "t.wbt", folder / "commands.csv"
+    run([find("wattbell-ssd"), "run", "--plan", folder / "plan.toml", "--trace", trace, "--truth-commands", commands])
+    return trace, commands

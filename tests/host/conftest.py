@@ -39,6 +39,7 @@ COMMAND = {
     "source": 0,
     "instant_u_ns": 0,
     "length_checked": 0,
+    "interrupt_guessed": 0,
 }
 
 

@@ -11,7 +11,8 @@ ARCHIVE = Path(__file__).parents[3] / "shared/cases/host/cases.tar.xz"
 
 
 def unpacked_cases(folder: Path, *beginnings: str) -> Path:
-    """Unpack ``_base`` and the cases whose names begin so, each into a folder of its own. Skips the test where no ``../shared`` exists."""
+    """Unpack ``_base`` and the cases with names that begin so, each into a folder of its own. Skips the test where no ``../shared``
+    exists."""
     if not ARCHIVE.parents[2].is_dir():
         pytest.skip(f"{ARCHIVE.parents[2]} is not there: this is no work place of the project")
     with tarfile.open(ARCHIVE) as archive:  # by hand: Python 3.11.2 of Debian 12 has no extractall(filter=)

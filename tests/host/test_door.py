@@ -1,4 +1,4 @@
-"""The door for files from outside: what it refuses, and that the package has no other."""
+"""The door for files from outside: its refusals, and that the package has no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READERS = {
     "open_file", "open_stream", "memory_map", "OSFile", "input_stream", "ZipFile", "TarFile", "Reader", "connect", "copyfile", "copy2",
     "copytree", "copyfileobj", "mmap", "GzipFile", "LZMAFile", "BZ2File", "FileIO", "File",
 }  # fmt: skip
-"""Names of what opens a file, of Python and of the libraries that the package uses, whatever they are called on."""
+"""Names of functions that open a file, of Python and of the libraries that the package uses, whatever they are called on."""
 OF_THE_KERNEL = "a file of /proc, /sys or tracefs"
 OF_THE_DRIVE = "the drive itself, which the guard has looked at"
 OF_THE_PACKAGE = "a file of the package"
@@ -47,6 +47,7 @@ EXCEPTIONS = {
     ("cli/calibrate.py", "Rig.open"): OTHER,
     ("cli/info.py", "Rig.open"): OTHER,
     ("cli/record.py", "Rig.open"): OTHER,
+    ("cli/run.py", "Rig.open"): OTHER,
     ("cli/sump.py", "Rig.open"): OTHER,
     ("cli/view.py", "webbrowser.open"): OTHER,
     ("analysis/truth.py", "pl.scan_csv"): CHECKED,
@@ -89,7 +90,6 @@ EXCEPTIONS = {
     ("rig/discovery.py", "line.connect"): OTHER,
     ("rig/discovery.py", "open"): "a registration: looks at kind, owner and size as the door does",
     ("rig/discovery.py", "os.open"): "a registration: looks at kind, owner and size as the door does",
-    ("seeds/statements.py", "entry.read_text"): OF_THE_PACKAGE,
     ("results/seriesfile.py", "pq.ParquetFile"): "bytes that the door has read; their footer is judged",
     ("temporary.py", "os.open"): "folders of this user alone, opened for their lock",
     ("view/server.py", "file.read_text"): OF_THE_PACKAGE,
@@ -115,7 +115,7 @@ def _of_the_package(call: ast.Call) -> bool:
 
 
 def _readers() -> Iterator[tuple[str, str]]:
-    """(file, what is called) of every call in the package that may open a file to read it, but the door's."""
+    """(file, function) of every call in the package that may open a file to read it, but the door's."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if path == PACKAGE / "door.py":
             continue
@@ -258,7 +258,7 @@ def _zigzag(number: int) -> bytes:
 
 
 def _parquet(path: Path, *, rows: int, group_rows: int, offset: int = 4, packed: int = 40, whole: int = 40) -> None:
-    """A Parquet file of one INT64 column ``x`` whose footer says what is given (parquet.thrift of apache/parquet-format)."""
+    """A Parquet file of one INT64 column ``x`` with a given footer (parquet.thrift of apache/parquet-format)."""
     schema = b"\x19\x2c" + b"\x48\x04root\x15\x02\x00" + b"\x15\x04\x25\x00\x18\x01x\x00"  # field 2: list of 2 structs
     about = b"\x15\x04" + b"\x19\x15\x00" + b"\x19\x18\x01x" + b"\x15\x00"  # type INT64, encodings [PLAIN], path [x], codec none
     about += b"\x16" + _zigzag(group_rows) + b"\x16" + _zigzag(whole) + b"\x16" + _zigzag(packed) + b"\x26" + _zigzag(offset) + b"\x00"
@@ -331,7 +331,7 @@ def test_a_zip_that_claims_to_unpack_to_more_than_deflate_can_is_refused(tmp_pat
 
 
 def test_files_of_a_zip_that_lie_upon_one_another_are_refused(tmp_path: Path) -> None:
-    """What a quoted-overlap bomb does: many entries of the table of contents, one content."""
+    """A quoted-overlap bomb: many entries of the table of contents, one content."""
     data = bytearray(_zip(tmp_path / "x", {"a": b"1" * 1000, "b": b"1" * 1000}))
     second = data.rindex(b"PK\x01\x02") + 42  # offset of the local header
     data[second : second + 4] = struct.pack("<I", 0)

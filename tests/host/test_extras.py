@@ -1,4 +1,5 @@
-"""What a user is told to install: a checkout, a wheel's file, or libraries by their own names; never a name of ours from the index."""
+"""Names that a user is asked to install: a checkout, a wheel's file, or libraries by their own names; never a name of ours from the
+index."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ Provides-Extra: farther
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder in which Python looks for installed packages: it has one, of which pip has not said where it is from."""
+    """The only folder in which Python looks for installed packages: it has one, and pip has not said where that is from."""
     folder = tmp_path / "site"
     (folder / "wattbell-9.9.dist-info").mkdir(parents=True)
     (folder / "wattbell-9.9.dist-info" / "METADATA").write_text(METADATA)
@@ -166,6 +167,6 @@ def test_nothing_tells_a_user_to_ask_the_index_for_our_names() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     ends = (".md", ".py", ".sh", ".rs", ".toml", ".html", ".js", ".ipynb", "Makefile")
     read = [name for name in listed if name.endswith(ends) and not name.startswith("tests/") and name != "pyproject.toml"]
-    assert {"README.md", "docs/meters.md", "host/wattbell/fleet/run.py", "Makefile"} <= set(read)
+    assert {"README.md", "docs/meters.md", "host/wattbell/api/fleet/run.py", "Makefile"} <= set(read)
     found = {name: words for name in read if (words := asked_of_the_index((ROOT / name).read_text(encoding="utf-8")))}
     assert not found, "pip install a checkout, a wheel's file or the library itself (wattbell.extras)"

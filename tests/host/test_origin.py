@@ -24,10 +24,10 @@ from wattbell.cli.captures import export_app
 from wattbell.cli.commands import PLACES
 from wattbell.export.formats import FORMATS
 from wattbell.results import read_run
-from wattbell.seeds import check, load_statements
-from wattbell.seeds.markdown import markdown
 from wattbell.virtual.simulator import profiles_dir
 
+from studies.seeds import check, load_statements
+from studies.seeds.markdown import markdown
 from tests.host.conftest import MS, Builder
 from tests.host.results import samples
 
@@ -39,7 +39,7 @@ MARKS = {
 STATED = {"virtual": True, "measured": False, "unknown": None}
 NONE_OF_A_RUN = {
     "record", "run", "import", "suites", "rigs", "meters", "calibrate", "bridge", "sump", "sim", "trace", "sigrok-decoders", "check",
-    "config",
+    "config", "requirements",
 }  # fmt: skip
 """Commands that print no figures of a capture or a run that is there already, or only pass on what the commands below print."""
 
@@ -179,9 +179,9 @@ def test_an_export_says_where_it_comes_from(made: Made, form: str, tmp_path: Pat
 
 @pytest.mark.parametrize("command", [str(one.name) for one in export_app.registered_commands])
 def test_so_does_each_export_of_the_command_line(made: Made, command: str, tmp_path: Path) -> None:
-    known = {"csv": "csv", "parquet": "parquet", "jls": "jls", "sigrok": "sr", "perfetto": "perfetto", "vcd": "vcd"}
+    known = {"csv": "csv", "parquet": "parquet", "jls": "jls", "sigrok": "sr", "perfetto": "perfetto", "vcd": "vcd", "as": "vcd"}
     out = tmp_path / "x"
-    made.call("export", command, made.capture, "--out", out)
+    made.call("export", *((command, "vcd") if command == "as" else (command,)), made.capture, "--out", out)
     if command == "csv":
         assert (out / "figures.csv").is_file()
         for path in out.iterdir():
@@ -213,6 +213,7 @@ def test_the_captures_own_files_say_it(made: Made) -> None:
 
 # -- commands --------------------------------------------------------------------------------------------------------
 
+WHATEVER = "fail=0,conditional fail=0,conditional pass=0,not measured=0"
 COMMANDS: dict[str, list[Callable[[Made, Path], list[object]]]] = {
     "info": [lambda m, _: ["info", m.capture], lambda m, _: ["info", m.capture, "--json"]],
     "analyze": [
@@ -220,6 +221,10 @@ COMMANDS: dict[str, list[Callable[[Made, Path], list[object]]]] = {
         lambda m, _: ["analyze", m.capture, "--json"],
         lambda m, _: ["analyze", m.capture, m.folder / "second", "--workers", "0"],
         lambda m, _: ["analyze", m.capture, m.folder / "second", "--workers", "0", "--json"],
+    ],
+    "judge": [
+        lambda m, t: ["judge", m.capture, m.folder / "run", "--exit-codes", WHATEVER],
+        lambda m, t: ["judge", m.capture, "--exit-codes", WHATEVER, "--json"],
     ],
     "compare": [
         lambda m, t: ["compare", m.folder / "run", m.folder / "other", "--no-plots", "--out", t / "a.html", "--json"],
@@ -235,7 +240,7 @@ COMMANDS: dict[str, list[Callable[[Made, Path], list[object]]]] = {
         lambda m, t: ["results", "import", m.folder / "run", "--store", t / "new.sqlite"],
     ],
 }
-ELSEWHERE = {"view": "test_the_view_says_it", "report": "test_pages_and_pictures_say_it", "export": "above", "seeds-check": "below"}
+ELSEWHERE = {"view": "test_the_view_says_it", "report": "test_pages_and_pictures_say_it", "export": "above"}
 
 
 def test_every_command_is_looked_at_or_known_to_print_no_figures() -> None:

@@ -1,4 +1,4 @@
-"""Temporary folders: whose process is gone goes, what is in use or not ours stays."""
+"""Temporary folders: a folder without its process goes, a folder in use or not ours stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of day over the end of daylight saving time and over a leap second. The numbers are those of `date -u -d ... +%s`."""
+"""Times of day over the end of daylight saving time and over a leap second. The numbers come from `date -u -d ... +%s`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.capture import writer as writer_module
 from wattbell.cli.app import app
-from wattbell.clock import in_utc, instant_s
+from wattbell.clocks.host import in_utc, instant_s
 from wattbell.results import read_run
 
 from tests.faults.faultstream import make

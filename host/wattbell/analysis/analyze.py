@@ -29,7 +29,7 @@ from wattbell.measure.rail import Power, Scan, as_long_as
 from wattbell.measure.throughput import BURST_GAP_S, find_span, least_bursts
 from wattbell.text import count
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the JSON that ``analyze`` returns; +1 when a key changes its meaning or goes away."""
 Progress = Callable[[str], None]
 
@@ -271,6 +271,7 @@ def _warnings(context: Context) -> list[str]:
         "cid_reused": "command identifiers used again while in flight",
         "no_ranges": "Dataset Management commands whose ranges were not all seen (their bytes are lower bounds)",
         "aborted": "commands that never completed (queue deleted or controller reset)",
+        "interrupt_guessed": "commands with a guessed interrupt, as the rig did not see which message tells of their queue",
     }
     out += [f"{text}: {count(flags[name])}" for name, text in texts.items() if flags.get(name)]
     if context.rail is not None:

@@ -77,26 +77,32 @@ def latency_of(commands: Commands, tick_s: float, model: ErrorModel, full: bool 
 def splits_of(commands: Commands, tick_s: float, model: ErrorModel, groups: Iterable[Bool]) -> list[dict[str, Distribution]]:
     """Return the distribution of each split of the latency in each of ``groups`` (masks).
 
-    A split takes the commands with both of its instants. Saturated instants are left out.
+    A split takes the commands with both of its instants. Saturated instants are left out. Guessed ones count; ``guessed`` is their number.
     """
     masks = list(groups)
     out: list[dict[str, Distribution]] = [{} for _ in masks]
     for name, first, last, bits in SPLITS:
         parts: list[list[npt.NDArray[Any]]] = [[] for _ in masks]
+        guessed = [0] * len(masks)
         low = 0
         for piece in commands.pieces():
             a, b = getattr(piece, first), getattr(piece, last)
             usable = (a != NONE) & (b != NONE) & ((piece.saturated & bits) == 0) & ~piece.has(CommandFlag.ABORTED)
             ticks, whole = _of(usable, b, a), bool(usable.all())
-            for found, mask in zip(parts, masks, strict=True):
+            doubtful = usable & (piece.interrupt_guessed != 0) if last == "msix_tick" else None
+            for i, (found, mask) in enumerate(zip(parts, masks, strict=True)):
                 here = mask[low : low + len(piece)]
+                if doubtful is not None:
+                    guessed[i] += int(np.count_nonzero(doubtful & here))
                 here = here if whole else here[usable]
                 found.append(ticks if here.all() else ticks[here])
             low += len(piece)
-        for splits in out:
+        for splits, number in zip(out, guessed, strict=True):
             ticks = _joined(parts.pop(0))
             if len(ticks):
                 splits[name] = describe(ticks, tick_s, model, full=False)
+                if number:
+                    splits[name]["guessed"] = number
     return out
 
 
@@ -113,11 +119,13 @@ def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def doubts(commands: Commands) -> dict[str, int]:
-    """How many records carry each flag that must be known before they are trusted; only those that occur."""
-    counts = np.zeros(256, np.int64)
+    """How many records carry each flag that must be known before they are trusted, or a guessed interrupt; only those that occur."""
+    counts, guessed = np.zeros(256, np.int64), 0
     for piece in commands.pieces():
         counts += np.bincount(piece.flags, minlength=256)
+        guessed += int(np.count_nonzero(piece.interrupt_guessed))
     each = {flag.name.lower(): int(counts[np.arange(256) & int(flag) != 0].sum()) for flag in CommandFlag if flag.name}
+    each["interrupt_guessed"] = guessed
     return {name: count for name, count in each.items() if count}
 
 

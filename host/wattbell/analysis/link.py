@@ -53,8 +53,8 @@ def link(capture: Capture) -> list[Side]:
 
 def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -> Side:
     last = rows.row(-1, named=True)
-    counters = {name: _grown(rows[name], 32) for name in LINK_COUNTERS}
-    acks, total = _grown(rows["acks"], 32), _grown(rows["ack_sum"], 64)
+    counters = {name: grown(rows[name], 32) for name in LINK_COUNTERS}
+    acks, total = grown(rows["acks"], 32), grown(rows["ack_sum"], 64)
     span = {"least_s": last["ack_min"] * tick_s, "greatest_s": last["ack_max"] * tick_s, "acks": acks}
     mean = Figure(total / acks * tick_s, ack_u_s, "s", conditions=span) if acks else absent("no Ack was timed", "s")
     return {
@@ -68,7 +68,7 @@ def _direction(rows: pl.DataFrame, number: int, tick_s: float, ack_u_s: float) -
     }
 
 
-def _grown(values: pl.Series, bits: int) -> int:
+def grown(values: pl.Series, bits: int) -> int:
     """Return the growth of a counter modulo 2**bits from its first value to its last."""
     steps = np.diff(values.to_numpy().astype(np.uint64))
     return int((steps & np.uint64(2**bits - 1)).sum())

@@ -317,7 +317,7 @@ def _maximum(declared: float | None, level: Figure, in_l1_2: bool, link_seen: bo
         return _refused(declared, "W", never)
     made = _compare(declared, level)
     if made["verdict"] == "fail" and not in_l1_2:
-        made["verdict"] = "undecided"
+        made["verdict"] = "conditional fail"
         made["why"] = (
             "above it, but "
             + ("the link was not in L1.2" if link_seen else "the link's state is not known")

@@ -37,7 +37,7 @@ MOST_LOCATED = 20_000
 THIN_BINS = 20
 """A shorter stretch is said to be of its level with less certainty."""
 SURE_ALONE = 0.93
-"""No label of a rail alone is surer: on models of drives (tools/state_coverage.py, seeds from 1001 on) as many of the surest held."""
+"""No label of a rail alone is surer: on models of drives (studies/state_coverage.py, seeds from 1001 on) as many of the surest held."""
 LINKS = (LinkState.L0, LinkState.L0S, LinkState.L1, LinkState.L1_1, LinkState.L1_2)
 
 

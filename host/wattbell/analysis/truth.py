@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
+from wattbell_spec.columns import AGES, TRUTH
 from wattbell_spec.wire import CommandFlag
 
 from wattbell.analysis.result import Analysis, PhaseResult, Truth, TruthCommands, TruthPhase, TruthWake
@@ -29,6 +30,10 @@ ENERGY_LIMIT = 2e-3
 """Largest relative error of the energy that the demo may show."""
 POWER_LIMIT, POWER_LIMIT_A = 1e-3, 5e-6
 TICK_LIMIT = 1.0
+_COMPARED = {"opcode": "opcode", "slba": "address", "status": "status"}
+"""Columns that must have the truth's value, with their names in the result."""
+_LATER = tuple(column.name for column in TRUTH if column.shown)
+"""Such columns that the truth of older models lacks."""
 _PAIR_TICKS = 100_000
 """A record and a truth of the same queue and command identifier are one command when their CQEs are this near."""
 
@@ -131,17 +136,11 @@ def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:
     )
     n_truth = int(truth.select(pl.len()).collect().item())
     paired = joined.filter(pl.col("cqe_ps").is_not_null())
-    ages = {"doorbell_tick": 0, "fetch_tick": 1, "first_data_tick": 2, "last_data_tick": 3, "msix_tick": 4}
-    ages["cq_head_tick"] = 5
-    out: TruthCommands = {
-        "truth": n_truth,
-        "records": len(joined),
-        "paired": len(paired),
-        "wrong_opcode": int((paired["opcode"] != paired["opcode_truth"]).sum()),
-        "wrong_address": int((paired["slba"].cast(pl.Int64) != paired["slba_truth"].cast(pl.Int64)).sum()),
-        "wrong_status": int((paired["status"].cast(pl.Int64) != paired["status_truth"].cast(pl.Int64)).sum()),
-        "instants": {},
-    }
+    ages = {instant.column: bit for bit, instant in enumerate(AGES)}
+    compared = _COMPARED | {name: name for name in _LATER if f"{name}_truth" in paired.columns}
+    wrong = {f"wrong_{name}": _unequal(paired, column) for column, name in compared.items()}
+    counts = {"truth": n_truth, "records": len(joined), "paired": len(paired)}
+    out = cast(TruthCommands, {**counts, **wrong, "instants": {}})
     worst = 0.0
     missing = 0
     for name in INSTANTS:
@@ -169,13 +168,17 @@ def _commands(context: Context, path: Path, origin_ps: int) -> TruthCommands:
         }
         worst = max(worst, float(off or 0))
         missing += only_truth + only_wire
-    wrong = out["wrong_opcode"] + out["wrong_address"] + out["wrong_status"]
     out["max_ticks"] = worst
     out["limit_ticks"] = TICK_LIMIT
     out["instants_missing_or_extra"] = missing
     complete = len(paired) == len(joined) == n_truth
-    out["pass"] = bool(complete and worst <= TICK_LIMIT and not wrong and not missing)
+    out["pass"] = bool(complete and worst <= TICK_LIMIT and not any(wrong.values()) and not missing)
     return out
+
+
+def _unequal(paired: pl.DataFrame, column: str) -> int:
+    """Rows whose value is not the truth's."""
+    return int((paired[column].cast(pl.Int64) != paired[f"{column}_truth"].cast(pl.Int64)).sum())
 
 
 def _wake(context: Context, phase: PhaseResult, truth: Played, commands: Path, result: Analysis, origin_ps: int) -> TruthWake:

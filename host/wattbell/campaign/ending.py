@@ -86,12 +86,7 @@ def _store(out: Path, ending: Ending) -> str | None:
 def _page(out: Path, ending: Ending, voice: Voice) -> Path | None:
     if not ending.page:
         return None
-    from ..report.suite import write_suite_page  # Jinja2 and the charts take a third of a second to import
+    from ..present.pages.suite import write_run_page  # Jinja2 and the charts take a third of a second to import
 
     with voice.spinner("drawing"):
-        store = Store(ending.store, create=False) if ending.store is not None and ending.store.is_file() else None
-        try:
-            return write_suite_page([read_run(out)], out / PAGE, store, ending.plots)[0]
-        finally:
-            if store is not None:
-                store.close()
+        return write_run_page(out, out / PAGE, ending.store, ending.plots)

@@ -18,6 +18,7 @@ from ..suites.results import RESULTS, Results, part_of, read_results
 _NEW = "start anew in another --out"
 _SAME: tuple[tuple[tuple[str, ...], str], ...] = (
     (("suite",), "suite {}"),
+    (("conditions", "requirements"), "--requirements {}"),
     (("suite_hash",), "another version of the suite's files ({})"),
     (("scale",), "--scale {}"),
     (("planned",), "other tests: {}"),

@@ -247,8 +247,7 @@ def _settings(phases: Sequence[PhaseEntry]) -> JsonObject:
 
 def refuse_jobs_without_drive(suite: Suite, pairs: Sequence[tuple[Test, str]]) -> None:
     """Raise UsageError for a job file that has a job without the drive: fio would write files on this computer instead."""
-    for name in dict.fromkeys(test.jobs for test, _ in pairs if test.jobs):
-        path = suite.folder / name
+    for path in dict.fromkeys(suite.job_path(test) for test, _ in pairs if test.jobs):
         of_a_suite(door.read_text(path, door.SETTINGS), str(path))
 
 

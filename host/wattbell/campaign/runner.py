@@ -52,6 +52,7 @@ class Audience(Voice, Protocol):
 class SuiteOrder:
     """The parts of a suite to run, and the folder for its results.
 
+    suite: its name or folder, or a suite that was made from requirements
     condition: None for all
     tests: ids, none for all
     discard: delete each capture once its scores are computed
@@ -59,13 +60,17 @@ class SuiteOrder:
     resume: continue the results that are there
     """
 
-    suite: str
+    suite: str | Suite
     out: Path
     condition: str | None = None
     tests: tuple[str, ...] = ()
     discard: bool = False
     force: bool = False
     resume: bool = False
+
+    def load(self) -> Suite:
+        """Return the suite. Raises UsageError when it is not there or makes no sense."""
+        return self.suite if isinstance(self.suite, Suite) else load_suite(self.suite)
 
 
 def run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: Audience) -> Kept:
@@ -77,6 +82,8 @@ def run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: Audienc
     with bench.open():
         results = Results(order.out, suite, drive, bench.choice.scale, bench.conditions(), pairs, bench.versions())
         results.data["virtual"] = bench.virtual
+        if suite.made_for:
+            results.data["conditions"]["requirements"] = ", ".join(suite.made_for)
         done = begin(results, order.out, order.resume, order.force)
         audience.begun(results.data)
         eta = Eta(outlook, bench.choice.real)
@@ -119,7 +126,7 @@ def plan_suite(order: SuiteOrder, bench: Bench) -> Planned:
 
     Raises UsageError or DriveError when the order cannot, or must not, be run.
     """
-    suite, choice = load_suite(order.suite), bench.choice
+    suite, choice = order.load(), bench.choice
     pairs = choose_tests(suite, order.tests, order.condition)
     drive = bench.inspect(suite, pairs)
     sessions = plan_sessions(suite, pairs, drive, choice)

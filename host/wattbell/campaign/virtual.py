@@ -22,7 +22,8 @@ from ..virtual.model import ModelRun, run_model
 from ..virtual.voice import Voice
 
 CONVERSION_S = 1e-5
-"""Time between two conversions of the rail's ADC on the virtual rig, which simulates each; rail samples are averages of several."""
+"""Time between two conversions of the rail's ADC on the virtual rig, which simulates each; rail samples are averages of several. A session
+whose samples are closer has them converted one by one."""
 
 
 class VirtualBench:
@@ -42,7 +43,7 @@ class VirtualBench:
     ) -> None:
         self._profile, self._fidelity, self._voice = profile, fidelity, voice
         self.choice = choice
-        self._interval_s, self._decimation = interval_s or CONVERSION_S, decimation
+        self._interval_s, self._decimation = interval_s, decimation
         self._keep_trace, self._keep_stream, self._as_direct = keep_trace, keep_stream, as_direct
 
     virtual = True
@@ -58,7 +59,12 @@ class VirtualBench:
     def conditions(self) -> JsonObject:
         """Fidelity, seed, how drives are preconditioned, and the options given."""
         how = "written" if self.choice.written else "set in the model"
-        out = {"fidelity": self._fidelity.value, "seed": self.choice.seed, "preconditioning": how, "adc_interval_s": self._interval_s}
+        out = {
+            "fidelity": self._fidelity.value,
+            "seed": self.choice.seed,
+            "preconditioning": how,
+            "adc_interval_s": self._interval_s or CONVERSION_S,
+        }
         asked = {"rounds": self.choice.rounds, "adc_decimation": self._decimation, "as_direct": self._as_direct or None}
         return {**out, **{name: value for name, value in asked.items() if value is not None}}
 
@@ -81,7 +87,10 @@ class VirtualBench:
             notes.append(f"preconditioned as on a real drive: {', '.join(session.preconditioning)}")
         else:
             notes.append(f"the model's drive was set to the condition {session.start}, not written")
-        decimation = self._decimation or max(1, min(4096, round(session.rail_interval_s / self._interval_s)))
+        interval_s = self._interval_s or min(CONVERSION_S, session.rail_interval_s)
+        if interval_s != (self._interval_s or CONVERSION_S):
+            notes.append(f"the rail was converted every {interval_s * 1e6:g} us in this session, as its test asks")
+        decimation = self._decimation or max(1, min(4096, int(session.rail_interval_s / interval_s + 1e-6)))
         stop = threading.Event()
         reason = run_model(
             ModelRun(
@@ -90,7 +99,7 @@ class VirtualBench:
                 capture,
                 fidelity=self._fidelity,
                 seed=self.choice.seed,
-                interval_s=self._interval_s,
+                interval_s=interval_s,
                 decimation=decimation,
                 keep_trace=self._keep_trace,
                 keep_stream=self._keep_stream,

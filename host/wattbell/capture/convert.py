@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from wattbell_spec import units
 from wattbell_spec import wire as spec
+from wattbell_spec.columns import AGES, FACTS
 
 from ..wire.decode import Batch, Gap
 from ..wire.records import CommandRecords, EventRecords, RailRecords, Statuses, Tlps
@@ -42,39 +43,30 @@ class StreamCommands:
         """Ages become ticks; an unknown age is null, a saturated one sets its bit."""
         cqe = self.commands.cqe_tick + self.tick_offset if self.tick_offset else self.commands.cqe_tick
         columns = self.commands.columns
+        made = {column.name: nullable(columns[column.field], None) for column in FACTS if column.name != "nsid"}
         saturated = np.zeros(len(cqe), np.uint8)
-        ticks: list[pa.Array] = [nullable(cqe, None)]
-        ages = [(name + "_before", spec.UNKNOWN32, -1) for name in schema.AGES_BEFORE]
-        ages += [(name + "_after", spec.UNKNOWN24, 1) for name in schema.AGES_AFTER]
-        for bit, (name, unknown, sign) in enumerate(ages):
-            age = columns[name]
-            tick = np.subtract(cqe, age, dtype=np.int64) if sign < 0 else np.add(cqe, age, dtype=np.int64)
+        for bit, instant in enumerate(AGES):
+            age = columns[instant.age]
+            unknown = spec.UNKNOWN32 if instant.sign < 0 else spec.UNKNOWN24
+            tick = np.subtract(cqe, age, dtype=np.int64) if instant.sign < 0 else np.add(cqe, age, dtype=np.int64)
             valid = None
             if age.max() >= unknown - 1:  # the value below `unknown` means saturated
                 valid = age != unknown
                 saturated |= (age == unknown - 1).astype(np.uint8) << np.uint8(bit)
-            ticks.append(nullable(tick, valid))
+            made[instant.column] = nullable(tick, valid)
         nsid = columns["nsid"].astype(np.uint32)
         nsid_valid = None
         if nsid.max() >= spec.NSID_LARGE:
             nsid_valid = nsid != spec.NSID_LARGE
             nsid[nsid == spec.NSID_BROADCAST] = 0xFFFFFFFF
-        arrays = [
-            *ticks,
-            nullable(columns["opcode"], None),
-            nullable(columns["qid"], None),
-            nullable(columns["cid"], None),
-            nullable(columns["status"], None),
-            nullable(nsid, nsid_valid),
-            nullable(columns["slba"], None),
-            nullable(columns["blocks"], None),
-            nullable(columns["flags"], None),
-            nullable(saturated, None),
-            nullable(np.full(len(cqe), schema.SeenBy.TAP, np.uint8), None),
-            nullable(np.zeros(len(cqe), np.uint32), None),
-            nullable(columns["length_checked"], None),
-        ]
-        return pa.Table.from_arrays(arrays, schema=schema.COMMANDS)
+        made |= {
+            "cqe_tick": nullable(cqe, None),
+            "nsid": nullable(nsid, nsid_valid),
+            "saturated": nullable(saturated, None),
+            "source": nullable(np.full(len(cqe), schema.SeenBy.TAP, np.uint8), None),
+            "instant_u_ns": nullable(np.zeros(len(cqe), np.uint32), None),
+        }
+        return pa.Table.from_arrays([made[name] for name in schema.COMMANDS.names], schema=schema.COMMANDS)
 
 
 @dataclass(frozen=True)
@@ -216,3 +208,19 @@ def link_table(links: Statuses, tick_offset: int = 0) -> pa.Table:
     arrays = [nullable(links.tick + tick_offset, None)]
     arrays += [nullable(links.columns[f.name], None) for f in spec.LINK]
     return pa.table(arrays, schema=schema.LINK)
+
+
+def tables(batch: Batch, tick_offset: int = 0) -> dict[str, pa.Table]:
+    """Return the rows of a batch for each table that it has rows for, but those of the rail and of gaps."""
+    found: dict[str, pa.Table] = {}
+    if batch.commands:
+        found["commands"] = StreamCommands(batch.commands, tick_offset).table()
+    if batch.events:
+        found["events"] = events_table(batch.events, tick_offset)
+    if batch.tlps:
+        found["tlps"] = tlps_table(batch.tlps, tick_offset)
+    if batch.status:
+        found["status"] = status_table(batch.status, tick_offset)
+    if batch.links:
+        found["link"] = link_table(batch.links, tick_offset)
+    return found

@@ -13,9 +13,14 @@ _NAMES = {
     EventType.CC_EN: ("controller disabled", "controller enabled"),
 }
 _OF_ARG8: dict[EventType, tuple[str, type[IntEnum]]] = {
-    EventType.TRACKER_RESET: ("tracker reset by", ResetCause),
+    EventType.TRACKER_RESET: ("tracker reset:", ResetCause),
     EventType.GUESSING: ("queue positions inferred:", GuessReason),
 }
+NOT_FOLLOWED: dict[int, str] = {
+    GuessReason.SECOND_FUNCTION: "two functions seen: the second is not followed",
+    GuessReason.SQE_PARTS: "the drive reads queue entries in parts: commands have no entry, and new queues are not followed",
+}
+"""Reports of the gateware that commands are missing, by reason: the first lines of a capture's description."""
 _QUEUES = ("submission", "completion")
 _DIRECTIONS = ("host to drive", "drive to host")
 LINK_STATES = {int(state): state.name.replace("_", ".").replace("L0S", "L0s") for state in LinkState} | {0: "unknown"}
@@ -43,6 +48,9 @@ def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
         return f"{_QUEUES[arg8 & 1]} queue {arg16} {done}"
     if event is EventType.POWER_STATE:
         return f"power state {arg8 & 31} set"
+    if event is EventType.GUESSING and arg8 in NOT_FOLLOWED:
+        function = f"{arg16 >> 8:02x}:{arg16 >> 3 & 31:02x}.{arg16 & 7}"
+        return f"{NOT_FOLLOWED[arg8]} ({function if arg8 == GuessReason.SECOND_FUNCTION else f'submission queue {arg16}'})"
     if event in _OF_ARG8:
         text, names = _OF_ARG8[event]
         return f"{text} {_of(names, arg8)}"

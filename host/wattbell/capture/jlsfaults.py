@@ -37,7 +37,16 @@ class Watch:
     def __init__(self) -> None:
         self._by_its_threads, self._by_caller = _handler.by_its_threads, dict(_handler.by_caller)
 
+    def excuse(self) -> None:
+        """Forget the errors of calls from this thread so far: the call that failed is made again."""
+        me = threading.get_ident()
+        self._by_caller[me] = _handler.by_caller.get(me, 0)
+
+    def seen_in_threads(self) -> bool:
+        """Whether a write failed in a writer's thread."""
+        return _handler.by_its_threads != self._by_its_threads
+
     def seen(self) -> bool:
         """Whether a write failed, in a writer's thread or in a call from this thread."""
         me = threading.get_ident()
-        return _handler.by_its_threads != self._by_its_threads or _handler.by_caller.get(me, 0) != self._by_caller.get(me, 0)
+        return self.seen_in_threads() or _handler.by_caller.get(me, 0) != self._by_caller.get(me, 0)

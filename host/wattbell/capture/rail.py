@@ -7,12 +7,15 @@ table ``rail_blocks.parquet`` has each block's place on the grid. A reader retur
 from __future__ import annotations
 
 import math
+import re
+import time
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +35,10 @@ F64 = npt.NDArray[np.float64]
 VOLTAGE, CURRENT, POWER = 1, 2, 3
 SIGNALS = ((VOLTAGE, "voltage", "V"), (CURRENT, "current", "A"), (POWER, "power", "W"))
 NAME = "rail.jls"
+SLOWEST_S = 600.0
+"""A disk that takes nothing for so long has failed."""
+_LATE = re.compile(r"\b(?:BUSY|TIMED_OUT)\b")
+"""Codes of the library for work that its own thread has not come to."""
 _SAMPLE_BYTES, _FIXED_BYTES = 13, 256 << 10
 """File growth in bytes: 12.43 per sample, summaries included."""
 _NOTE_BYTES = 256
@@ -126,12 +133,27 @@ class RailWriter:
             self._reserve.require(_FIXED_BYTES + (self.samples + len(voltage)) * _SAMPLE_BYTES)
         try:
             for signal, data in ((VOLTAGE, voltage), (CURRENT, current), (POWER, power)):
-                self._jls.fsr_f32(signal, self.samples, np.ascontiguousarray(data))
+                self._patient(self._jls.fsr_f32, signal, self.samples, np.ascontiguousarray(data))
         except (RuntimeError, OSError):
             raise self._error() from None
         self.samples += len(voltage)
         if self._faults.seen():
             raise self._error()
+
+    def _patient(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Make a call of the library, again where a slow disk or a busy machine kept its own thread from the work.
+
+        The library waits 5 s for room in its queue and 20 s for a flush. Raises RuntimeError as the library does, for a delay after
+        ``SLOWEST_S``.
+        """
+        until = time.monotonic() + SLOWEST_S
+        while True:
+            try:
+                return call(*arguments)
+            except RuntimeError as error:
+                if not _LATE.search(str(error)) or time.monotonic() > until or self._faults.seen_in_threads():
+                    raise
+                self._faults.excuse()
 
     def append_missing(self, count: int) -> None:
         """Append NaN."""
@@ -152,10 +174,10 @@ class RailWriter:
             self._pad()
             for signal, _, _ in SIGNALS:
                 for sample, at_ns in utc_ns:
-                    self._jls.utc(signal, sample, jls_time(at_ns))
+                    self._patient(self._jls.utc, signal, sample, jls_time(at_ns))
             for sample, note in notes:
                 self._annotate(sample, note)
-            self._jls.flush()
+            self._patient(self._jls.flush)
             self._release()
             self._reserve.close()
             with_all = not self._faults.seen() and self._is_whole()
@@ -172,7 +194,7 @@ class RailWriter:
         with writing(self.path):
             self._reserve.require(_FIXED_BYTES + self.samples * _SAMPLE_BYTES + self._note_bytes)
         self._note_bytes += _NOTE_BYTES + len(text)
-        self._jls.annotation(POWER, sample, math.nan, kind, 0, text)
+        self._patient(self._jls.annotation, POWER, sample, math.nan, kind, 0, text)
 
     def _pad(self) -> None:
         samples = self.samples

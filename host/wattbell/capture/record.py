@@ -118,14 +118,14 @@ class _Session:
         self.waiting = False
 
     def run(self, start: bool) -> str:
-        self.writer.expect_stream()
+        self.writer.stream.expected = True
         live = self.writer.begin_live()
         live.left_s = self.limits.duration_s
-        self.writer.ask_sender(self.rig.sender)
+        self.writer.stream.ask_sender(self.rig.sender)
         self.reader.start()
         try:
             if start:
-                self.writer.attached_late = not self.rig.start()
+                self.writer.stream.attached_late = not self.rig.start()
             self.writer.commit()
             reason = self._until_end()
         except (CaptureError, MemoryError):  # nobody reads the rig's data any more
@@ -154,8 +154,8 @@ class _Session:
                 continue
             self._take(item)
             self._report()
-            account = self.writer.account
-            if account.run == 0 and (account.has_run or self.writer.attached_late):
+            account = self.writer.stream.account
+            if account.run == 0 and (account.has_run or self.writer.stream.attached_late):
                 self._drain()
                 return RIG_STOPPED
             reason = self._limit()
@@ -230,7 +230,7 @@ class _Session:
                 self._take(self.reader.items.get(timeout=_POLL_S))
                 deadline = time.monotonic() + _DRAIN_S
             except queue.Empty:
-                if self.writer.account.ended:
+                if self.writer.stream.account.ended:
                     return
 
     def _take_rest(self) -> None:
@@ -254,11 +254,11 @@ class _Session:
         self.progress(
             Progress(
                 self._seconds(),
-                self.writer.decoder.counters.bytes_in,
+                self.writer.stream.decoder.counters.bytes_in,
                 counts["commands"],
                 counts["samples"],
                 waiting,
-                self.writer.decoder.counters.lossless,
+                self.writer.stream.decoder.counters.lossless,
                 live.latest,
             )
         )

@@ -76,13 +76,13 @@ def rebuild(directory: Path, journal: JournalReader, old: meta.Meta, note: str, 
     _require_room(directory, old)
     scratch.mkdir(mode=0o700)
     writer = CaptureWriter(scratch, rig=old["rig"], conditions=old["conditions"], journal=False)
-    writer.expect_stream()  # a recorder that was killed before its first byte has lost the whole run
+    writer.stream.expected = True  # a recorder that was killed before its first byte has lost the whole run
     for key in ("id", "workload", "drive", "software", "journal"):
         if old.get(key) is not None:
             writer.meta[key] = old[key]
     if (old.get("journal") or {}).get("rail_only"):
-        writer.rail_only(-int(old["journal"]["tick_offsets"][0]))
-    writer.decoder.pauses += (old.get("journal") or {}).get("pauses", [])
+        writer.stream.rail_only(-int(old["journal"]["tick_offsets"][0]))
+    writer.stream.decoder.pauses += (old.get("journal") or {}).get("pauses", [])
     log = _Log(directory, writer, old)
     anchor = old["clock"].get("utc_anchor")
     if anchor:

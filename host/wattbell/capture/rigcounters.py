@@ -33,8 +33,6 @@ _KINDS = {
 """Kind of the records that each counter counts. For the other counters, nobody knows which records are missing."""
 _DROPPED_TOO = ("lost_records", "lost_samples")
 """Counters of records that the next block of their kind says to be dropped."""
-COUNTED_ONLY = ("unmatched",)
-"""Counters that say nothing of loss by themselves: a drive may read and write memory of the host's for reasons of its own."""
 _WRAP = 1 << 32
 
 
@@ -91,7 +89,8 @@ class RigCounters:
     def _status(self, tick: int, values: dict[str, int]) -> list[Gap]:
         if self._last is None:
             self._last, self._last_tick = values, tick
-            self.before = {name: count for name, count in values.items() if count and name not in COUNTED_ONLY}
+            # while a host enumerates, the tracker knows no queue, so nothing matches
+            self.before = {name: count for name, count in values.items() if count and name != "unmatched"}
             for account in self._accounts.values():
                 account.explained_tick = tick
         if tick < self._last_tick:
@@ -116,8 +115,11 @@ class RigCounters:
         told = max(account.events, dropped if name in _DROPPED_TOO else 0) + account.marked
         missing, since = account.counted - told, account.explained_tick
         account.explained_tick = self._last_tick
-        if missing <= 0 or name in COUNTED_ONLY:
+        if missing <= 0:
             return []
         account.marked += missing
-        reason = f"lost in the rig by its counter {name} ({missing}), and told nowhere else"
+        if name == "unmatched":
+            reason = f"{missing} TLPs of the drive match no command, so data or commands may be missing"
+        else:
+            reason = f"lost in the rig by its counter {name} ({missing}), and told nowhere else"
         return [Gap(kind, since, self._last_tick, missing if kind is not None else -1, reason)]

@@ -23,6 +23,8 @@ _ELSEWHERE = "What was recorded so far is kept: copy the capture to such a disk,
 def write_error(path: Path, error: OSError) -> CaptureError:
     """The one error for a file of a capture that cannot be written."""
     number = error.errno or errno.EIO
+    if number == errno.EIO and _read_only(path):
+        number = errno.EROFS  # ext4 gives up its journal, then turns read-only: a flush between the two fails with EIO
     if number == errno.ENOSPC:
         advice = f"free some space. {_KEPT}"
     elif number == errno.EDQUOT:
@@ -36,6 +38,14 @@ def write_error(path: Path, error: OSError) -> CaptureError:
     else:
         advice = f"see that the disk is well and the folder may be written. {_KEPT}"
     return CaptureError(f"{path} cannot be written ({os.strerror(number)}); {advice}")
+
+
+def _read_only(path: Path) -> bool:
+    """Whether the file system of a file is read-only now; false if nobody can say."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def memory_error(path: Path) -> CaptureError:

@@ -8,7 +8,9 @@ from enum import IntEnum
 from typing import Any
 
 import pyarrow as pa
+from wattbell_spec import columns
 from wattbell_spec import wire as spec
+from wattbell_spec.columns import StoredColumn
 
 from ..origin import origin_of_capture
 
@@ -24,51 +26,23 @@ class SeenBy(IntEnum):
     FIO_LOG = 3
 
 
-COMMANDS = pa.schema(
-    [
-        pa.field("cqe_tick", pa.int64(), nullable=False),
-        ("doorbell_tick", pa.int64()),
-        ("fetch_tick", pa.int64()),
-        ("first_data_tick", pa.int64()),
-        ("last_data_tick", pa.int64()),
-        ("msix_tick", pa.int64()),
-        ("cq_head_tick", pa.int64()),
-        pa.field("opcode", pa.uint8(), nullable=False),
-        pa.field("qid", pa.uint8(), nullable=False),
-        pa.field("cid", pa.uint16(), nullable=False),
-        pa.field("status", pa.uint16(), nullable=False),
-        ("nsid", pa.uint32()),
-        pa.field("slba", pa.uint64(), nullable=False),
-        pa.field("blocks", pa.uint32(), nullable=False),
-        pa.field("flags", pa.uint8(), nullable=False),
-        pa.field("saturated", pa.uint8(), nullable=False),
-        pa.field("source", pa.uint8(), nullable=False),
-        pa.field("instant_u_ns", pa.uint32(), nullable=False),
-        pa.field("length_checked", pa.uint8(), nullable=False),
-    ]
-)
-LATER_COLUMNS = {"commands": ("source", "instant_u_ns", "length_checked")}
-"""Columns that older captures lack, by table: 0 there."""
-RARELY_VARY = ("status", "nsid", "blocks", "flags", "saturated", "source", "instant_u_ns", "length_checked")
-"""Columns of `commands` that mostly repeat the previous value."""
-AGES_BEFORE = ("doorbell", "fetch", "first_data", "last_data")
-"""Ages in wire order; bit i of `saturated` belongs to age i, these first, then AGES_AFTER."""
-AGES_AFTER = ("msix", "cq_head")
+def _kind(bits: int, signed: bool = False) -> pa.DataType:
+    return getattr(pa, f"{'' if signed else 'u'}int{bits}")()
 
-RAIL_BLOCKS = pa.schema(
-    [
-        ("first_tick", pa.int64()),
-        ("interval_ticks", pa.uint32()),
-        ("count", pa.uint16()),
-        ("flags", pa.uint16()),
-        ("adc_index", pa.uint64()),
-        ("energy_raw", pa.int64()),
-        ("energy_high", pa.int32()),
-        ("sample_id", pa.int64()),
-        ("dropped", pa.uint32()),
-        ("epoch", pa.uint32()),
-    ]
-)
+
+def _stored(columns: Iterable[StoredColumn]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, _kind(column.bits, column.signed), nullable=column.nullable) for column in columns])
+
+
+COMMANDS = _stored(columns.COMMANDS)
+LATER_COLUMNS = {
+    "commands": tuple(column.name for column in columns.COMMANDS if column.later),
+    "status": ("hmb_read_bytes", "hmb_written_bytes", "hmb_reads", "hmb_writes", "unmatched_reads"),
+}
+"""Columns that older captures lack, by table: 0 there."""
+RARELY_VARY = tuple(column.name for column in columns.COMMANDS if column.steady)
+"""Columns of `commands` that mostly repeat the previous value."""
+RAIL_BLOCKS = _stored(columns.RAIL_BLOCKS)
 
 RAIL_RANGES = pa.schema([("tick", pa.int64()), ("range", pa.uint8()), ("settling_nj", pa.uint32())])
 
@@ -95,9 +69,8 @@ GAPS = pa.schema(
     ]
 )
 
-_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
-STATUS = pa.schema([("tick", pa.int64())] + [(f.name, _UNSIGNED[f.bits]) for f in spec.STATUS])
-LINK = pa.schema([("tick", pa.int64())] + [(f.name, _UNSIGNED[f.bits]) for f in spec.LINK])
+STATUS = pa.schema([("tick", pa.int64())] + [(f.name, _kind(f.bits)) for f in spec.STATUS])
+LINK = pa.schema([("tick", pa.int64())] + [(f.name, _kind(f.bits)) for f in spec.LINK])
 
 TABLES = {
     "commands": COMMANDS,
@@ -120,26 +93,21 @@ ANY_KIND = "ANY"
 """`kind` of a gap in which blocks of unknown kind are missing. Other gaps carry the name of a wire Kind."""
 
 _UNITS = {
-    "interval_ticks": "tick",
+    **{column.name: column.unit for column in (*columns.COMMANDS, *columns.RAIL_BLOCKS) if column.unit},
+    "tick": "tick",
+    "last_tick": "tick",
     "latency_ticks": "tick",
-    "slba": "logical block",
-    "blocks": "logical block",
     "bytes": "byte",
-    "instant_u_ns": "ns",
-    "energy_raw": "1e-11 W x ADC conversion period",
-    "energy_high": "2^64 of energy_raw",
 }
 
 
-def metadata(table: str, meta: Mapping[str, Any], columns: Iterable[str] | None = None) -> dict[str, str]:
+def metadata(table: str, meta: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, str]:
     """Return the key-value metadata of a table's Parquet file, which describes the file to a reader without the capture.
 
     meta: contents of ``meta.json``. A capture from before captures had an ``id`` gives an empty one.
-    columns: names, if they differ from a capture's
+    names: columns, if they differ from a capture's
     """
-    names = list(columns or (TABLES | BESIDE)[table].names)
-    units = {name: "tick" for name in names if name == "tick" or name.endswith("_tick")}
-    units |= {name: unit for name, unit in _UNITS.items() if name in names}
+    units = {name: _UNITS[name] for name in names or (TABLES | BESIDE)[table].names if name in _UNITS}
     return {
         "wattbell.capture": str(meta.get("id") or ""),
         "wattbell.table": table,

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 from wattbell_spec import wire as spec
 
-from ..clock import Anchor, iso, near_leap_second, now_ns
+from ..clocks.host import Anchor, iso, near_leap_second, now_ns
 from ..errors import CaptureError
 from ..origin import origin_of_capture
-from ..wire.decode import Batch, Gap, StreamDecoder
+from ..wire.decode import Batch, Gap
 from ..wire.records import Buffer
 from . import convert, hashes, identify, marking, meta, notes, schema
 from .arrowjournal import ArrowJournal
-from .clockwatch import FAST, SLOW, ClockWatch
+from .intake import StreamIntake
 from .journal import NAME as JOURNAL
 from .journal import Journal
 from .live import NAME as LIVE
@@ -29,21 +29,14 @@ from .place import CapturePlace
 from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
-from .railrate import RailRate
 from .railtrack import RailTrack
-from .rigcounters import COUNTED_ONLY, RigCounters
 from .room import writing
-from .runaccount import RunAccount
 from .source import CommandSource, RailSource
 from .tables import TableSink, rows_table
 
 COMMAND_JOURNAL = "commands.arrow"
 """The host's log of commands (:mod:`.logbook`)."""
 _META_PERIOD_S = 1.0
-_UPTIME_TICKS = 1_000_000_000
-"""Ticks by which a counter may exceed the host's clock since the last data. With more, it did not begin at 0 in that time."""
-
-
 LEAST_STEP_S = 0.5
 """Least step of the host's clock that is reported: below a leap second, above the corrections of a time server."""
 
@@ -107,13 +100,7 @@ class CaptureWriter:
         self.meta["clock"]["tick_ps"] = tick_ps
         self.meta["conditions"].update(conditions or {})
         self.meta["journal"] = {"cuts": [], "tick_offsets": [0]}
-        self._marking = marking.marking_of(self.meta)
-        self.decoder = StreamDecoder()
         self.keep_stream = keep_stream
-        self.account = RunAccount()
-        """The rig's reports of its present run."""
-        self.attached_late = False
-        """To be set if the rig was capturing before the recording began."""
         self.markers: list[tuple[int, int]] = []
         """(tick, value) of every MARKER event so far."""
         self.last_tick = 0
@@ -127,36 +114,21 @@ class CaptureWriter:
         if lba_size_bytes:  # from the beginning: a rebuild then knows it
             self.meta["drive"] = identify.assumed(lba_size_bytes)
         self._lba_size_bytes = lba_size_bytes
-        self._streamed = False
-        self._tapped = True
-        self._every_run_whole = True
         self._host_clock = SteadyClock()
         self._leap = near_leap_second()
         self._tables: dict[str, TableSink] = {}
         self._ranges: TableSink | None = None
         self.journal = Journal(self.path) if journal else None
-        self._serial = str(self.meta["rig"].get("serial") or "")
-        self._ask_sender: Callable[[], str | None] | None = None
-        self._stranger, self._strangers = False, 0
-        """Whether another rig sends now, and in how many epochs one has."""
-        self._first_of_all = True
-        self._in_doubt_from: int | None = None
-        """Tick from which on it is not known which rig sends."""
-        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], self._serial, missing, origin_of_capture(self.meta))
-        self._identify = identify.Collector()
-        self._anchor: Anchor | None = None
-        self._gap_counts: dict[str, int] = {}
-        self._status: dict[str, int] = {}
-        self._rig_losses: dict[str, int] = {}
-        self._counted: dict[str, int] = {}
-        """Growth of the rig's counters of loss in the runs before the present one."""
-        self._rig_counters = RigCounters({})
-        self._rail_rate = RailRate()
-        self._clock_watch = ClockWatch()
-        self._run_began = 0
-        """Tick of the capture."""
-        self._offset, self._epoch = 0, 0
-        self._last_arrival_ns: int | None = None
+        serial = str(self.meta["rig"].get("serial") or "")
+        self.stream = StreamIntake(self, serial)
+        """The way of a rig's stream into the capture."""
+        self._rail = RailTrack(self.path, self.meta["clock"]["tick_ps"], serial, missing, origin_of_capture(self.meta))
+        self.identify = identify.Collector()
+        """Takes the TLPs that describe the drive."""
+        self.anchor: Anchor | None = None
+        """Time of day of a tick: of the first block that arrived, or :meth:`set_anchor`."""
+        self.gap_counts: dict[str, int] = {}
+        """Gaps so far, by content."""
         self._next_meta = 0.0
         self._closed = False
         self._unfinished: meta.Meta = {}
@@ -182,22 +154,6 @@ class CaptureWriter:
         assert self.journal is not None
         return self.journal.read(offset, size)
 
-    def ask_sender(self, ask: Callable[[], str | None]) -> None:
-        """Ask which rig sends (its serial number; None: no answer) whenever a counter begins anew.
-
-        Data of another rig is left out, and data without an answer is in doubt.
-        """
-        self._ask_sender = ask
-        self.meta["journal"].setdefault("senders", [])
-
-    def rail_only(self, origin_tick: int) -> None:
-        """From now on keep no records of the tap in a stream: commands, TLPs, markers. Tick `origin_tick` of the stream becomes tick 0."""
-        self._tapped = False
-        self._streamed = True
-        self._offset = -origin_tick
-        self.meta["journal"]["tick_offsets"][0] = self._offset
-        self.meta["journal"]["rail_only"] = True
-
     def journal_append(self, data: Buffer) -> None:
         """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""
         if self.journal:
@@ -207,182 +163,20 @@ class CaptureWriter:
         """Decode journalled bytes of the stream and write their contents."""
         if not self._place.committed:
             self.commit()
-        self._streamed = self._streamed or len(data) > 0
-        arrival = arrival_utc_ns or self._host_clock.now_ns()
-        batches = self._ingest_all(self.decoder.feed(data, arrival), arrival)
-        self._last_arrival_ns = arrival
+        batches = self.stream.feed(data, arrival_utc_ns or self._host_clock.now_ns())
+        self._after_data()
         return batches
 
     def reconnected(self) -> None:
         """The line was cut and is back."""
-        self.meta["journal"]["cuts"].append(self.decoder.counters.bytes_in)
-        self._ingest_all(self.decoder.reconnected(), self._host_clock.now_ns())
+        self.stream.reconnected(self._host_clock.now_ns())
+        self._after_data()
         self.save_meta()
 
-    def _ingest_all(self, batches: list[Batch], arrival_utc_ns: int) -> list[Batch]:
-        for batch in batches:
-            self.ingest(batch, arrival_utc_ns)
+    def _after_data(self) -> None:
         self.look()
         if self.journal and time.monotonic() >= self._next_meta:
             self.save_meta()
-        return batches
-
-    def ingest(self, batch: Batch, arrival_utc_ns: int | None = None) -> None:
-        """Append the output of a decoder."""
-        if batch.epoch != self._epoch:
-            self._begin_epoch(batch, arrival_utc_ns)
-        elif self._first_of_all and "senders" in self.meta["journal"]:  # the first data may be another rig's already
-            self._is_stranger(batch.epoch, self._sender(batch.epoch))
-            if self.journal:
-                self.save_meta()
-        self._first_of_all = False
-        if self._stranger:
-            return
-        offset = self._offset
-        self.account.add(batch)
-        self._add_gaps(self._rig_counters.add(batch, self.decoder.counters.dropped) + self._rail_rate.add(batch), offset)
-        self._watch_clock(batch.last_tick, arrival_utc_ns)
-        if not self._tapped:
-            batch = convert.without_tap(batch)
-        if arrival_utc_ns is not None and self._anchor is None and batch.last_tick > 0:
-            self._anchor = Anchor(batch.last_tick + offset, arrival_utc_ns, self.meta["clock"]["tick_ps"])
-        if batch.commands:
-            self._follow_commands(convert.StreamCommands(batch.commands, offset))
-        if batch.rail:
-            self.add_rail_source(convert.StreamRail(batch.rail, offset), batch.epoch)
-        if batch.events:
-            self._tables["events"].add(convert.events_table(batch.events, offset))
-            self._follow_events(batch, offset)
-        if batch.tlps:
-            self._tables["tlps"].add(convert.tlps_table(batch.tlps, offset))
-            self._identify.add(batch.tlps)
-        if batch.status:
-            self._tables["status"].add(convert.status_table(batch.status, offset))
-            self._status = {f.name: int(batch.status.columns[f.name][-1]) for f in spec.STATUS}
-        if batch.links:
-            self._tables["link"].add(convert.link_table(batch.links, offset))
-        # rail gaps are exact on the sample grid: the decoder's coarse ones are left out
-        self._add_gaps([gap for gap in batch.gaps if gap.kind is not spec.BlockContent.RAIL], offset)
-        self.last_tick = max(self.last_tick, batch.last_tick + offset)
-
-    def _begin_epoch(self, batch: Batch, arrival_utc_ns: int | None) -> None:
-        """The rig's counter restarted: place the new ticks after the old ones by the host's clock."""
-        before = self.last_tick
-        self._end_run()
-        sender = self._sender(batch.epoch)
-        if self._is_stranger(batch.epoch, sender):
-            if self.journal:
-                self.save_meta()
-            return
-        self.account = RunAccount()
-        elapsed = 0
-        if arrival_utc_ns is not None and self._last_arrival_ns is not None:
-            elapsed = (arrival_utc_ns - self._last_arrival_ns) * 1000 // int(self.meta["clock"]["tick_ps"])
-        began_at = 0  # the new counter cannot have begun before the cut
-        if batch.last_tick > elapsed + _UPTIME_TICKS:  # it ran before, or is wrong
-            began_at = batch.last_tick - spec.FLUSH_TICKS
-        offset = max(before + spec.FLUSH_TICKS - began_at, before + elapsed - batch.last_tick)
-        known = self.meta["journal"]["tick_offsets"]
-        number = batch.epoch - self._strangers
-        if number < len(known):  # rebuilding: placed as when recorded
-            offset = int(known[number])
-        else:
-            known.append(offset)
-        self._offset, self._epoch = offset, batch.epoch
-        note = "the rig restarted during the capture: times before and behind it are joined by the host's clock"
-        if note not in self.meta["conditions"]["notes"]:
-            self.meta["conditions"]["notes"].append(note)
-        began = max(offset + batch.last_tick, before)
-        self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), began, -1, "the rig restarted")], 0)
-        self._run_began = began
-        self._in_doubt_from = began if sender is None else None
-        if self.journal:
-            self.save_meta()  # which rig it is and where its ticks lie: a rebuild can ask nobody
-
-    def _watch_clock(self, tick: int, arrival_utc_ns: int | None) -> None:
-        """Hold the counter of a real rig to the host's clock. (A virtual rig's time is its own.)"""
-        if arrival_utc_ns is None or self.journal is None or self.meta["conditions"].get("virtual") is not False or tick <= 0:
-            return
-        self._clock_watch.add(arrival_utc_ns - tick * int(self.meta["clock"]["tick_ps"]) // 1000, arrival_utc_ns)
-        for name, found in (("fast", self._clock_watch.fast), ("slow", self._clock_watch.slow)):
-            epochs: list[int] = self.meta["journal"].setdefault(name, [])
-            if found and self._epoch not in epochs:
-                epochs.append(self._epoch)
-
-    def _is_stranger(self, epoch: int, sender: str | None) -> bool:
-        """Whether another rig sends in an epoch, which is then left out."""
-        self._stranger = sender not in (None, self._serial)
-        if self._stranger:
-            self._epoch, self.account, self._strangers = epoch, RunAccount(), self._strangers + 1
-            self._in_doubt_from = None
-            before = self.last_tick
-            reason = f"another rig ({sender}) sends on this line, and is left out"
-            self._add_gaps([Gap(None, max(before - spec.FLUSH_TICKS, 0), before, -1, reason)], 0)
-        return self._stranger
-
-    def _sender(self, epoch: int) -> str | None:
-        """Return the serial number of the rig that sends in an epoch; None if unknown. The first epoch's rig had answered just before."""
-        senders: list[str | None] | None = self.meta["journal"].get("senders")
-        if senders is None or not self._serial:  # nobody is asked
-            return self._serial
-        if epoch >= len(senders):
-            senders += [None] * (epoch - len(senders))
-            senders.append(self._ask_sender() if self._ask_sender else None)
-        return senders[epoch] if epoch else senders[0] or self._serial
-
-    def _end_run(self) -> None:
-        """Add the missing parts of the present run, unless they are already known."""
-        if self._stranger:
-            return
-        account, first = self.account, self._epoch == 0
-        late = first and bool(self.attached_late or self.meta["journal"].get("attached_late"))
-        gaps = [account.head_gap(attached_late=late), account.tail_gap()]
-        if not self._gap_counts and self.decoder.counters.lossless:  # a known loss explains the difference
-            gaps.append(account.count_gap())
-        if self._in_doubt_from is not None:
-            doubt = Gap(None, self._in_doubt_from, max(self._in_doubt_from, self.last_tick), -1, "it is not known which rig sent this")
-            self._add_gaps([doubt], 0)
-        found = [gap for gap in gaps if gap]
-        self._every_run_whole = self._every_run_whole and not found
-        self._add_gaps(found + self._rig_counters.finish() + self._rail_rate.finish(), self._offset)
-        self._rail_rate, self._clock_watch = RailRate(), ClockWatch()
-        for name, reason in (("fast", FAST), ("slow", SLOW)):
-            if self._epoch in self.meta["journal"].get(name, []):
-                began = min(self._run_began, self.last_tick)
-                self._add_gaps([Gap(None, began, self.last_tick, -1, reason)], 0)
-        if before := self._rig_counters.before:
-            what = ", ".join(f"{name} {count}" for name, count in before.items())
-            self.note(f"before this run the rig had counted since power-on: {what}")
-        self._counted, self._rig_counters = self._counts_of_loss(), RigCounters(self.decoder.counters.dropped)
-
-    def _counts_of_loss(self) -> dict[str, int]:
-        """Return the growth of the rig's counters of loss during the recording."""
-        return {name: self._counted.get(name, 0) + count for name, count in self._rig_counters.total.items()}
-
-    def _follow_events(self, batch: Batch, offset: int) -> None:
-        assert batch.events is not None
-        types, columns = batch.events.columns["type"], batch.events.columns
-        for index in np.flatnonzero(np.isin(types, (spec.EventType.MARKER, spec.EventType.LOSS))).tolist():
-            if types[index] == spec.EventType.LOSS:
-                source = schema.LOSS_NAMES.get(int(columns["arg8"][index]), f"source_{columns['arg8'][index]}")
-                self._rig_losses[source] = self._rig_losses.get(source, 0) + int(columns["arg32"][index])
-            else:
-                self.markers.append((int(batch.events.tick[index]) + offset, int(columns["arg32"][index])))
-
-    def _follow_commands(self, commands: CommandSource) -> None:
-        """Append commands of the stream. The rig itself makes events of some markers; of others it is done here."""
-        self.add_command_source(commands)
-        if not self._marking.by_the_rig:
-            self.add_markers(self._marking.found(commands.table()))
-
-    def _add_gaps(self, gaps: list[Gap], offset: int) -> None:
-        if gaps:
-            self._tables["gaps"].add(convert.gaps_table(gaps, offset))
-            for gap in gaps:
-                name = gap.kind.name if gap.kind else schema.ANY_KIND
-                self._gap_counts[name] = self._gap_counts.get(name, 0) + 1
-                if self.live and gap.kind in (spec.BlockContent.COMMANDS, None):
-                    self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
 
     # -- live summary -------------------------------------------------------------------------------------------------
 
@@ -393,7 +187,7 @@ class CaptureWriter:
         """
         if self.live is None:
             self.live = LiveSummary(self.path, int(self.meta["clock"]["tick_ps"]), self._lba_size_bytes)
-            self.live.lost, self.live.namespace = self._lost, self._identify.lba_size
+            self.live.lost, self.live.namespace = self._lost, self.identify.lba_size
             self._rail.on_samples = self.live.add_rail
         return self.live
 
@@ -409,21 +203,24 @@ class CaptureWriter:
 
     def _lost(self) -> list[str]:
         """Return the known losses so far, in words."""
-        counters = self.decoder.counters
-        found = [f"{count} gap{'s' * (count > 1)} ({kind.lower()})" for kind, count in self._gap_counts.items()]
+        counters = self.stream.decoder.counters
+        found = [f"{count} gap{'s' * (count > 1)} ({kind.lower()})" for kind, count in self.gap_counts.items()]
         found += [f"{count} {kind.lower()} dropped in the rig" for kind, count in counters.dropped.items() if count]
-        found += [f"{count} lost in the rig ({source})" for source, count in self._rig_losses.items()]
+        found += [f"{count} lost in the rig ({source})" for source, count in self.stream.losses.items()]
         found += [f"{count} blocks damaged" for count in (counters.bad_crc + counters.malformed_blocks,) if count]
         return found if found or counters.lossless else ["bytes that belong to no block"]
 
     # -- from any source ---------------------------------------------------------------------------------------------
 
+    def add_table(self, name: str, rows: pa.Table) -> None:
+        """Append rows in the form of a table of docs/capture.md."""
+        self._tables[name].add(rows)
+        if name == "commands" and self.live is not None:
+            self.live.add_commands(rows)
+
     def add_command_source(self, source: CommandSource) -> None:
         """Append commands."""
-        table = source.table()
-        self._tables["commands"].add(table)
-        if self.live is not None:
-            self.live.add_commands(table)
+        self.add_table("commands", source.table())
 
     def add_markers(self, markers: list[tuple[int, int]]) -> None:
         """Append in-band markers, (tick, value), as MARKER events."""
@@ -445,7 +242,7 @@ class CaptureWriter:
             self._ranges.add(pa.table([changes.tick, changes.number, changes.settling_nj], schema=schema.RAIL_RANGES))
         ids, gaps = self._rail.add(source)
         self._tables["rail_blocks"].add(convert.rail_blocks_table(source, ids, epoch))
-        self._add_gaps(gaps, 0)
+        self.add_gaps(gaps)
         if self.on_rail is not None:
             self.on_rail(source)
 
@@ -477,7 +274,17 @@ class CaptureWriter:
 
     def add_gap(self, gap: Gap) -> None:
         """Append a gap."""
-        self._add_gaps([gap], 0)
+        self.add_gaps([gap])
+
+    def add_gaps(self, gaps: list[Gap], offset: int = 0) -> None:
+        """Append gaps. ``offset``: from their ticks to the capture's."""
+        if gaps:
+            self._tables["gaps"].add(convert.gaps_table(gaps, offset))
+            for gap in gaps:
+                name = gap.kind.name if gap.kind else schema.ANY_KIND
+                self.gap_counts[name] = self.gap_counts.get(name, 0) + 1
+                if self.live and gap.kind in (spec.BlockContent.COMMANDS, None):
+                    self.live.add_gap(gap.first_tick + offset, gap.last_tick + offset)
 
     def note(self, text: str) -> None:
         """Add a note to the capture's conditions."""
@@ -499,29 +306,30 @@ class CaptureWriter:
 
     def utc_of(self, tick: int) -> str | None:
         """Return the time of day of a tick (ISO 8601); None before it is known."""
-        return None if self._anchor is None else iso(self._anchor.utc_ns_of(tick))
+        return None if self.anchor is None else iso(self.anchor.utc_ns_of(tick))
 
     def set_anchor(self, tick: int, utc_ns: int) -> None:
         """Set the time of day of a tick, instead of the arrival of the first block."""
-        self._anchor = Anchor(tick, utc_ns, self.meta["clock"]["tick_ps"])
+        self.anchor = Anchor(tick, utc_ns, self.meta["clock"]["tick_ps"])
 
     # -- meta and end ----------------------------------------------------------------------------------------------
 
     def save_meta(self) -> None:
         """Bring ``meta.json`` up to date."""
         self._next_meta = time.monotonic() + _META_PERIOD_S
-        if self.attached_late:
+        stream = self.stream
+        if stream.attached_late:
             self.meta["journal"]["attached_late"] = True
-        if self.decoder.pauses:
-            self.meta["journal"]["pauses"] = list(self.decoder.pauses)
-        status, rail = self._status, self._rail
+        if stream.decoder.pauses:
+            self.meta["journal"]["pauses"] = list(stream.decoder.pauses)
+        status, rail = stream.status, self._rail
         if status:
             self.meta["clock"]["tick_ps"] = status["tick_ps"] or spec.TICK_PS
             version = status["gateware_version"]
             self.meta["rig"]["gateware"] = f"{version >> 16}.{version >> 8 & 255}.{version & 255}"
             for name in ("clock_ticks", "tlp_width", "queues", "slots", "adc_bits", "dstrd", "bar0"):
                 self.meta["rig"][name] = status[name]
-        self.meta["clock"]["utc_anchor"] = self._anchor.to_json() if self._anchor else None
+        self.meta["clock"]["utc_anchor"] = self.anchor.to_json() if self.anchor else None
         self.meta["rail"].update(
             first_tick=rail.first_tick,
             interval_ticks=rail.interval_ticks or None,
@@ -533,15 +341,13 @@ class CaptureWriter:
             adc_period_ticks=status.get("adc_period_ticks", rail.interval_ticks or None),
             decimation=status.get("decimation", 1),
         )
-        counters = self.decoder.counters
-        lost = self._counts_of_loss()
-        really_lost = any(count for name, count in lost.items() if name not in COUNTED_ONLY)
+        counters = stream.decoder.counters
         self.meta["loss"] = {
             **asdict(counters),
-            "lossless": counters.lossless and not (self._gap_counts or self._rig_losses or really_lost),
-            "gaps": dict(self._gap_counts),
-            "rig": lost,
-            "rig_events": dict(self._rig_losses),
+            "lossless": counters.lossless and not (self.gap_counts or stream.has_losses),
+            "gaps": dict(self.gap_counts),
+            "rig": stream.counts_of_loss,
+            "rig_events": dict(stream.losses),
         }
         self.meta["counts"] = {name: table.rows for name, table in self._tables.items()}
         self._save()
@@ -585,27 +391,27 @@ class CaptureWriter:
         if self.rail_journal is not None:
             self.rail_journal.close(remove=True)
         if self.command_journal is not None:  # a kept stream without a tap is no journal of the whole capture without it
-            self.command_journal.close(remove=self._tapped or not self.keep_stream)
+            self.command_journal.close(remove=self.stream.tapped or not self.keep_stream)
 
     def _finish(self, state: str) -> None:
         self.commit()
-        self._ingest_all(self.decoder.finish(), self._host_clock.now_ns())
-        if self._streamed:
-            self._end_run()
+        self.stream.finish(self._host_clock.now_ns())
+        self._after_data()
+        if self.stream.expected:
             self._tell_of_steps()
         if self.live is not None:
             self.live.finish()
         self.save_meta()  # which knows the tick by now
         for table in self._every_table():
             table.close(schema.metadata(table.name, self.meta))
-        self._rail.close(self._anchor.utc_ns_of if self._anchor else None, self._annotations())
-        drive = self._identify.drive(self.path / "commands.parquet")
+        self._rail.close(self.anchor.utc_ns_of if self.anchor else None, self._annotations())
+        drive = self.identify.drive(self.path / "commands.parquet")
         if drive is not None and ("power_states" in drive or not (self.meta["drive"] or {}).get("power_states")):
             self.meta["drive"] = drive
         elif self.meta["drive"] is None and self._lba_size_bytes:
             self.meta["drive"] = identify.assumed(self._lba_size_bytes)
         self._unfinished = copy.deepcopy(self.meta)
-        whole = not self._streamed or self._every_run_whole
+        whole = not self.stream.expected or self.stream.whole
         self.meta["state"] = "incomplete" if state == "complete" and not whole else state
         with writing(self.path):
             meta.flush(self.path)  # a power cut may not leave a complete capture without its contents
@@ -636,10 +442,6 @@ class CaptureWriter:
         names = {int(p["phase"]): str(p.get("name") or "") for p in (self.meta["workload"] or {}).get("phases") or [] if "phase" in p}
         spans = [span[:3] for span in marking.phase_spans(markers, self.last_tick)]
         return notes.annotations_of(spans, names, events)
-
-    def expect_stream(self) -> None:
-        """A capture of a stream; without any data it is not complete."""
-        self._streamed = True
 
     def abandon(self) -> None:
         """Leave the capture unfinished, as a crash would; it is rebuilt from its journal when opened. One that was to replace another and

@@ -18,6 +18,7 @@ from ..campaign.eta import Eta, about
 from ..campaign.real import RealBench
 from ..drive.device import Device
 from ..errors import UsageError
+from ..requirements.work import RequiredWork
 from ..suites.outlook import Expected, Outlook
 from ..suites.step import Step
 from ..text import printable
@@ -65,6 +66,12 @@ def amount(outlook: Outlook) -> str:
     return f"{'' if outlook.exact else 'about '}{size} ({times} times its capacity)"
 
 
+def takes(outlook: Outlook, *, on_model: bool) -> str:
+    """Return in words how long the work takes."""
+    whose = " of the drive model's time" if on_model else ""
+    return f"It takes {about(outlook.seconds())}{_up_to(outlook)}{whose}."
+
+
 def _up_to(outlook: Outlook) -> str:
     most = outlook.seconds(most=True)
     return f", up to {about(most).removeprefix('about ')} if no steady state comes" if most > outlook.seconds() else ""
@@ -102,20 +109,42 @@ def progress(eta: Eta, folder: Path) -> Iterator[None]:
         yield
 
 
+def show_needs(required: RequiredWork, outlook: Outlook) -> None:
+    """Print the requirements with the tests that each needs, and about how long each test takes."""
+    from ..present.terminal import drawn
+    from ..present.verdicts import work_table
+
+    seconds: dict[str, float] = {}
+    for part in outlook.parts:
+        for test in part.session.members:
+            seconds[test.id] = sum(expected.seconds for _, expected in part.runs)
+    output.out.print(drawn(work_table(required, seconds)))
+
+
 def show_plan(
-    title: str, outlook: Outlook, bench: RealBench | None, json: bool, options: Mapping[str, Any], refusals: Sequence[str]
+    title: str,
+    outlook: Outlook,
+    bench: RealBench | None,
+    json: bool,
+    options: Mapping[str, Any],
+    refusals: Sequence[str],
+    required: RequiredWork | None = None,
 ) -> None:
     """Print the whole plan on stdout.
 
     bench: of a real drive, else None
     options: of the run, by their names
     refusals: reasons to refuse the run, the bench's included
+    required: requirements that the work is for, if it is for any
     """
     changes = {} if bench is None else bench.rehearse([step for part in outlook.parts for step, _ in part.runs])
-    given = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in options.items()}
+    given = {name: value if isinstance(value, bool | int | float | list) else str(value) for name, value in options.items()}
     given.pop("--dry-run", None)
     if json:
-        output.print_json(_json(title, outlook, changes, given, refusals))
+        from ..present.verdicts import needs_json
+
+        needs = {} if required is None else {"requirements": needs_json(required)}
+        output.print_json({**_json(title, outlook, changes, given, refusals), **needs})
         return
     output.out.print(Text(title, "bold"), soft_wrap=True)
     for number, part in enumerate(outlook.parts, start=1):
@@ -133,14 +162,17 @@ def show_plan(
             if step.command is not None:  # whole, however long: no column of a table holds every command
                 output.out.print(Text(f"{step.name}: {' '.join(step.command)}"), soft_wrap=True)
     output.out.print()
+    if required is not None:
+        show_needs(required, outlook)
     for where, (now, values) in changes.items():
         output.out.print(f"changed, and put back: {where}: {now} -> {', '.join(values)}", soft_wrap=True)
     if bench is None:
-        output.out.print(f"It takes {about(outlook.seconds())}{_up_to(outlook)} of the drive model's time.", soft_wrap=True)
+        output.out.print(takes(outlook, on_model=True), soft_wrap=True)
     else:
         text = lost(outlook, bench.device) if outlook.writes else "Nothing of ours is written to the drive."
         output.out.print(f"{text} It takes {about(outlook.seconds())}{_up_to(outlook)}.", soft_wrap=True)
-    words = [shlex.join([name] if value is True else [name, str(value)]) for name, value in given.items()]
+    each = [(name, one) for name, value in given.items() for one in (value if isinstance(value, list) else [value])]
+    words = [shlex.join([name] if value is True else [name, str(value)]) for name, value in each]
     output.out.print(f"The run would have: {' '.join(words)}", soft_wrap=True)
     for refusal in refusals:
         output.out.print(Text.assemble(("It would be refused now:", "bold"), f" {refusal}"), soft_wrap=True)

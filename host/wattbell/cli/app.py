@@ -83,6 +83,15 @@ def tree() -> Any:
 
 def main() -> None:
     """Entry point of the ``wattbell`` program."""
+    try:
+        answer()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # all is done and said: a late Ctrl-C changes neither exit code nor words
+
+
+def answer() -> NoReturn:
+    """Run the command of ``sys.argv`` and exit with its code."""
     signal.signal(signal.SIGTERM, _interrupt)  # the recording so far is completed as after Ctrl-C
     hangup.prepare()
     debug = os.environ.get("WATTBELL_DEBUG", "")

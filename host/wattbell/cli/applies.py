@@ -25,6 +25,7 @@ class WorkKind(StrEnum):
     """The work of ``wattbell run``. The value names the work in a sentence."""
 
     suite = "a suite"
+    conformance = "the suite conformance"
     plan = "a plan"
     job = "a fio job file"
     trace = "a trace"
@@ -53,6 +54,8 @@ Works = frozenset[WorkKind]
 Benches = frozenset[BenchKind]
 ANY_WORK: Works = frozenset(WorkKind)
 SUITE: Works = frozenset({WorkKind.suite})
+CONFORMANCE: Works = frozenset({WorkKind.conformance})
+SUITES: Works = SUITE | CONFORMANCE
 PLAN: Works = frozenset({WorkKind.plan})
 FILES: Works = frozenset({WorkKind.plan, WorkKind.job, WorkKind.trace})
 WITHOUT_POWER: Works = frozenset({WorkKind.job, WorkKind.trace, WorkKind.command})
@@ -82,7 +85,10 @@ class OptionScope:
 
 
 EVERYWHERE = (OptionScope(),)
-OF_A_SUITE = (OptionScope(SUITE),)
+OF_SUITES = (OptionScope(SUITES),)
+OF_A_FREE_SUITE = (OptionScope(SUITE),)
+"""For suites with tests that the user selects. In the suite conformance requirements select them."""
+OF_CONFORMANCE = (OptionScope(CONFORMANCE),)
 ON_A_MODEL = (OptionScope(benches=MODEL),)
 ON_A_DRIVE = (OptionScope(benches=REAL),)
 
@@ -92,7 +98,7 @@ RUN: dict[str, tuple[OptionScope, ...]] = {
     "--virtual": ON_A_MODEL,
     "--drive": ON_A_DRIVE,
     "--serial": ON_A_DRIVE,
-    "--yes": (OptionScope(SUITE, REAL), OptionScope(FILES, REAL, Trait.writes)),
+    "--yes": (OptionScope(SUITES, REAL), OptionScope(FILES, REAL, Trait.writes)),
     "--rig": (OptionScope(benches=RIG),),
     "--meter": (OptionScope(benches=REAL - RIG),),
     "--commands": ON_A_DRIVE,
@@ -109,18 +115,23 @@ RUN: dict[str, tuple[OptionScope, ...]] = {
     "--decimation": (OptionScope(benches=RIGS),),
     "--keep-trace": ON_A_MODEL,
     "--as-direct": (OptionScope(ANY_WORK - {WorkKind.trace, WorkKind.command}, MODEL),),
-    "--scale": OF_A_SUITE,
-    "--condition": OF_A_SUITE,
-    "--tests": OF_A_SUITE,
-    "--written": (OptionScope(SUITE, MODEL, Trait.set_at_once),),
+    "--scale": OF_SUITES,
+    "--condition": OF_A_FREE_SUITE,
+    "--tests": OF_SUITES,
+    "--written": (OptionScope(SUITES, MODEL, Trait.set_at_once),),
     "--rounds": (OptionScope(SUITE, trait=Trait.rounds),),
-    "--repeat": OF_A_SUITE,
-    "--discard-captures": OF_A_SUITE,
-    "--resume": OF_A_SUITE,
-    "--page/--no-page": OF_A_SUITE,
-    "--plots/--no-plots": OF_A_SUITE,
-    "--store": OF_A_SUITE,
-    "--no-store": OF_A_SUITE,
+    "--repeat": OF_A_FREE_SUITE,
+    "--discard-captures": OF_A_FREE_SUITE,
+    "--resume": OF_SUITES,
+    "--requirements": OF_CONFORMANCE,
+    "--set": OF_CONFORMANCE,
+    "--guard": OF_CONFORMANCE,
+    "--junit": OF_CONFORMANCE,
+    "--exit-codes": OF_CONFORMANCE,
+    "--page/--no-page": OF_SUITES,
+    "--plots/--no-plots": OF_SUITES,
+    "--store": OF_SUITES,
+    "--no-store": OF_SUITES,
     "--force": EVERYWHERE,
     "--keep-stream": (OptionScope(benches=RIGS),),
     "--wide": EVERYWHERE,
@@ -134,10 +145,13 @@ option that its run would take, and so takes them all.
 
 _INSTEAD = {
     ("--keep-trace", REAL & RIGS): ("--keep-stream", "--keep-stream keeps the data that the rig sent"),
-    ("--apst/--no-apst", SUITE): (None, "each test says that itself"),
-    ("--aspm", SUITE): (None, "each test says that itself"),
+    ("--apst/--no-apst", SUITES): (None, "each test says that itself"),
+    ("--aspm", SUITES): (None, "each test says that itself"),
     ("--apst/--no-apst", PLAN): (None, "each step says that itself"),
     ("--aspm", PLAN): (None, "each step says that itself"),
+    ("--condition", CONFORMANCE): (None, "each test has the condition that its requirements need"),
+    ("--discard-captures", CONFORMANCE): (None, "the captures are judged"),
+    ("--repeat", CONFORMANCE): (None, "one run is judged"),
     ("--written", REAL): (None, "a real drive is always purged and filled by writing"),
 }
 """Replacement for an option that does not apply, and the words for it.
@@ -149,7 +163,9 @@ The replacement is an option, not suggested to a user who gave it already, or No
 def panel(label: str) -> str | None:
     """The panel of the help for an option; None for an option that stands among all others."""
     boxes = next(boxes for option, boxes in RUN.items() if _plain(option) == _plain(label))
-    if all(box.works == SUITE for box in boxes):
+    if all(box.works == CONFORMANCE for box in boxes):
+        return "The suite conformance"
+    if all(box.works <= SUITES for box in boxes):
         return "Suites"
     benches = frozenset(bench for box in boxes for bench in box.benches)
     return "On a drive model" if benches == MODEL else "On a real drive" if benches <= REAL else None
@@ -176,7 +192,12 @@ def any_of(names: Iterable[str]) -> str:
 
 def works_words(works: Works) -> str:
     """Kinds of work in a sentence."""
-    return any_of(kind.value for kind in WorkKind if kind in works)
+    words = {kind: kind.value for kind in WorkKind if kind in works}
+    if works >= SUITES:
+        del words[WorkKind.conformance]
+    elif works >= SUITE:
+        words[WorkKind.suite] = f"{WorkKind.suite.value} other than conformance"
+    return any_of(words.values())
 
 
 def _benches(benches: Benches, here: BenchKind | None = None) -> str:
@@ -212,7 +233,7 @@ def why_not(option: str, kinds: Kinds, shown: Sequence[str], given: Iterable[str
     given: all given options
     """
     boxes = _merged(RUN[option])
-    what = "this" if kinds.work is WorkKind.command else kinds.name
+    what = "this" if kinds.work in (WorkKind.command, WorkKind.conformance) else kinds.name
     if len(boxes) > 1:
         places = any_of(f"{works_words(box.works)} on {_benches(box.benches, kinds.bench)}" if box.works != ANY_WORK else
                          _benches(box.benches, kinds.bench) for box in boxes)  # fmt: skip

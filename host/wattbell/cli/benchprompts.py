@@ -7,9 +7,9 @@ import sys
 from rich.panel import Panel
 from rich.text import Text
 
-from ..calibration.bench import LIMIT, parse_reading, why_not
-from ..calibration.plan import Applied
 from ..errors import UsageError
+from ..rig.calibration.bench import LIMIT, parse_reading, why_not
+from ..rig.calibration.plan import Applied
 from . import output
 
 __all__ = ["PromptedBench", "UnaskedBench"]

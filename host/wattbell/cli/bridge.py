@@ -40,8 +40,8 @@ def bridge(
 
     With [bold]--json[/] one object with host, port and token is printed once it listens.
     """
-    from ..bridge import Bridge
     from ..rig import discovery
+    from ..serve.bridge import Bridge
 
     host, port = _address(listen)
     serial = discovery.find(rig).serial  # there must be one now; which one stays

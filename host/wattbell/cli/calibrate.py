@@ -15,8 +15,8 @@ from .options import Json, RigOption
 from .quantities import CURRENT, TIME, VOLTAGE
 
 if TYPE_CHECKING:
-    from ..calibration.plan import Applied, SourceUncertainty
-    from ..calibration.procedure import ChannelCalibration
+    from ..rig.calibration.plan import Applied, SourceUncertainty
+    from ..rig.calibration.procedure import ChannelCalibration
 
 
 _SETTLE_S, _PROMPTED_SETTLE_S = 0.01, 2.0
@@ -91,9 +91,9 @@ def calibrate(
 
       wattbell calibrate --delay                            nothing in the connector, the rig's 3.3 V on
     """
-    from ..calibration import procedure
-    from ..calibration.plan import CalibrationPlan
     from ..rig import Rig
+    from ..rig.calibration import procedure
+    from ..rig.calibration.plan import CalibrationPlan
     from .benchprompts import PromptedBench, UnaskedBench
 
     store = keep if store is None else store
@@ -130,7 +130,7 @@ def calibrate(
 
 
 def _point(text: str) -> Applied:
-    from ..calibration.plan import Applied
+    from ..rig.calibration.plan import Applied
 
     volts, comma, amperes = text.partition(",")
     found = VOLTAGE.read(volts), CURRENT.read(amperes)
@@ -140,7 +140,7 @@ def _point(text: str) -> Applied:
 
 
 def _source(ppm: str, offset: float, reference: str | None) -> SourceUncertainty:
-    from ..calibration.plan import SourceUncertainty
+    from ..rig.calibration.plan import SourceUncertainty
 
     if reference is not None:
         voltage, current = _shares(reference)

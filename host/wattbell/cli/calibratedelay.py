@@ -9,13 +9,13 @@ import typer
 from . import output
 
 if TYPE_CHECKING:
-    from ..calibration.pulses import PathDelay
     from ..rig import Rig
+    from ..rig.calibration.pulses import PathDelay
 
 
 def calibrate_delays(rig: Rig, store: bool, source: bool) -> dict[str, PathDelay]:
     """Find both paths' delays. ``source``: one was at the connector, and does not go away by itself."""
-    from ..calibration import pulses
+    from ..rig.calibration import pulses
 
     if source:
         output.hear_ctrl_c()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import UsageError
 from . import complete, numbers, output
 from .options import CaptureArgument, FromTime, Json, ToTime, Wide
 from .quantities import RATE
@@ -100,7 +101,7 @@ def analyze(
 
 def show_analyses(folders: list[Path], workers: int | None, scheduler: str | None, insecure: bool, out: Path | None, json: bool) -> None:
     """Analyse many captures and print a line of each. Exits with 1 when any failed."""
-    from ..fleet import analyse_all, captures_below, figures_table, write_figures
+    from ..api.fleet import analyse_all, captures_below, figures_table, write_figures
     from ..present.terminal import drawn
 
     paths = captures_below(folders)
@@ -142,7 +143,7 @@ def report(
     if (capture / "results.json").is_file():
         suite_page(capture, out, plots, json)
         return
-    from ..report import write_report
+    from ..present.pages import write_report
 
     opened = open_with_progress(capture)
     result = computed(opened)
@@ -153,14 +154,12 @@ def report(
 
 def suite_page(directory: Path, out: Path, plots: bool, json: bool) -> None:
     """Write the page of a suite run, with the other drives of the user's store (if there is one) in the background."""
-    from ..report.suite import write_suite_page
-    from ..results import Store, default_path, read_run
+    from ..present.pages.suite import write_run_page
+    from ..results import default_path
 
-    run = read_run(directory)
-    store = Store(default_path(), create=False) if default_path().is_file() else None
     with output.spinner("drawing the page"):
-        written = write_suite_page([run], out, store, plots)
-    _written(written[:1], json)
+        written = write_run_page(directory, out, default_path(), plots)
+    _written([written], json)
 
 
 @export_app.command("csv")
@@ -314,6 +313,32 @@ def export_vcd(
     _written([path], json)
 
 
+@export_app.command("as")
+def export_as(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="Its name, such as vcd.", show_default=False)],
+    capture: CaptureArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; of a format with several files, a ZIP archive.")],
+    start: FromTime = None,
+    stop: ToTime = None,
+    json: Json = False,
+) -> None:
+    """Write a window in a format by its name, as the page of [bold]wattbell view[/] does; also in a format of an installed plug-in.
+
+    wattbell export as vcd capture --out capture.vcd --from 1.0 --to 1.2
+    """
+    from ..export import FORMATS
+    from ..export.window import resolve
+    from ..nearest import did_you_mean
+
+    if form not in FORMATS:
+        raise UsageError(f"There is no format {form} of export; give one of {', '.join(FORMATS)}.{did_you_mean(form, FORMATS)}")
+    opened = open_with_progress(capture)
+    window = resolve(opened, start, stop)
+    with output.spinner("writing the file"):
+        path = FORMATS[form].write(opened, window.first_tick, window.last_tick, out)
+    _written([path], json)
+
+
 def sigrok_decoders() -> None:
     """Print the folder of the decoders wattbell and nvme, for sigrok-cli and PulseView.
 
@@ -321,7 +346,7 @@ def sigrok_decoders() -> None:
 
       sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY:origin0=ORIGIN0:...:origin5=ORIGIN5
     """  # fmt: skip
-    from ..sigrok import DECODERS
+    from ..export.sigrok import DECODERS
 
     typer.echo(DECODERS)
 

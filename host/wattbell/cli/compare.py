@@ -84,9 +84,9 @@ def compare(
 
       wattbell compare 3f2a 91bc --stored --json
     """
+    from ..present.pages.suite import write_suite_page
     from ..present.suite import energies, sidebyside
     from ..present.suite.entities import mixtures
-    from ..report.suite import write_suite_page
     from ..results import default_path
     from ..results.comparison import compare_sides
     from ..results.sides import repeats_key, sides_of

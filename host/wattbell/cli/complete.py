@@ -65,6 +65,15 @@ def traces(incomplete: str) -> Offers:
     return [(name, "statistics of this trace") for name in COMPOSITIONS if name.startswith(incomplete)]
 
 
+def requirement_sets(incomplete: str) -> Offers:
+    """Return the package's sets of requirements; several are separated by commas."""
+    from ..requirements.files import load, set_names
+
+    before, comma, start = incomplete.rpartition(",")
+    given = set(before.split(","))
+    return [(f"{before}{comma}{name}", load(name).title) for name in set_names() if name.startswith(start) and name not in given]
+
+
 def captures(incomplete: str) -> Offers:
     """Folders that hold a capture."""
     return [(path, "capture") for path, _ in _folders(incomplete, (_CAPTURE,))]

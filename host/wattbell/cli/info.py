@@ -53,7 +53,9 @@ def _capture(path: Path, json: bool) -> None:
     from wattbell_spec.wire import RailFlag
 
     from ..analysis import link
+    from ..analysis.bystanders import bystanders
     from ..capture import open_capture
+    from ..capture.eventtext import NOT_FOLLOWED
 
     with output.bar("rebuilding from the journal") as progress:
         capture = open_capture(path, progress)
@@ -64,6 +66,10 @@ def _capture(path: Path, json: bool) -> None:
     shown = output.table("", "")
     anchor = meta["clock"].get("utc_anchor")
     rig, rail, conditions, drive = meta["rig"], meta["rail"], meta["conditions"], meta["drive"]
+    notes: list[str] = conditions["notes"]
+    for text in NOT_FOLLOWED.values():
+        if text in notes:
+            shown.add_row("not followed", text)
     shown.add_row("state", meta["state"])
     shown.add_row("recorded", anchor["utc"] if anchor else "unknown")
     shown.add_row("length", f"{found['seconds']:.6f} s")
@@ -91,11 +97,16 @@ def _capture(path: Path, json: bool) -> None:
         shown.add_row("delay of the rail", f"{late:z.4f} us +-{u:.1f} ns (k=2), {whose}")
     for side in link.link(capture):
         shown.add_row(f"link, {side['direction']}", link.describe(side))
+    others = bystanders(capture)
+    for name, text in (("host memory buffer", others.buffer_text()), ("matches no command", others.unmatched_text())):
+        if text:
+            shown.add_row(name, text)
     shown.add_row("loss", "none" if found["lossless"] else "; ".join(_losses(meta["loss"])))
     for phase in capture.phases:
         shown.add_row(f"phase {phase.get('phase')}", f"{phase.get('name')} ({phase.get('kind')})")
-    for note in conditions["notes"]:
-        shown.add_row("note", note)
+    for note in notes:
+        if note not in NOT_FOLLOWED.values():
+            shown.add_row("note", note)
     output.out.print(shown)
 
 

@@ -35,6 +35,28 @@ StoreOption = Annotated[
     Path | None,
     typer.Option("--store", help="Store file.", show_default="wattbell/results.sqlite in your data directory"),
 ]
+RequirementSets = Annotated[
+    str,
+    typer.Option(
+        "--requirements",
+        metavar="NAMES",
+        help="Sets of requirements by name, and files .toml, separated by commas.",
+        autocompletion=complete.requirement_sets,
+    ),
+]
+ALL_SETS = "declared,ocp,nvme"
+"""Default of :data:`RequirementSets`."""
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A number that limits use as parameter.NAME; may be repeated.")
+]
+Guard = Annotated[
+    float | None,
+    typer.Option(min=0.0, max=10.0, metavar="W", help="Guard band in U for all requirements. \\[default: each one's own, 1]"),
+]
+Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML for a CI system, too.")]
+ExitCodes = Annotated[
+    str | None, typer.Option("--exit-codes", metavar="VERDICT=N,...", help="Exit codes, such as 'conditional pass=0,not measured=0'.")
+]
 LbaSize = Annotated[
     int | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..clock import in_utc
+from ..clocks.host import in_utc
 from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
 from ..origin import Origin

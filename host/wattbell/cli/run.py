@@ -6,49 +6,34 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..campaign.commands import CommandObserver
 from ..errors import Interrupted, UsageError, WattbellError
 from ..virtual.fidelity import Fidelity
 from ..virtual.simulator import find_plan
-from . import applies, complete, numbers, output
-from .options import FIDELITY_HELP, Force, Json, KeepStream, Wide
-from .quantities import TIME
+from . import applies, complete, output
+from .grouped import grouped
+from .runoptions import BenchOptions, ConditionChoice, ConformanceOptions, ModelOptions, ResultOptions, SuiteOptions
 
 if TYPE_CHECKING:
     from ..campaign.bench import Bench
-    from ..campaign.ending import Ending
+    from ..campaign.ending import Ending, Kept
     from ..campaign.eta import Eta
-    from ..campaign.real import RealBench
+    from ..campaign.real import RealBench, Setup
     from ..campaign.runner import SuiteOrder
     from ..campaign.work import Work
+    from ..requirements.work import RequiredWork
     from ..suites.drive import Drive
     from ..suites.outlook import Outlook
     from ..suites.session import Choice
+    from .judge import HowToJudge
 
 
-class ConditionChoice(StrEnum):
-    """Which conditions of a suite's tests to run."""
-
-    test_data = "test-data"
-    full = "full"
-    empty = "empty"
-    both = "both"
-
-
-class Aspm(StrEnum):
-    """States of ASPM."""
-
-    off = "off"
-    l1 = "l1"
-    l1_2 = "l1.2"
-
-
+VERDICTS_PAGE = "verdicts.html"
 _COMMAND, _KINDS = "wattbell.command", "wattbell.kinds"
 """Keys of the context's ``meta``."""
 
@@ -109,7 +94,7 @@ def _work_kind(what: str | None) -> applies.WorkKind:
     if not file.is_file():
         if file.suffix in (".fio", ".toml"):
             raise UsageError(f"{what} is not a file; give a suite, a fio job file or a plan such as demo.toml.")
-        return applies.WorkKind.suite
+        return applies.WorkKind.conformance if _is_conformance(what) else applies.WorkKind.suite
     from ..virtual.tracefile import is_trace
 
     if is_trace(file):
@@ -117,8 +102,21 @@ def _work_kind(what: str | None) -> applies.WorkKind:
     return applies.WorkKind.plan if file.suffix == ".toml" else applies.WorkKind.job
 
 
+def _is_conformance(what: str) -> bool:
+    """Whether the work is the package's suite conformance, not a folder of that name."""
+    from ..suites.listing import CONFORMANCE, DATA, suite_folder
+
+    return suite_folder(what) == DATA / CONFORMANCE
+
+
+@grouped
 def run(
     context: typer.Context,
+    bench: BenchOptions,
+    model: ModelOptions,
+    suite: SuiteOptions,
+    conformance: ConformanceOptions,
+    result: ResultOptions,
     what: Annotated[
         str | None,
         typer.Argument(
@@ -128,125 +126,6 @@ def run(
             autocompletion=complete.work,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Folder to write: a capture, or a suite's results.", show_default="named after the work and the drive, here"
-        ),
-    ] = None,
-    virtual: Annotated[
-        str | None,
-        typer.Option(
-            "--virtual",
-            metavar="PROFILE",
-            help="Run on a model of this drive (`wattbell sim profiles`).",
-            autocompletion=complete.profiles,
-        ),
-    ] = None,
-    drive: Annotated[str | None, typer.Option("--drive", metavar="DEVICE", help="Run on this drive, such as /dev/nvme0n1.")] = None,
-    serial: Annotated[
-        str | None,
-        typer.Option("--serial", metavar="NUMBER", help="The drive's serial number; without it nothing is written."),
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before the drive is written. (A command is not asked about.)")
-    ] = False,
-    rig: Annotated[
-        str | None,
-        typer.Option("--rig", metavar="RIG", help="Serial number of the rig, or its ports: DATA,CONTROL."),
-    ] = None,
-    meter: Annotated[
-        str | None,
-        typer.Option("--meter", metavar="METER", help="Record the rail with this meter in place of a rig (`wattbell meters`)."),
-    ] = None,
-    commands: Annotated[
-        CommandObserver,
-        typer.Option(
-            metavar="WHOSE",
-            help="Who sees the commands: the rig's tap, or a log of the host: trace (of its NVMe driver), blktrace, fio (that we start).",
-            show_choices=False,
-        ),
-    ] = CommandObserver.auto,
-    link_speed: Annotated[
-        float | None,
-        typer.Option("--link-speed", metavar="GT/S", help="Run the drive's link at this speed meanwhile."),
-    ] = None,
-    governor: Annotated[str | None, typer.Option("--governor", metavar="NAME", help="Frequency governor of the host meanwhile.")] = None,
-    apst: Annotated[
-        bool | None,
-        typer.Option(
-            "--apst/--no-apst", help="APST of a job file, a trace or a command: on or off. Without it: off, and under a command as it was."
-        ),
-    ] = None,
-    aspm: Annotated[
-        Aspm | None,
-        typer.Option("--aspm", metavar="STATE", help="ASPM of these: off, l1 or l1.2. Without it likewise.", show_choices=False),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the whole plan and do nothing.")] = False,
-    fidelity: Annotated[
-        Fidelity | None,
-        typer.Option(help=FIDELITY_HELP, show_default="fast for a suite, rtl for anything else"),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(callback=numbers.seed, help="Seed of the drive model and its rig; on a real drive, of a suite's generated traces."),
-    ] = 1,
-    interval: Annotated[
-        float | None,
-        typer.Option(metavar="TIME", parser=TIME, callback=numbers.interval, help="Seconds between ADC conversions of a rig, or 1us."),
-    ] = None,
-    decimation: Annotated[int | None, typer.Option(min=1, max=4096, help="ADC conversions a rail sample of a rig.")] = None,
-    keep_trace: Annotated[bool, typer.Option("--keep-trace", help="Keep the bus trace in the capture (workload/trace.wbt).")] = False,
-    as_direct: Annotated[
-        bool,
-        typer.Option("--as-direct", help="Run jobs that go through the page cache as with direct=1: a drive model has no page cache."),
-    ] = False,
-    scale: Annotated[
-        float,
-        typer.Option(callback=numbers.share, help="Shorten times and spans by this; the results say so."),
-    ] = 1.0,
-    condition: Annotated[
-        ConditionChoice,
-        typer.Option(
-            metavar="WHAT",
-            help="What the drive holds before each test: test-data, full, empty or both.",
-            show_choices=False,
-        ),
-    ] = ConditionChoice.both,
-    tests: Annotated[str, typer.Option(help="Only these tests, separated by commas.", autocompletion=complete.tests)] = "",
-    written: Annotated[
-        bool,
-        typer.Option("--written", help="On a model: purge and fill by writing instead of setting its state."),
-    ] = False,
-    rounds: Annotated[
-        int | None,
-        typer.Option(callback=numbers.between(1, 10_000), help="Number of rounds in tests to a steady state."),
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            callback=numbers.between(1, 1000),
-            metavar="N",
-            help="Run the suite so many times, into 1, 2, ... of --out, for `wattbell compare`. A model gets --seed, --seed + 1, ...",
-        ),
-    ] = 1,
-    discard: Annotated[bool, typer.Option("--discard-captures", help="Remove each capture when its scores are computed.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
-    page: Annotated[bool, typer.Option(help="Write the page of the run (suite.html in --out) at its end.")] = True,
-    plots: Annotated[bool, typer.Option(help="Write each chart of the page as PNG and SVG too.")] = False,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            "--store",
-            help="Store that keeps the results.",
-            show_default="wattbell/results.sqlite in your data directory",
-        ),
-    ] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep the results in --out only.")] = False,
-    force: Force = False,
-    keep_stream: KeepStream = False,
-    wide: Wide = False,
-    json: Json = False,
 ) -> None:
     """Run a suite, a file of work or any command on a drive, record it, and print the figures.
 
@@ -265,6 +144,14 @@ def run(
       wattbell run anandtech-2018 --virtual intel-660p-1tb \\
         --out results --resume
 
+    [bold]The suite conformance[/] does the work for requirements, shared work
+    once. It ends with the verdicts and exit code of `wattbell judge`.
+
+      wattbell run conformance --virtual intel-660p-1tb --dry-run
+
+      wattbell run conformance --drive /dev/nvme0n1 --serial S4EWNX0M1234 \\
+        --requirements ocp,lab.toml --junit verdicts.xml
+
     [bold]On a real drive[/] fio and nvme-cli do the work. A write needs the
     drive's serial number, refuses a drive that is mounted, says how much it
     writes, and asks. A command may do anything and is not asked about;
@@ -278,24 +165,204 @@ def run(
 
       wattbell run anandtech-2018 --drive /dev/nvme0n1 --out r --dry-run
     """
-    command, kinds = context.meta.get(_COMMAND), context.meta[_KINDS]
-    names = tuple(dict.fromkeys(t.strip() for t in tests.split(",") if t.strip()))
-    if applies.is_given(context, "tests") and not names:
+    request = _Request(context, what, bench, model, suite, conformance, result)
+    if applies.is_given(context, "tests") and not request.tests:
         raise UsageError("--tests names no test; `wattbell suites SUITE` lists them.")
-    file = None if what is None else find_plan(what)
-    single = kinds.work is not applies.WorkKind.suite
-    if out is None:
-        out = _named_after(what or (command or [""])[0], drive or virtual or "")
-    if fidelity is None:
-        fidelity = Fidelity.rtl if single else Fidelity.fast
+    if not request.single:
+        _has_what_options_need(request)
+    if bench.drive is not None:
+        _on_real_drive(request, bench.drive)
+    elif request.single:
+        _work_on_model(request)
+    else:
+        _suite_on_model(request)
 
+
+@dataclass(frozen=True)
+class _Request:
+    """A call of the command: its options, and what follows from them."""
+
+    context: typer.Context
+    what: str | None
+    bench: BenchOptions
+    model: ModelOptions
+    suite: SuiteOptions
+    conformance: ConformanceOptions
+    result: ResultOptions
+
+    @property
+    def command(self) -> list[str] | None:
+        """Return the words of the user's own command."""
+        found: list[str] | None = self.context.meta.get(_COMMAND)
+        return found
+
+    @property
+    def kinds(self) -> applies.Kinds:
+        """Return the kinds of work and bench."""
+        found: applies.Kinds = self.context.meta[_KINDS]
+        return found
+
+    @property
+    def single(self) -> bool:
+        """Return whether the run leaves a capture in ``out``, not a suite's results."""
+        return self.kinds.work not in applies.SUITES
+
+    @property
+    def file(self) -> Path | None:
+        """Return the file of work; for a suite, a path that is not there."""
+        return None if self.what is None else find_plan(self.what)
+
+    @property
+    def out(self) -> Path:
+        """Return the folder to write."""
+        return self.result.out or _named_after(self.what or (self.command or [""])[0], self.bench.drive or self.bench.virtual or "")
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Return the names of the tests to run; empty: all."""
+        return tuple(dict.fromkeys(t.strip() for t in self.suite.tests.split(",") if t.strip()))
+
+    @property
+    def order(self) -> SuiteOrder:
+        """Return what the runner of suites needs to know."""
+        from ..campaign.runner import SuiteOrder
+
+        only = None if self.suite.condition is ConditionChoice.both else self.suite.condition.value
+        suite = self.what or "" if self.required is None else self.required.suite
+        return SuiteOrder(suite, self.out, only, self.tests, self.suite.discard, self.result.force, self.suite.resume)
+
+    @cached_property
+    def how(self) -> HowToJudge | None:
+        """Return how the suite conformance is judged; None for other work."""
+        from .judge import HowToJudge
+
+        if self.kinds.work is not applies.WorkKind.conformance:
+            return None
+        asked = self.conformance
+        return HowToJudge.of(asked.requirements, asked.parameters, asked.guard, asked.junit, asked.codes)
+
+    @cached_property
+    def required(self) -> RequiredWork | None:
+        """Return the work of the suite conformance; None for other work."""
+        from ..requirements.work import RESTARTS, required_work
+
+        if self.how is None:
+            return None
+        why = self._why_no_restart()
+        return required_work(self.how.files, {RESTARTS: why} if why else {})
+
+    def _why_no_restart(self) -> str:
+        """Return why the bench cannot switch the drive's supply; empty if it can, or if a dry run does not ask the rig."""
+        from ..drive.restart import refuse_without_switch
+        from ..rig import Rig
+
+        if self.bench.drive is None or (self.result.dry_run and self.bench.meter is None):
+            return ""
+        try:
+            if self.bench.meter is not None:
+                refuse_without_switch(None)
+            with Rig.open(self.bench.rig) as rig:
+                refuse_without_switch(rig)
+        except UsageError as error:
+            return str(error).partition(". ")[0].partition("; ")[0].rstrip(".")
+        return ""
+
+    @property
+    def ending(self) -> Ending:
+        """Return what is done with the results of a suite."""
+        from ..campaign.ending import Ending
+        from ..results import default_path
+
+        store = None if self.result.no_store else self.result.store or default_path()
+        return Ending(store, self.result.page, self.result.plots)
+
+    @cached_property
+    def audience(self) -> _Audience:
+        """Return the terminal, which remembers that it has asked."""
+        return _Audience(self.result.json, self.bench.yes, self.out, self.suite.repeat, self.required)
+
+    def show_plan(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
+        """Print the plan, the options, and the reasons to refuse the run. ``bench``: a real drive's, None for a model's."""
+        from ..campaign.folder import in_the_way
+        from ..campaign.repeats import in_the_way_of_repeats
+        from ..virtual.play import refuse_existing
+        from .ahead import show_plan
+
+        order, times, refusals = self.order, self.suite.repeat, [] if bench is None else bench.refusals
+        try:
+            if self.single:
+                refuse_existing(order.out, order.force)
+            elif times > 1:
+                in_the_way_of_repeats(order, times)
+            else:
+                in_the_way(order.out, order.resume, order.force)
+        except WattbellError as error:
+            refusals.append(str(error))
+        title = f"{title}, {times} times" if times > 1 else title
+        show_plan(title, outlook, bench, self.result.json, applies.told(self.context), refusals, self.required)
+
+
+def _on_real_drive(request: _Request, drive: str) -> None:
+    from ..campaign.real import JOURNAL, RealBench
+    from ..campaign.runner import plan_suite
+    from ..suites.session import Choice
+
+    suite, order = request.suite, request.order
+    choice = Choice(suite.scale, True, suite.rounds, request.model.seed, real=True)
+    setup = _setup(request, drive)
+    bench = RealBench(setup, choice, output)
+    if request.single:
+        _work_on_real_drive(request, bench)
+    elif request.result.dry_run:
+        request.show_plan(f"{request.what} on {bench.device.path}", plan_suite(order, bench).outlook, bench)
+    elif suite.repeat > 1:
+
+        def again(_: int, folder: Path) -> RealBench:
+            return RealBench(replace(setup, journal=folder / JOURNAL, restore=suite.resume), choice, output)
+
+        _run_repeated(order, suite.repeat, again, request.ending, request.audience)
+    else:
+        _run_suite(order, bench, request)
+
+
+def _setup(request: _Request, drive: str) -> Setup:
     from ..campaign.equipment import How
-    from ..campaign.real import JOURNAL, RealBench, Setup
-    from ..campaign.runner import SuiteOrder, plan_suite
-    from ..campaign.single import outlook_of
-    from ..campaign.virtual import VirtualBench
-    from ..campaign.work import with_power
+    from ..campaign.real import JOURNAL, Setup
     from ..drive.bench import WantedSettings
+
+    asked, result, single, out = request.bench, request.result, request.single, request.out
+    return Setup(
+        drive,
+        asked.serial,
+        asked.rig,
+        out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}"),
+        single or request.suite.resume,
+        asked.interval,
+        asked.decimation,
+        result.dry_run,
+        sys.stderr.fileno() if result.json else None,
+        How(asked.meter, asked.commands, WantedSettings(asked.link_speed, asked.governor), _asked if sys.stdin.isatty() else None),
+        result.keep_stream,
+    )
+
+
+def _work_on_real_drive(request: _Request, bench: RealBench) -> None:
+    from ..campaign.single import outlook_of
+    from ..campaign.work import with_power
+
+    asked = request.bench
+    with ExitStack() as stack:
+        work = _work(request.file, request.command, bench.device.path, stack)
+        applies.settle_traits(request.context, request.kinds, {applies.Trait.writes: work.writes})
+        work = with_power(work, asked.apst, None if asked.aspm is None else asked.aspm.value)
+        if request.result.dry_run:
+            bench.take(work)
+            request.show_plan(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench)
+        else:
+            _run_on_drive(work, bench, request.out, request.result.force, request.audience)
+
+
+def _work_on_model(request: _Request) -> None:
     from ..suites.drive import from_profile
     from ..suites.outlook import look_ahead
     from ..suites.session import Choice
@@ -305,85 +372,70 @@ def run(
     from ..virtual.tracefile import replay_plan
     from .captures import show_analysis
 
-    only = None if condition is ConditionChoice.both else condition.value
-    order = SuiteOrder(what or "", out, only, names, discard, force, resume)
-    audience = _Audience(json, yes, out, repeat)
-    dry = _Dry(context, order, single, json, repeat)
-    if not single:
-        _has_what_options_need(context, order, rounds)
-    if drive is not None:
-        choice = Choice(scale, True, rounds, seed, real=True)
-        journal = out / JOURNAL if not single else out.absolute().with_name(f"{out.absolute().name[:200]}.{JOURNAL}")
-        restore = single or resume
-        how = How(meter, commands, WantedSettings(link_speed, governor), _asked if sys.stdin.isatty() else None)
-        out_fd = sys.stderr.fileno() if json else None
-        setup = Setup(drive, serial, rig, journal, restore, interval, decimation, dry_run, out_fd, how, keep_stream)
-        bench = RealBench(setup, choice, output)
-        if not single and not dry_run and repeat > 1:
-
-            def again(_: int, folder: Path) -> RealBench:
-                return RealBench(replace(setup, journal=folder / JOURNAL, restore=resume), choice, output)
-
-            _run_repeated(order, repeat, again, _ending(store, no_store, page, plots), audience)
-        elif single:
-            with ExitStack() as stack:
-                work = _work(file, command, bench.device.path, stack)
-                applies.settle_traits(context, kinds, {applies.Trait.writes: work.writes})
-                work = with_power(work, apst, None if aspm is None else aspm.value)
-                if dry_run:
-                    bench.take(work)
-                    dry.show(f"{work.session.name} on {bench.device.path}", outlook_of(work, bench), bench)
-                else:
-                    _run_on_drive(work, bench, out, force, audience)
-        elif dry_run:
-            dry.show(f"{what} on {bench.device.path}", plan_suite(order, bench).outlook, bench)
-        else:
-            _run_suite(order, bench, _ending(store, no_store, page, plots), audience)
-        return
-    assert virtual is not None and what is not None and file is not None
-    profile = find_profile(virtual)
-    if single and dry_run:
-        with ExitStack() as stack:
+    asked, model, result, file, out = request.bench, request.model, request.result, request.file, request.out
+    assert asked.virtual is not None and file is not None
+    profile = find_profile(asked.virtual)
+    with ExitStack() as stack:
+        if result.dry_run:
             work = _work(file, None, None, stack)
-            dry.show(f"{what} on {profile.stem}", look_ahead([work.session], from_profile(profile).capacity_bytes, Choice()), None)
-        return
-    if single:
-        refuse_existing(out, force)
-        with ExitStack() as stack:
-            run = ModelRun(
-                replay_plan(file, scratch(stack), output) if kinds.work is applies.WorkKind.trace else file,
-                profile,
-                out,
-                fidelity=fidelity,
-                seed=seed,
-                interval_s=interval,
-                decimation=decimation,
-                keep_trace=keep_trace,
-                keep_stream=keep_stream,
-                as_direct=as_direct,
-                overwrite=force,
-            )
-            reason = run_model(run, output)
-        output.say(f"{out}: {reason}.")
-        show_analysis(out, json)
-        check_whole(out, reason)
-        return
-    choice = Choice(scale, written, rounds, seed)
-    if applies.is_given(context, "written"):
-        applies.settle_traits(context, kinds, {applies.Trait.set_at_once: _set_at_once(order, from_profile(profile), choice)})
+            outlook = look_ahead([work.session], from_profile(profile).capacity_bytes, Choice())
+            request.show_plan(f"{request.what} on {profile.stem}", outlook, None)
+            return
+        refuse_existing(out, result.force)
+        run = ModelRun(
+            replay_plan(file, scratch(stack), output) if request.kinds.work is applies.WorkKind.trace else file,
+            profile,
+            out,
+            fidelity=model.fidelity or Fidelity.rtl,
+            seed=model.seed,
+            interval_s=asked.interval,
+            decimation=asked.decimation,
+            keep_trace=model.keep_trace,
+            keep_stream=result.keep_stream,
+            as_direct=model.as_direct,
+            overwrite=result.force,
+        )
+        reason = run_model(run, output)
+    output.say(f"{out}: {reason}.")
+    show_analysis(out, result.json)
+    check_whole(out, reason)
+
+
+def _suite_on_model(request: _Request) -> None:
+    from ..campaign.runner import plan_suite
+    from ..campaign.virtual import VirtualBench
+    from ..suites.drive import from_profile
+    from ..suites.session import Choice
+    from ..virtual.profiles import find_profile
+
+    asked, model, suite, order = request.bench, request.model, request.suite, request.order
+    assert asked.virtual is not None
+    profile = find_profile(asked.virtual)
+    choice = Choice(suite.scale, suite.written, suite.rounds, model.seed)
+    if applies.is_given(request.context, "written"):
+        found = {applies.Trait.set_at_once: _set_at_once(order, from_profile(profile), choice)}
+        applies.settle_traits(request.context, request.kinds, found)
 
     def modelled(number: int, _: Path) -> VirtualBench:
-        seeded = replace(choice, seed=choice.seed + number)
-        return VirtualBench(profile, seeded, output, fidelity, interval, decimation, keep_trace, keep_stream, as_direct)
+        return VirtualBench(
+            profile,
+            replace(choice, seed=choice.seed + number),
+            output,
+            model.fidelity or Fidelity.fast,
+            asked.interval,
+            asked.decimation,
+            model.keep_trace,
+            request.result.keep_stream,
+            model.as_direct,
+        )
 
-    model = modelled(0, out)
-    if dry_run:
-        dry.show(f"{what} on {profile.stem}", plan_suite(order, model).outlook, None)
-        return
-    if repeat > 1:
-        _run_repeated(order, repeat, modelled, _ending(store, no_store, page, plots), audience)
+    bench = modelled(0, request.out)
+    if request.result.dry_run:
+        request.show_plan(f"{request.what} on {profile.stem}", plan_suite(order, bench).outlook, None)
+    elif suite.repeat > 1:
+        _run_repeated(order, suite.repeat, modelled, request.ending, request.audience)
     else:
-        _run_suite(order, model, _ending(store, no_store, page, plots), audience)
+        _run_suite(order, bench, request)
 
 
 def _named_after(what: str, drive: str) -> Path:
@@ -391,63 +443,27 @@ def _named_after(what: str, drive: str) -> Path:
     return Path(f"{Path(what).stem}-{Path(drive).name.removesuffix('.toml')}")
 
 
-def _has_what_options_need(context: typer.Context, order: SuiteOrder, rounds: int | None) -> None:
+def _has_what_options_need(request: _Request) -> None:
     """Raise UsageError for an option without effect on the tests to run, and for more rounds than any test may have."""
-    from ..suites.manifest import load_suite
     from ..suites.plan import choose_tests
 
-    tests = [test for test, _ in choose_tests(load_suite(order.suite), order.tests, order.condition)]
+    order, rounds = request.order, request.suite.rounds
+    tests = [test for test, _ in choose_tests(order.load(), order.tests, order.condition)]
     most = max(test.rounds_max for test in tests)
     found = {applies.Trait.rounds: most > 0, applies.Trait.generated: any(test.trace for test in tests)}
-    applies.settle_traits(context, context.meta[_KINDS], found)
-    if rounds is not None and most and rounds > most and applies.is_given(context, "rounds"):
+    applies.settle_traits(request.context, request.kinds, found)
+    if rounds is not None and most and rounds > most and applies.is_given(request.context, "rounds"):
         raise UsageError(f"--rounds {rounds}: the tests to run have {most} rounds at most. Give a number up to {most}.")
 
 
 def _set_at_once(order: SuiteOrder, drive: Drive, choice: Choice) -> bool:
     """Whether a model is set to the condition of any test to run that would be written otherwise."""
-    from ..suites.manifest import load_suite
     from ..suites.plan import choose_tests, plan_sessions
 
-    suite = load_suite(order.suite)
+    suite = order.load()
     pairs = choose_tests(suite, order.tests, order.condition)
     written, set_ = (plan_sessions(suite, pairs, drive, replace(choice, written=how)) for how in (True, False))
     return [session.plan for session in written] != [session.plan for session in set_]
-
-
-@dataclass(frozen=True)
-class _Dry:
-    """Prints a run's plan instead of running.
-
-    single: leaves a capture in ``order.out``, not a suite's results
-    times: number of repetitions
-    """
-
-    context: typer.Context
-    order: SuiteOrder
-    single: bool
-    json: bool
-    times: int = 1
-
-    def show(self, title: str, outlook: Outlook, bench: RealBench | None) -> None:
-        """Show the plan, the options, and the reasons to refuse the run. ``bench``: a real drive's, None for a model's."""
-        from ..campaign.folder import in_the_way
-        from ..campaign.repeats import in_the_way_of_repeats
-        from ..virtual.play import refuse_existing
-        from .ahead import show_plan
-
-        order, refusals = self.order, [] if bench is None else bench.refusals
-        try:
-            if self.single:
-                refuse_existing(order.out, order.force)
-            elif self.times > 1:
-                in_the_way_of_repeats(order, self.times)
-            else:
-                in_the_way(order.out, order.resume, order.force)
-        except WattbellError as error:
-            refusals.append(str(error))
-        title = f"{title}, {self.times} times" if self.times > 1 else title
-        show_plan(title, outlook, bench, self.json, applies.told(self.context), refusals)
 
 
 def _work(file: Path | None, command: Sequence[str] | None, drive: str | None, stack: ExitStack) -> Work:
@@ -504,18 +520,12 @@ def _asked(question: str) -> bool:
         return False
 
 
-def _ending(store: Path | None, no_store: bool, page: bool, plots: bool) -> Ending:
-    from ..campaign.ending import Ending
-    from ..results import default_path
-
-    return Ending(None if no_store else store or default_path(), page, plots)
-
-
 class _Audience:
     """The terminal; with ``--json`` nothing is said of a test before the end."""
 
-    def __init__(self, json: bool, yes: bool, out: Path, times: int = 1) -> None:
+    def __init__(self, json: bool, yes: bool, out: Path, times: int = 1, required: RequiredWork | None = None) -> None:
         self.json, self._yes, self._out, self._times = json, yes, out, times
+        self._required = required
 
     say = staticmethod(output.say)
     spinner = staticmethod(output.spinner)
@@ -528,8 +538,11 @@ class _Audience:
 
     def ahead(self, outlook: Outlook, bench: Bench) -> None:
         from ..campaign.real import RealBench
-        from .ahead import agree
+        from .ahead import agree, show_needs, takes
 
+        if self._required is not None and not self.json:
+            show_needs(self._required, outlook)
+            output.say(takes(outlook, on_model=not bench.choice.real))
         if isinstance(bench, RealBench) and outlook.writes:
             agree(outlook, bench.device, self._yes, self._times)
             self._yes, self._times = True, 1  # asked once for all of the runs
@@ -564,16 +577,14 @@ def _run_repeated(order: SuiteOrder, times: int, bench: Callable[[int, Path], Be
         kept.check()
 
 
-def _run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: _Audience) -> None:
+def _run_suite(order: SuiteOrder, bench: Bench, request: _Request) -> None:
     from rich.text import Text
 
     from ..campaign.runner import run_suite
     from ..present.suite.terminal import summary
 
-    kept = run_suite(order, bench, ending, audience)
-    if audience.json:
-        output.print_json(kept.results)
-    else:
+    kept = run_suite(order, bench, request.ending, request.audience)
+    if not request.result.json:
         output.out.print(summary(kept.results))
         rows = [("results", str(kept.file))]
         if kept.page is not None:
@@ -582,4 +593,20 @@ def _run_suite(order: SuiteOrder, bench: Bench, ending: Ending, audience: _Audie
             rows.append(("store", f"{kept.store}, as {kept.known_as}"))
         for name, place in rows:
             output.out.print(Text.assemble((f"{name:8}", "grey58"), " ", place), soft_wrap=True)
+    elif request.how is None:
+        output.print_json(kept.results)
+    code = 0 if request.how is None else _judged(kept, request.how, request)
     kept.check()
+    if code:
+        raise typer.Exit(code)
+
+
+def _judged(kept: Kept, how: HowToJudge, request: _Request) -> int:
+    """Judge a run of the suite conformance as `wattbell judge` does; return the exit code."""
+    from ..requirements.subjects import load_subjects
+    from .judge import conclude
+    from .results import open_store
+
+    page = request.out / VERDICTS_PAGE if request.result.page else None
+    subjects = load_subjects([str(request.out)], lambda: open_store(None), lambda: output.bar("rebuilding from the journal"))
+    return conclude(subjects, how, page, request.result.json)

@@ -16,7 +16,7 @@ from .options import Json, RigOption
 from .quantities import CURRENT, POWER, TIME, VOLTAGE
 
 if TYPE_CHECKING:
-    from ..sump import Threshold
+    from ..serve.sump import Threshold
 
 
 def sump(
@@ -52,7 +52,7 @@ def sump(
     With [bold]--json[/] one object with the port and the channels is printed once it listens.
     """
     from ..rig import Rig, discovery
-    from ..sump import CaptureOptions, Server, open_pty, open_tty
+    from ..serve.sump import CaptureOptions, Server, open_pty, open_tty
 
     thresholds = [_threshold(text) for text in level or ()]
     serial = discovery.find(rig).serial  # there must be one now; which one stays
@@ -72,7 +72,7 @@ def sump(
 
 
 def _threshold(text: str) -> Threshold:
-    from ..sump import QUANTITIES, Threshold
+    from ..serve.sump import QUANTITIES, Threshold
 
     quantity, _, number = text.partition("=")
     value = {"current": CURRENT, "voltage": VOLTAGE, "power": POWER}[quantity].read(number) if quantity in QUANTITIES else None

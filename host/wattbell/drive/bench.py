@@ -95,7 +95,7 @@ def run_session(
     keeper = None if log is None else LogKeeper(log, writer, marking, tap=meter is None)
     with guarded() as gate, writer if meter is None else _completed(writer, keeper):
         recording = _recording(rig, meter, writer, keeper)
-        runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking)
+        runner = Runner(device, tools, settings, files, results, say, recording.await_rest, marking, gate.check)
         if any(step.restart is not None for step in steps):
             assert rig is not None, "refused before"
             runner.restarter = Restarter(device, rig.control)

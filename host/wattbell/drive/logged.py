@@ -12,7 +12,7 @@ from ..capture.hostcommands import HostCommands
 from ..capture.loadpattern import Pattern, to_json
 from ..capture.logbook import Logbook
 from ..capture.marking import Marking
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..clocks.markers import SentMarker
 from ..errors import WattbellError
 from ..hostlog.log import CommandLog

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..capture.loadpattern import Pattern, Reads
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..clocks.pattern import schedule
 from ..errors import DriveError
 from .device import Device

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +31,13 @@ class _Node(NamedTuple):
 
 
 class Presence:
-    """Knows the device as it was when this was made, or at the last :meth:`renew`."""
+    """Knows the device as it was when this was made, or at the last :meth:`renew`.
 
-    def __init__(self, device: Device, sys: Path = Path("/sys")) -> None:
-        self._device, self._sys = device, sys
+    interrupted: called with each look at the drive; raises KeyboardInterrupt for a signal whose own exception was lost
+    """
+
+    def __init__(self, device: Device, sys: Path = Path("/sys"), interrupted: Callable[[], None] = lambda: None) -> None:
+        self._device, self._sys, self._interrupted = device, sys, interrupted
         self.renew()
 
     def renew(self) -> None:
@@ -41,14 +45,15 @@ class Presence:
         self._known = self._look()
 
     def check(self) -> None:
-        """DriveError when the drive has gone, though it be back."""
+        """Raise DriveError when the drive has gone, though it be back, and KeyboardInterrupt for a signal that got lost."""
+        self._interrupted()
         what = self._wrong()
         if what is not None:
             about = f"{self._device.path} ({self._device.model}, serial number {self._device.serial})"
             raise DriveError(f"{about} {what}; dmesg may tell why. What was recorded is kept.")
 
     def wait(self, seconds: float) -> None:
-        """Wait for ``seconds``. Raises DriveError as :meth:`check`."""
+        """Wait for ``seconds``. Raises as :meth:`check`."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, PERIOD_S))

@@ -12,7 +12,7 @@ from ..capture import CaptureWriter
 from ..capture.loadpattern import BEHIND_LIMIT_S, OFFSET_LIMIT_S, Pattern, PatternPower
 from ..capture.record import RIG_STOPPED, USER_STOPPED, RecordingLimits, record
 from ..capture.source import RailSource
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..clocks.map import ClockMap
 from ..errors import ClockError, DriveError, RigError
 from ..meters.meter import Meter

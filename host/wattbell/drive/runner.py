@@ -21,7 +21,7 @@ import msgspec
 
 from .. import door
 from ..capture.marking import BY_FEATURE, Marking
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..clocks.markers import SentMarker
 from ..errors import DriveError, WattbellError
 from ..measure.fiojson import load_jobs
@@ -62,7 +62,8 @@ class Runner:
     """Runs steps. ``files``: folder of the plan's job files and traces; ``results``: where fio's JSON goes.
 
     ``phases`` grows as phases end. ``await_rest``: watches the rail behind a marker
-    until it is at rest. ``marking``: the command that marks.
+    until it is at rest. ``marking``: the command that marks. ``interrupted``:
+    raises KeyboardInterrupt for a signal whose exception was lost.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Runner:
         say: Callable[[str], None],
         await_rest: Callable[[int, Rest], Seen],
         marking: Marking = BY_FEATURE,
+        interrupted: Callable[[], None] = lambda: None,
     ) -> None:
         self.device, self.tools, self.settings = device, tools, settings
         self.files, self.results, self.say, self.await_rest = files, results, say, await_rest
@@ -90,7 +92,7 @@ class Runner:
         """None: nothing on the bench can switch the drive."""
         self.command_stdout: int | None = None
         """Destination of a command's standard output; None: our own."""
-        self.presence = Presence(device)
+        self.presence = Presence(device, interrupted=interrupted)
         self._health = HealthWatch(device, tools, results)
         # Each session has numbers of its own: markers of an interrupted one, still in a rig, must not pass for this one's.
         self._first = int(time.time()) % PHASE_BASES * PHASES_MOST
@@ -226,7 +228,7 @@ class Runner:
             rest_s = min(phase.busy_s * (1 - step.duty) / step.duty, longest_s)
             # the drive rests while fio starts and ends, too
             phase.idle_after_s = max(rest_s - (whole_s - phase.busy_s), 0.0)
-            time.sleep(phase.idle_after_s)
+            self.presence.wait(phase.idle_after_s)
 
     def _worked(self, phase: PhaseEntry) -> float:
         """Return the seconds for which the jobs of a phase, which run together, had I/O, by fio's JSON; 0 if it does not say."""
@@ -366,7 +368,7 @@ class Runner:
         device = self.device.character_device
         self.tools.run("nvme", "sanitize", device, f"--sanact={SANITIZE[action]}")
         while True:
-            time.sleep(_SANITIZE_POLL_S)
+            self.presence.wait(_SANITIZE_POLL_S)
             state = sanitize_state(self.tools.run("nvme", "sanitize-log", device, "--output-format=json"))
             if state in (1, 4):  # completed; completed without deallocation
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..clock import Wakefulness
+from ..clocks.host import Wakefulness
 from ..errors import DriveError
 
 

@@ -4,7 +4,7 @@ There is one function a format by seconds (``export_...``), and all are in :data
 """
 
 from .csvs import export_csv
-from .formats import FORMATS, ExportFormat, write_csv_zip, write_jls, write_parquet_zip, write_perfetto, write_sigrok, write_vcd
+from .formats import FORMATS, ExportFormat, export_format
 from .jls import export_jls
 from .parquet import export_parquet
 from .perfetto import export_perfetto
@@ -16,15 +16,10 @@ __all__ = [
     "ExportFormat",
     "SigrokFile",
     "export_csv",
+    "export_format",
     "export_jls",
     "export_parquet",
     "export_perfetto",
     "export_sigrok",
     "export_vcd",
-    "write_csv_zip",
-    "write_jls",
-    "write_parquet_zip",
-    "write_perfetto",
-    "write_sigrok",
-    "write_vcd",
 ]

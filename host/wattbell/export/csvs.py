@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.columns import FACTS
 from wattbell_spec.wire import CommandFlag
 
 from wattbell import durable
 from wattbell.capture import Capture
 from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.depth import depth_steps
-from wattbell.measure.table import INSTANTS
+from wattbell.measure.table import INSTANTS, SIZED_OPCODES
 from wattbell.origin import Origin, origin_of_capture
 
+from .formats import export_format, zipped
 from .window import ExportWindow, Selection, command_bytes, command_name, resolve
 
 _CHUNK = 1 << 20
+_NAMED = ("qid", "cid", "opcode", "nsid", "slba", "blocks", "status", "flags")
+_OTHERS = tuple(column.name for column in FACTS if column.name not in _NAMED)
+"""Columns of a command behind those that have their place in a row."""
 
 
 def export_csv(
@@ -43,6 +49,12 @@ def export_csv(
     if rail_every < 1:
         raise UsageError(f"The rail can be thinned by 1 or more, not by {rail_every}.")
     return csv_files(capture, resolve(capture, start_s, stop_s), Path(out), result, rail_every)
+
+
+@export_format("csv", "CSV", ".zip", "application/zip")
+def write_csv_zip(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """The CSV files of a window, in a ZIP archive."""
+    return zipped(capture, begin_tick, end_tick, path, csv_files, zipfile.ZIP_DEFLATED)
 
 
 def csv_files(
@@ -78,18 +90,16 @@ def _commands(selection: Selection, path: Path) -> Path:
     """One row per command: instants in s and ticks, latency in s, name, bytes."""
     window, tick_s = selection.window, selection.tick_s
     seconds = [((pl.col(name) - window.zero_tick) * tick_s).alias(name.removesuffix("_tick") + "_s") for name in INSTANTS]
+    placed = (pl.col("qid") > 0) & pl.col("opcode").is_in(SIZED_OPCODES)
     frame = selection.begun_inside.select(
-        "qid",
-        "cid",
-        "opcode",
+        *_NAMED[:3],
         command_name().alias("command"),
         "nsid",
-        "slba",
-        "blocks",
+        *(pl.when(placed).then(pl.col(name)).alias(name) for name in ("slba", "blocks")),
         command_bytes(selection.capture).alias("bytes"),
-        "status",
-        "flags",
+        *_NAMED[6:],
         "saturated",
+        *_OTHERS,
         ((pl.col("cqe_tick") - pl.coalesce("doorbell_tick", "fetch_tick")) * tick_s).alias("latency_s"),
         *seconds,
         *INSTANTS,

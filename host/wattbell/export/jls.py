@@ -12,11 +12,12 @@ from wattbell.capture import Capture
 from wattbell.capture.notes import annotations_of
 from wattbell.capture.rail import RailReader
 from wattbell.capture.railtrack import RailTrack
-from wattbell.clock import Anchor
+from wattbell.clocks.host import Anchor
 from wattbell.errors import CaptureError, UsageError
 from wattbell.origin import origin_of_capture
 
-from .window import ExportWindow, Selection, resolve
+from .formats import export_format
+from .window import ExportWindow, Selection, of_ticks, resolve
 
 _CHUNK = 1 << 20
 
@@ -28,6 +29,12 @@ def export_jls(capture: Capture, out: str | Path, *, start_s: float | None = Non
     texts.
     """
     return jls_file(capture, resolve(capture, start_s, stop_s), Path(out))
+
+
+@export_format("jls", "JLS", ".jls")
+def write_jls(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """The rail as JLS, with annotations."""
+    return jls_file(capture, of_ticks(capture, begin_tick, end_tick), path)
 
 
 def jls_file(capture: Capture, window: ExportWindow, path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from wattbell.capture import Capture, schema
 from wattbell.capture.eventtext import event_text
 from wattbell.errors import CaptureError
 
+from .formats import export_format, zipped
 from .window import ExportWindow, Selection, command_bytes, command_name, resolve
 
 
@@ -24,6 +26,12 @@ def export_parquet(capture: Capture, out: str | Path, *, start_s: float | None =
     capture's id, the tick and the units of the columns (docs/capture.md).
     """
     return parquet_files(capture, resolve(capture, start_s, stop_s), Path(out))
+
+
+@export_format("parquet", "Parquet", ".zip", "application/zip")
+def write_parquet_zip(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """The Parquet files of a window, in a ZIP archive."""
+    return zipped(capture, begin_tick, end_tick, path, parquet_files, zipfile.ZIP_STORED)
 
 
 def parquet_files(capture: Capture, window: ExportWindow, folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from wattbell_spec.columns import SHOWN
 from wattbell_spec.wire import CommandFlag
 
 from wattbell import durable
@@ -21,12 +22,13 @@ from wattbell.capture.eventtext import LINK_STATES, event_text
 from wattbell.errors import CaptureError, UsageError
 from wattbell.extras import install_command
 from wattbell.measure.depth import depth_steps
-from wattbell.measure.table import INSTANTS, NONE
+from wattbell.measure.table import INSTANTS, NONE, SIZED_OPCODES
 from wattbell.origin import origin_of_capture
 
+from .formats import export_format
 from .lanes import lanes
 from .railrows import rail_rows, thinning
-from .window import LEVELS, ExportWindow, Selection, resolve, track
+from .window import LEVELS, ExportWindow, Selection, of_ticks, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 MOST_COMMANDS = 1_000_000
@@ -43,6 +45,12 @@ def export_perfetto(capture: Capture, out: str | Path, *, start_s: float | None 
     size and status as arguments. Raises UsageError for more than ``MOST_COMMANDS`` commands, or without the package `perfetto`.
     """
     return perfetto_file(capture, resolve(capture, start_s, stop_s), Path(out))
+
+
+@export_format("perfetto", "Perfetto", ".pftrace")
+def write_perfetto(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """A Perfetto trace."""
+    return perfetto_file(capture, of_ticks(capture, begin_tick, end_tick), path)
 
 
 def perfetto_file(capture: Capture, window: ExportWindow, path: Path) -> Path:
@@ -209,18 +217,22 @@ def _commands(trace: _Trace, selection: Selection) -> None:
 
 def _arguments(trace: _Trace, table: Any) -> Iterator[dict[str, int | str]]:
     """Yield the arguments of each command's slice."""
-    columns = {name: getattr(table, name).tolist() for name in ("cid", "slba", "nbytes", "status", "flags", "saturated", *INSTANTS)}
+    shown = [column.name for column in SHOWN]
+    names = ("qid", "opcode", "cid", "slba", "nbytes", "status", "flags", "saturated", *shown, *INSTANTS)
+    columns = {name: getattr(table, name).tolist() for name in names}
     for at in range(len(table)):
         row = {name: values[at] for name, values in columns.items()}
-        found: dict[str, int | str] = {"cid": row["cid"], "lba": row["slba"] & 0x7FFF_FFFF_FFFF_FFFF, "bytes": row["nbytes"]}
+        found: dict[str, int | str] = {"cid": row["cid"]}
+        if row["qid"] and row["opcode"] in SIZED_OPCODES:
+            found["lba"] = row["slba"] & 0x7FFF_FFFF_FFFF_FFFF
+        found["bytes"] = row["nbytes"]
         found["status"] = status_name(row["status"])
         for name in INSTANTS:
             if row[name] != NONE:
                 found[name.removesuffix("_tick") + "_ns"] = trace.ns(row[name])
         if row["flags"]:
             found["flags"] = " ".join(flag.name or "" for flag in CommandFlag if row["flags"] & flag)
-        if row["saturated"]:
-            found["saturated"] = row["saturated"]
+        found |= {name: row[name] for name in ("saturated", *shown) if row[name]}
         yield found
 
 

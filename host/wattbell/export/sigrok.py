@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec.columns import AGES
 from wattbell_spec.wire import CommandFlag
 
 from wattbell import durable
@@ -29,9 +30,13 @@ from wattbell.measure.table import NONE, Commands
 from wattbell.origin import origin_of_capture
 from wattbell.probes import PROBES
 
-from .window import LEVELS, ExportWindow, Selection, resolve, track
+from .formats import export_format
+from .window import LEVELS, ExportWindow, Selection, of_ticks, resolve, track
 
 Int64 = npt.NDArray[np.int64]
+
+DECODERS = Path(__file__).parent / "decoders"
+"""Value for SIGROKDECODE_DIR. Its decoders run in sigrok's own Python and import nothing of this package."""
 
 _UNIT_BYTES = 2
 ORIGIN_BITS = 6
@@ -51,7 +56,7 @@ ANALOG = ("voltage", "current", "power")
 DEFAULT_RATE_HZ = 1_000_000
 MAX_SAMPLES = 200_000_000
 _CHUNK = 1 << 20
-_AGES = ("doorbell", "fetch", "first_data", "last_data")
+_AGES = tuple(instant.name for instant in AGES if instant.sign < 0)
 """Instants before the CQE, in wire order: bit i of ``saturated``."""
 _DOUBTED = CommandFlag.GUESS | CommandFlag.NO_SQE | CommandFlag.LOSS | CommandFlag.CID_REUSED | CommandFlag.ABORTED
 
@@ -101,6 +106,12 @@ def export_sigrok(
     if not 1 <= samplerate_hz <= 10**9:
         raise UsageError(f"A sample rate lies between 1 Hz and 1 GHz, not at {samplerate_hz}.")
     return sigrok_file(capture, resolve(capture, start_s, stop_s), Path(out), samplerate_hz)
+
+
+@export_format("sr", "sigrok (.sr)", ".sr")
+def write_sigrok(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """A sigrok session."""
+    return sigrok_file(capture, of_ticks(capture, begin_tick, end_tick), path).path
 
 
 def sigrok_file(capture: Capture, window: ExportWindow, path: Path, samplerate_hz: int = DEFAULT_RATE_HZ) -> SigrokFile:

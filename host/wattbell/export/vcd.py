@@ -21,12 +21,13 @@ from wattbell.capture import Capture
 from wattbell.capture.eventtext import LINK_STATES
 from wattbell.errors import CaptureError, UsageError
 from wattbell.measure.loss import HIDES_COMMANDS
-from wattbell.measure.table import NONE, Commands
+from wattbell.measure.table import NONE, SIZED_OPCODES, Commands
 from wattbell.origin import origin_of_capture
 
+from .formats import export_format
 from .lanes import lanes
 from .railrows import rail_rows, thinning
-from .window import LEVELS, ExportWindow, Selection, resolve, track
+from .window import LEVELS, ExportWindow, Selection, of_ticks, resolve, track
 
 Int64 = npt.NDArray[np.int64]
 MOST_COMMANDS = 1_000_000
@@ -48,6 +49,12 @@ def export_vcd(capture: Capture, out: str | Path, *, start_s: float | None = Non
     ``MOST_COMMANDS`` commands.
     """
     return vcd_file(capture, resolve(capture, start_s, stop_s), Path(out))
+
+
+@export_format("vcd", "VCD", ".vcd")
+def write_vcd(capture: Capture, begin_tick: int, end_tick: int, path: Path) -> Path:
+    """A VCD file."""
+    return vcd_file(capture, of_ticks(capture, begin_tick, end_tick), path)
 
 
 def vcd_file(capture: Capture, window: ExportWindow, path: Path) -> Path:
@@ -179,7 +186,8 @@ def _texts(table: Commands) -> Iterator[str]:
     columns = (table.qid.tolist(), table.opcode.tolist(), table.cid.tolist(), table.slba.tolist(), table.nbytes.tolist())
     for qid, opcode, cid, slba, nbytes in zip(*columns, strict=True):
         # a VCD string ends at a blank
-        yield f"{admin_name(opcode)}_cid_{cid}" if qid == 0 else f"{io_name(opcode)}_cid_{cid}_lba_{slba}_{nbytes}_B"
+        place = f"_lba_{slba}" if opcode in SIZED_OPCODES else ""
+        yield f"{admin_name(opcode)}_cid_{cid}" if qid == 0 else f"{io_name(opcode)}_cid_{cid}{place}_{nbytes}_B"
 
 
 def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -4,7 +4,8 @@
 own clock. Samples missing in the file are missing there, never made up. ``docs/import.md`` lists the checks of each format.
 """
 
-from .detect import FORMATS, open_files
+from .detect import open_files
+from .fileformat import FORMATS
 from .waveform import About, Accuracy, Volts, Waveform, WaveformOptions
 
 __all__ = ["FORMATS", "About", "Accuracy", "Volts", "Waveform", "WaveformOptions", "open_files"]

@@ -4,46 +4,23 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .. import door
 from ..errors import CaptureError, UsageError
 from ..nearest import did_you_mean
-from . import jls, joulescope, joulescopewaveform, otii, plain, powersensor3, ppk2, ppk2session, quarch, sigrok
-from .text import Head, read_head
+from .fileformat import FORMATS, FileFormat
+from .text import read_head
 from .waveform import Waveform, WaveformOptions
-
-
-@dataclass(frozen=True)
-class FileFormat:
-    """A format.
-
-    name: value of ``--format``
-    matches: whether a file looks like the format
-    open_files: opens files of the format
-    several: one file a channel
-    takes: fields of :class:`WaveformOptions` that the format uses, besides the voltage
-    """
-
-    name: str
-    title: str
-    matches: Callable[[Head], bool]
-    open_files: Callable[[Sequence[Path], WaveformOptions], Waveform]
-    several: bool = False
-    takes: frozenset[str] = frozenset()
-
-
-_MODULES = (jls, ppk2session, sigrok, joulescope, joulescopewaveform, quarch, ppk2, powersensor3, otii, plain)
-"""The plain CSV comes last: some of the others look like one."""
-FORMATS = {m.NAME: FileFormat(m.NAME, m.TITLE, m.matches, m.open_files, m is otii, m.TAKES) for m in _MODULES}
 
 
 def detect(path: Path) -> FileFormat:
     """Return the format of a file. Raises CaptureError for an unknown one, with the beginning of the file."""
     head = read_head(path)
-    found = next((known for known in FORMATS.values() if known.matches(head)), None)
+    tried = sorted(FORMATS.values(), key=lambda known: known.general)
+    found = next((known for known in tried if known.matches(head)), None)
     if found is None:
         if head.raw.startswith(b"PK\x03\x04"):
             raise CaptureError(f"{path} {_zip_words(path)}")

@@ -20,6 +20,7 @@ from .. import door
 from ..capture import jlsfaults  # noqa: F401 - keeps the library's messages off the terminal
 from ..capture.rail import SOURCE_MODELS, SOURCE_VENDOR
 from ..errors import CaptureError
+from .fileformat import file_format
 from .ranges import JOULESCOPE
 from .text import Head
 from .units import factor
@@ -41,6 +42,7 @@ def matches(head: Head) -> bool:
     return head.raw.startswith((_MAGIC, _MAGIC_V1))
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from .fileformat import file_format
 from .grid import SampleGrid
 from .ranges import JOULESCOPE
 from .rows import waveform
@@ -30,6 +31,7 @@ def matches(head: Head) -> bool:
     return bool(found) and found[0].startswith("#") and [name.lstrip("#") for name in found][-5:-2] == list(_COLUMNS)
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths

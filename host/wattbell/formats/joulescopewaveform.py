@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from .fileformat import file_format
 from .grid import SampleGrid
 from .ranges import JOULESCOPE
 from .rows import Seconds, waveform
@@ -38,6 +39,7 @@ def matches(head: Head) -> bool:
     return len(found) > 1 and found[0] == "time" and any(_SIGNAL.match(name) for name in found[1:])
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CaptureError, UsageError
+from .fileformat import file_format
 from .grid import Placer, SampleGrid, Stamps, fit
 from .ranges import OTII
 from .text import F64, Head, TextColumns, header, names
@@ -55,6 +56,7 @@ class _Channel:
             yield placer.place(Stamps(rows.line, rows.columns[0], rows.lines)), rows.columns[1]
 
 
+@file_format(NAME, TITLE, matches, TAKES, several=True)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     channels: dict[str, _Channel] = {}

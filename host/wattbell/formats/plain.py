@@ -21,6 +21,7 @@ from ..errors import CaptureError, UsageError
 from ..origin import stated_by
 from .cells import Reader, scales, unit_in
 from .cells import quantities as quantities_of
+from .fileformat import file_format
 from .grid import SampleGrid
 from .layout import FileLayout, layout_of
 from .ranges import INA, MONSOON, PPK2, RAIL, MeasuringRange
@@ -340,6 +341,7 @@ def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str]) -
     return found
 
 
+@file_format(NAME, TITLE, matches, TAKES, general=True)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths

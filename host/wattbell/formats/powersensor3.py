@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from .fileformat import file_format
 from .grid import SampleGrid
 from .ranges import POWERSENSOR3
 from .rows import waveform
@@ -44,6 +45,7 @@ def _is_marker(line: str) -> bool:
     return line.startswith("M ")
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError
+from .fileformat import file_format
 from .grid import SampleGrid
 from .ranges import PPK2
 from .rows import waveform
@@ -28,6 +29,7 @@ def matches(head: Head) -> bool:
     return any(name in (_TIME, _CURRENT) for name in names(head))
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line."""
     (path,) = paths

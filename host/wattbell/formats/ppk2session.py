@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import CaptureError
 from . import zipped
+from .fileformat import file_format
 from .ranges import PPK2
 from .text import Head
 from .waveform import About, Utc, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks
@@ -36,6 +37,7 @@ def matches(head: Head) -> bool:
     return _SAMPLES in (zipped.inside(head) or ())
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths

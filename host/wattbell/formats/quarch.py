@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import CaptureError, UsageError
+from .fileformat import file_format
 from .grid import SampleGrid
 from .ranges import QUARCH
 from .rows import waveform
@@ -46,6 +47,7 @@ def matches(head: Head) -> bool:
     return found[0] == "StripeNum" or (_TIME.match(found[0]) is not None and (bare or any(_NEW.match(name) for name in found)))
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError with the line, UsageError where the interval of numbered rows is not given."""
     (path,) = paths

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import CaptureError
 from ..origin import stated_by
 from . import zipped
+from .fileformat import file_format
 from .text import Head
 from .units import factor
 from .waveform import F64, About, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks, with_power
@@ -38,6 +39,7 @@ def matches(head: Head) -> bool:
     return names is None or "metadata" in names
 
 
+@file_format(NAME, TITLE, matches, TAKES)
 def open_files(paths: Sequence[Path], options: WaveformOptions) -> Waveform:
     """Raises CaptureError."""
     (path,) = paths

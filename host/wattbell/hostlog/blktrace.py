@@ -27,7 +27,7 @@ from wattbell.capture.hostcommands import HostCommands
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import CaptureError, DriveError
 from .block import COMPLETE, ISSUE, REQUEUE, SECTOR, Request, RequestPairing
 from .target import Target

@@ -26,7 +26,7 @@ KINDS = ("trace", "blktrace", "fio")
 
 class CommandLog(Protocol):
     """Logs from :meth:`start` to :meth:`stop`; as a context manager it starts, and at its end, also after errors, puts the system back as
-    it was. Each command is given once. Times are ns of CLOCK_MONOTONIC_RAW (:func:`wattbell.clock.host_ns`)."""
+    it was. Each command is given once. Times are ns of CLOCK_MONOTONIC_RAW (:func:`wattbell.clocks.host.host_ns`)."""
 
     @property
     def source(self) -> SeenBy:

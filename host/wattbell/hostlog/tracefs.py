@@ -34,7 +34,7 @@ from wattbell.capture.marking import BY_FEATURE, Marking
 from wattbell.capture.schema import SeenBy
 from wattbell.wire.decode import Gap
 
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import CaptureError, DriveError
 from .events import Events, Pairing, empty, together
 from .pages import COMPLETE_EVENT, SETUP_EVENT, OverwrittenEvents, PageReader

@@ -96,6 +96,7 @@ class Distribution(TypedDict, total=False):
 
     u: k = 2 of each
     interval: [low, high] of the percentiles
+    guessed: times with an instant that the tap guessed; absent for none
     """
 
     n: int
@@ -110,6 +111,7 @@ class Distribution(TypedDict, total=False):
     max: float | None
     u: dict[str, float | None]
     interval: dict[str, list[float | None]]
+    guessed: int
 
 
 def describe(ticks: Int64, tick_s: float, model: ErrorModel, full: bool = True) -> Distribution:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from wattbell_spec import columns
 from wattbell_spec.nvme import LBA_OPCODES, io
 from wattbell_spec.wire import CommandFlag
 
@@ -24,39 +25,20 @@ PIECE_ROWS = 1 << 17
 SIZED_OPCODES = (*LBA_OPCODES, io("dsm"))
 """I/O opcodes with a number of logical blocks in their record."""
 
-INSTANTS = (
-    "doorbell_tick",
-    "fetch_tick",
-    "first_data_tick",
-    "last_data_tick",
-    "cqe_tick",
-    "msix_tick",
-    "cq_head_tick",
-)
+INSTANTS = tuple(instant.column for instant in columns.INSTANTS)
 """The seven instants of a command, in the order in which they happen."""
-
-
-_COLUMNS = (
-    "start_tick",
-    *INSTANTS,
-    "nbytes",
-    "slba",
-    "opcode",
-    "qid",
-    "cid",
-    "status",
-    "flags",
-    "saturated",
-    "source",
-)
+_LEFT_OUT = ("nsid", "blocks", "instant_u_ns", "length_checked")
+"""Columns of the capture that no figure takes from the arrays."""
+_AS_STORED = tuple(column for column in columns.COMMANDS if column.name not in (*INSTANTS, *_LEFT_OUT))
+_COLUMNS = ("start_tick", *INSTANTS, "nbytes", *(column.name for column in _AS_STORED))
 
 
 class Commands:
     """``n`` commands sorted by ``start_tick``; every attribute is an array of length n.
 
     Ticks are int64, ``NONE`` where not observed. ``start_tick`` is the doorbell, else the fetch, else the CQE. ``nbytes`` is blocks x LBA
-    size for opcodes that have a block count, else 0. A subset reads a column from the whole only on demand. A figure needs three or four of
-    17 columns, and a capture may have 10^7 rows.
+    size for opcodes that have a block count, else 0. The others are columns of ``commands.parquet``. A subset reads a column from the
+    whole only on demand: a figure needs three or four columns, and a capture may have 10^7 rows.
     """
 
     start_tick: Int64
@@ -167,14 +149,7 @@ def _made_of(sizes: Mapping[int, int]) -> dict[str, pl.Expr]:
         "start_tick": start.cast(pl.Int64),
         **{name: pl.col(name).fill_null(NONE).cast(pl.Int64) for name in INSTANTS},
         "nbytes": nbytes,
-        "slba": pl.col("slba").fill_null(0).cast(pl.UInt64),
-        "opcode": pl.col("opcode").cast(pl.UInt8),
-        "qid": pl.col("qid").cast(pl.UInt8),
-        "cid": pl.col("cid").cast(pl.UInt16),
-        "status": pl.col("status").cast(pl.UInt16),
-        "flags": pl.col("flags").cast(pl.UInt8),
-        "saturated": pl.col("saturated").fill_null(0).cast(pl.UInt8),
-        "source": pl.col("source").cast(pl.UInt8),
+        **{column.name: pl.col(column.name).fill_null(0).cast(getattr(pl, f"UInt{column.bits}")) for column in _AS_STORED},
     }
 
 

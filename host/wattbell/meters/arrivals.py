@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from ..capture.source import RailSource
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import RigError
 from .meter import ClockPair
 

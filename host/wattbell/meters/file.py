@@ -20,7 +20,7 @@ from ..formats import FORMATS, open_files
 from ..formats.detect import detect
 from ..formats.waveform import Growing, NamedColumn, Volts, Waveform, WaveformOptions, WaveformPiece, samples
 from .arrivals import Arrivals, Earliest
-from .meter import ERRORS, ClockPair, MeterAbout, options, stated
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 from .volts import TOLERANCE, VOLTS, gain_with
 
 USAGE = "file:PATH,gain=G,offset=A[,format=NAME][,time|current|voltage|power=COLUMN:UNIT][,rail=NAME][,interval=S][,volts=V][,volts_u=U]"
@@ -56,6 +56,7 @@ def _positive(text: str) -> float:
     return value
 
 
+@meter("a CSV file that another program appends to", USAGE)
 def open_meter(rest: str) -> File:
     """See :data:`USAGE`."""
     roles = ("time", "current", "voltage", "power")
@@ -140,7 +141,7 @@ class File:
             copy = folder / self._path.name
             copy.write_bytes(whole)
             try:
-                kind = FORMATS[name] if name in FORMATS else detect(copy)
+                kind = FORMATS[name] if name is not None and name in FORMATS else detect(copy)
                 if kind.name in _FINISHED:
                     raise CaptureError(
                         f"{copy}: {kind.title} cannot be read while it grows ({_FINISHED[kind.name]}); record without a meter, and import "

@@ -2,7 +2,7 @@
 
 A meter has a clock of its own: its samples lie on an exact grid of its ticks, from tick 0 at :meth:`Meter.start`. A sample that the meter
 did not send is missing there, never made up. :meth:`Meter.clock_pairs` relates its ticks to the host's clock
-(:func:`wattbell.clock.host_ns`).
+(:func:`wattbell.clocks.host.host_ns`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..capture.source import RailSource
 from ..errors import UsageError
 from ..extras import install_command
 from ..nearest import did_you_mean
+from ..plugins import PartRegister
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,21 @@ class StreamMeter(Meter, Protocol):
         """See :meth:`~..capture.writer.CaptureWriter.ask_sender`."""
 
 
+Opener = TypeVar("Opener", bound=Callable[[str], Meter])
+
+
 @dataclass(frozen=True)
 class MeterKind:
     """A kind of meter.
 
     usage: value of ``--meter``
+    opener: opens the meter that the rest of the value names, behind the colon; raises UsageError for a bad option, RigError without a meter
     extra: of pyproject.toml, which installs ``needs`` (names to import)
     """
 
     usage: str
     what: str
-    module: str
+    opener: Callable[[str], Meter]
     extra: str | None = None
     needs: tuple[str, ...] = ()
 
@@ -163,33 +167,18 @@ class MeterKind:
         return install_command(self.extra)
 
 
-KINDS: dict[str, MeterKind] = {
-    "rig": MeterKind("rig[:SERIAL or DATA,CONTROL]", "our rig, of which only the rail is used", "rig"),
-    "powersensor3": MeterKind("powersensor3:PORT[,pair=N]", "PowerSensor3 on a serial port", "powersensor3"),
-    "ppk2": MeterKind(
-        "ppk2:PORT,volts=V[,volts_u=U][,mode=ampere|source]", "Nordic Power Profiler Kit II, up to 1 A", "ppk2", "ppk2", ("ppk2_api",)
-    ),
-    "quarch": MeterKind(
-        "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]",
-        "Quarch power module, through QIS",
-        "quarch",
-        "quarch",
-        ("quarchpy",),
-    ),
-    "scpi": MeterKind(
-        "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]",
-        "supply or multimeter that speaks SCPI; slow",
-        "scpi",
-        "scpi",
-        ("pyvisa", "pyvisa_py"),
-    ),
-    "file": MeterKind(
-        "file:PATH,gain=G,offset=A[,format=NAME][,time|current|voltage|power=COLUMN:UNIT][,rail=NAME][,interval=S][,volts=V][,volts_u=U]",
-        "a CSV file that another program appends to",
-        "file",
-    ),
-}
+KINDS: PartRegister[MeterKind] = PartRegister("wattbell.meters", "wattbell.meters")
 """Kinds by the first word of ``--meter``. All also take gain=, offset= (A) and timebase= from the user's own calibration."""
+
+
+def meter(what: str, usage: str, extra: str | None = None, needs: tuple[str, ...] = ()) -> Callable[[Opener], Opener]:
+    """Register a function that opens a meter, under the first word of ``usage``; the fields of :class:`MeterKind` say the rest."""
+
+    def register(opener: Opener) -> Opener:
+        KINDS.add(re.split("[:[]", usage)[0], MeterKind(usage, what, opener, extra, needs))
+        return opener
+
+    return register
 
 
 def open_meter(text: str) -> Meter:
@@ -203,8 +192,7 @@ def open_meter(text: str) -> Meter:
         raise UsageError(f"--meter {text}: there is no meter of that name. Give one of {known}; `wattbell meters` explains them.{hint}")
     if kind.lacks is not None:
         raise UsageError(f"--meter {name} needs a library that is not installed: {kind.lacks}")
-    opener = cast("Callable[[str], Meter]", import_module(f".{kind.module}", __package__).open_meter)
-    return opener(rest)
+    return kind.opener(rest)
 
 
 def _limit(text: str) -> float:

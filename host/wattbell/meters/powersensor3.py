@@ -23,12 +23,12 @@ import serial
 from wattbell_spec.wire import RailFlag
 
 from ..capture.source import RailSource
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import RigError, UsageError
 from ..formats.ranges import POWERSENSOR3, LeftOut
 from .arrivals import Arrivals, ArrivingMeter
 from .believed import believed
-from .meter import ERRORS, ClockPair, MeterAbout, options, stated
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 
 USAGE = "powersensor3:PORT[,pair=N]"
 SENSORS = 8
@@ -66,6 +66,7 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 
+@meter("PowerSensor3 on a serial port", USAGE)
 def open_meter(rest: str) -> PowerSensor3:
     """See :data:`USAGE`."""
     port, given = options(rest, USAGE, {"pair": int, **ERRORS})

@@ -21,12 +21,12 @@ from serial.tools import list_ports
 from wattbell_spec.wire import RailFlag
 
 from ..capture.source import Ranges
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import RigError, UsageError
 from ..formats.ranges import PPK2, LeftOut
 from .arrivals import Arrivals, ArrivingMeter, Earliest
 from .believed import believed
-from .meter import ERRORS, ClockPair, MeterAbout, options, stated
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 from .numbered import Numbered, SampleRun
 from .volts import VOLTS, gain_with
 from .words import Words
@@ -67,6 +67,7 @@ def _mode(text: str) -> str:
     return text
 
 
+@meter("Nordic Power Profiler Kit II, up to 1 A", USAGE, extra="ppk2", needs=("ppk2_api",))
 def open_meter(rest: str) -> Ppk2:
     """See :data:`USAGE`."""
     port, given = options(rest, USAGE, {"mode": _mode, **VOLTS, **ERRORS})

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import CaptureError, RigError, UsageError
 from ..formats.quarch import rails_of
 from ..formats.ranges import QUARCH, LeftOut
 from ..formats.waveform import WaveformPiece, believable, choose_rail, samples
 from .arrivals import Arrivals, ArrivingMeter, Earliest
-from .meter import ERRORS, ClockPair, MeterAbout, options, stated
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 
 USAGE = "quarch:MODULE[@HOST[:PORT]],gain=G,offset=A[,rail=NAME][,average=N]"
 _PORT = 9722
@@ -32,6 +32,7 @@ _PERIOD = re.compile(r"^(\d+)\s*(ns|us|ms|s)$", re.IGNORECASE)
 _UNIT_NS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
+@meter("Quarch power module, through QIS", USAGE, extra="quarch", needs=("quarchpy",))
 def open_meter(rest: str) -> Quarch:
     """See :data:`USAGE`."""
     address, given = options(rest, USAGE, {"rail": str, "average": str, **ERRORS})

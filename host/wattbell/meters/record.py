@@ -11,7 +11,7 @@ from ..capture.memory import keep_freed_memory
 from ..capture.record import RIG_STOPPED, USER_STOPPED, Progress, stop_on_signals
 from ..capture.source import together
 from ..capture.writer import CaptureWriter
-from ..clock import Wakefulness, now_ns
+from ..clocks.host import Wakefulness, now_ns
 from ..errors import RigError
 from ..wire.decode import Gap
 from .meter import Meter, StreamMeter
@@ -76,7 +76,7 @@ class Recorder:
     @property
     def ended(self) -> bool:
         """Whether the meter has stopped by itself."""
-        return self._stream is not None and self.writer.account.run == 0 and self.writer.account.has_run
+        return self._stream is not None and self.writer.stream.account.run == 0 and self.writer.stream.account.has_run
 
     @property
     def seconds(self) -> float:
@@ -126,8 +126,8 @@ class Recorder:
     def _take_stream(self, meter: StreamMeter, timeout_s: float) -> int:
         if not self._saved:
             self._saved = True
-            self.writer.rail_only(meter.origin_tick)
-            self.writer.ask_sender(meter.sender)
+            self.writer.stream.rail_only(meter.origin_tick)
+            self.writer.stream.ask_sender(meter.sender)
         pieces = meter.take_stream(timeout_s)
         for data in pieces:
             self.writer.feed(data)

@@ -15,12 +15,12 @@ from wattbell_spec import wire as spec
 
 from ..capture.convert import StreamRail
 from ..capture.source import RailSource
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import RigError
 from ..rig import Rig
 from ..wire.decode import StreamDecoder
 from .arrivals import Arrivals, SendingMeter
-from .meter import ERRORS, ClockPair, MeterAbout, options
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options
 
 USAGE = "rig[:SERIAL or DATA,CONTROL]"
 _BUFFER = 1 << 20
@@ -29,6 +29,7 @@ _DRAINED = 100
 """Pieces of an earlier run that are thrown away at most, 50 ms each."""
 
 
+@meter("our rig, of which only the rail is used", USAGE)
 def open_meter(rest: str) -> RigMeter:
     """See :data:`USAGE`."""
     name, given = options(rest, USAGE, ERRORS)

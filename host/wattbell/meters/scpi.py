@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from ..capture.source import RailSource, blocks
-from ..clock import host_ns
+from ..clocks.host import host_ns
 from ..errors import RigError, UsageError
 from ..formats.ranges import NO_NUMBER, RAIL, LeftOut, without_sentinels
 from .arrivals import Arrivals
-from .meter import ERRORS, ClockPair, MeterAbout, options, stated
+from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 from .volts import VOLTS, gain_with
 
 USAGE = "scpi:ADDRESS,gain=G,offset=A[,dialect=NAME][,channel=N][,every=S][,baud=N][,volts=V][,volts_u=U]"
@@ -77,6 +77,15 @@ def _every(text: str) -> float:
     return value
 
 
+@meter(
+    "supply or multimeter that speaks SCPI; slow",
+    USAGE,
+    extra="scpi",
+    needs=(
+        "pyvisa",
+        "pyvisa_py",
+    ),
+)
 def open_meter(rest: str) -> ScpiInstrument:
     """See :data:`USAGE`. ADDRESS: a VISA resource, HOST:PORT or a serial port's name."""
     known: dict[str, Callable[[str], object]] = {"dialect": _dialect, "channel": int, "every": _every, "baud": int, **VOLTS, **ERRORS}

@@ -56,7 +56,12 @@ def _first(state: Mapping[str, Any], *keys: tuple[str, float]) -> float | None:
 
 def power_states(run: Run) -> list[PowerStateDescriptor]:
     """The declared power states, in the order of their numbers; empty if the run recorded none."""
-    found = run.drive.get("power_states")
+    return descriptors(run.drive)
+
+
+def descriptors(drive: Mapping[str, Any]) -> list[PowerStateDescriptor]:
+    """Return the declared power states of ``drive`` of a document, in the order of their numbers; empty if it has none."""
+    found = drive.get("power_states")
     out = []
     for i, state in enumerate(found if isinstance(found, list) else []):
         if not isinstance(state, Mapping):

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from ..clock import in_utc, instant_s
+from ..clocks.host import in_utc, instant_s
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from ..measure.figure import Known

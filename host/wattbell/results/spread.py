@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 FALSE_CALLS = 0.05
 """Chance that any row of a comparison of equal drives gets a verdict."""
@@ -48,6 +48,8 @@ def means_apart(a: Sequence[float], b: Sequence[float], rows: int) -> MeansApart
         return MeansApart(apart, seen_from=_of_one_side(a, b, level))
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return MeansApart(apart, 0.0, 0.0, 1.0 if apart == 0 else 0.0)
+    from scipy import stats  # half a second: only where two sides are judged
+
     found = stats.ttest_ind(b, a, equal_var=False)
     sure, level_of_all = (found.confidence_interval(share) for share in (_SURE, 1 - level))
     return MeansApart(apart, float(sure.high - sure.low) / 2, float(level_of_all.high - level_of_all.low) / 2, float(found.pvalue))
@@ -60,7 +62,7 @@ def _of_one_side(a: Sequence[float], b: Sequence[float], level: float) -> float 
     if n < LEAST_RUNS:
         return None
     spread = float(np.std(known, ddof=1))
-    return float(stats.t.ppf(1 - level / 2, n - 1)) * spread * math.sqrt(1 / n + 1 / m)
+    return float(stdtrit(n - 1, 1 - level / 2)) * spread * math.sqrt(1 / n + 1 / m)
 
 
 def spread_u(values: Sequence[float]) -> float | None:
@@ -68,4 +70,4 @@ def spread_u(values: Sequence[float]) -> float | None:
     n = len(values)
     if n < LEAST_RUNS:
         return None
-    return float(stats.t.ppf((1 + _SURE) / 2, n - 1) * np.std(values, ddof=1) / math.sqrt(n))
+    return float(stdtrit(n - 1, (1 + _SURE) / 2) * np.std(values, ddof=1) / math.sqrt(n))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import door, durable
-from ..clock import instant_s
+from ..clocks.host import instant_s
 from ..errors import ResultsError
 from ..jsondata import JsonObject
 from ..origin import Origin, origin_of

@@ -11,6 +11,7 @@ test asks the model about every entry.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -294,6 +295,19 @@ def scaled(text: str, scale: float, capacity_bytes: int, where: str = "The job f
         else:
             out.append(line.raw)
     return "\n".join(out) + "\n"
+
+
+def lasting(text: str, seconds: float, where: str = "The job file") -> str:
+    """Return the job file with its sections running ``seconds`` in all, one after the other, each for an equal share.
+
+    Raises UsageError as :func:`sections`, and for a section that ends by itself or that runs beside another.
+    """
+    jobs = sections(text, where)
+    for section in jobs:
+        if not {("time_based", "1"), ("stonewall", "1")} <= section.options.items() or "runtime" not in section.options:
+            raise UsageError(f"{where}: job {section.name} needs runtime, time_based=1 and stonewall=1, since its test has load_s.")
+    share = math.ceil(seconds * 1e6 / len(jobs) - 1e-6)
+    return "\n".join(f"runtime={share}us" if line.key == "runtime" else line.raw for line in _lines(text.removesuffix("\n"), where)) + "\n"
 
 
 def _bytes(text: str, capacity_bytes: int) -> int:

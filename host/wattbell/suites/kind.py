@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 from ..measure.source import Source
+from ..plugins import PartRegister
 from .jobs import JobSection
 from .outcome import Outcome
 from .session import StepBuilder
@@ -20,8 +21,6 @@ EFFICIENCIES = ("MB/J", "MB/s/W")
 """Bytes per joule, and the reading of SSD reviews; also of runs that were stored before the first was there."""
 JsonScore = Mapping[str, Any]
 """A score in the form of results.json."""
-REGISTRY: dict[str, type[KindOfTest]] = {}
-"""The classes by name of the kind."""
 
 
 class ScoreSection(Enum):
@@ -37,22 +36,14 @@ class ScoreSection(Enum):
 
 
 class KindOfTest(ABC):
-    """A kind of test.
-
-    A subclass with a ``name`` (``kind`` of a manifest) is registered under it and inherits all that it leaves undefined.
-    """
+    """A kind of test. A subclass registers itself with :func:`kind_of_test` and inherits all that it leaves undefined."""
 
     name = ""
+    """``kind`` of a manifest."""
     needs_jobs = True
     place = ScoreSection.SCORES
     most_rows: int | None = None
     """Most rows of the table in a terminal; None for no limit."""
-
-    def __init_subclass__(cls) -> None:
-        if cls.name in REGISTRY:
-            raise ValueError(f"two kinds of test are called {cls.name}")
-        if cls.name:
-            REGISTRY[cls.name] = cls
 
     def problem(self, test: Test) -> str | None:
         """Return the fault of a test's entry in the manifest; None without a fault."""
@@ -80,6 +71,22 @@ class KindOfTest(ABC):
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
         """Return the scores that the summary shows in addition to rate, power and efficiency: the first in each other unit."""
         return [score for unit in ("GB", "s", "J", "1") if (score := first_of(scores, (unit,)))]
+
+
+KINDS: PartRegister[KindOfTest] = PartRegister("wattbell.kinds", "wattbell.suites.kinds")
+"""Kinds by name."""
+Kind = TypeVar("Kind", bound=type[KindOfTest])
+
+
+def kind_of_test(name: str) -> Callable[[Kind], Kind]:
+    """Register a class under the ``kind`` of a manifest."""
+
+    def register(cls: Kind) -> Kind:
+        cls.name = name
+        KINDS.add(name, cls())
+        return cls
+
+    return register
 
 
 def first_of(scores: Iterable[JsonScore], units: Sequence[str]) -> JsonScore | None:

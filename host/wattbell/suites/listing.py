@@ -15,6 +15,8 @@ from ..jsondata import JsonObject
 DATA = Path(__file__).parent / "data"
 """Folder of the suites in the package."""
 MANIFEST = "manifest.toml"
+CONFORMANCE = "conformance"
+"""The suite whose tests are chosen by requirements."""
 
 
 def suite_names() -> list[str]:
@@ -37,9 +39,17 @@ def test_names(name: str | Path) -> dict[str, str]:
     """Ids of a suite's tests, each with the test's name, in the order of the manifest. Empty where there is no such suite, or its manifest
     cannot be read."""
     try:
-        return {str(test["id"]): str(test.get("name", "")) for test in _manifest(name)["test"]}
+        return {str(test["id"]): str(test.get("name") or _lent(test)) for test in _manifest(name)["test"]}
     except (LookupError, TypeError, AttributeError):
         return {}
+
+
+def _lent(test: JsonObject) -> str:
+    """Return the name of a test that belongs to another suite; empty without one."""
+    if "of" not in test:
+        return ""
+    lender = _manifest(DATA / str(test["of"]))
+    return next((str(one.get("name", "")) for one in lender["test"] if one["id"] == test["id"]), "")
 
 
 def _manifest(name: str | Path) -> JsonObject:

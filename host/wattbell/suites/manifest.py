@@ -18,7 +18,7 @@ from ..jsondata import JsonObject
 from ..nearest import did_you_mean
 from .jobs import sections
 from .kinds import KINDS
-from .listing import MANIFEST, suite_folder, suite_names
+from .listing import DATA, MANIFEST, suite_folder, suite_names
 from .suite import CONDITIONS, Suite, Test
 from .units import size_bytes
 
@@ -70,15 +70,38 @@ def parse_manifest(raw: Mapping[str, Any], folder: Path) -> Suite:
     for key, text in (("name", name), ("title", manifest.title)):
         if not text.isprintable() or len(text) > 200 or (key == "name" and not text.strip()):
             raise UsageError(f"{where}: {key} must be up to 200 printable characters.")
-    tests = tuple(_test(entry, where, manifest.session) for entry in manifest.test)
+    borrowed: dict[str, Suite] = {}
+    tests = tuple(_borrow(entry, where, borrowed) if "of" in entry else _test(entry, where, manifest.session) for entry in manifest.test)
     seen: set[str] = set()
     for test in tests:
         if test.id in seen:
             raise UsageError(f"{where}: two tests are called {test.id}.")
         seen.add(test.id)
-        if test.jobs:
+        if test.jobs and test.id not in borrowed:
             _check_jobs(test, folder, f"{where}: test {test.id}")
-    return Suite(name, manifest.title, folder, tests, _digest(folder))
+    of = {test_id: lender.folder for test_id, lender in borrowed.items()}
+    return Suite(name, manifest.title, folder, tests, _digest(folder, *sorted(set(of.values()))), of)
+
+
+def _borrow(entry: JsonObject, where: Path, borrowed: dict[str, Suite]) -> Test:
+    """Return a test of a suite of the package, which ``of`` names, and put that suite into ``borrowed``.
+
+    Only the package's suites lend tests: a stranger's manifest reads no folder but its own.
+    """
+    name = f"{where}: test {_shown(str(entry.get('id', '?')))}"
+    if set(entry) - {"id", "of", "session"} or not all(isinstance(value, str) for value in entry.values()) or "id" not in entry:
+        raise UsageError(f"{name}: a test of another suite has the keys id, of and session, and no others.")
+    if entry["of"] not in suite_names():
+        raise UsageError(f"{name}: of = {_shown(entry['of'])} is no suite of Wattbell: {', '.join(suite_names())}.")
+    lender = load_suite(DATA / entry["of"])
+    if lender.borrowed:
+        raise UsageError(f"{name}: {lender.name} has tests of other suites itself, and lends none.")
+    test = lender.test(entry["id"])
+    borrowed[test.id] = lender
+    test = msgspec.structs.replace(test, session=entry.get("session", test.id))
+    if problem := _problem(test):
+        raise UsageError(f"{name}: {problem}.")
+    return test
 
 
 def _check_jobs(test: Test, folder: Path, name: str) -> None:
@@ -150,10 +173,10 @@ def _problem(test: Test) -> str | None:
     return kind.problem(test)
 
 
-def _digest(folder: Path) -> str:
-    """sha256 over names and contents of the manifest and the job files, in order of name."""
+def _digest(*folders: Path) -> str:
+    """sha256 over names and contents of the manifest and the job files of each folder, in order of name."""
     digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.fio"), folder / "manifest.toml"]):
+    for path in (path for folder in folders for path in sorted([*folder.glob("*.fio"), folder / MANIFEST])):
         try:
             content = door.read_bytes(path, door.SETTINGS)
         except OSError as error:

@@ -46,7 +46,7 @@ def plan_sessions(suite: Suite, pairs: Sequence[tuple[Test, str]], drive: Drive,
     for (condition, name), members in grouped.items():
         interval = min(t.rail_interval_s for t in members)
         if choice.scale < 1:
-            interval = max(SHORTEST_RAIL_INTERVAL_S, interval * choice.scale)
+            interval = min(interval, max(SHORTEST_RAIL_INTERVAL_S, interval * choice.scale))
         session = Session(name, condition, members, interval)
         _precondition(session, drive, choice)
         for test in members:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import UsageError
 from .drive import Drive
-from .jobs import scaled
+from .jobs import lasting, scaled
 from .step import Rest, Step, Wake
 from .suite import Suite, Test
 from .traces.generate import make_trace
@@ -128,10 +128,17 @@ class StepBuilder:
 
     def job(self) -> str:
         """Put the test's job file, scaled, into the session; its name there."""
-        name = self.test.jobs
-        where = str(self.suite.folder / name)
-        self.session.files[name] = scaled(self.suite.job_text(self.test), self.choice.scale, self.drive.capacity_bytes, where)
+        name, where = self.test.jobs, str(self.suite.job_path(self.test))
+        text = self.suite.job_text(self.test)
+        if self.test.load_s:
+            text = lasting(text, self.test.load_s, where)
+        self.session.files[name] = scaled(text, self.choice.scale, self.drive.capacity_bytes, where)
         return name
+
+    @property
+    def operational(self) -> tuple[int, ...]:
+        """The operational power states that the test works in."""
+        return self.drive.operational[:1] if self.test.only_ps0 else self.drive.operational
 
     def settle(self, number: int | None = None) -> None:
         """On a real drive, wait until background work is done. The drive stays awake: asleep it might postpone that work."""

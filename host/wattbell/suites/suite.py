@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,8 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rest_s: rest before a test in condition full; without it, the drive has just been filled
     duty: after each section of the job file the drive rests for busy time x (1 - duty) / duty, at most ``idle_max_s``
     idle_min_s, repeat_min: lower limits for ``--scale``
+    load_s: time that all sections of the job file take together, each for an equal share, in each power state; 0: as the job file says
+    only_ps0: of the operational power states, PS0 alone
     off_s: time that the rail is off before it comes on again (not scaled); 0: it stays on
     score_over: queue depths of the score
     workload: the specification's, by its number
@@ -69,6 +72,8 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idle_max_s: Seconds = 600.0
     idle_s: Seconds = 0.0
     idle_min_s: Seconds = 0.0
+    load_s: Seconds = 0.0
+    only_ps0: bool = False
     off_s: Annotated[float, Meta(ge=0, le=100)] = 0.0
     repeat: AtLeastOne = 1
     repeat_min: AtLeastOne = 1
@@ -98,13 +103,21 @@ class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: ``folder`` holds the manifest and the job files; ``digest`` is ``sha256:...`` of these files."""
+    """A suite.
+
+    folder: holds the manifest and the job files
+    digest: ``sha256:...`` of these files
+    borrowed: folders of the job files of tests that belong to another suite, by id
+    made_for: sets of requirements whose work this is; empty for a suite that stands for itself
+    """
 
     name: str
     title: str
     folder: Path
     tests: tuple[Test, ...]
     digest: str
+    borrowed: Mapping[str, Path] = field(default_factory=dict)
+    made_for: tuple[str, ...] = ()
 
     def test(self, test_id: str) -> Test:
         """The test of that id; UsageError with the list of ids when there is none."""
@@ -114,9 +127,13 @@ class Suite:
         known = [t.id for t in self.tests]
         raise UsageError(f"{self.name} has no test {test_id}; its tests: {', '.join(known)}.{did_you_mean(test_id, known)}")
 
+    def job_path(self, test: Test) -> Path:
+        """Return the path of the test's job file."""
+        return self.borrowed.get(test.id, self.folder) / test.jobs
+
     def job_text(self, test: Test) -> str:
         """The test's job file. Raises UsageError when it cannot be read."""
-        path = self.folder / test.jobs
+        path = self.job_path(test)
         try:
             return door.read_text(path, door.SETTINGS)
         except UnicodeDecodeError as error:
@@ -128,4 +145,4 @@ class Suite:
         """The sections of the test's job file by name; empty without one."""
         if not test.jobs:
             return {}
-        return {section.name: section for section in sections(self.job_text(test), str(self.folder / test.jobs))}
+        return {section.name: section for section in sections(self.job_text(test), str(self.job_path(test)))}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from starlette.exceptions import HTTPException
+from wattbell_spec.columns import FACTS, INSTANTS
 from wattbell_spec.wire import EventType
 
 from ..analysis.link import states
@@ -23,7 +24,6 @@ from .energy import is_light
 from .plain import rounded, rounded_one
 
 MOST_ROWS = 50_000
-INSTANTS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head")
 NO_RAIL = "The capture has no rail."
 OFTEN = "*"
 """A level that changes more often than can be drawn."""
@@ -154,11 +154,12 @@ def command_rows(rows: pl.DataFrame, origin: int, tick_s: float) -> JsonObject:
     start = pl.coalesce("doorbell_tick", "fetch_tick")
     latency = rows.select(((pl.col("cqe_tick") - start) * tick_s).round_sig_figs(7).alias("latency_s"))["latency_s"]
     return {
-        **{name: rows[f"{name}_tick"].cast(pl.Int64) - origin for name in INSTANTS},
-        "opcode": rows["opcode"],
+        **{instant.name: rows[instant.column].cast(pl.Int64) - origin for instant in INSTANTS},
         "admin": admin,
         "name": [class_name(opcode, is_admin) for opcode, is_admin in zip(rows["opcode"].to_list(), admin, strict=True)],
-        **{name: rows[name] for name in ("qid", "cid", "status", "slba", "blocks", "bytes", "flags", "index")},
+        **{column.name: rows[column.name] for column in FACTS},
+        "bytes": rows["bytes"],
+        "index": rows["index"],
         "latency_s": latency,
     }
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..export import FORMATS
 from . import answers, energy, exporting, finding, recording, statistics
 from .asked import Asked
 from .plain import answer
@@ -40,6 +41,9 @@ def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
     def captures(_: Request) -> Response:
         return answer([{"k": k, "name": one.name, "state": one.state} for k, one in enumerate(shown)])
 
+    def formats(_: Request) -> Response:
+        return answer([{"name": name, "title": form.title} for name, form in FORMATS.items()])
+
     def about(name: str, handler: Callable[[Asked], Any]) -> Callable[[Request], Response]:
         def respond(request: Request) -> Response:
             asked = Asked(request, shown)
@@ -49,4 +53,4 @@ def routes(shown: Sequence[Shown], prefix: str) -> list[Route]:
         return respond
 
     made = [Route(f"{prefix}/{{k}}/{name}", about(name, handler)) for name, handler in _HANDLERS.items()]
-    return [Route(f"{prefix}/captures", captures), *made]
+    return [Route(f"{prefix}/captures", captures), Route(f"{prefix}/formats", formats), *made]

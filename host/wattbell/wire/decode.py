@@ -437,7 +437,7 @@ class StreamDecoder:
         elif kind == spec.BlockContent.TLP:
             good = split_tlps(payload, tick, pending.tlps)
         elif kind == spec.BlockContent.STATUS:
-            good = length >= spec.STATUS_SIZE and self._tick_agrees(status_tick_ps(payload))
+            good = length >= spec.STATUS_FIRST_SIZE and self._tick_agrees(status_tick_ps(payload))
             if good:
                 pending.status.append(payload)
                 pending.status_ticks.append(tick)

@@ -202,8 +202,10 @@ def decode_events(payloads: Sequence[Buffer]) -> EventRecords:
 
 
 def decode_status(payloads: Sequence[Buffer], first_ticks: Sequence[int]) -> Statuses:
-    """STATUS payloads to columns; the tick is the block's first tick. The tail of a longer payload is ignored."""
-    columns = _columns(b"".join([p[: spec.STATUS_SIZE] for p in payloads]), spec.STATUS_SIZE, _STATUS)
+    """STATUS payloads to columns; the tick is the block's first tick. The tail of a longer payload is ignored; what a payload of older
+    gateware lacks is 0."""
+    whole = [bytes(p[: spec.STATUS_SIZE]).ljust(spec.STATUS_SIZE, b"\0") for p in payloads]
+    columns = _columns(b"".join(whole), spec.STATUS_SIZE, _STATUS)
     return Statuses(np.array(first_ticks, dtype=np.uint64).view(np.int64), columns)
 
 

@@ -1,4 +1,4 @@
-"""Energy of single events: commands that stand alone, ways into a state and out of it, what is owed after writes; by sums done by hand."""
+"""Energy of single events: commands that stand alone, ways into and out of a state, debts after writes; by sums done by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lone(builder: Any, n: int, gap: int = 20 * MS, length: int = 300 * US, watt:
 
 
 def test_a_command_that_stands_alone_has_the_energy_above_the_baseline_until_the_rail_is_back(builder: Any) -> None:
-    """2 W above idle for 300 us, of which 100 us lie behind the CQE: 600 uJ."""
+    """2 W above idle for 300 us, 100 us behind the CQE: 600 uJ."""
     (found,) = lone(builder, 12)["alone"]["classes"].values()
     assert (found["count"], found["measured"], found["refused"]) == (12, 12, {})
     for name in ("mean_j", "median_j"):
@@ -172,7 +172,7 @@ def test_reads_owe_nothing(builder: Any) -> None:
 
 
 def test_a_short_tail_that_hardly_leaves_the_baseline_is_owed_too(builder: Any) -> None:
-    """2 ms at 5 mW above idle, less than what may pass for the baseline later on: 10 uJ."""
+    """2 ms at 5 mW above idle, less than the baseline may have later on: 10 uJ."""
     builder.power(0, IDLE_W)
     builder.phase(1, 99 * MS, 121 * MS, "burst")
     builder.power(100 * MS, 3.0)

@@ -1,4 +1,4 @@
-"""`analyze` on captures whose figures follow from how they were made."""
+"""`analyze` on captures with figures that follow from their making."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a real drive was measured in stands on its pages."""
+"""The pages of a real drive say in which conditions it was measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wattbell.analysis import figures_of
 from wattbell.capture import CaptureWriter, open_capture
 from wattbell.present.around import around_rows, worded
 from wattbell.present.capture.terminal import render
-from wattbell.report.capture import write_report
+from wattbell.present.pages.capture import write_report
 
 CONDITIONS = {
     "link": {"text": "5 GT/s x2 (drive: 16 GT/s x4, slot: 8 GT/s x2), ASPM off, payload up to 256 bytes", "drive": {}, "port": None},

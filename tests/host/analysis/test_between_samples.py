@@ -1,4 +1,4 @@
-"""What lies between two samples of the rail: how far off a sum of samples is by a step there, against what is stated of it."""
+"""The time between two samples of the rail: the error of a sum of samples by a step there, against the stated bound."""
 
 from __future__ import annotations
 

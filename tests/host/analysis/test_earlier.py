@@ -1,4 +1,4 @@
-"""Work that earlier commands left, in the energy of a phase that did not order it: rails written by hand, whose joules are known."""
+"""Work that earlier commands left, in the energy of a phase that did not order it: rails written by hand, with known joules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reads(
 
 
 def figure(capture: Any) -> tuple[dict[str, Any], list[str]]:
-    """Energy of a read, and what is warned of."""
+    """Energy of a read, and the warnings."""
     capture.meta["rig"]["error_model"] = {"gain": 1e-5, "offset_a": 0.0}
     found = analyze(capture)
     phase = next(one for one in found["phases"] if one["name"] == "reads")

@@ -1,4 +1,4 @@
-"""Edge cases: limits met exactly, tables to the last entry, and what remains where something is missing."""
+"""Edge cases: limits met exactly, tables to the last entry, and the rest where something is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from wattbell.analysis import analyze, stretches
+from wattbell.analysis import analyze, figures_of, stretches
 from wattbell.analysis.context import load
 from wattbell.analysis.fio import totals
 from wattbell.analysis.names import status_name
@@ -17,6 +17,7 @@ from wattbell.analysis.wakeup import Sidebands
 from wattbell.capture.meta import save
 from wattbell.measure import rail
 from wattbell.measure.fiojson import FioDirection, FioJob, Latency
+from wattbell.present.capture.tables import splits
 from wattbell_spec.wire import EventType, LinkState
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
@@ -108,6 +109,25 @@ def test_a_saturated_age_is_in_no_split_that_begins_or_ends_with_it(builder: Any
     assert {name: split["n"] for name, split in splits.items()} == {name: 2 if name in spoiled else 3 for name in names}
 
 
+def test_a_guessed_interrupt_marks_its_split_and_warns(builder: Any) -> None:
+    """Reads are guessed in one case of three, writes in none."""
+    for k in range(3):
+        for at, opcode in ((0, 2), (500 * US, 1)):
+            start = MS * (k + 1) + at
+            guess = int(k == 1 and opcode == 2)
+            builder.command(
+                start, 100 * US, opcode=opcode, msix_tick=start + 101 * US, cq_head_tick=start + 102 * US, interrupt_guessed=guess
+            )
+    capture = builder.write()
+    found = figures_of(capture)
+    reads, writes = (found["commands"]["by_opcode"][name]["splits_s"] for name in ("read", "write"))
+    assert reads["cqe_to_msix"]["guessed"] == 1 and "guessed" not in reads["cqe_to_cq_head"]
+    assert "guessed" not in writes["cqe_to_msix"]
+    assert any("guessed interrupt" in text and text.endswith(": 1") for text in found["warnings"])
+    shown = {str(row[0]): row for row in splits(found["commands"]).rows}
+    assert "~1.000 µs" in shown["read"] and "1.000 µs" in shown["write"] and "1 in all" in splits(found["commands"]).note
+
+
 @pytest.mark.parametrize(("length", "exact"), [(1, False), (10, True)])
 def test_a_window_inside_one_block_is_summed_from_its_samples(builder: Any, length: int, exact: bool) -> None:
     """Blocks of 3 ms: a window of 1 ms contains no end of a block, one of 10 ms does."""
@@ -161,7 +181,7 @@ def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | Non
 
 
 def test_a_capture_with_a_context_of_its_own(builder: Any) -> None:
-    """Its first and last tick are those of whatever came first and last; anything without an end lasts until then."""
+    """Its first and last tick belong to whatever came first and last; anything without an end lasts until then."""
     builder.events.append((5, EventType.CLKREQ, 0, 0))
     builder.command(1000, 500)
     builder.command(2000, 9000)

@@ -20,8 +20,8 @@ WRITES = 200
 
 
 def rail_of(path: Path, interval_us: int, missing: bool = False) -> Rail:
-    """Writes of 15 us, one each 400 us; the controller is on for 120 us more, a die in the first 60 of them. Noise of 5 mW. ``missing``:
-    10 ms of it are not there."""
+    """Writes of 15 us, one each 400 us; the controller is on for 120 us more, a die in the first 60 us. Noise of 5 mW. ``missing``:
+    10 ms are not there."""
     at_us = np.arange(EVERY_US * (WRITES + 2))
     since = np.where(at_us < EVERY_US * WRITES, at_us % EVERY_US, EVERY_US - 1)
     watt = IDLE_W + CONTROLLER_W * (since < WRITE_US + AFTER_US) + PULSE_W * ((since >= WRITE_US) & (since < WRITE_US + 60))
@@ -47,7 +47,7 @@ def after(rail: Rail) -> np.ndarray:
 
 @pytest.mark.parametrize(("interval_us", "within"), [(1, 1.0), (5, 1.0), (20, 6.0), (50, 15.0)])
 def test_time_after_writes_is_that_of_the_controller(tmp_path: Path, interval_us: int, within: float) -> None:
-    """Of the die's power nothing comes in, nor of idle noise; a coarse rail tells it less well."""
+    """Of the die's power nothing comes in, nor of idle noise; a coarse rail separates it less well."""
     found = float(np.interp(CONTROLLER_W, POWERS_W, after(rail_of(tmp_path / "c", interval_us))))
     assert found == pytest.approx(AFTER_US, abs=within)
 

@@ -1,4 +1,4 @@
-"""Classes of commands told apart by the phases of a capture."""
+"""Classes of commands separated by the phases of a capture."""
 
 from __future__ import annotations
 

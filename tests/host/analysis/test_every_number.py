@@ -1,4 +1,4 @@
-"""Every number of an analysis has its uncertainty, or stands in docs/accuracy.md among those that have none."""
+"""Every number of an analysis has its uncertainty, or docs/accuracy.md lists it among the numbers without one."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def halves(energy):
 
 
 def block_frame(power_units, block, interval=1000, first=0, start_energy=0):
-    """RAIL blocks of a rail whose product voltage x current is `power_units` in each conversion."""
+    """RAIL blocks of a rail with the product voltage x current `power_units` in each conversion."""
     energy, rows = start_energy, []
     for a in range(0, len(power_units), block):
         part = power_units[a : a + block]
@@ -168,7 +168,7 @@ def test_energy_of_any_window_is_the_integral_of_the_held_samples(units, block, 
 
 
 def accumulator(steps, index_steps):
-    """A meter over blocks whose accumulator grew by `steps`, with this many conversions in each."""
+    """A meter over blocks with an accumulator that grew by `steps`, with this many conversions in each."""
     total = index = 0
     rows = []
     for step, conversions in zip(steps, index_steps, strict=True):

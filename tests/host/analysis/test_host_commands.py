@@ -1,4 +1,4 @@
-"""Captures whose commands a host saw: the same figures as of a tap's, but for what only a tap knows."""
+"""Captures with commands as a host saw them: the same figures as a tap's, without the facts that only a tap knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maximum power of an operational state is judged by work in it, and never by rest: captures whose levels are written by hand."""
+"""The maximum power of an operational state is judged by work in it, and never by rest: captures with levels written by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load(builder: Any, first: int, length: int, watt: float) -> None:
 
 
 def test_rest_shows_no_maximum(builder: Any) -> None:
-    """Two seconds of rest with a command at either end: 0.1 W is below 5 W, and tells nothing."""
+    """Two seconds of rest with a command at either end: 0.1 W is below 5 W, and shows nothing."""
     builder.levels.append((0, 0.1))
     builder.command(100 * MS, MS // 2)
     builder.command(2100 * MS, MS // 2)

@@ -27,7 +27,7 @@ WATT = 165_000 * 20e-6 * 500e-9
 
 
 def drawn(watts: float) -> float:
-    """What a level of the builder draws, whose current is a whole number of its units."""
+    """Power of a level of the builder; its current is a whole number of units."""
     return round(watts / 3.3 / 500e-9) * WATT
 
 
@@ -138,11 +138,11 @@ PAGE = """\
  active   342 ms    8.3 %           96%         –      12   commands in flight and 1 more
 
  Power states, declared and measured  only what the specification's own windows allow
- state   quantity        declared        measured   verdict        why
- ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- PS0     maximum power        4 W    2.9988(32) W   pass           by the loads of this capture; another may draw more
- PS3     maximum power      30 mW   30.000(34) mW   undecided      closer to the limit than the uncertainty
- PS4     maximum power       4 mW               –   not measured   PS4 was not seen (with a probability of 80%)
+ state   quantity        declared        measured   verdict            why
+ ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ PS0     maximum power        4 W    2.9988(32) W   pass               by the loads of this capture; another may draw more
+ PS3     maximum power      30 mW   30.000(34) mW   conditional fail   closer to the limit than the uncertainty
+ PS4     maximum power       4 mW               –   not measured       PS4 was not seen (with a probability of 80%)
 
  Wake-up  first command after idle; extra: less the median of its class in a stream
  from   command         n   doorbell → CQE        max      extra   to fetch   to data       link   CLKREQ# → CQE
@@ -355,7 +355,7 @@ def test_the_frame_of_the_result(result: dict[str, Any]) -> None:
     assert (about["first_tick"], about["last_tick"], about["duration_s"]) == (0, 4100 * MS - 9999, pytest.approx(4.099990001))
     assert about["rail"] == {"first_tick": 0, "interval_s": pytest.approx(10e-6), "samples": 410_000, "decimation": 1, "accumulator": True,
                              "conversion_period_s": pytest.approx(10e-6), "flags": []}  # fmt: skip
-    assert result["schema"] == {"name": "wattbell-analysis", "version": 3, "k": 2} and result["link"] == []
+    assert result["schema"] == {"name": "wattbell-analysis", "version": 4, "k": 2} and result["link"] == []
     assert result["uncertainty"]["gain"] == 1e-3 and result["uncertainty"]["timebase"] == 0.0 and result["uncertainty"]["k"] == 2
     assert result["phases"][0]["described"] == {"fio_group": 0, "jobs": "reads"} and result["phases"][0]["phase"] == 1
 
@@ -397,7 +397,7 @@ def test_values_with_their_uncertainties() -> None:
 
 
 def test_the_stack_of_a_phase_is_its_energy(found: Analysis) -> None:
-    """What it went into adds up to it, the unexplained part with its sign; none of it is left out for being small."""
+    """The uses of the energy add up to it, the unexplained part with its sign. No small use is left out."""
     bars = energy_bars(found)["stack"].bars
     assert len(bars) == 4
     for bar, phase in zip(bars, found["phases"], strict=False):

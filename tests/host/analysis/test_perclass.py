@@ -1,4 +1,4 @@
-"""What is said of classes of commands that are told apart, and when nothing is."""
+"""Statements on classes of commands that are separated, and when there are none."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_phase_whose_rail_has_a_hole_is_one_figure_and_does_not_take_part() ->
 
 
 def test_classes_that_never_part_are_one_by_name_without_interval() -> None:
-    """Flushes come with every tenth write: no phase tells what either costs."""
+    """Flushes come with every tenth write: no phase shows the cost of either."""
     flush = "flush, random"
     made = []
     for window in windows():

@@ -1,4 +1,4 @@
-"""What is made of the commands piece by piece does not depend on where the pieces end."""
+"""Results from commands, taken piece by piece, do not depend on where the pieces end."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Power states from the rail, the link and the wire: change points, labels with their probability, and what is declared beside them."""
+"""Power states from the rail, the link and the wire: change points, labels with their probability, and the declared states beside them."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_the_states_over_time_are_drawn_each_in_its_row(builder: Any) -> None:
     assert line.hover is not None and line.hover[4].startswith("PS3, 99%, 700 ms")
 
 
-@pytest.mark.parametrize(("exit_s", "verdict"), [(0.005, "pass"), (0.003, "fail"), (0.00395, "undecided")])
+@pytest.mark.parametrize(("exit_s", "verdict"), [(0.005, "pass"), (0.003, "fail"), (0.00395, "conditional fail")])
 def test_exit_latency_beside_the_declared(builder: Any, exit_s: float, verdict: str) -> None:
     night(builder)
     result = analyze(declare(builder.write(end=1300 * MS), STATES, ps3={"exit_latency_s": exit_s}))
@@ -294,9 +294,9 @@ def test_exit_latency_beside_the_declared(builder: Any, exit_s: float, verdict: 
     ("link", "declared_w", "verdict", "why"),
     [
         (LinkState.L1_2, 0.031, "pass", ""),
-        (LinkState.L1_2, 0.025, "fail", "times the declared"),
-        (LinkState.L0, 0.025, "undecided", "the link was not in L1.2"),
-        (None, 0.025, "undecided", "the link's state is not known"),
+        (LinkState.L1_2, 0.025, "fail", "times the limit"),
+        (LinkState.L0, 0.025, "conditional fail", "the link was not in L1.2"),
+        (None, 0.025, "conditional fail", "the link's state is not known"),
     ],
 )
 def test_maximum_power_asleep_beside_the_declared(builder: Any, link: LinkState | None, declared_w: float, verdict: str, why: str) -> None:

@@ -62,7 +62,7 @@ def waking(builder: Any, wakes: int, awake: int, clkreq: bool = False, wake_even
 
 
 def test_the_baseline_of_a_wake_up_has_no_wake_up_in_it(builder: Any) -> None:
-    """Five of nine reads are wake-ups: a median that included them would be one of them, and the extra time zero."""
+    """Five of nine reads are wake-ups: a median that included them would be a wake-up, and the extra time zero."""
     (group,) = waking(builder, wakes=5, awake=4)["wakeup"]["by_state"]
     assert group["count"] == 5
     assert group["extra_s"] == {"median": pytest.approx(5.92e-3), "max": pytest.approx(5.92e-3), "n": 5}

@@ -81,7 +81,7 @@ def test_what_a_rig_states_of_itself_goes_before_what_is_assumed() -> None:
 
 
 def test_power_and_energy_of_a_sleeping_drive_carry_the_offset(builder: Any) -> None:
-    """3.3 mW: 0.1 % of it are 3.3 uW, the offset of 5 uA is 16.5 uW."""
+    """3.3 mW: 0.1 % are 3.3 uW, the offset of 5 uA is 16.5 uW."""
     builder.power(0, 3.3e-3)
     builder.phase(1, 50 * MS, 250 * MS, "asleep")
     power = analyze(builder.write(400 * MS))["phases"][0]["power"]
@@ -236,7 +236,7 @@ def test_levels_of_several_idle_times_have_their_spread(builder: Any) -> None:
 
 @pytest.mark.parametrize("stated", ["the phase", "the capture", "both"])
 def test_an_edge_on_another_clock_costs_what_the_rail_delivers_around_it(builder: Any, stated: str) -> None:
-    """0.5 W, then 2 W from 50 ms to 250 ms, then 1 W; edges within 4 ms: 2 W x 4 ms at each; the mean changes by what differs from it."""
+    """0.5 W, then 2 W from 50 ms to 250 ms, then 1 W; edges within 4 ms: 2 W x 4 ms at each; the mean changes by the difference from it."""
     model = {"rig": {"error_model": {"gain": 0.0, "offset_a": 0.0, "timebase": 0.0}}}
     for tick, watts in ((0, 0.5), (50 * MS, 2.0), (250 * MS, 1.0)):
         builder.power(tick, watts)

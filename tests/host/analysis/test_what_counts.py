@@ -10,19 +10,18 @@ import polars as pl
 import pytest
 from wattbell.analysis import analyze
 from wattbell.analysis.rates import per_second
+from wattbell.capture import schema
 from wattbell.measure.table import lba_sizes, load_commands
 from wattbell_spec.wire import CommandFlag
 
 MS = 1_000_000
 US = 1_000
-COLUMNS = ("doorbell_tick", "fetch_tick", "first_data_tick", "last_data_tick", "cqe_tick", "msix_tick", "cq_head_tick")
 
 
 def rows(*commands: dict[str, Any]) -> pl.DataFrame:
-    facts = {"opcode": 2, "qid": 1, "cid": 0, "status": 0, "nsid": 1, "slba": 0, "blocks": 1, "flags": 0, "saturated": 0, "source": 0}
-    base = dict.fromkeys(COLUMNS) | facts | {"cqe_tick": 2000}
-    schema = dict.fromkeys(base, pl.Int64)
-    return pl.DataFrame([base | command for command in commands], schema=schema)
+    blank = {field.name: None if field.nullable else 0 for field in schema.COMMANDS}
+    base = blank | {"cqe_tick": 2000, "opcode": 2, "qid": 1, "nsid": 1, "blocks": 1}
+    return pl.DataFrame([base | command for command in commands], schema=dict.fromkeys(base, pl.Int64))
 
 
 def test_each_namespace_has_its_own_block_size() -> None:

@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, and shows what it says."""
+"""The notebook runs from its first cell to its last, and shows its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture in Python: what its frames hold, beside what was recorded; and what is said where there is nothing."""
+"""A capture in Python: its frames, beside the recorded data; and the message where there is nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign on a real bench: what it leaves, how it is interrupted, and how it goes on. Fast ones on a virtual bench are in tests/e2e."""
+"""A campaign on a real bench: its results, how it is interrupted, and how it goes on. Fast ones on a virtual bench are in tests/e2e."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEST = '[[test]]\nid = "{0}"\nname = "Test {0}"\nkind = "idle"\nconditions = ["e
 
 
 class Audience:
-    """Writes down what it is told; ``interrupt`` is called with each line."""
+    """Writes down its messages; ``interrupt`` is called with each line."""
 
     def __init__(self, interrupt: Callable[[str], None] = lambda _: None) -> None:
         self.heard: list[str] = []
@@ -134,7 +134,7 @@ def test_a_rig_that_sees_no_command_is_at_another_drive(lab: Lab) -> None:
 
 
 def test_commands_that_the_hosts_log_lost_end_a_run_with_an_error(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite over a meter: every session is run and scored, and then the loss is told."""
+    """A suite over a meter: every session is run and scored, and then the loss is reported."""
     meter, log = LabMeter(lab), LabLog(lab)
     log.overran, log.overran_from = 7, 1
     monkeypatch.setattr(equipment, "open_meter", lambda _: meter)

@@ -1,4 +1,4 @@
-"""A rig whose tap cannot see the drive's link: what is said before a run begins, and what then records."""
+"""A rig whose tap cannot see the drive's link: the message before a run begins, and the recorder then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals that are Arrow streams: what is on the disk when, and what is said when the disk refuses it."""
+"""Journals that are Arrow streams: the bytes on the disk at each time, and the message when the disk refuses them."""
 
 from __future__ import annotations
 

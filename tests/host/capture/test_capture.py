@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pyjls
 import pytest
 from wattbell.capture import CaptureWriter, open_capture
+from wattbell.capture.eventtext import NOT_FOLLOWED
 from wattbell.errors import CaptureError
 from wattbell.wire.decode import Gap
-from wattbell_spec.wire import BlockContent
+from wattbell_spec.wire import BlockContent, EventType, GuessReason
 
 from tests.host.wire import encoder as e
 
@@ -156,6 +157,16 @@ def test_block_size_is_known_or_said_to_be_assumed(tmp_path: Path) -> None:
     told = written(tmp_path / "b", e.commands(0, 0, [e.Command(1)]), lba_size_bytes=4096)
     assert (told.lba_size_bytes(1), told.lba_size_known) == (4096, True)
     assert told.meta["drive"]["source"] == "--lba-size"
+
+
+@pytest.mark.parametrize("reason", [GuessReason.SECOND_FUNCTION, GuessReason.SQE_PARTS])
+def test_traffic_that_is_not_followed_is_noted_once(tmp_path: Path, reason: GuessReason) -> None:
+    seen = (5, EventType.GUESSING, reason, 0x0101, 0)
+    capture = written(tmp_path / "a", e.events(0, 5, [seen, seen]), e.events(1, 6, [seen]))
+    assert capture.meta["conditions"]["notes"].count(NOT_FOLLOWED[reason]) == 1
+    assert not set(NOT_FOLLOWED.values()) & set(
+        written(tmp_path / "b", e.events(0, 5, [(5, EventType.GUESSING, 0, 3, 0)])).meta["conditions"]["notes"]
+    )
 
 
 def test_an_existing_directory_is_left_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`wattbell check`: any change of any file is detected, what the journal holds is rebuilt, and figures report what is lost."""
+"""`wattbell check`: any change of any file is detected, the journal's data are rebuilt, and figures report the losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wattbell.capture.meta import NAME, save, seal
 from wattbell.capture.repair import repair
 from wattbell.cli.info import info
 from wattbell.errors import CaptureError, WattbellError
-from wattbell.report import write_report
+from wattbell.present.pages import write_report
 
 from tests.e2e import stream_maker as maker
 from tests.host.fuzzing import examples, multiplier, seeds

@@ -94,16 +94,16 @@ def test_an_older_status_in_the_same_piece_does_not_undo_the_stop(tmp_path: Path
     ]
     writer = CaptureWriter(tmp_path / "c")
     writer.feed(b"".join([*BLOCKS[:-2], *tail[:2]]))
-    assert (writer.account.run, writer.account.ended) == (0, False)
+    assert (writer.stream.account.run, writer.stream.account.ended) == (0, False)
     writer.feed(tail[2])
-    assert (writer.account.run, writer.account.ended) == (0, True)
+    assert (writer.stream.account.run, writer.stream.account.ended) == (0, True)
     writer.close()
     assert open_capture(tmp_path / "c").state == "complete"
 
 
 def test_a_recorder_that_came_late_says_so(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c") as writer:
-        writer.attached_late = True
+        writer.stream.attached_late = True
         writer.feed(b"".join(BLOCKS[20:]))
     capture = open_capture(tmp_path / "c")
     assert reasons(capture) == [("ANY", "the rig was capturing before the recording began")]
@@ -112,7 +112,7 @@ def test_a_recorder_that_came_late_says_so(tmp_path: Path) -> None:
 
 def test_a_rebuilt_capture_has_the_same_gaps_at_its_ends(tmp_path: Path) -> None:
     writer = CaptureWriter(tmp_path / "c")
-    writer.attached_late = True
+    writer.stream.attached_late = True
     writer.feed(b"".join(BLOCKS[20:90]))
     writer.save_meta()
     writer.abandon()
@@ -123,14 +123,14 @@ def test_a_rebuilt_capture_has_the_same_gaps_at_its_ends(tmp_path: Path) -> None
 
 def test_a_stream_of_which_nothing_came_is_not_complete(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c") as writer:
-        writer.expect_stream()
+        writer.stream.expected = True
     capture = open_capture(tmp_path / "c")
     assert (capture.state, capture.meta["loss"]["lossless"]) == ("incomplete", False)
 
 
 def test_a_recorder_killed_before_the_first_byte_has_lost_the_run(tmp_path: Path) -> None:
     writer = CaptureWriter(tmp_path / "c")
-    writer.expect_stream()
+    writer.stream.expected = True
     writer.abandon()
     capture = open_capture(tmp_path / "c")
     assert (capture.state, capture.meta["loss"]["lossless"]) == ("recovered", False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from wattbell.capture.eventtext import event_text
-from wattbell_spec.wire import EventType
+from wattbell.capture.eventtext import NOT_FOLLOWED, event_text
+from wattbell_spec.wire import EventType, GuessReason
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,15 @@ from wattbell_spec.wire import EventType
         (EventType.QUEUE_DELETED, (1, 2, 0), "completion queue 2 deleted"),
         (EventType.MARKER, (1, 0, 0xBEEF), "marker 0000BEEFh of the control port"),
         (EventType.MARKER, (0, 0, 0x102), "marker 00000102h"),
-        (EventType.TRACKER_RESET, (99, 0, 0), "tracker reset by 99"),
+        (EventType.GUESSING, (3, 0x0101, 0), "two functions seen: the second is not followed (01:00.1)"),
+        (
+            EventType.GUESSING,
+            (4, 2, 0),
+            f"{NOT_FOLLOWED[GuessReason.SQE_PARTS]} (submission queue 2)",
+        ),
+        (EventType.TRACKER_RESET, (1, 0, 0), "tracker reset: perst"),
+        (EventType.TRACKER_RESET, (7, 0, 0), "tracker reset: unseen"),
+        (EventType.TRACKER_RESET, (99, 0, 0), "tracker reset: 99"),
         (200, (1, 2, 3), "event 200 (1, 2, 3)"),
     ],
 )

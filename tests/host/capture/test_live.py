@@ -1,4 +1,4 @@
-"""The live summary of a capture: what another process sees of it while it is recorded."""
+"""The live summary of a capture: the part that another process sees while it is recorded."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from wattbell.capture.meta import NAME, save
 from wattbell.capture.metamodel import json_schema
 from wattbell.cli.info import info
 from wattbell.errors import CaptureError, WattbellError
-from wattbell.report import write_report
+from wattbell.present.pages import write_report
 from wattbell.results.from_capture import run_from_capture
 
 from tests.e2e import stream_maker as maker
@@ -42,7 +42,7 @@ DRIVE = {
 
 
 def make(path: Path, stream: bytes = STREAM) -> Path:
-    """A small capture whose meta.json has every key, without hashes: what is fuzzed is everything a reader depends on."""
+    """A small capture whose meta.json has every key, without hashes: the fuzzing reaches everything a reader depends on."""
     about = {
         "virtual": False, "profile": "p", "timing": "model", "trace_origin_tick": 0,
         "front_end_delay_s": 1e-6, "front_end_delay_u_s": 1e-8, "front_end_delay_calibrated": False,

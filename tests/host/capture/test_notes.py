@@ -1,4 +1,4 @@
-"""What a capture's files say of themselves: metadata of its tables, phases and events as annotations of its waveform."""
+"""Descriptions in a capture's own files: metadata of its tables, phases and events as annotations of its waveform."""
 
 from __future__ import annotations
 

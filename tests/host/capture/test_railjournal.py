@@ -1,4 +1,4 @@
-"""A meter's recorder that is killed: what it had been given is on disk."""
+"""A meter's recorder that is killed: all that it received is on disk."""
 
 from __future__ import annotations
 

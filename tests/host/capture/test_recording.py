@@ -1,4 +1,4 @@
-"""What ends a recording and what is still taken, with a scripted reader: no threads, no clock."""
+"""Ends of a recording, and the data that are still taken, with a scripted reader: no threads, no clock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tail(number: int, tick: int, made: int) -> list[bytes]:
 
 
 class Script:
-    """Stands in for the reader's queue: bytes, a Line, an error, NOTHING, or something to call before the next one."""
+    """Replaces the reader's queue: bytes, a Line, an error, NOTHING, or something to call before the next one."""
 
     def __init__(self, *items: Any) -> None:
         self.left = list(items)
@@ -60,7 +60,7 @@ class Script:
 
 
 class Rig:
-    """Records what it is asked to do."""
+    """Records its calls."""
 
     def __init__(self, *, started: bool = True, capturing: bool = True, refuses: tuple[str, ...] = ()) -> None:
         self.asked: list[str] = []
@@ -158,7 +158,7 @@ def test_what_is_queued_when_it_ends_is_taken_without_waiting(recording: Recordi
 
 def test_a_rig_that_was_capturing_already_is_attached_late(recording: Recording) -> None:
     assert recording.run(Script(commands(6, 4 * MS) + e.status(7, 5 * MS, run=0), NOTHING), Rig(started=False)) == "the rig stopped"
-    assert recording.writer.attached_late
+    assert recording.writer.stream.attached_late
     reasons = open_capture(recording.path).gaps.collect()["reason"].to_list()
     assert "the rig was capturing before the recording began" in reasons
 
@@ -203,7 +203,8 @@ def test_a_drain_ends_though_the_rig_never_does(recording: Recording) -> None:
 
 
 def test_a_rig_that_is_late_is_drained_to_its_last_block(recording: Recording) -> None:
-    """Twenty seconds, in which it is never silent for five: as a virtual rig whose simulation lags, or any behind a slow serial line."""
+    """Twenty seconds, in which it is never silent for five: as a virtual rig with a simulation that lags, or any behind a slow serial
+    line."""
     stop = threading.Event()
     stop.set()
     late = [item for number in range(2, 12) for item in (NOTHING, NOTHING, NOTHING, commands(number, number * MS))]

@@ -1,4 +1,4 @@
-"""What a dead recorder leaves, and what damage to a capture does."""
+"""The remains of a dead recorder, and the effect of damage to a capture."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_recovered_equals_completed(tmp_path: Path) -> None:
 def test_a_rig_that_served_as_a_meter_is_recovered_without_what_its_tap_saw(tmp_path: Path) -> None:
     dead, whole = CaptureWriter(tmp_path / "dead"), CaptureWriter(tmp_path / "whole")
     for writer in (dead, whole):
-        writer.rail_only(500)
+        writer.stream.rail_only(500)
         writer.feed(STREAM)
     dead.abandon()
     whole.close()

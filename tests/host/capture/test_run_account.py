@@ -41,7 +41,7 @@ def three(first: int = 2) -> bytes:
      (3, (0, 1), -1)],
 )  # fmt: skip
 def test_what_the_rig_counted_is_what_came_and_what_it_lost(tmp_path: Path, made: int, lost: tuple[int, int], missing: int) -> None:
-    """`made` commands in the tap, three of which arrive; `lost`: the rig's counter, which wraps, at both ends of the run."""
+    """`made` commands in the tap; three arrive; `lost`: the rig's counter, which wraps, at both ends of the run."""
     blocks = run(three(), commands=made, last=50_000)
     blocks[0], blocks[-1] = with_losses(blocks[0], lost[0]), with_losses(blocks[-1], lost[1])
     found = counted(recorded(tmp_path / "c", *blocks))
@@ -52,18 +52,18 @@ def test_what_the_rig_counted_is_what_came_and_what_it_lost(tmp_path: Path, made
 def test_what_a_rig_says_at_its_first_tick_counts(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(e.status(0, 0, run=1) + three(1))
-        assert writer.account.run == 1
+        assert writer.stream.account.run == 1
 
 
 def test_the_state_of_the_rig_is_what_it_said_last_and_not_what_came_last(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c") as writer:
         writer.feed(e.status(0, 500, run=1) + e.events(1, 600, [(600, 15, 1, 0, 0)]))
-        assert writer.account.run == 1 and writer.account.has_run
+        assert writer.stream.account.run == 1 and writer.stream.account.has_run
         writer.feed(e.events(2, 9000, [(9000, 15, 0, 0, 0)]))
-        assert writer.account.run == 0
+        assert writer.stream.account.run == 0
         writer.feed(e.status(3, 8000, run=1))  # made before the stop, sent after it
-        assert writer.account.run == 0
+        assert writer.stream.account.run == 0
         writer.feed(e.status(4, 9000, run=1))  # within the same tick the event counts as later
-        assert writer.account.run == 0
+        assert writer.stream.account.run == 0
         writer.feed(e.events(5, 9000, [(9000, 15, 1, 0, 0)]))
-        assert writer.account.run == 1
+        assert writer.stream.account.run == 1

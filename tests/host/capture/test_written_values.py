@@ -1,4 +1,4 @@
-"""What a capture holds, number by number: a short stream whose every value is worked out by hand."""
+"""Values of a capture, number by number: a short stream with every value worked out by hand."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_energy_given_by_hand_is_one_number_of_96_bits(tmp_path: Path, energy: i
     (0, 101_000 + FLUSH), (FLUSH, 101_000 + FLUSH), (3600 * 10**9, 101_000 + 3600 * 10**9 - 2500),
 ])  # fmt: skip
 def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, away_ns: int, offset: int) -> None:
-    """Nor before what may still have been in progress: the first tick of the new run plus a flush."""
+    """Nor before a command that may still have been in progress: the first tick of the new run plus a flush."""
     before = [status(0, 500, 1), e.events(1, 600, [(600, 15, 1, 0, 0)]), e.commands(2, 101_000, [e.Command(101_000)])]
     behind = [status(0, 2000, 1), e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)]),
               e.tlps(2, 2500, [(2400, 1, 0, bytes(12))]), e.commands(3, 2500, [e.Command(2450, 10)])]  # fmt: skip

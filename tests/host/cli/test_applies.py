@@ -1,6 +1,6 @@
 """No option is ignored: each is tried with every kind of work and of bench, and changes something there, or is refused.
 
-MATRIX was written by hand from what the benches do with each option, not from the table in ``wattbell.cli.applies``. Behind the command
+MATRIX was written by hand from the benches' use of each option, not from the table in ``wattbell.cli.applies``. Behind the command
 line everything runs, down to the doubles in :class:`World`: the drive model, the rig, the meter, the log, the session on the drive, the
 scoring, and the store.
 """
@@ -25,7 +25,7 @@ from wattbell.campaign import equipment, real, runner, single, virtual
 from wattbell.campaign.ending import Kept
 from wattbell.capture.marking import BY_FEATURE
 from wattbell.capture.record import RIG_STOPPED
-from wattbell.cli import ahead, applies, captures, output
+from wattbell.cli import ahead, applies, captures, output, run
 from wattbell.cli.app import app
 from wattbell.drive.device import Device
 from wattbell.drive.tools import Tools
@@ -43,55 +43,68 @@ from tools import options_guide
 # functional rig, r a real drive with a rig, m with a rig as its meter, o with another meter.
 # + changes what is done   = applies, and is the default there   . is refused   x there is no such run
 MATRIX = """
-                                 suite  plan   job    trace  command
-                                 vfrmo  vfrmo  vfrmo  vfrmo  vfrmo
---out other                      +++++  +++++  +++++  +++++  xx+++
---virtual toshiba-xg6             ++...  ++...  ++...  ++...  xx...
---drive /dev/nvme8n1             ..+++  ..+++  ..+++  ..+++  xx+++
---serial S                       ..+++  ..+++  ..+++  ..+++  xx+++
---yes                            ..+++  ..+++  ..+++  ..+++  xx...
---rig WB7                        ..+..  ..+..  ..+..  ..+..  xx+..
---meter ppk2:/dev/p,volts=3.3    ..+++  ..+++  ..+++  ..+++  xx+++
---commands auto                  ..===  ..===  ..===  ..===  xx===
---commands tap                   ..+..  ..+..  ..+..  ..+..  xx+..
---commands blktrace              ..+++  ..+++  ..+++  ..+++  xx+++
---commands fio                   ..+++  ..+++  ..+++  ..+++  xx...
---link-speed 5                   ..+++  ..+++  ..+++  ..+++  xx+++
---governor performance           ..+++  ..+++  ..+++  ..+++  xx+++
---apst                           .....  .....  ..+++  ..+++  xx+++
---no-apst                        .....  .....  ..===  ..===  xx+++
---aspm l1                        .....  .....  ..+++  ..+++  xx+++
---dry-run                        +++++  +++++  +++++  +++++  xx+++
---fidelity fast                  ==...  +=...  +=...  +=...  xx...
---fidelity rtl                   ++...  =+...  =+...  =+...  xx...
---seed 7                         +++++  ++...  ++...  ++...  xx...
---seed 1                         =====  ==...  ==...  ==...  xx...
---interval 3us                   ++++.  ++++.  ++++.  ++++.  xx++.
---decimation 3                   ++++.  ++++.  ++++.  ++++.  xx++.
---keep-trace                     ++...  ++...  ++...  ++...  xx...
---as-direct                      ++...  ++...  ++...  .....  xx...
---scale 0.5                      +++++  .....  .....  .....  xx...
---scale 1                        =====  .....  .....  .....  xx...
---condition full                 +++++  .....  .....  .....  xx...
---condition both                 =====  .....  .....  .....  xx...
---tests still                    +++++  .....  .....  .....  xx...
---written                        ++...  .....  .....  .....  xx...
---rounds 3                       +++++  .....  .....  .....  xx...
---repeat 2                       +++++  .....  .....  .....  xx...
---discard-captures               +++++  .....  .....  .....  xx...
---resume                         +++++  .....  .....  .....  xx...
---page                           =====  .....  .....  .....  xx...
---no-page                        +++++  .....  .....  .....  xx...
---plots                          +++++  .....  .....  .....  xx...
---no-plots                       =====  .....  .....  .....  xx...
---store s.sqlite                 +++++  .....  .....  .....  xx...
---no-store                       +++++  .....  .....  .....  xx...
---force                          +++++  +++++  +++++  +++++  xx+++
---keep-stream                    ++++.  ++++.  ++++.  ++++.  xx++.
---wide                           +++++  +++++  +++++  +++++  xx+++
---json                           +++++  +++++  +++++  +++++  xx+++
+                                 suite  conformance  plan   job    trace  command
+                                 vfrmo  vfrmo        vfrmo  vfrmo  vfrmo  vfrmo
+--out other                      +++++  +++++        +++++  +++++  +++++  xx+++
+--virtual toshiba-xg6            ++...  ++...        ++...  ++...  ++...  xx...
+--drive /dev/nvme8n1             ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--serial S                       ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--yes                            ..+++  ..+++        ..+++  ..+++  ..+++  xx...
+--rig WB7                        ..+..  ..+..        ..+..  ..+..  ..+..  xx+..
+--meter ppk2:/dev/p,volts=3.3    ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--commands auto                  ..===  ..===        ..===  ..===  ..===  xx===
+--commands tap                   ..+..  ..+..        ..+..  ..+..  ..+..  xx+..
+--commands blktrace              ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--commands fio                   ..+++  ..+++        ..+++  ..+++  ..+++  xx...
+--link-speed 5                   ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--governor performance           ..+++  ..+++        ..+++  ..+++  ..+++  xx+++
+--apst                           .....  .....        .....  ..+++  ..+++  xx+++
+--no-apst                        .....  .....        .....  ..===  ..===  xx+++
+--aspm l1                        .....  .....        .....  ..+++  ..+++  xx+++
+--dry-run                        +++++  +++++        +++++  +++++  +++++  xx+++
+--fidelity fast                  ==...  ==...        +=...  +=...  +=...  xx...
+--fidelity rtl                   ++...  ++...        =+...  =+...  =+...  xx...
+--seed 7                         +++++  ++...        ++...  ++...  ++...  xx...
+--seed 1                         =====  ==...        ==...  ==...  ==...  xx...
+--interval 3us                   ++++.  ++++.        ++++.  ++++.  ++++.  xx++.
+--decimation 3                   ++++.  ++++.        ++++.  ++++.  ++++.  xx++.
+--keep-trace                     ++...  ++...        ++...  ++...  ++...  xx...
+--as-direct                      ++...  ++...        ++...  ++...  .....  xx...
+--scale 0.5                      +++++  +++++        .....  .....  .....  xx...
+--scale 1                        =====  =====        .....  .....  .....  xx...
+--condition full                 +++++  .....        .....  .....  .....  xx...
+--condition both                 =====  .....        .....  .....  .....  xx...
+--tests idle                     +++++  +++++        .....  .....  .....  xx...
+--written                        ++...  ++...        .....  .....  .....  xx...
+--rounds 3                       +++++  .....        .....  .....  .....  xx...
+--repeat 2                       +++++  .....        .....  .....  .....  xx...
+--discard-captures               +++++  .....        .....  .....  .....  xx...
+--resume                         +++++  +++++        .....  .....  .....  xx...
+--requirements ocp               .....  +++++        .....  .....  .....  xx...
+--requirements declared,ocp,nvme .....  =====        .....  .....  .....  xx...
+--set slot_power_limit_w=11      .....  +++++        .....  .....  .....  xx...
+--guard 0                        .....  +++++        .....  .....  .....  xx...
+--junit v.xml                    .....  +++++        .....  .....  .....  xx...
+--exit-codes fail=5              .....  +++++        .....  .....  .....  xx...
+--page                           =====  =====        .....  .....  .....  xx...
+--no-page                        +++++  +++++        .....  .....  .....  xx...
+--plots                          +++++  +++++        .....  .....  .....  xx...
+--no-plots                       =====  =====        .....  .....  .....  xx...
+--store s.sqlite                 +++++  +++++        .....  .....  .....  xx...
+--no-store                       +++++  +++++        .....  .....  .....  xx...
+--force                          +++++  +++++        +++++  +++++  +++++  xx+++
+--keep-stream                    ++++.  ++++.        ++++.  ++++.  ++++.  xx++.
+--wide                           +++++  +++++        +++++  +++++  +++++  xx+++
+--json                           +++++  +++++        +++++  +++++  +++++  xx+++
 """
-WORKS = {"suite": ["suite"], "plan": ["p.toml"], "job": ["j.fio"], "trace": ["t.iolog"], "command": ["--", "sh", "-c", "true"]}
+WORKS = {
+    "suite": ["suite"],
+    "conformance": ["conformance"],
+    "plan": ["p.toml"],
+    "job": ["j.fio"],
+    "trace": ["t.iolog"],
+    "command": ["--", "sh", "-c", "true"],
+}
 BENCHES = {
     "v": ["--virtual", "intel-660p-1tb"],
     "f": ["--virtual", "intel-660p-1tb", "--fidelity", "fast"],
@@ -127,6 +140,12 @@ name = "Replay"
 kind = "trace"
 conditions = ["test-data"]
 trace = "light"
+[[test]]
+id = "idle"
+name = "Idle"
+kind = "idle"
+conditions = ["test-data"]
+default = false
 """
 JOB = "[r]\nfilename=${WATTBELL_DRIVE}\nrw=randwrite\nbs=4k\nruntime=8s\ntime_based\n"
 FILES = {
@@ -156,8 +175,8 @@ class Refusing(io.StringIO):
 
 
 class World:
-    """What the command line reaches, written down in ``seen``. ``blind``: the rig's tap does not see the drive's link, and somebody sits
-    at the terminal who does not want the link slowed down."""
+    """The functions that the command line reaches, written down in ``seen``. ``blind``: the rig's tap does not see the drive's link, and
+    somebody sits at the terminal who does not want the link slowed down."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.blind = root, False
@@ -185,6 +204,7 @@ class World:
         put(ahead, "agree", lambda _outlook, _device, yes, times: self.see("agree", yes, times))
         put(single, "check_log", lambda _: None)
         put(terminal, "summary", lambda _: "")
+        put(run, "_judged", self.judge)
         put(real, "inspect", self.inspect)
         put(real, "identify", lambda *_: Drive("", 1 << 40, (0,), (), "M", "S"))
         put(real, "refuse_in_use", lambda _: None)
@@ -212,7 +232,7 @@ class World:
         self.seen.append(repr(what))
 
     def plan(self, folder: Path) -> None:
-        """What is to be done, as it stands in files."""
+        """The work to do, as files have it."""
         self.see(*((path.name, path.read_text()) for path in sorted(folder.iterdir()) if path.is_file()))
 
     def run_model(self, run: Any, _voice: object) -> str:
@@ -240,9 +260,15 @@ class World:
         return {test.id: Outcome() for test in of.members}
 
     def keep(self, out: Path, data: Any, ending: Any, _voice: object) -> Kept:
-        """In place of store and page, with a look at what is there by then."""
+        """In place of store and page, with a look at the files there by then."""
         self.see("keep", out, ending, sorted(str(path) for path in out.rglob("captures/*")))
         return Kept(data, out / "results.json", None, None, None)
+
+    def judge(self, _kept: object, how: Any, request: Any) -> int:
+        """In place of the verdicts."""
+        page = request.out / run.VERDICTS_PAGE if request.result.page else None
+        self.see("judge", [file.name for file in how.files], how.numbers, how.guard, how.junit, how.codes, page, request.result.json)
+        return 0
 
     def inspect(self, path: str) -> Device:
         """In place of a look at the drive."""
@@ -255,6 +281,7 @@ class World:
         self.see("rig", port)
         yield SimpleNamespace(
             port=SimpleNamespace(virtual=False, serial="WB9"),
+            control=SimpleNamespace(query=lambda command: "1"),
             set_interval=lambda s: self.see("interval", s),
             set_decimation=lambda n: self.see("decimation", n),
         )
@@ -266,14 +293,14 @@ class World:
         yield SimpleNamespace(about=SimpleNamespace(model="", serial="", conditions={}))
 
     def called(self, words: list[str]) -> tuple[list[str], Exception | None]:
-        """As :meth:`call`, of what was called before."""
+        """As :meth:`call`, for earlier calls."""
         key = (*words, self.blind)
         if key not in self._called:
             self._called[key] = self.call(words)
         return self._called[key]
 
     def call(self, words: list[str], config: dict[str, Any] | None = None) -> tuple[list[str], Exception | None]:
-        """What a command line reaches, and how it ends. ``config``: the user's own defaults, by commands and options."""
+        """The functions that a command line reaches, and how it ends. ``config``: the user's own defaults, by commands and options."""
         self.seen = []
         shutil.rmtree(self.root / "out", ignore_errors=True)
         shutil.rmtree(self.root / "other", ignore_errors=True)
@@ -304,7 +331,7 @@ def words_of(work: str, bench: str, option: list[str]) -> list[str]:
 
 
 def disagreements(world: World, option: list[str], groups: list[str], more: tuple[str, ...] = ()) -> list[str]:
-    """Where an option does something else than the matrix says. ``more``: words that stand in every call."""
+    """Where an option does something else than the matrix says. ``more``: words of every call."""
     found = []
     world.blind = option == ["--commands", "tap"]
     for work, group in zip(WORK_OF_GROUP, groups, strict=True):
@@ -387,6 +414,11 @@ def test_a_wrong_table_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch,
     ("suite --virtual intel-660p-1tb --written --tests rounds", "--written has no effect: suite has only tests that write"),
     ("suite --virtual intel-660p-1tb --written --tests still", None),
     ("suite --virtual intel-660p-1tb --tests ,", "--tests names no test"),
+    ("conformance --virtual intel-660p-1tb --tests load", "conformance has no test load; its tests: load-by-state, depth-1"),
+    ("conformance --virtual intel-660p-1tb --set x=1", "x is set, but no limit of these requirements uses parameter.x."),
+    ("conformance --virtual intel-660p-1tb --requirements ,", "--requirements names no set"),
+    ("conformance --drive d --repeat 2", "--repeat is for a suite other than conformance; this is the suite conformance"),
+    ("suite --drive d --requirements ocp", "--requirements is for the suite conformance; suite is a suite. Leave it out."),
     ("suite --virtual intel-660p-1tb --tests still,rounds --condition full", "--condition full: the test rounds has only empty"),
 ])  # fmt: skip
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "dry-run"])
@@ -584,7 +616,7 @@ def test_the_guide_has_the_tables() -> None:
 
 
 def test_the_table_is_light() -> None:
-    """Whoever mistypes an option does not wait for Polars. (What the package itself imports is another test's.)"""
+    """Whoever mistypes an option does not wait for Polars. (Another test is about the package's own imports.)"""
     found = ast.walk(ast.parse(Path(str(applies.__file__)).read_text(encoding="utf-8")))
     names = {name for node in found if isinstance(node, ast.Import | ast.ImportFrom) for name in (
         [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])}  # fmt: skip

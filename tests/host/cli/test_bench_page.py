@@ -42,7 +42,7 @@ def commands(line: str) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
-    """What a command of ours is given, by its own parser, which refuses what it does not know; and nothing is run."""
+    """The arguments of a command of ours, by its own parser, which refuses unknown ones; and nothing is run."""
     context = typer.main.get_command(app).make_context("wattbell", list(words))
     group: Any = context.command
     name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])

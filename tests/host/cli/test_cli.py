@@ -1,9 +1,10 @@
-"""The command as a process: what it prints, where, and how it fails."""
+"""The command as a process: its output, where it goes, and how it fails."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.patience import PATIENCE_S
 
 COMMANDS = [
     (), ("rigs",), ("info",), ("record",), ("run",), ("analyze",), ("report",), ("export",), ("export", "csv"),
-    ("export", "sigrok"), ("compare",), ("seeds-check",), ("results",), ("results", "list"), ("results", "import"),
+    ("export", "sigrok"), ("compare",), ("results",), ("results", "list"), ("results", "import"),
     ("results", "show"), ("results", "export"), ("results", "delete"), ("sim",), ("sim", "start"), ("sim", "replay"), ("sim", "profiles"),
 ]  # fmt: skip
 
@@ -148,6 +149,18 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_the_rest() -> None:
     failed(done, 70, "bug:", "KeyError", "--debug")
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" in run("--debug", "info").stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--version",), 0), (("info", "nowhere"), 1)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_when_all_is_said_changes_nothing(arguments: tuple[str, ...], code: int, number: signal.Signals) -> None:
+    program = "import atexit, os, sys\natexit.register(os.kill, os.getpid(), int(sys.argv.pop()))\nfrom wattbell.cli import main\nmain()"
+    command = [sys.executable, "-c", program, *arguments]
+    late, plain = (
+        subprocess.run([*command, str(int(sent))], text=True, capture_output=True, timeout=PATIENCE_S, check=False) for sent in (number, 0)
+    )
+    assert late.returncode == plain.returncode == code
+    assert (late.stdout, late.stderr) == (plain.stdout, plain.stderr)
 
 
 def test_a_meta_that_lacks_a_key_is_an_error_that_names_it(wattbell: Any, capture: Path) -> None:

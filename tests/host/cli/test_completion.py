@@ -45,7 +45,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def offered(folder: Path, *words: str) -> list[str]:
-    """What stands for the last of the words, as bash asks for it."""
+    """Completions of the last word, as bash asks for them."""
     asked = {"_WATTBELL_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(("wattbell", *words)), "COMP_CWORD": str(len(words))}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

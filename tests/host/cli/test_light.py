@@ -1,6 +1,6 @@
-"""What the program imports before it works: a command's help, its completion and a mistake wait for nothing that only its work needs.
+"""Imports of the program before it works: a command's help, its completion and a mistake wait for nothing that only its work needs.
 
-Seconds are measured by ``make bench``, never here: a test that is timed fails on a slow machine. What is imported is the same on all.
+Seconds are measured by ``make bench``, never here: a test that is timed fails on a slow machine. The imports are the same on all.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ print(json.dumps(found))
 
 
 def run(program: str, *arguments: str, **environment: str) -> Any:
-    """What a program that begins with ON_THE_WAY prints as JSON in its last line."""
+    """JSON in the last line of a program that begins with ON_THE_WAY."""
     env = {**os.environ, "COLUMNS": "100", "WATTBELL_CONFIG": "", **environment}
     command = [sys.executable, "-c", ON_THE_WAY + program, *arguments]
     done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=PATIENCE_S, check=True)

@@ -1,4 +1,4 @@
-"""What a recording shows while it goes on, and its log."""
+"""Figures of a recording while it goes on, and its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed wrong: one line with the nearest name, and no word of the libraries that read the command line. Generated from the tree of
+"""Typing mistakes: one line with the nearest name, and no word of the libraries that read the command line. Generated from the tree of
 commands, so that a new option cannot be left out."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def mistaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
         monkeypatch.setattr(console.err, "_file", sys.stderr)
         capfd.readouterr()
         with pytest.raises(SystemExit, match="^2$"):
-            app.main()
+            app.answer()
         out, err = capfd.readouterr()
         assert out == "" and err.startswith("error: ") and err.endswith("\n"), (words, out, err)
         line = err.removeprefix("error: ").removesuffix("\n")

@@ -1,4 +1,4 @@
-"""`wattbell run --drive` as a user calls it, on the bench of tests/host/drive/lab.py: what runs, what is refused, how it ends."""
+"""`wattbell run --drive` as a user calls it, on the bench of tests/host/drive/lab.py: runs, refusals, ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -62,7 +63,7 @@ def run(lab: Lab, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[
         capfd.readouterr()
         code = 0
         try:
-            app.main()
+            app.answer()
         except SystemExit as ending:
             code = int(ending.code or 0)
         return Called(code, *capfd.readouterr())
@@ -346,7 +347,7 @@ def test_a_dry_run_of_a_virtual_drive_needs_no_simulation(lab: Lab, monkeypatch:
         monkeypatch.setattr(sys, "argv", ["wattbell", "run", work, "--virtual", "intel-660p-1tb", "--out", "o", "--dry-run", "--json"])
         capfd.readouterr()
         with pytest.raises(SystemExit, match="^0$"):
-            app.main()
+            app.answer()
         plan = json.loads(capfd.readouterr().out)
         assert plan["written_bytes"] == written and plan["settings"] == [] and plan["refusals"] == []
     assert not (lab.root / "o").exists()
@@ -366,3 +367,32 @@ def test_what_is_left_is_shown_in_a_terminal_and_told_in_lines_elsewhere(lab: La
         code for code in run("still.toml", "--force").err.split("\x1b[")[1:] if code[:2] in ("31", "32", "33", "34", "35", "36", "38")
     ]
     assert colours == []
+
+
+# -- the suite conformance --------------------------------------------------------------------------------------------
+
+
+def planned(text: str) -> dict[str, list[str]]:
+    """Tests by requirement, from the JSON of a dry run."""
+    return {need["id"]: need["tests"] for need in json.loads(text)["requirements"]}
+
+
+def test_a_meter_leaves_the_restarts_out_and_says_why(lab: Lab, run: Any) -> None:
+    words = ("conformance", "--requirements", "ocp", "--serial", "S", "--dry-run", "--json")
+    with_rig, with_meter = run(*words), run(*words, "--meter", "powersensor3:/dev/nowhere")
+    assert planned(with_rig.out)["ocp/TTR-1"] == ["cold"] and planned(with_meter.out)["ocp/TTR-1"] == []
+    (why,) = {need["why"] for need in json.loads(with_meter.out)["requirements"] if need["id"] in ("ocp/TTR-1", "ocp/TTR-2")}
+    assert why.startswith("A test of kind power-on switches the drive's 3.3 V off and on") and untouched(lab)
+
+
+def test_a_rig_without_a_switch_leaves_the_restarts_out(lab: Lab, run: Any) -> None:
+    """The lab's rig does not know OUTPut."""
+    done = run("conformance", "--requirements", "ocp", "--serial", "S", answer="no")
+    assert done.code == 2 and "Nothing was written" in done.err and untouched(lab)
+    row = next(line for line in done.out.splitlines() if line.startswith("ocp/TTR-1"))
+    assert "no work" in row and "cold" not in done.out
+
+
+def test_the_work_on_a_real_drive_is_told_before_it_is_written(lab: Lab, run: Any) -> None:
+    done = run("conformance", "--requirements", "ocp", "--serial", "S", answer="no")
+    assert "Everything on it is lost. It takes about" in done.err and re.search(r"load-by-state +\d|load-by-state \d+ ", done.out)

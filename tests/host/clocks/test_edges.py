@@ -65,7 +65,7 @@ def test_the_clock_is_within_the_bound(seed: int) -> None:
 
 
 def test_the_bound_holds_what_a_drive_may_be_late_by() -> None:
-    """What is assumed of the drive is half of the bound, whatever else is known."""
+    """The assumption on the drive is half of the bound, whatever else is known."""
     rng = np.random.default_rng(1)
     spans, host = phases(rng, 6), clock(rng)
     time, power = drawn(rng, spans, step_s=1e-4)
@@ -75,7 +75,7 @@ def test_the_bound_holds_what_a_drive_may_be_late_by() -> None:
 
 @pytest.mark.parametrize("wake_s", [0.03, 0.05, 0.07])
 def test_a_drive_that_draws_more_to_wake_than_to_work_rises_when_it_wakes(wake_s: float) -> None:
-    """From 0.5 W to 6 W, and only then to what the work takes."""
+    """From 0.5 W to 6 W, and only then to the power of the work."""
     rng = np.random.default_rng(7)
     spans, host = [(2.0, 7.0)], clock(rng)
     time, power = drawn(rng, spans)

@@ -18,7 +18,7 @@ LIMIT = 500e-6
 
 
 def corners(given: hull.ClockLimits, limit: float) -> list[tuple[Fraction, Fraction]]:
-    """(drift, reference at source 0) of every corner: all crossings of two limits that satisfy all of them."""
+    """(drift, reference at source 0) of every corner: all crossings of two limits that satisfy every limit."""
     lows = list(zip(given.low_source_ns.tolist(), given.low_ns.tolist()))
     highs = list(zip(given.high_source_ns.tolist(), given.high_ns.tolist()))
     edge = Fraction(limit)

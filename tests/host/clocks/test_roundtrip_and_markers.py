@@ -1,4 +1,4 @@
-"""Round trips and in-band markers against clocks that are known; two ways that are both right agree, a wrong one is told."""
+"""Round trips and in-band markers against clocks that are known; two ways that are both right agree, a wrong one is reported."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from wattbell.drive import bench, recording
 from wattbell.drive.device import Device
 from wattbell.drive.phase import to_json
 from wattbell.drive.tools import Tools
-from wattbell.errors import DriveError
+from wattbell.errors import DriveError, RigError
 from wattbell.suites.step import Step
 
 from tests.host.wire import encoder as e
@@ -143,12 +143,16 @@ class Lab:
         self.commands = True
         rig = SimpleNamespace(
             description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False, serial="LAB-1"),
-            set_interval=lambda _: None, set_decimation=lambda _: None,
+            set_interval=lambda _: None, set_decimation=lambda _: None, control=SimpleNamespace(query=self.query),
         )  # fmt: skip
         monkeypatch.setenv("PATH", f"{self.root}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setattr(real, "inspect", lambda _: self.device)
         monkeypatch.setattr(real, "refuse_in_use", self.refuse_in_use)
         monkeypatch.setattr(real.Rig, "open", lambda _: contextlib.nullcontext(rig))
+
+    def query(self, command: str) -> str:
+        """In place of a rig with firmware that does not know the switch."""
+        raise RigError(f"-113, undefined header: {command}")
 
     def refuse_in_use(self, _device: Device) -> None:
         if self.mounted:

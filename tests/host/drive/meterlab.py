@@ -13,7 +13,7 @@ import numpy as np
 from wattbell.capture.hostcommands import HostCommands, command_table
 from wattbell.capture.schema import SeenBy
 from wattbell.capture.source import RailSource, blocks
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
 from wattbell.errors import DriveError, RigError
 from wattbell.meters.meter import ClockPair, MeterAbout
 from wattbell.wire.decode import Gap
@@ -29,7 +29,7 @@ RISE_NS = 2_000_000
 
 class LabMeter:
     """Its clock began at another time than the host's and is 80 ppm fast. ``power``: W at seconds after the last marker, the lab's own.
-    ``asked``: whether it tells its counter, and not before sample ``answers_from``. Goes when ``gone`` says so, changes its rate at
+    ``asked``: whether it gives its counter, and not before sample ``answers_from``. Goes when ``gone`` says so, changes its rate at
     ``other_rate_after`` samples."""
 
     def __init__(self, lab: Lab, asked: bool = True) -> None:

@@ -1,5 +1,6 @@
-"""`wattbell run` on the bench of :mod:`.lab` in a process of its own, with a meter and the kernel's tracepoints: a drive that works all the
-time, whose events a thread puts into a tracefs of pipes. Arguments: folder of the lab, folder of the capture, then those of `wattbell run`.
+"""`wattbell run` on the bench of :mod:`.lab` in a process of its own, with a meter and the kernel's tracepoints: a drive that works all
+the time; a thread puts its events into a tracefs of pipes. Arguments: folder of the lab, folder of the capture, then the arguments of
+`wattbell run`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from wattbell.campaign import equipment
 from wattbell.cli import app
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
 from wattbell.hostlog.target import Target
 from wattbell.hostlog.tracefs import TraceLog
 
@@ -22,7 +23,7 @@ from tests.host.hostlog.fake_tracefs import FakeTracefs
 from tests.host.hostlog.kernel_pages import complete, page, record, setup
 
 A_PAGE = 15
-"""Commands whose two events fit a page."""
+"""Commands with both events in one page."""
 LOST_CID = 4000
 """Of a command that never completes."""
 
@@ -67,7 +68,7 @@ def main(root: Path, *arguments: str) -> None:
     patch.setattr(equipment, "open_log", lambda *_: TraceLog(target, tracefs=tracefs.root))
     patch.setattr(TraceLog, "start", starting(TraceLog.start, lambda: Kernel(lab, tracefs).start()))
     sys.argv = ["wattbell", "run", *arguments]
-    app.main()
+    app.answer()
 
 
 def starting(start: object, also: object) -> object:

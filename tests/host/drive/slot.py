@@ -1,7 +1,7 @@
 """A drive in a slot as sysfs shows it: configuration spaces of the drive and of the root port above it, as files.
 
-The spaces are laid out here by hand from the PCI Express Base Specification; what they mean is what the unmodified lspci of pciutils reads
-in them, and unmodified setpci writes to them. What the hardware does when Retrain Link is written is done after each setpci.
+The spaces are laid out here by hand from the PCI Express Base Specification; their meaning is the reading of the unmodified lspci of
+pciutils, and unmodified setpci writes to them. The hardware's reaction to a write of Retrain Link follows each setpci.
 """
 
 from __future__ import annotations

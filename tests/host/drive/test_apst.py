@@ -1,4 +1,4 @@
-"""APST's table as nvme-cli hands it on: what the kernel programmed goes into the phases."""
+"""APST's table as nvme-cli hands it on: the table that the kernel programmed goes into the phases."""
 
 from __future__ import annotations
 

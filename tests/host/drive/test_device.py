@@ -27,7 +27,7 @@ _node_of = identity.node_of
 
 
 def node_of(path: Path) -> Node | None:
-    """As the real function; a plain file of text ``b 259:0`` or ``c 247:0`` stands for the node of that number."""
+    """As the real function; a plain file of text ``b 259:0`` or ``c 247:0`` means the node of that number."""
     found = _node_of(path)
     if found is None and path.is_file():
         kind, _, number = path.read_text(errors="replace")[:20].partition(" ")
@@ -181,7 +181,7 @@ def test_a_drive_that_cannot_be_opened_is_refused(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["nvme0n1", "nvme0n1p1", "nvme0n2", "nvme0n2p3"])
 def test_every_block_device_of_the_drive_must_be_free(machine: Machine, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What the kernel claims without an entry in procfs: a member of btrfs or ZFS, another program's exclusive open."""
+    """Devices that the kernel claims without an entry in procfs: a member of btrfs or ZFS, another program's exclusive open."""
     if name == "nvme0n2p3":
         machine.partition("nvme0n2", 3, "259:7")
     truly = os.open
@@ -330,7 +330,7 @@ def test_native_multipath_and_two_controllers(machine: Machine) -> None:
 
 
 def test_another_node_of_the_drive_is_the_drive(machine: Machine) -> None:
-    """What mknod makes: the number tells the drive, not the name. A node of the drive's name that is another device is refused."""
+    """A node of mknod: its number says which drive it is, not its name. A node of the drive's name that is another device is refused."""
     (machine.dev / "mine").write_text("b 259:2")
     found = inspect(machine.dev / "mine", machine.sys)
     assert (found.name, found.nsid, found.path) == ("nvme0n2", 5, str(machine.dev / "mine"))

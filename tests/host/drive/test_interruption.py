@@ -44,8 +44,17 @@ for _ in range(3):  # as numpy's and Polars' do: the kernel gives them what the 
 device = Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 30, 512, "0000:01:00.0", 1)
 rig = SimpleNamespace(description={"data_port": "none"}, conditions=dict)
 steps = [Step(name="rest", idle_s=float(sys.argv[2]), ps=2, write_cache=False)]
+class Lost:  # the interpreter swallows an exception that is raised in a finalizer
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def say(text):
+    print(text, flush=True)
+    if text.endswith("rest") and (root / "lose").exists():
+        Lost()
+
 bench.run_session(device, rig, steps, root / "plans", root / "capture", journal=root / "restore.json", description={}, conditions={},
-                  tools=Tools({"nvme": str(root / "nvme")}), say=lambda text: print(text, flush=True))
+                  tools=Tools({"nvme": str(root / "nvme")}), say=say)
 """
 NVME = """#!/bin/bash
 # bash, as dash unblocks signals while it waits for a child, which nvme-cli does not: one that came before it had a session would end it
@@ -150,6 +159,16 @@ def test_a_signal_after_the_last_step_waits_for_the_settings(bench: Bench) -> No
     assert process.returncode != 0
     assert bench.now() == bench.settings
     assert [phase["name"] for phase in json.loads((bench.root / "capture/workload/phases.json").read_text())] == ["rest"]
+
+
+def test_a_signal_whose_exception_is_lost_ends_the_session(bench: Bench) -> None:
+    (bench.root / "lose").touch()
+    process = bench.start(600)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert "Exception ignored in" in err
+    assert process.returncode != 0
+    assert bench.now() == bench.settings
+    assert [phase["name"] for phase in json.loads((bench.root / "capture/workload/phases.json").read_text())] == ["rest (broke off)"]
 
 
 def test_a_storm_of_signals_from_the_first_moment_on(bench: Bench) -> None:

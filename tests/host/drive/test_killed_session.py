@@ -1,5 +1,5 @@
-"""A session whose rail is a meter's and whose commands are the kernel's, and that does not end as it should: the real command in a process
-of its own. What its journals held is in the capture, and what is missing is told."""
+"""A session with a meter's rail and the kernel's commands, which does not end as it should: the real command in a process
+of its own. The data of its journals are in the capture, and missing data are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The link of a drive: what is read of it against lspci, and its speed set with setpci and put back."""
+"""The link of a drive: its readings against lspci, and its speed set with setpci and put back."""
 
 from __future__ import annotations
 

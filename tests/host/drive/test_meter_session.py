@@ -1,4 +1,4 @@
-"""Sessions whose rail is a meter's and whose commands are the host's log: two clocks, one capture."""
+"""Sessions with a meter's rail and the host's log of commands: two clocks, one capture."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from wattbell import clock
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
 from wattbell.capture.logbook import Logbook
 from wattbell.capture.marking import BY_FEATURE
 from wattbell.capture.schema import SeenBy
-from wattbell.clock import host_ns
+from wattbell.clocks import host as clock
+from wattbell.clocks.host import host_ns
 from wattbell.clocks.map import ClockMap
 from wattbell.clocks.pattern import schedule
 from wattbell.drive import logged, pattern, recording
@@ -115,7 +115,7 @@ def test_the_settled_power_of_an_idle_time_has_nothing_of_the_marker_that_wakes_
 
 
 class Drive:
-    """A file to read, whose readers draw power from the meter while they read."""
+    """A file to read. Its readers draw power from the meter while they read."""
 
     def __init__(self, lab: Lab, meter: LabMeter, monkeypatch: pytest.MonkeyPatch, unit_s: float = UNITS_S[0]) -> None:
         path = lab.root / "drive"

@@ -44,7 +44,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 class Pulled(list[str]):
-    """What a run says; once it says ``words``, the drive is pulled."""
+    """The output of a run; once it has ``words``, the drive is pulled."""
 
     def __init__(self, words: str, drive: str) -> None:
         super().__init__()

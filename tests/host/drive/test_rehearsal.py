@@ -1,4 +1,4 @@
-"""What a dry run says would change, against what a run changes, on the same tree."""
+"""Changes that a dry run announces, against changes by a run, on the same tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = [Step(name="a", idle_s=1.0, apst=True, aspm="l1"), Step(name="b", idle_s
 
 
 def bench(root: Path) -> tuple[Slot, dict[str, Path], str]:
-    """A slot, the files of sysfs that a run changes, and an nvme that has feature values and writes down what it is asked."""
+    """A slot, the files of sysfs that a run changes, and an nvme that has feature values and writes down its arguments."""
     slot = Slot(root)
     files = {
         "nomerges": slot.sys / "class/block/nvme9n1/queue/nomerges",

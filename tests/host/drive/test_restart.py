@@ -1,4 +1,4 @@
-"""The restart of a real drive: what the kernel and the rig are told, in which order, and that a drive is never left without supply."""
+"""The restart of a real drive: the orders to the kernel and the rig, in their sequence, and that a drive is never left without supply."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PORT, DRIVE = "0000:00:1c.0", "0000:01:00.0"
 
 
 class Slot:
-    """A tree of sysfs, and a rig: what is written to either goes to ``told``."""
+    """A tree of sysfs, and a rig: writes to either go to ``told``."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sys = root / "sys"

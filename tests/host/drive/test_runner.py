@@ -1,4 +1,4 @@
-"""Steps with real fio on a file in place of the drive: what runs is what was checked."""
+"""Steps with real fio on a file in place of the drive: the steps that run are the steps that were checked."""
 
 from __future__ import annotations
 

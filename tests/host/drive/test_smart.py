@@ -1,4 +1,4 @@
-"""A drive's temperature and health: what nvme-cli says of it, when it is asked, and what stands beside the figures."""
+"""A drive's temperature and health: nvme-cli's answer, when it is asked, and the text beside the figures."""
 
 from __future__ import annotations
 

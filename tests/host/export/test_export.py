@@ -159,6 +159,17 @@ def test_commands_csv_has_every_command_with_its_times(capture, tmp_path):
     assert rows[0]["first_data_s"] == ""
 
 
+def test_commands_csv_has_a_logical_block_only_where_there_is_one(builder, tmp_path):
+    """CDW10 and CDW11 of Copy, or of an admin command, are no place on the drive."""
+    builder.power(0, 0.66)
+    builder.command(12 * MS, 80_000, slba=7, blocks=8)
+    builder.command(13 * MS, 80_000, opcode=0x19, slba=7, blocks=8)
+    builder.command(14 * MS, 80_000, qid=0, opcode=2, slba=7, blocks=8)
+    export_csv(builder.write(20 * MS), tmp_path / "csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "csv" / "commands.csv").read_text())))
+    assert [(r["slba"], r["blocks"]) for r in rows] == [("7", "8"), ("", ""), ("", "")]
+
+
 def test_queue_depth_csv_is_the_step_function(capture, tmp_path):
     export_csv(capture, tmp_path / "csv", start_s=0.01205)
     frame = pl.read_csv(tmp_path / "csv" / "queue-depth.csv")

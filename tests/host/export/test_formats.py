@@ -227,6 +227,7 @@ def test_vcd_as_wellen_reads_it(capture, tmp_path):
     assert busy == [int(bool(state)) for state in late]
     texts = {text for name in signals if name.endswith("_command") for _, text in signals[name]}
     assert "write_cid_4_lba_65535_131072_B" in texts
+    assert any("_lba_" not in text for text in texts) and not any("_lba_" in text and "C3" in text for text in texts)
 
 
 @pytest.mark.needs("sigrok-cli")

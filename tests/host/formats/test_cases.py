@@ -56,7 +56,7 @@ READ: dict[str, WaveformOptions] = {
     "wf-sr-scope": WaveformOptions(columns=columns(current="CH1:A", voltage="CH2:V")),
     "wf-utf16": WaveformOptions(),
 }
-"""Cases that are the whole common waveform, and what is asked for."""
+"""Cases that are the whole common waveform, and their options."""
 ASKED: dict[str, str] = {
     "wf-digilent": "no column for current or power among .*Channel 1.*--column current=",
     "wf-ina-luca": r"2 columns could be the voltage \(BusV\[V\], LoadV\[V\]\).*--column voltage=",
@@ -79,7 +79,7 @@ ASKED: dict[str, str] = {
     "wf-sr-meter": "has no times: it states no sample rate.*--interval",
     "wf-sr-scope": "--column current=",
 }
-"""Cases in which a fact is missing, and what is said without it."""
+"""Cases in which a fact is missing, and the message about it."""
 OWN = {"wf-csv-inf", "wf-ina-jitter", "wf-jls-drop", "wf-ppk2-spike"}
 """Cases with a test of their own."""
 

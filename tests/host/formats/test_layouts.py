@@ -1,4 +1,4 @@
-"""CSV as scopes, supplies and loggers write it, by what their makers and users publish: small files of our own, one a kind.
+"""CSV as scopes, supplies and loggers write it, from publications of their makers and users: small files of our own, one a kind.
 
 All hold the same 40 readings, 1 ms apart: 0.15 A, but 1 A from the 11th to the 20th, at 3.3 V.
 """

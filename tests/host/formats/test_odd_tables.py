@@ -1,4 +1,4 @@
-"""Tables of numbers whose lines can be misread: each is read right, or refused with the fact that is missing.
+"""Tables of numbers with lines that can be misread: each is read right, or refused with the fact that is missing.
 
 All hold the same 40 readings, 1 ms apart unless a test says otherwise: 0.15 A, but 1 A from the 11th to the 20th, at 3.3 V. By hand: 30 of
 0.495 W and 10 of 3.3 W are 47.85 mW s at 1 ms.

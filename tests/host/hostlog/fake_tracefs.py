@@ -1,4 +1,4 @@
-"""A tracefs of ordinary files and pipes, for what a real kernel cannot be made to do on this machine. What its buffers hold is real.
+"""A tracefs of ordinary files and pipes, for cases that a real kernel cannot be brought to on this machine. What its buffers hold is real.
 
 ``instances/NAME`` fills itself when it is made, as the kernel's does, and can be removed with all that is in it.
 """

@@ -1,4 +1,4 @@
-"""Pages of the kernel's trace buffer, put together by hand: ``struct buffer_data_page`` and what is in it (include/linux/ring_buffer.h,
+"""Pages of the kernel's trace buffer, put together by hand: ``struct buffer_data_page`` and its content (include/linux/ring_buffer.h,
 drivers/nvme/host/trace.h), as Linux 6.12 lays them out."""
 
 from __future__ import annotations

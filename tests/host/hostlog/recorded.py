@@ -1,4 +1,4 @@
-"""What a Linux 6.12 guest's kernel, fio 3.39, blkparse 1.2 and trace-cmd 3.1 wrote, on the SSD model over vfio-user with two CPUs.
+"""Files that a Linux 6.12 guest's kernel, fio 3.39, blkparse 1.2 and trace-cmd 3.1 wrote, on the SSD model over vfio-user with two CPUs.
 
 ``whole``: fio jobs (reads, a mix, trims, writes with fsync), nvme-cli (flush, write zeroes, set-feature, a refused Identify) between
 markers 101h, 102h and 103h. ``overrun``: the same instance's next fio job, in a buffer too small for it. ``*-cpuN``: pages of the buffer;

@@ -1,4 +1,4 @@
-"""One run seen twice: by a tap, and by a host whose clock began elsewhere and is 40 ppm slow."""
+"""One run seen twice: by a tap, and by a host with a clock that began elsewhere and is 40 ppm slow."""
 
 from __future__ import annotations
 

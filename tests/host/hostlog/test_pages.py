@@ -1,4 +1,4 @@
-"""Pages of the kernel's trace buffer against the kernel's own text of them, and against pages put together by hand."""
+"""Pages of the kernel's trace buffer against the kernel's own text, and against pages put together by hand."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Texts of kernel traces as people have them: other kernels, other programs, other events among the drive's, lines of anybody.
 
-Each input is written by hand, and so is what must come of it: three reads of 4 KiB that take 100, 200 and 300 us.
+Each input is written by hand, and so is the expected result: three reads of 4 KiB that take 100, 200 and 300 us.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def test_other_lines_are_skipped_counted_and_named(tmp_path: Path, lines: list[s
 
 
 def test_what_others_write_into_the_trace_is_no_command(tmp_path: Path) -> None:
-    """A marking (trace_marker) whose text looks like the driver's own event, on a line of its own time."""
+    """A marking (trace_marker) with a text that looks like the driver's own event, on a line of its own time."""
     completion = f"fio-789 [001] d.h1.  9904.000050: nvme_complete_rq: {DONE.format(cid=100)}"
     for written in ("tracing_mark_write: ", "print: tracing_mark_write: ", "0xffffffff810f: ", "func+0x1/0x2: ", ""):
         line = f"            bash-12     [000] .....  9904.000040: {written}{completion}"

@@ -1,4 +1,4 @@
-"""The log of the kernel's tracepoints: what it sets up, what it gives, what it leaves, and when it refuses."""
+"""The log of the kernel's tracepoints: its settings, its events, its remains, and when it refuses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_what_the_kernel_is_told(tracefs: FakeTracefs) -> None:
 
 
 def test_every_command_comes_once_whenever_it_is_asked_for(tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Buffers of CPUs are read one after the other: what is later than the call waits, so that no completion is taken before its set-up."""
+    """Buffers of CPUs are read one after the other: an event later than the call waits, so that no completion is taken before its
+    set-up."""
     source: CommandLog = log(tracefs)
     parts: list[HostCommands] = []
     now = 0
@@ -133,7 +134,7 @@ def test_one_that_another_run_uses_is_left_alone(tracefs: FakeTracefs) -> None:
 
 
 def test_a_log_marks_by_the_marking_that_the_run_has(tracefs: FakeTracefs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorded guest sent three Get Features D0h, and one Identify with CNS 5. The command that a run marks with tells the markers;
+    """The recorded guest sent three Get Features D0h, and one Identify with CNS 5. The command that a run marks with shows the markers;
     the other is a command as any."""
     monkeypatch.setattr("wattbell.hostlog.log.target_of", lambda _: DRIVE)
     monkeypatch.setattr(module, "find_tracefs", lambda: tracefs.root)

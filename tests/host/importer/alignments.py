@@ -23,7 +23,7 @@ _UTC_S = 1_795_561_000.0
 
 @dataclass(frozen=True)
 class Case:
-    """What the importer may not know: by how much the two clocks differ (s) and drift, and where in the recording the work lies."""
+    """Facts that the importer may not know: by how much the two clocks differ (s) and drift, and where in the recording the work lies."""
 
     offset_s: float
     drift: float
@@ -59,7 +59,7 @@ class Outcome:
 def record(
     folder: Path, rail: joulescope.Rail, truth: dict[str, Any], at: Case, rate: int, seed: int
 ) -> tuple[Path, Path, list[dict[str, Any]]]:
-    """The recording, fio's JSON, and the phases that it tells of."""
+    """The recording, fio's JSON, and the phases that it describes."""
     jls, fio = folder / f"{seed}.jls", folder / f"{seed}.json"
     clock = joulescope.Clock(-at.lead_s, at.drift)
     length_s = at.lead_s + rail.last_s + at.tail_s

@@ -62,7 +62,7 @@ def test_one_phase_of_300_mib(run: Run, case: str) -> None:
 
 
 def test_two_processes_at_once(run: Run) -> None:
-    """300 MiB in 3 s at 3.3 W, half of it by each process."""
+    """300 MiB in 3 s at 3.3 W, half by each process."""
     result = run("fio-cbt", ["a.json", "b.json"])
     joules(result)
     (account,) = result["fio_account"]

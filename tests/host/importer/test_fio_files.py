@@ -1,4 +1,4 @@
-"""fio's files of every form: what is in them, what several of one run come to, and what is refused with which advice.
+"""fio's files of every form: their content, the sum of several of one run, and refusals with their advice.
 
 ``fio-3.42.tar.gz``: what fio 3.42 wrote on Linux, on a file of its own. The other files are written here, by hand.
 """
@@ -118,7 +118,7 @@ def test_the_json_is_found_wherever_it_stands(tmp_path: Path, around: str) -> No
 
 
 def test_a_figure_that_c_could_not_print_as_a_number(tmp_path: Path) -> None:
-    """``%f`` of 0/0. What is not used does no harm; what is, is named."""
+    """``%f`` of 0/0. Unused data do no harm; used data are named."""
     text = json.dumps(document(job("a", 0, 1000)), indent=1)
     unused = text.replace('"jobname"', '"iops_stddev" : -nan,\n"jobname"')
     assert "-nan" in unused and spans([written(tmp_path / "f.json", unused)]) == [("a", 0.5, 1000.0)]
@@ -166,7 +166,7 @@ def test_what_is_no_json_of_fio_is_named(tmp_path: Path, content: str, says: str
 
 
 def test_of_the_reports_of_one_run_the_last_counts(real: Path) -> None:
-    """Two jobs of 2 s and 1 s at 60 IOPS, told of every second."""
+    """Two jobs of 2 s and 1 s at 60 IOPS, reported each second."""
     assert (real / "status.json").read_text().count('"fio version"') == 4
     (process,) = load_processes(real / "status.json")
     assert process.interim == 3 and [(each.jobname, each.data[0].total_ios) for each in process.jobs] == [("a", 120), ("b", 60)]
@@ -251,7 +251,7 @@ def test_a_server_of_fio_client_is_a_run_and_two_are_refused(tmp_path: Path, rea
 
 
 def test_a_sum_of_directions_is_all_data(real: Path, tmp_path: Path) -> None:
-    """60 reads and writes of 4 KiB, as fio was told, without saying how many of each."""
+    """60 reads and writes of 4 KiB, as fio's job asks, without saying how many of each."""
     text = (real / "mixed.json").read_text()
     assert '"mixed"' in text and '"read" :' not in text
     ((entry,),) = [process.jobs for process in load_processes(real / "mixed.json")]
@@ -301,7 +301,7 @@ def test_an_error_voids_the_comparison_with_a_log_too(tmp_path: Path) -> None:
 
 
 def test_a_job_with_an_error_has_no_account(tmp_path: Path) -> None:
-    """Beside one without; together they have no account, since nobody knows what the first one did."""
+    """Beside one without; together they have no account, since nobody knows the work of the first one."""
     together = document(job("a", 0, 3000, 1000, error=5), job("b", 5, 3000, 1000), job("c", 5000, 1000, 1000, group=1))
     path = written(tmp_path / "f.json", together)
     failed, whole = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path])["fio_account"]
@@ -392,7 +392,7 @@ def ends(logs: Sequence[HostLog]) -> list[list[int]]:
 
 
 def test_a_jobs_begin_is_the_zero_of_its_log(real: Path, tmp_path: Path) -> None:
-    """fio 3.42 was told to log the time of day. Less its job's begin, a log is what fio writes without that; put on the clock of the JSON
+    """The job has fio 3.42 log the time of day. Less its job's begin, a log is what fio writes without that; put on the clock of the JSON
     by the import, it must be the same again."""
     starts = {1: 1_795_832_137_893, 2: 1_795_832_139_102}  # as they stand in two.json
     paths = []

@@ -1,4 +1,4 @@
-"""Identify data as people have them in files: what is read of them, and what each wrong file is called.
+"""Identify data as people have them in files: the facts read, and the name of each wrong file.
 
 Inputs are written by hand after the NVMe specification (offsets) and nvme-cli's source (keys of JSON); so are the expected numbers.
 """

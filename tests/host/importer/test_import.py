@@ -1,4 +1,4 @@
-"""The importer's own files: fio's JSON, nvme-cli's Identify data, what a capture holds of them, and what is refused."""
+"""The importer's own files: fio's JSON, nvme-cli's Identify data, their data in a capture, and refusals."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def steps(seconds: float, *loads: tuple[float, float, float], every_ms: float = 
 
 
 def test_what_fio_itself_wrote_is_read() -> None:
-    """Files of fio 3.39 under Linux in the guest: a job of reads, and one of trims (whose run time stands under trim alone)."""
+    """Files of fio 3.39 under Linux in the guest: a job of reads, and one of trims (with its run time under trim alone)."""
     for name, start_ms in (("read", 1_795_561_317_581), ("trim", 1_795_561_320_719)):
         document = json.loads((HERE / f"fio-3.39-{name}.json").read_text())
         ran = max(document["jobs"][0][side]["runtime"] for side in ("read", "write", "trim"))

@@ -1,4 +1,4 @@
-"""Times of day in a JLS against those of fio, with clocks that drift."""
+"""Times of day in a JLS against fio's, with clocks that drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mean over a change is as uncertain as the change: by hand, of waveforms whose levels are known."""
+"""A mean over a change is as uncertain as the change: by hand, of waveforms with known levels."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_figure_takes_the_spread_into_its_uncertainty_and_says_so() -> None:
 
 
 def test_every_mean_of_power_has_the_change_in_it(builder: Any) -> None:
-    """A phase of 100 ms: I/O for all of it, of which the first quarter draws 4 W and the rest 2 W (an SLC cache that is full)."""
+    """A phase of 100 ms: I/O all the time; the first quarter draws 4 W and the rest 2 W (an SLC cache that is full)."""
     builder.phase(1, 100 * MS, 200 * MS, "writes")
     for k in range(100):
         builder.command((100 + k) * MS, MS, opcode=1, blocks=8)

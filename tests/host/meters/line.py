@@ -49,7 +49,7 @@ class PtyDevice:
             data = data[os.write(self._master, data) :]
 
     def unplug(self) -> None:
-        """From within the thread: the port vanishes, once the host has read what was sent (what it has not, the kernel throws away)."""
+        """From within the thread: the port vanishes, once the host has read the bytes sent (the kernel throws unread bytes away)."""
         quiet = 0
         # On a busy machine the line discipline takes bytes over late. Until then FIONREAD does not count them.
         while quiet < 1000 and not self.gone.wait(0.002):

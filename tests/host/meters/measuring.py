@@ -1,4 +1,4 @@
-"""Runs a meter and joins what it gives."""
+"""Runs a meter and joins its samples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def until_lost(meter: Meter, limit_s: float = PATIENCE_S, started: Callable[[], 
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
-    """Until an emulator has seen what was sent to it."""
+    """Until an emulator has seen the bytes sent."""
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "it did not come to pass"

@@ -65,7 +65,7 @@ def torn(lines: Iterator[str], at: int) -> Iterator[str]:
 
 
 def row(n: int) -> str:
-    """time, V, mA: the current tells the row's number."""
+    """time, V, mA: the current is the row's number."""
     return f"{n * 0.001:.3f},3.3,{n % 1000 + 100}\n"
 
 

@@ -1,4 +1,4 @@
-"""Samples numbered modulo 64 whose arrivals are made up: places, losses, spoilt numbers."""
+"""Samples numbered modulo 64 with invented arrivals: places, losses, spoilt numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE = 500
 def feed(
     sent: np.ndarray, late_ns: list[int], spoilt: set[int] = frozenset(), placer: Numbered | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, true indices) of what is placed of the samples `sent`, in pieces; a piece comes `late_ns` behind its last sample."""
+    """(indices, true indices) of the placed ones among the samples `sent`, in pieces; a piece comes `late_ns` behind its last sample."""
     placer = placer or Numbered(TURN, INTERVAL_NS)
     found: list[SampleRun] = []
     wrong = np.array(sorted(spoilt))

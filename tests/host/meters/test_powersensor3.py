@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from wattbell.capture import RailSource
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
 from wattbell.errors import RigError, UsageError
 from wattbell.meters.arrivals import Arrivals
 from wattbell.meters.meter import open_meter
@@ -48,8 +48,8 @@ def test_samples_of_the_pair_in_use_at_the_rate_of_the_board(board: str, interva
 
 
 def test_lost_sets_are_missing_and_the_rest_is_in_its_place() -> None:
-    """What it sends, in pieces of some milliseconds, each there a moment later. How many turns of the time stamp a gap took is told by
-    these moments: on a busy machine a terminal's would be anything."""
+    """Its bytes, in pieces of some milliseconds, each there a moment later. These moments show how many turns of the time stamp a gap
+    took: on a busy machine a terminal's would be anything."""
     lost = {1000: 1, 2000: 7, 3000: 30, 4000: 3000}
     missing = {index for first, count in lost.items() for index in range(first, first + count)}
     late = random.Random(1)
@@ -85,7 +85,7 @@ CUT_BYTES = {800: 5, 900: 1}
 
 
 def test_bytes_that_are_none_of_its_sets_are_left_out() -> None:
-    """In pieces of some milliseconds, there a moment later: how many turns of the time stamp a gap took is told by these moments."""
+    """In pieces of some milliseconds, there a moment later: these moments show how many turns of the time stamp a gap took."""
     device = PowerSensor3Device(levels)
     late = random.Random(2)
     with device, open_meter(f"powersensor3:{device.port}") as meter:

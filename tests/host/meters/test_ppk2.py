@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from wattbell.capture import RailSource
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
 from wattbell.errors import RigError, UsageError
 from wattbell.meters.meter import open_meter
 
@@ -58,7 +58,7 @@ def test_lost_samples_are_missing_and_the_rest_is_in_its_place() -> None:
 
 @pytest.mark.parametrize("together", [1024, 100_000])
 def test_bytes_that_are_no_samples_are_left_out_and_told(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
-    """On a computer that is behind, too, which finds them in the middle of what it looks at."""
+    """On a computer that is behind, too, which finds them in the middle of its data."""
     monkeypatch.setattr("wattbell.meters.ppk2._TOGETHER", together)
     device = Ppk2Device(saw)
     device.odd_bytes = {8_000: b"\x5a", 16_000: b"what is this?!!", 24_000: b"\xff\xff\xff\xff"}

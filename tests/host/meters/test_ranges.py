@@ -25,7 +25,7 @@ PERIOD, WORKS = 10_000, 2_000
 """Samples; of each period the last ones are work."""
 TRUE_A = {REST: 0.004, WORK: 0.4}
 OFF = {REST: 1.09, WORK: 0.88}
-"""What this instrument shows of the truth: within 10 % and 15 % of what it shows."""
+"""Readings of this instrument for the truth: within 10 % and 15 % of the reading."""
 
 
 class Wrong(Ppk2Device):
@@ -41,7 +41,7 @@ class Wrong(Ppk2Device):
 
 
 class InPieces(Wrong):
-    """What it sends comes in pieces that end one sample behind each change of range."""
+    """Its bytes come in pieces that end one sample behind each change of range."""
 
     def __init__(self) -> None:
         super().__init__()

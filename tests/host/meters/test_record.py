@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from wattbell import clock
 from wattbell.capture import Capture, CaptureWriter, open_capture
 from wattbell.cli import output
 from wattbell.cli.meters import meters as list_meters
+from wattbell.clocks import host as clock
 from wattbell.errors import RigError, UsageError
 from wattbell.meters import meter as meters
 from wattbell.meters.meter import open_meter
@@ -212,7 +212,8 @@ def test_a_meter_that_is_not_there_leaves_no_capture(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(meters.KINDS, "far", meters.MeterKind("far:PORT", "", "far", "far", ("a_library_that_nobody_has",)))
+    far = meters.MeterKind("far:PORT", "", lambda rest: pytest.fail(rest), "far", ("a_library_that_nobody_has",))
+    monkeypatch.setitem(meters.KINDS.load(), "far", far)
     with pytest.raises(UsageError, match=r"pip install .*\[far\]"):
         meters.open_meter("far:/dev/null")
 

@@ -1,4 +1,4 @@
-"""Any SCPI instrument through the unmodified PyVISA, on a TCP socket and on a pty. tests/clients has one whose SCPI is real."""
+"""Any SCPI instrument through the unmodified PyVISA, on a TCP socket and on a pty. tests/clients has one with real SCPI."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
 from wattbell.errors import RigError, UsageError
 from wattbell.meters.meter import open_meter
 
@@ -22,7 +22,7 @@ def supply(voltage: str = "3.300", current: str = "0.512") -> Instrument:
 
 
 def counting() -> Instrument:
-    """The current is the time of the host, in s, when it was asked: what stands at a place tells where it belongs."""
+    """The current is the time of the host, in s, when it was asked: the value at a place says where it belongs."""
     return Instrument({"MEAS:VOLT?": lambda: "3.3", "MEAS:CURR?": lambda: f"{host_ns() / 1e9 % 100:.6f}"})
 
 

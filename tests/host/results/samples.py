@@ -113,7 +113,7 @@ def _fill(d: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def energy(scale: float = 1.0) -> dict[str, Any]:
-    """What a run that was made of a capture says of energy: two phases, commands alone, two states. ``scale``: of its joules and watts."""
+    """Energies of a run that was made of a capture: two phases, commands alone, two states. ``scale``: of its joules and watts."""
 
     def j(value: float, share: float | None = 0.01) -> dict[str, Any]:
         return {"value": value * scale, "u": None if share is None else share * value * scale, "n_lost": 0}

@@ -1,4 +1,4 @@
-"""Energies of two sides: differences and their intervals by hand, and what is refused with its reason."""
+"""Energies of two sides: differences and their intervals by hand, and refusals with their reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def one(name: str, value: float | None, u: float | None = None, lost: int = 0, *
 
 
 REPEATS = 3
-"""Runs of each side here, all alike: what is judged is then larger than the instrument's uncertainty or not."""
+"""Runs of each side here, all alike: the judged difference is then larger than the instrument's uncertainty or not."""
 
 
 def side(document: dict[str, Any]) -> list[Energies]:

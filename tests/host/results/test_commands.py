@@ -64,14 +64,10 @@ def test_a_store_that_was_named_is_there_or_refused(wattbell: Any, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_report_and_seeds_check_take_results(wattbell: Any, samples: Any, tmp_path: Path) -> None:
+def test_report_takes_results(wattbell: Any, samples: Any, tmp_path: Path) -> None:
     samples.write_results(tmp_path / "a")
     wattbell("report", "a", "--no-plots", "--out", "page.html")
     assert "MODEL on the virtual rig" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    found = json.loads(wattbell("seeds-check", "--run", "a", "--out", "seeds.md", "--json").stdout)
-    assert sum(found["counts"]["unfitted"].values()) >= 60
-    assert "## Count" in (tmp_path / "seeds.md").read_text(encoding="utf-8")
-    assert "no results store" in wattbell("seeds-check", code=1).stderr
 
 
 def test_scaled_and_unscaled_only_when_asked_for(wattbell: Any, samples: Any, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def wattbell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a command in this process, at a width; what it printed."""
+    """Runs a command in this process, at a width; returns its output."""
     from wattbell.cli import output
     from wattbell.cli.app import app
 

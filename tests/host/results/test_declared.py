@@ -1,4 +1,4 @@
-"""What a drive declares, read from somebody else's results."""
+"""Declarations of a drive, read from somebody else's results."""
 
 from __future__ import annotations
 

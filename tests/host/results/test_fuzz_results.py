@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wattbell.errors import ResultsError
-from wattbell.report.suite import write_suite_page
+from wattbell.present.pages.suite import write_suite_page
 from wattbell.results import Store, read_run
 from wattbell.results.model import parse
 from wattbell.results.seriesfile import read_series

@@ -19,8 +19,8 @@ import pytest
 from wattbell.analysis import figures_of
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
-from wattbell.report import write_report
-from wattbell.report.suite import write_suite_page
+from wattbell.present.pages import write_report
+from wattbell.present.pages.suite import write_suite_page
 from wattbell.results import provenance, read_run
 
 from tests.host.results import samples
@@ -81,7 +81,7 @@ class Shape(HTMLParser):
 
 
 def same_page(page: str, plain: str, *constants: str) -> Any:
-    """Compares a page with one free of anything hostile; returns the data of its script, which makes text of them and nothing else."""
+    """Compares a page with one free of anything hostile; returns the data of its script, which makes text and nothing else."""
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
     found, model = Shape(page), Shape(plain)
     assert found.elements == model.elements

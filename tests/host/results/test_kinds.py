@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from wattbell.errors import UsageError
-from wattbell.report.suite import sections
+from wattbell.present.pages.suite import sections
 from wattbell.results import read_run
 from wattbell.results.model import parse
-from wattbell.suites import kind as kind_module
+from wattbell.suites.kind import kind_of_test
 from wattbell.suites.kinds import KINDS, KindOfTest, ScoreSection, kind_of
 from wattbell.suites.suite import Test
 
@@ -56,14 +56,15 @@ def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(
     assert parse({**run.document, "tests": [entry(test, kind="burst")]}, "here").tests[0].kind == "burst"
 
 
-def test_a_kind_without_scores_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kind_module, "REGISTRY", {})
-    unscored = type("Unscored", (KindOfTest,), {"name": "unscored"})
-    assert {"unscored": unscored} == kind_module.REGISTRY
+def test_a_kind_without_scores_cannot_be_made() -> None:
+    unscored = type("Unscored", (KindOfTest,), {})
     with pytest.raises(TypeError, match="abstract method"):
-        unscored()
-    with pytest.raises(ValueError, match="two kinds of test are called unscored"):
-        type("Again", (KindOfTest,), {"name": "unscored"})
+        kind_of_test("unscored")(unscored)
+    assert "unscored" not in KINDS
+
+
+def test_every_kind_knows_its_name() -> None:
+    assert len(KINDS) >= 13 and all(kind.name == name for name, kind in KINDS.items())
 
 
 def test_what_is_of_an_unknown_kind_is_not_scored() -> None:

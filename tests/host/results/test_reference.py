@@ -12,7 +12,7 @@ import pytest
 from wattbell.origin import Origin
 from wattbell.present.chart import Bars, ChartSection
 from wattbell.present.colours import BACKGROUND
-from wattbell.report.suite import sections, write_suite_page
+from wattbell.present.pages.suite import sections, write_suite_page
 from wattbell.results import read_run
 from wattbell.results.reference import SOURCE, reference_set, references
 from wattbell.suites.manifest import load_suite

@@ -112,7 +112,7 @@ def test_what_is_not_known_well_enough_has_no_verdict_and_does_not_count() -> No
     assert found[0].seen_from == pytest.approx(2.2669, rel=1e-4), "one row is judged"
 
 
-@pytest.mark.parametrize("runs", [3, 5])
+@pytest.mark.parametrize("runs", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_equal_drives_get_any_verdict_in_one_comparison_of_twenty_at_most(runs: int) -> None:
     """Draws 600 comparisons of 20 rows, with normal noise and a perfect instrument."""
     random = np.random.default_rng(43)

@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 @contextmanager
 def programs(arguments: list[list[str]]) -> Iterator[Callable[[Path], list[str]]]:
-    """Processes that wait; the function makes all of them open one store at once, and gives what each says."""
+    """Processes that wait; the function makes all open one store at once, and gives their answers."""
     with ExitStack() as stack:
         made = [
             stack.enter_context(
@@ -115,7 +115,7 @@ def test_a_full_disk_changes_nothing(samples: Any, tmp_path: Path) -> None:
 
 
 def test_a_cut_store_is_told_or_right(samples: Any, tmp_path: Path) -> None:
-    """Cut at every page; whatever is asked of it is answered as of the whole one, or is a ResultsError."""
+    """Cut at every page; every question is answered as for the whole one, or is a ResultsError."""
     whole = tmp_path / "whole.sqlite"
     with Store(whole) as store:
         run_id = store.add(read_run(samples.write_results(tmp_path / "run")))

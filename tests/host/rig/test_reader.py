@@ -63,7 +63,7 @@ def test_a_closed_port_is_a_lost_rig() -> None:
 
 
 class Lines:
-    """A rig whose line is cut where a pipe ends, and comes back with the next pipe."""
+    """A rig with a line that is cut where a pipe ends, and comes back with the next pipe."""
 
     def __init__(self, parts: list[bytes]) -> None:
         self.parts, self.may_come_back = parts, threading.Event()

@@ -1,4 +1,4 @@
-"""Discovery, and SCPI over a pty, against an instrument that answers as told."""
+"""Discovery, and SCPI over a pty, against an instrument with given answers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wattbell.clock import host_ns
+from wattbell.clocks.host import host_ns
+from wattbell.clocks.rigtick import STEP_TICKS, ask_tick
 from wattbell.clocks.roundtrip import by_round_trips
 from wattbell.errors import RigError
 from wattbell.rig import Rig, ScpiConnection, discovery
-from wattbell.rig.clock import STEP_TICKS, ask_tick
 from wattbell.rig.delay import front_end_delay
 
 
@@ -258,7 +258,7 @@ def test_the_delay_is_that_of_the_path_in_use(made: list[Instrument], answer: st
 
 
 def test_the_rigs_counter_is_mapped_onto_the_hosts_clock(made: list[Instrument]) -> None:
-    """A rig whose counter is the host's clock, 7 s behind, in steps of 16 ticks: the true offset lies within the bound."""
+    """A rig with the host's clock as its counter, 7 s behind, in steps of 16 ticks: the true offset lies within the bound."""
     port, instrument = scpi(made, {"SYST:ERR?": ['0,"No error"\n']})
 
     class Counting(dict):  # type: ignore[type-arg]

@@ -1,4 +1,4 @@
-"""Figures of suites to the last digit: captures whose commands and power are simple enough to work out every number by hand."""
+"""Figures of suites to the last digit: captures with commands and power that are simple enough to work out every number by hand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scores(outcome: Outcome) -> dict[tuple[str, str], Any]:
 
 
 def drawn(watts: float) -> float:
-    """Power of a builder level whose current is a whole number of units."""
+    """Power of a builder level with a whole number of units of current."""
     return round(watts / 3.3 / 500e-9) * WATT
 
 
@@ -616,7 +616,7 @@ def test_a_run_too_short_for_a_score_says_so(builder: Any, tmp_path: Path) -> No
 
 
 def test_every_score_of_a_replay(builder: Any, tmp_path: Path) -> None:
-    """Writes of 8 KiB, 400 us, and reads of 4 KiB, 100 us in the middle of them; every 20 ms, ten times, at 1.5 W."""
+    """Writes of 8 KiB, 400 us, and reads of 4 KiB, 100 us in their middle; every 20 ms, ten times, at 1.5 W."""
     builder.phase(1, MS, 400 * MS, "t", kind="trace")
     for k in range(10):
         builder.command(10 * MS + k * 20 * MS, 400 * US, opcode=1, blocks=16)
@@ -709,7 +709,7 @@ def test_what_was_seen_of_the_rest_before_an_idle_time_is_noted(builder: Any, tm
 
 
 def test_power_management_that_was_not_in_force_is_noted(builder: Any, tmp_path: Path) -> None:
-    """On a real drive: what it was set to stands at each phase."""
+    """On a real drive: each phase has its setting."""
     found: dict[str, object] = {"apst": "the drive has none", "aspm": "off: the link has no L1"}
     builder.phase(1, 50 * MS, 90 * MS, "t#0", kind="idle", conditions={"apst": True, "aspm": "l1.2"})
     builder.phase(2, 100 * MS, 200 * MS, "t", kind="idle", conditions=found)
@@ -774,7 +774,7 @@ def test_judged_against_what_the_drive_declares(builder: Any, tmp_path: Path) ->
 
 
 def test_no_power_is_told_of_a_rest_in_which_no_level_lasts(builder: Any, tmp_path: Path) -> None:
-    """A level is told from bins of 1 ms, of which it takes five: the drive rests for six and for four, after the marker's completion."""
+    """A level is found from five bins of 1 ms: the drive rests for six and for four, after the marker's completion."""
     for k, rest in ((1, 6 * MS), (2, 4 * MS)):
         builder.phase(k, k * S, k * S + 500 * MS, f"t-ps{k + 2}#1", kind="wake")
         builder.command(k * S + 5 * US + rest, 6 * MS)

@@ -1,6 +1,6 @@
 """Idle power by the state that the drive reached, and idle times that are long enough for the drive's own APST table.
 
-The oracles are the drives' profiles (``sim/profiles``), read here by a reader of their own, and captures whose levels are written by hand.
+The oracles are the drives' profiles (``sim/profiles``), read here by a reader of their own, and captures with levels written by hand.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_an_idle_time_is_long_enough_for_the_drives_own_table(name: str, scale: 
 
 
 def test_a_slow_table_makes_the_idle_time_longer(tmp_path: Path) -> None:
-    """As of a drive whose states take 99 ms each: a table of 2 s goes beyond an idle time of 1 s."""
+    """Like a drive with states that take 99 ms each: a table of 2 s goes beyond an idle time of 1 s."""
     text = (PROFILES / "wd-sn750.toml").read_text()
     path = tmp_path / "slow.toml"
     path.write_text(text.replace("entry_us = { value = 4000,", "entry_us = { value = 49000,"))

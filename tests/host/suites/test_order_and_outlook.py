@@ -1,4 +1,4 @@
-"""In which order a real drive is worked with, what is expected of that beforehand, and what is left of it meanwhile."""
+"""The order of work on a real drive, the forecast before it, and the remaining work meanwhile."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_drive_is_filled_once_for_reads_and_what_begins_with_a_rest_after_th
 
 @pytest.mark.parametrize("suite", ["anandtech-2018", "power-states", "consistency-2014", "snia-pts", "quick", "power-on"])
 def test_every_session_runs_on_what_its_own_fill_would_leave(suite: str) -> None:
-    """By an account of our own: what a drive holds, whether it was only read since, and whether it was left alone before the first load."""
+    """An account of our own: the data on a drive, whether it was only read since, and whether it was left alone before the first load."""
     loaded = load_suite(suite)
     plain = plan_sessions(loaded, choose_tests(loaded, (), None), DRIVE, REAL)
     seen = outlook(suite)
@@ -72,7 +72,7 @@ def test_every_session_runs_on_what_its_own_fill_would_leave(suite: str) -> None
 
 
 def test_what_is_written_beforehand() -> None:
-    """By hand: 1 TB of fill; 16 GiB; the 32 GiB of a mix whose 60 s are not over at 2 GB/s, or what they hold."""
+    """By hand: 1 TB of fill; 16 GiB; the 32 GiB of a mix whose 60 s are not over at 2 GB/s, or their content."""
     full = outlook("anandtech-2018", ("burst-random-read",))
     assert (full.written_bytes(), full.exact, full.erasures, full.writes) == (TB + (16 << 30), True, 2, True)
     assert expect(Step(name="f", fill=Writing(0.5)), {}, TB).written_bytes == TB // 2
@@ -135,7 +135,7 @@ def test_a_job_that_may_write_is_found_in_any_section(option: str, pattern: str)
 
 
 class Clock:
-    """Seconds that pass when it is told so."""
+    """Seconds that pass when a test says so."""
 
     now = 100.0
 

@@ -1,4 +1,4 @@
-"""IDLP and ACTP over the specification's windows, from waveforms whose means are known; and the verdicts on what is declared."""
+"""IDLP and ACTP over the specification's windows, from waveforms with known means; and the verdicts on declared values."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def test_the_plan_leaves_each_state_alone_for_the_whole_window_and_lets_the_link
 @pytest.mark.parametrize(
     ("declared", "value", "u", "slack", "said"),
     [(None, 1.0, 0.1, 0.0, ""), (2.0, None, None, 0.0, ""), (0.0, 1.0, None, 0.0, ""), (2.0, 1.0, 0.1, 0.0, "pass ×0.50"),
-     (2.0, 2.05, 0.1, 0.0, "undecided ×1.02"), (2.0, 1.95, 0.1, 0.0, "undecided ×0.97"), (2.0, 2.2, 0.1, 0.0, "fail ×1.10"),
+     (2.0, 2.05, 0.1, 0.0, "conditional fail ×1.02"), (2.0, 1.95, 0.1, 0.0, "conditional pass ×0.97"), (2.0, 2.2, 0.1, 0.0, "fail ×1.10"),
      (2.0, 2.2, None, 0.0, "not measured ×1.10, measured without an uncertainty"),
      (2.0, 1.0, None, 0.0, "not measured ×0.50, measured without an uncertainty"),
-     (5e-3, 5.05e-3, 1e-6, 1e-4, "undecided ×1.01"), (5e-3, 5.2e-3, 1e-6, 1e-4, "fail ×1.04"), (1.0, 55.0, 1.0, 0.0, "fail ×55")],
+     (5e-3, 5.05e-3, 1e-6, 1e-4, "conditional fail ×1.01"), (5e-3, 5.2e-3, 1e-6, 1e-4, "fail ×1.04"), (1.0, 55.0, 1.0, 0.0, "fail ×55")],
 )  # fmt: skip
 def test_a_verdict_is_given_where_both_exist(declared: float | None, value: float | None, u: float | None, slack: float, said: str) -> None:
     found = verdict(declared, None if value is None else Known(value, u), slack)

@@ -241,7 +241,7 @@ Idle     full                             12.30(10) µW
 DISK 1 (model): power states, declared and measured
 state           declared       measured   verdict
 ─────────────────────────────────────────────────────────────────────────────────────────────
-PS 3    MP       30.0 mW   30.00(10) mW   undecided ×1.00
+PS 3    MP       30.0 mW   30.00(10) mW   conditional pass ×1.00
         ENLAT    5.00 ms      5.1000 ms   not measured ×1.02, measured without an uncertainty
         EXLAT    10.0 ms    12.0(10) ms   fail ×1.20
 {NOTE}DATA LOST: commands 1 234, rig slots 2; figures marked ! are touched

@@ -1,4 +1,4 @@
-"""What the page is told of a capture, against what was put into it."""
+"""Answers to the page about a capture, against the data put into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures that are not as they should be: one clear line, or an honest picture of what is there."""
+"""Captures that are not as they should be: one clear line, or an honest picture of the rest."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_capture_without_phases_is_one_and_one_without_a_rail_says_so(builder:
 
 
 def colour_at(page: Page, tick: float) -> list[int]:
-    """What the lane of states is painted with near the top of its band at a tick."""
+    """Colour of the lane of states near the top of its band at a tick."""
     x, _ = place_of(page, tick, "states")
     found: list[int] = page.evaluate(
         """(x) => {

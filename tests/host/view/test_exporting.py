@@ -33,7 +33,9 @@ def fetch(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch): 
     return get
 
 
-def test_every_format_is_offered(fetch) -> None:  # type: ignore[no-untyped-def]
+def test_every_format_is_offered(client: TestClient, fetch) -> None:  # type: ignore[no-untyped-def]
+    offered = client.get(f"/{TOKEN}/api/formats").json()
+    assert [one["name"] for one in offered] == list(FORMATS) and offered[0] == {"name": "csv", "title": "CSV"}
     assert set(FORMATS) == {"csv", "parquet", "jls", "sr", "perfetto", "vcd"}
     for form in FORMATS:
         assert len(fetch(form)) > 100

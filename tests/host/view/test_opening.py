@@ -1,4 +1,4 @@
-"""`wattbell view` opens the browser without showing its address to other users, and ends when it is told to."""
+"""`wattbell view` opens the browser without showing its address to other users, and ends on request."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from wattbell_spec.wire import EventType
 from tests.patience import PATIENCE_S
 
 from ..conftest import MS, Builder
-from ..report.test_colours import SIGHT, difference
+from ..present.test_colours import SIGHT, difference
 from .conftest import Opened, Served, in_a_browser, place_of, serve, settled, view_of
 
 pytestmark = in_a_browser
@@ -35,7 +35,7 @@ HOLE = (150 * MS, 160 * MS)
 
 
 def write(builder: Builder) -> Capture:
-    """0.4 s of rail at 100 kSPS with a gap, reads and writes at two queues of which two are slow and one fails, phases and edges."""
+    """0.4 s of rail at 100 kSPS with a gap, reads and writes at two queues (two are slow, one fails), phases and edges."""
     builder.power(0, 0.5)
     for place in range(40):
         builder.power((100 + 5 * place) * MS, 1.0 + 0.05 * (place % 7))
@@ -614,7 +614,7 @@ def seconds(text: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_two_phases_and_no_two_captures_have_one_colour(opened: Opened, tmp_path: Path, scheme: str) -> None:
-    """Phases as drawn, 24 of them side by side; then the colours of many more."""
+    """Phases as drawn, 24 side by side; then the colours of many more."""
     builder = Builder(tmp_path / "many")
     builder.power(0, 0.5)
     for k in range(24):

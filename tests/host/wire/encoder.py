@@ -14,6 +14,14 @@ def block(kind: int, sequence: int, first_tick: int, payload: bytes, dropped: in
     return body + struct.pack("<I", zlib.crc32(body))
 
 
+COMMAND = (
+    ("cqe_offset", 32), ("doorbell_before", 32), ("fetch_before", 32), ("first_data_before", 32), ("last_data_before", 32),
+    ("msix_after", 24), ("cq_head_after", 24), ("opcode", 8), ("qid", 7), ("interrupt_guessed", 1), ("cid", 16), ("status", 15),
+    ("length_checked", 1), ("nsid", 16), ("blocks", 32), ("slba", 40), ("flags", 8),
+)  # fmt: skip
+"""Fields of a command record and their bits, the first in the lowest bits."""
+
+
 @dataclass(frozen=True)
 class Command:
     cqe_tick: int
@@ -32,23 +40,33 @@ class Command:
     slba: int = 0
     flags: int = 0
     length_checked: int = 0
+    interrupt_guessed: int = 0
 
     def pack(self, first_tick: int) -> bytes:
-        return (
-            struct.pack(
-                "<iIIII",
-                self.cqe_tick - first_tick,
-                self.doorbell_before,
-                self.fetch_before,
-                self.first_data_before,
-                self.last_data_before,
-            )
-            + self.msix_after.to_bytes(3, "little")
-            + self.cq_head_after.to_bytes(3, "little")
-            + struct.pack("<BBHHHI", self.opcode, self.qid, self.cid, self.status | self.length_checked << 15, self.nsid, self.blocks)
-            + self.slba.to_bytes(5, "little")
-            + bytes([self.flags])
-        )
+        """Bytes of the record in a block of `first_tick`. OverflowError for a value that does not fit its field."""
+        offset = self.cqe_tick - first_tick
+        if not -(2**31) <= offset < 2**31:
+            raise OverflowError(f"the CQE is {offset} ticks from its block's first tick")
+        values, record, at = {**vars(self), "cqe_offset": offset & 0xFFFF_FFFF}, 0, 0
+        for name, bits in COMMAND:
+            if values[name] >> bits:
+                raise OverflowError(f"{name} has {bits} bits, not room for {values[name]}")
+            record |= values[name] << at
+            at += bits
+        return record.to_bytes(at // 8, "little")
+
+
+def unpacked(payload: bytes, first_tick: int) -> list[Command]:
+    """Records of a COMMANDS payload."""
+    found = []
+    size = sum(bits for _, bits in COMMAND) // 8
+    for place in range(0, len(payload), size):
+        record, fields = int.from_bytes(payload[place : place + size], "little"), {}
+        for name, bits in COMMAND:
+            fields[name], record = record & (1 << bits) - 1, record >> bits
+        offset = fields.pop("cqe_offset")
+        found.append(Command(cqe_tick=first_tick + offset - (offset >> 31 << 32), **fields))
+    return found
 
 
 def commands(sequence: int, first_tick: int, records: Iterable[Command], dropped: int = 0, run: int = 0) -> bytes:
@@ -87,9 +105,19 @@ def tlps(sequence: int, first_tick: int, records: Iterable[tuple[int, int, int, 
 
 
 def status(
-    sequence: int, tick: int, *, run: int = 1, adc_period: int = 1000, decimation: int = 1, run_id: int = 0, commands: int = 0
+    sequence: int,
+    tick: int,
+    *,
+    run: int = 1,
+    adc_period: int = 1000,
+    decimation: int = 1,
+    run_id: int = 0,
+    commands: int = 0,
+    unmatched: int = 0,
+    later: bytes = b"",
 ) -> bytes:
+    """A STATUS block; ``later``: what gateware of 2026-11-28 and newer has behind the first 104 bytes."""
     payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, run, 0, 20, 500,
                           adc_period, decimation, 0)  # fmt: skip
-    payload += struct.pack("<QQQ", 0, 0, commands) + struct.pack("<9I", *([0] * 9)) + struct.pack("<Q", 0)
-    return block(5, sequence, tick, payload, run=run_id)
+    payload += struct.pack("<QQQ", 0, 0, commands) + struct.pack("<9I", 0, 0, unmatched, *([0] * 6)) + struct.pack("<Q", 0)
+    return block(5, sequence, tick, payload + later, run=run_id)

@@ -16,7 +16,7 @@ from tests.host.wire import encoder as e
 FLUSH = 10_000_000
 """Ticks for which the rig may hold a block open."""
 SLACK = 100 * FLUSH
-"""Ticks by which a block of one kind may lag behind those of another: a second."""
+"""Ticks by which a block of one kind may lag behind blocks of another: a second."""
 T = 10**12
 LOST, BEGIN, END, ODD = (
     "blocks lost on the way to the host",
@@ -115,8 +115,7 @@ def test_the_next_number_at_an_older_tick_is_taken_and_the_newest_tick_stays() -
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])
 def test_what_is_no_block_is_told_where_it_stands(pieces: int) -> None:
-    """However the stream arrived: what is missing after the last block belongs to the end, and what is missing between two blocks to
-    neither end."""
+    """However the stream arrived: a loss after the last block belongs to the end, and a loss between two blocks to neither end."""
     for stream, wanted in (
         ([b"noise", block(0), block(1), block(2)], [(None, T - FLUSH, T, -1, BEGIN)]),
         ([block(0), block(1), block(2), b"noise"], [(None, *at(T + 2000), -1, END)]),
@@ -202,7 +201,7 @@ def test_the_same_block_again_while_it_is_held_is_a_duplicate() -> None:
 
 @pytest.mark.parametrize(("back", "same"), [(4095, True), (4096, False)])
 def test_a_block_is_known_again_within_the_window(back: int, same: bool) -> None:
-    """A number n more than the window behind the expected one is not a duplicate: nothing certain is remembered of it."""
+    """A number n more than the window behind the expected one is not a duplicate: the account remembers nothing certain about it."""
     count = 4200
     stream = b"".join(block(n) for n in range(count))
     decoder, batches, _ = told(stream, block(count - 1 - back), block(count))
@@ -389,7 +388,7 @@ def test_bytes_wait_only_while_they_may_become_a_block() -> None:
 
 
 def test_a_damaged_block_waits_for_the_header_of_the_next_one() -> None:
-    """Whether it is skipped whole depends on what follows."""
+    """Whether it is skipped whole depends on the next bytes."""
     hurt = bytearray(block(1))
     hurt[40] ^= 1
     for behind in (0, 3, 4, 27, 28, len(block(2)) - 1):
@@ -413,7 +412,7 @@ def test_headers_that_fail_are_counted() -> None:
 
 
 def test_blocks_inside_a_damaged_block_are_taken_when_they_lead_to_its_end() -> None:
-    """A flipped length that spans two good blocks hides none of them; one carried in a TLP is not accepted."""
+    """A flipped length that spans two good blocks hides neither; one carried in a TLP is not accepted."""
     first, second = block(1), block(2)
     forged = bytearray(block(0))
     length = len(block(0)) - 32 + len(first) + len(second)

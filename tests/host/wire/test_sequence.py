@@ -38,7 +38,7 @@ def test_what_is_missing_is_what_did_not_come_between_the_first_and_the_last(sta
 
 @given(START, st.lists(st.integers(1, 40), min_size=1, max_size=30, unique=True))
 def test_a_hole_lies_between_the_ticks_around_it(start: int, offsets: list[int]) -> None:
-    """Blocks come in order, number n at tick 100 n: what is missing before n comes after the previous one that arrived."""
+    """Blocks come in order, number n at tick 100 n: a loss before n comes after the previous one that arrived."""
     tracker = SequenceTracker()
     tracker.begin(start, 0)
     came = [0, *sorted(offsets)]

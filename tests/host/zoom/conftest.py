@@ -61,7 +61,7 @@ def rows(count: int = ROWS, seed: int = 3) -> dict[str, list[int | None]]:
 
 
 def write(path: Path, columns: dict[str, list[int | None]]) -> Capture:
-    """A capture of them, with row groups of 4000 rows."""
+    """A capture with these commands, in row groups of 4000 rows."""
     with CaptureWriter(path, journal=False, lba_size_bytes=512, conditions={"virtual": True}) as writer:
         count = len(columns["cqe_tick"])
         for first in range(0, count, 4000):
@@ -111,7 +111,7 @@ def truth(zoom: Zoom) -> pl.DataFrame:
 
 
 def spans(zoom: Zoom, count: int, seed: int = 5) -> list[tuple[int, int]]:
-    """Spans of all lengths, a few of which reach beyond the capture."""
+    """Spans of all lengths; a few reach beyond the capture."""
     noise = np.random.default_rng(seed)
     first, last = zoom.bounds
     whole = last - first

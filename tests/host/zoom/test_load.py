@@ -1,4 +1,4 @@
-"""Load over any span is what the rows say, whether it comes from the pyramid or from rows."""
+"""Load over any span agrees with the rows, whether it comes from the pyramid or from rows."""
 
 from __future__ import annotations
 

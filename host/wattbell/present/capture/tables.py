@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from wattbell.analysis.names import size_text
 from wattbell.analysis.result import Alone, Analysis, CommandTable, PhaseResult, Transition
 from wattbell.measure.figure import Figure
-from wattbell.measure.latency import QUANTILES
+from wattbell.measure.latency import QUANTILES, Distribution
 from wattbell.present.chart import COVERS
 from wattbell.present.colours import Look
 from wattbell.present.joules import SHARE_COLUMNS, SHARES_EXPLAINED, share_cells
@@ -190,10 +190,18 @@ _PARTS = {
 def splits(commands: CommandTable) -> Table:
     """Return the table of the parts of the latency: median of each part by opcode."""
     rows: list[Row] = []
+    guessed = 0
     for opcode, entry in commands["by_opcode"].items():
         parts = entry.get("splits_s") or {}
-        rows.append([str(opcode), *(duration(parts[n]["p50"]) if n in parts else NOTHING for n in _PARTS)])
-    return Table("Where the time goes", [text_column("median of"), *map(Column, _PARTS.values())], rows)
+        guessed += sum(part.get("guessed", 0) for part in parts.values())
+        rows.append([str(opcode), *(_part(parts[n]) if n in parts else NOTHING for n in _PARTS)])
+    note = f"~: rests on guessed interrupts, {count(guessed)} in all" if guessed else ""
+    return Table("Where the time goes", [text_column("median of"), *map(Column, _PARTS.values())], rows, note)
+
+
+def _part(of: Distribution) -> str:
+    """Return the median of a part, with a mark if any of its instants were guessed."""
+    return f"{'~' if of.get('guessed') else ''}{duration(of['p50'])}"
 
 
 def idle(found: Mapping[str, Any]) -> Table:
@@ -264,7 +272,7 @@ def declared(found: Mapping[str, Any]) -> Table:
     explained = (
         "Maximum: of a state asleep its level, else the highest mean of work while the host had asked for this state, over a load or 10 s. "
         "Idle power: over 30 s after 10 s of idle (NVM Express Base 2.1, figure 313). Latencies: the longest. Pass, fail: below or above "
-        "the declared figure by more than the uncertainty; undecided: closer."
+        "the declared figure by more than the uncertainty; conditional: closer, or with a doubt."
     )
     return Table("Power states, declared and measured", columns, rows, "only what the specification's own windows allow", explained)
 

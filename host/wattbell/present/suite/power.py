@@ -8,9 +8,10 @@ from typing import Any
 from wattbell.measure.judge import LINK_S, judge
 from wattbell.present.chart import ChartSection, readable, shown
 from wattbell.present.suite.entities import drive_key
-from wattbell.present.suite.powerstates import SPECIFIED, Measured, declared_and_measured, longest, measured_of, times
+from wattbell.present.suite.powerstates import declared_and_measured, times
 from wattbell.present.table import Cell, Column, Table, TextSpan, cell, figure, text_column
 from wattbell.results import Known, Run
+from wattbell.results.bystate import SPECIFIED, Measured, longest, measured_of
 from wattbell.results.declared import PowerStateDescriptor, feature, power_states
 from wattbell.results.limits import LARGEST
 from wattbell.text import NOTHING, duration, si, size_bytes

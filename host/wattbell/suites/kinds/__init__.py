@@ -1,22 +1,17 @@
 """The kinds of tests, one a file: keys that a manifest must have, steps of the plan, scores, and their presentation.
 
-A file in this folder with a subclass of :class:`~wattbell.suites.kind.KindOfTest` is all that a new kind takes.
+A file in this folder with a subclass of :class:`~wattbell.suites.kind.KindOfTest` and the decorator
+:func:`~wattbell.suites.kind.kind_of_test` is all that a new kind takes.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
-from pkgutil import iter_modules
 
 from ...errors import UsageError
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import REGISTRY, KindOfTest, ScoreSection
+from ..kind import KINDS, KindOfTest, ScoreSection
 from ..outcome import Outcome
 from ..suite import Test
-
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
-KINDS: Mapping[str, KindOfTest] = {name: kind() for name, kind in REGISTRY.items()}
 
 
 class _Unknown(KindOfTest):

@@ -18,7 +18,7 @@ from ...measure.point import Point
 from ...measure.source import Source
 from ...measure.steadiness import UNSTEADY
 from ..jobs import JobSection
-from ..kind import JsonScore, KindOfTest, ScoreSection
+from ..kind import JsonScore, KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import note_settling
 from ..session import StepBuilder
@@ -30,10 +30,10 @@ LEAST_S = 1e-3
 """A scaled period is not shorter."""
 
 
+@kind_of_test("active-power")
 class ActivePowerTest(KindOfTest):
     """The workload in each operational state, with idle time around it: a workload may be shorter than the period."""
 
-    name = "active-power"
     place = ScoreSection.POWER_STATES
 
     def problem(self, test: Test) -> str | None:

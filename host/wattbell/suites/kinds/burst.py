@@ -13,16 +13,15 @@ from ...measure.phase import measure
 from ...measure.source import Source
 from ...measure.steadiness import steadiness
 from ..jobs import JobSection
-from ..kind import KindOfTest
+from ..kind import KindOfTest, kind_of_test
 from ..outcome import REVIEWS, TOTALS, Outcome
 from ..rates import Rests, pooled
 from ..suite import Test
 
 
+@kind_of_test("burst")
 class BurstTest(KindOfTest):
     """Each section of the job file is a burst."""
-
-    name = "burst"
 
     def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """Mean of the bursts' rates, and all data over all busy time."""

@@ -14,15 +14,14 @@ from ...measure.phase import PhaseMeasurement, measure
 from ...measure.source import Source
 from ...measure.steadiness import steadiness
 from ..jobs import JobSection
-from ..kind import KindOfTest
+from ..kind import KindOfTest, kind_of_test
 from ..outcome import Outcome
 from ..suite import Test
 
 
+@kind_of_test("consistency")
 class ConsistencyTest(KindOfTest):
     """One load, long enough to reach a steady state."""
-
-    name = "consistency"
 
     def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """IOPS by second, and the score over the last seconds: mean, and mean over standard deviation."""

@@ -15,7 +15,7 @@ from ...measure.source import Source
 from ...measure.steadiness import steadiness
 from ..changepoint import find_changes
 from ..jobs import JobSection
-from ..kind import KindOfTest, ScoreSection
+from ..kind import KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..suite import Test
 
@@ -23,10 +23,10 @@ MAX_POINTS = 64
 MIN_BINS = 200
 
 
+@kind_of_test("fill")
 class FillTest(KindOfTest):
     """One long sequential write."""
 
-    name = "fill"
     place = ScoreSection.FILL
     most_rows = 16
 

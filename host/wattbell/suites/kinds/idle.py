@@ -11,7 +11,7 @@ from ...measure.point import Point
 from ...measure.source import Source
 from ...text import si
 from ..jobs import JobSection
-from ..kind import JsonScore, KindOfTest, ScoreSection
+from ..kind import JsonScore, KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import Ended, ended, note_power_management, note_settling, one_level
 from ..session import StepBuilder
@@ -21,10 +21,10 @@ SETTLED = "settled"
 """Name of the score: power of the state that the drive came to and stayed in."""
 
 
+@kind_of_test("idle")
 class IdleTest(KindOfTest):
     """The drive is left alone."""
 
-    name = "idle"
     place = ScoreSection.IDLE
     needs_jobs = False
 

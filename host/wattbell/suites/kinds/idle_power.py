@@ -15,7 +15,7 @@ from ...measure.phases import Phase
 from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import JsonScore, KindOfTest, ScoreSection
+from ..kind import JsonScore, KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import note_settling
 from ..session import StepBuilder
@@ -27,10 +27,10 @@ _SPARE = 0.98
 """Share of a shorter (scaled) idle time that the two windows fill."""
 
 
+@kind_of_test("idle-power")
 class IdlePowerTest(KindOfTest):
     """The drive is left alone in each of its power states: operational ones with the link in L0, the others with L1.2."""
 
-    name = "idle-power"
     place = ScoreSection.POWER_STATES
     needs_jobs = False
 

@@ -19,7 +19,7 @@ from ...measure.phase import measure
 from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import KindOfTest, ScoreSection
+from ..kind import KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import WakingRead, declared_states, find_wake, note_settling, one_level, settled_power, settling
 from ..session import StepBuilder
@@ -31,10 +31,10 @@ SETTLED_SHARE = 0.1
 """A level is reached when the rail stays within this share of the step to it."""
 
 
+@kind_of_test("non-operational-states")
 class NonOperationalStatesTest(KindOfTest):
     """Each non-operational state that the drive has: the drive is left alone in it, then read once; again and again."""
 
-    name = "non-operational-states"
     place = ScoreSection.POWER_STATES
 
     def steps(self, to: StepBuilder) -> None:

@@ -10,22 +10,22 @@ from ...measure.phase import measure
 from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import KindOfTest, ScoreSection
+from ..kind import KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import declared_states, note_settling, settled_power
 from ..session import StepBuilder
 from ..suite import Test
 
 
+@kind_of_test("operational-states")
 class OperationalStatesTest(KindOfTest):
     """Each operational state that the drive has: idle, and under each load of the job file."""
 
-    name = "operational-states"
     place = ScoreSection.POWER_STATES
 
     def steps(self, to: StepBuilder) -> None:
         job = to.job()
-        for state in to.drive.operational:
+        for state in to.operational:
             to.settle(state)
             to.add(f"-idle#{state}", idle_s=to.idle_s, ps=state)
             to.add(f"#{state}", fio=job, ps=state)

@@ -16,7 +16,7 @@ import polars as pl
 from ...measure.figure import Figure, K, absent, mean
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import JsonScore, KindOfTest, ScoreSection, first_of
+from ..kind import JsonScore, KindOfTest, ScoreSection, first_of, kind_of_test
 from ..outcome import Outcome
 from ..restart import NOT_SEEN, RestartInstants, figures, find_restart
 from ..session import StepBuilder
@@ -40,10 +40,10 @@ TITLES: Mapping[str, tuple[str, str]] = {
 """Name and unit of each figure, in the order in which they are shown."""
 
 
+@kind_of_test("power-on")
 class PowerOnTest(KindOfTest):
     """The drive is shut down and brought up again: with its rail off for ``off_s`` in between, or by PERST# alone."""
 
-    name = "power-on"
     place = ScoreSection.POWER_ON
     needs_jobs = False
 

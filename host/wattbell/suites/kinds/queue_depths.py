@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import KindOfTest
+from ..kind import KindOfTest, kind_of_test
 from ..outcome import Outcome
 from ..rates import score_over, sweep
 from ..suite import Test
 
 
+@kind_of_test("queue-depths")
 class QueueDepthsTest(KindOfTest):
     """Each section of the job file is a queue depth."""
-
-    name = "queue-depths"
 
     def score(self, source: Source, test: Test, sections: Mapping[str, JobSection], scale: float) -> Outcome:
         """One point a queue depth; the score is over the low ones."""

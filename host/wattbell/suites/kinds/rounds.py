@@ -15,7 +15,7 @@ from ...measure.phase import PhaseMeasurement, measure
 from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import RATES, JsonScore, KindOfTest, first_of
+from ..kind import RATES, JsonScore, KindOfTest, first_of, kind_of_test
 from ..outcome import Outcome
 from ..session import StepBuilder
 from ..steady import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, find_steady, window
@@ -28,10 +28,9 @@ _UNITS = {"iops": "IOPS", "mb_per_s": "MB/s", "mean_latency_s": "s"}
 _SERIES = ("iops", "mb_per_s", "mean_latency_s", "mean_w")
 
 
+@kind_of_test("rounds")
 class RoundsTest(KindOfTest):
     """The whole job file is a round; rounds are repeated until five are steady, or all have been run."""
-
-    name = "rounds"
 
     def problem(self, test: Test) -> str | None:
         if test.rounds_max and test.track and test.quantity in QUANTITIES:

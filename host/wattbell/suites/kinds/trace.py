@@ -11,17 +11,17 @@ from ...measure.phase import READ, WRITE, Whole, measure_whole
 from ...measure.point import Point
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import JsonScore, KindOfTest, ScoreSection
+from ..kind import JsonScore, KindOfTest, ScoreSection, kind_of_test
 from ..outcome import REVIEWS, TOTALS, Outcome
 from ..session import StepBuilder
 from ..suite import Test
 from ..traces.composition import COMPOSITIONS
 
 
+@kind_of_test("trace")
 class TraceTest(KindOfTest):
     """A generated trace, its pauses cut short."""
 
-    name = "trace"
     place = ScoreSection.TRACES
     needs_jobs = False
 

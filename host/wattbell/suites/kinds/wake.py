@@ -12,17 +12,17 @@ from ...measure.figure import Figure
 from ...measure.latency import mean_and_p99
 from ...measure.source import Source
 from ..jobs import JobSection
-from ..kind import KindOfTest, ScoreSection
+from ..kind import KindOfTest, ScoreSection, kind_of_test
 from ..outcome import Outcome
 from ..power import WakingRead, find_wake, note_power_management, note_settling, settling
 from ..session import StepBuilder
 from ..suite import Test
 
 
+@kind_of_test("wake")
 class WakeTest(KindOfTest):
     """The drive is left alone, then read once; again and again."""
 
-    name = "wake"
     place = ScoreSection.WAKE_UP
     needs_jobs = False
 

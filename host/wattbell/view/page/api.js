@@ -3,11 +3,13 @@
 /**
  * The answer to one question, as parsed JSON.
  * @param {string} path below `api/`
- * @param {Object<string, *>} [parameters] left out where undefined, null or empty
- * @throws {Error} with the server's own line where it has one
+ * @param {Record<string, any>} [parameters] left out where undefined, null or empty
+ * @throws {AnswerError} with the server's own line where it has one
+ * @throws {Error} where the server does not answer
  */
 export async function ask(path, parameters = {}) {
   const address = `api/${path}${query(parameters)}`;
+  /** @type {Response} */
   let answer;
   try {
     answer = await fetch(address, { cache: "no-store" });
@@ -16,11 +18,18 @@ export async function ask(path, parameters = {}) {
   }
   const body = await answer.json().catch(() => null);
   if (!answer.ok) {
-    const error = new Error(body?.error ?? `The server answered ${answer.status}.`);
-    error.status = answer.status;
-    throw error;
+    throw new AnswerError(body?.error ?? `The server answered ${answer.status}.`, answer.status);
   }
   return body;
+}
+
+/** The server's answer in place of data. */
+export class AnswerError extends Error {
+  /** @param {string} message one line @param {number} status of HTTP */
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** `?a=1&b=2` from the parameters that have a value. */
@@ -35,12 +44,15 @@ export function query(parameters) {
  */
 export class Feed {
   /**
-   * @param {function(*): Promise<*>} question what to ask, of a wish
-   * @param {function(*, *): void} answered draws; called with the answer and the wish
-   * @param {function(Error): void} failed
+   * @param {(a: any) => Promise<any>} question what to ask, of a wish
+   * @param {(a: any, b: any) => void} answered draws; called with the answer and the wish
+   * @param {(a: Error) => void} failed
    */
   constructor(question, answered, failed) {
-    Object.assign(this, { question, answered, failed });
+    this.question = question;
+    this.answered = answered;
+    this.failed = failed;
+    /** @type {?{wish: any}} */
     this.waiting = null;
     this.busy = false;
   }

@@ -1,15 +1,11 @@
 /** Commands as bars from doorbell to CQE with their seven instants, by queue. */
 
 import { makeChart, shared, within } from "./chart.js";
+import { INSTANTS, TITLES } from "./fields.js";
 import { rowOf } from "./scatter.js";
 import { colours, commandColour } from "./theme.js";
 import { count, si } from "./units.js";
 
-/** Instants of a command in their order: key of the answer, name. */
-export const INSTANTS = [
-  ["doorbell", "doorbell"], ["fetch", "SQE fetch"], ["first_data", "first data"], ["last_data", "last data"], ["cqe", "CQE"],
-  ["msix", "MSI-X"], ["cq_head", "CQ head"],
-];
 /** How strongly the time up to an instant is filled: waiting in the queue, in the drive, data on the bus, until the CQE. */
 const FILL = { fetch: "40", first_data: "80", last_data: "ff", cqe: "a6" };
 const BETWEEN_QUEUES = 0.5;
@@ -33,7 +29,7 @@ export class Bars {
     });
   }
 
-  /** @param {object} rows columns of the answer */
+  /** @param {any} rows columns of the answer */
   draw(rows, picked) {
     this.rows = rows;
     this.picked = picked;
@@ -66,7 +62,7 @@ export class Bars {
       if (this.queues.at(-1)?.qid !== qid[i]) {
         close();
         lanes = [];
-        this.queues.push({ qid: qid[i], name: qid[i] === 0 ? "admin" : `queue ${qid[i]}`, top });
+        this.queues.push({ qid: qid[i], name: qid[i] === 0 ? "admin" : `${TITLES.qid} ${qid[i]}`, top });
       }
       let lane = lanes.findIndex((until) => until < first[i]);
       if (lane < 0) lane = lanes.push(0) - 1;
@@ -142,7 +138,7 @@ export class Bars {
   /** Writes the command into its bar, if there is room. */
   #text(ctx, row, left, right, middle) {
     const ratio = devicePixelRatio;
-    const long = `${row.name}${row.admin ? "" : ` LBA ${count(row.slba)} × ${count(row.blocks)}`}${row.latency_s === null ? "" : `  ${si(row.latency_s, "s", 4)}`}`;
+    const long = `${row.name}${row.admin ? "" : ` ${TITLES.slba} ${count(row.slba)} × ${count(row.blocks)}`}${row.latency_s === null ? "" : `  ${si(row.latency_s, "s", 4)}`}`;
     for (const text of [long, row.latency_s === null ? row.name : `${row.name} ${si(row.latency_s, "s")}`, row.name]) {
       const width = ctx.measureText(text).width;
       if (width + 14 * ratio > right - left) continue;

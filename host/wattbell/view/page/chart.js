@@ -10,10 +10,16 @@ export function gutter() {
   return innerWidth < 600 && !document.documentElement.classList.contains("printing") ? 58 : 66;
 }
 
-/** Shared by all charts: the view in ticks and the grid of the time axis (set by the row that has its labels). */
+/**
+ * Shared by all charts: the view in ticks, the grid of the time axis, and the gaps.
+ * @type {{begin: number, end: number, time: import("./timeaxis.js").TimeTicks, gaps: any[]}}
+ */
 export const shared = { begin: 0, end: 1, time: { splits: [], labels: [], base: "" }, gaps: [] };
 
 export { FONT };
+
+/** uPlot's own selection, which no chart has. */
+export const NO_SELECTION = { show: false, left: 0, top: 0, width: 0, height: 0 };
 
 /** Draw within a chart's area, in its font, until `ctx.restore()`. */
 export function within(ctx, bbox, align) {
@@ -29,11 +35,11 @@ export function within(ctx, bbox, align) {
 /**
  * @param {HTMLElement} host
  * @param {object} options
- * @param {object[]} options.series uPlot's, without the series of x
- * @param {object[]} [options.bands]
- * @param {object} [options.y] uPlot's scale (its range), `splits`, `labels(splits)`, or `unit` for labels with SI prefixes
- * @param {string[]} options.gapKinds kinds of loss that concern this row
- * @param {object} [options.hooks] uPlot's hooks
+ * @param {uPlot.Series[]} options.series uPlot's, without the series of x
+ * @param {uPlot.Band[]} [options.bands]
+ * @param {any} [options.y] uPlot's scale (its range), `splits`, `labels(splits)`, or `unit` for labels with SI prefixes
+ * @param {?string[]} options.gapKinds kinds of loss that concern this row; null: all
+ * @param {any} [options.hooks] uPlot's hooks
  * @param {boolean} [options.top] with the time's labels above
  * @param {number} [options.head] pixels above the plot, for the row's name and values
  */
@@ -44,7 +50,7 @@ export function makeChart(host, { series, bands = [], y = {}, gapKinds, hooks = 
     width, height,
     padding: [top ? 0 : head, 8, top ? 3 : 6, 0],
     cursor: { show: false },
-    select: { show: false },
+    select: NO_SELECTION,
     legend: { show: false },
     scales: {
       x: { time: false, auto: false, range: () => [shared.begin, shared.end] },
@@ -78,29 +84,29 @@ function valueAxis(y) {
   const axis = {
     side: 3, size: gutter(), gap: 4, font: FONT,
     stroke: () => colours.muted,
-    grid: { stroke: () => colours.grid, width: 1 },
+    grid: { show: true, stroke: () => colours.grid, width: 1 },
     ticks: { show: false },
-    space: (self, axis, min, max, high) => Math.max(13, Math.min(24, high / 2.3)),
-    values: (self, splits, axis, space, increment) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "", increment)),
+    space: (self, side, min, max, high) => Math.max(13, Math.min(24, high / 2.3)),
+    values: (self, splits, side, space, increment) => (y.labels ? y.labels(splits) : axisLabels(splits, y.unit ?? "", increment)),
   };
   if (y.splits) Object.assign(axis, { splits: (self) => y.splits(self), filter: (self, splits) => splits });
-  if (y.grid === false) axis.grid = { show: false };
+  if (y.grid === false) axis.grid.show = false;
   return axis;
 }
 
-/** A range with some air; never one of no height. */
+/** A range with some air; never one of no height. @returns {[number, number]} */
 export function padded(self, min, max) {
   if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
   const air = (max - min) * 0.08 || Math.abs(max) * 0.02 || 1;
   return [min >= 0 && min - air < 0 ? 0 : min - air, max + air];
 }
 
-/** From zero upwards. */
+/** From zero upwards. @returns {[number, number]} */
 export function fromZero(self, min, max) {
   return max > 0 && Number.isFinite(max) ? [0, max * 1.06] : [0, 1];
 }
 
-/** Least and greatest known value of lists; null without one. */
+/** Least and greatest known value of lists; null without one. @returns {[number|null, number|null]} */
 export function limits(lists) {
   let [low, high] = [Infinity, -Infinity];
   for (const list of lists) {

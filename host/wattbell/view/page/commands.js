@@ -1,20 +1,34 @@
 /** Every command: a density of latencies over time, a point each, or (zoomed in) a bar each, whatever there is room for. */
 
 import { Bars } from "./bars.js";
+import { TITLES } from "./fields.js";
 import { Row } from "./row.js";
 import { rowOf, Scatter } from "./scatter.js";
 import { colours } from "./theme.js";
 import { count, si } from "./units.js";
 
+/** Points are drawn for so many commands at most, above that their density. */
+const MOST_POINTS = 3000;
 /** Bars only of so many. */
 const MOST_BARS = 600;
 
 export class CommandsRow extends Row {
-  /** @param {function(): number} tickSeconds seconds of a tick of the capture shown */
+  /** @type {Scatter} made by `build` */
+  scatter;
+  /** @type {Bars} made by `build` */
+  bars;
+  /** @type {HTMLElement[]} made by `build` */
+  hosts = [];
+
+  /** @param {() => number} tickSeconds seconds of a tick of the capture shown */
   constructor(name, title, weight, tickSeconds) {
     super(name, title, weight);
     this.tickSeconds = tickSeconds;
+    this.subject = "commands";
+    /** @type {any} the answer that is drawn */
     this.answer = null;
+    /** @type {any} the command that is picked */
+    this.picked = null;
   }
 
   build() {
@@ -40,8 +54,18 @@ export class CommandsRow extends Row {
     for (const host of this.hosts) host.hidden = host.dataset.kind !== (kind === "bars" ? "bars" : "scatter");
   }
 
-  /** @param {object} answer of `commands` @param {{begin: number, end: number}} view that it was asked for */
-  draw(answer, view, picked) {
+  /** Single commands can be asked for once the recording has ended. */
+  available({ about: { has, live } }) {
+    return !live && has.commands;
+  }
+
+  async ask({ source, begin, end }) {
+    return source.about.has.commands || source.about.live ? source.ask("commands", { begin, end, limit: MOST_POINTS }) : null;
+  }
+
+  /** @param {any} answer of `commands` @param {{begin: number, end: number}} view that it was asked for */
+  take(answer, view) {
+    const { picked } = this;
     this.answer = answer;
     const width = this.plot.clientWidth;
     if (answer.kind === "rows" && barsFit(answer, view, width)) {
@@ -51,11 +75,13 @@ export class CommandsRow extends Row {
       this.#show(answer.kind === "density" ? "density" : "scatter");
       this.scatter.draw(answer, picked);
     }
-    this.readout(null);
+    this.readout();
   }
 
-  /** Marks one command as picked. */
+  /** Marks one command as picked; null: none is. */
   pick(picked) {
+    this.picked = picked;
+    if (this.element.hidden) return;
     this.scatter.pick(picked);
     this.bars.pick(picked);
   }
@@ -84,7 +110,7 @@ export class CommandsRow extends Row {
     return `${count(many)} commands in view, median latency ${si(known[known.length >> 1], "s")}, least ${si(known[0], "s")}, most ${si(known.at(-1), "s")}`;
   }
 
-  /** The command at a place of the plot, as a row. @returns {?object} */
+  /** The command at a place of the plot, as a row. @returns {any} */
   at(x, y) {
     return this.kind === "bars" ? this.bars.at(x, y) : this.scatter.at(x, y);
   }
@@ -112,10 +138,10 @@ function barsFit(answer, view, width) {
 
 /** One command in a few lines of text. */
 export function commandLines(row) {
-  const where = row.admin ? "" : `, LBA ${count(row.slba)}, ${count(row.blocks)} ${row.blocks === 1 ? "block" : "blocks"}`;
+  const where = row.admin ? "" : `, ${TITLES.slba} ${count(row.slba)}, ${count(row.blocks)} ${row.blocks === 1 ? "block" : "blocks"}`;
   return [
     `${row.name}${where}`,
-    `${row.latency_s === null ? "latency not known" : si(row.latency_s, "s", 4)} · queue ${row.qid} · CID ${row.cid}${row.status ? ` · status ${hex(row.status)}` : ""}`,
+    `${row.latency_s === null ? "latency not known" : si(row.latency_s, "s", 4)} · ${TITLES.qid} ${row.qid} · ${TITLES.cid} ${row.cid}${row.status ? ` · ${TITLES.status} ${hex(row.status)}` : ""}`,
   ];
 }
 

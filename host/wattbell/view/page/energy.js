@@ -1,11 +1,10 @@
 /** Energies in the panel: the states of the selection, the uses of its phase's energy, and the energy of a command of each class. */
 
-import { make } from "./panel.js";
+import { $, make, part } from "./dom.js";
 import { stateColour, percent, times } from "./states.js";
 import { colours } from "./theme.js";
 import { UNKNOWN, count, exponent, fixed, si } from "./units.js";
 
-const $ = (id) => document.getElementById(id);
 /** Share of a view below which a phase that is not all in it is none of its. */
 const CORNER = 0.02;
 const THIN = "\u202f";
@@ -36,17 +35,18 @@ export function classesOf(row, classes) {
   const own = row.bytes ? `${row.name} ${sizeText(row.bytes)}` : row.name;
   const parts = (one) => one.name.split(" + ");
   const fits = (test) => classes.filter((one) => parts(one).some(test));
-  const ranged = (part) => {
-    const most = part.startsWith(`${row.name} up to `) ? bytesOf(part.slice(`${row.name} up to `.length).split(",")[0]) : 0;
+  const ranged = (text) => {
+    const most = text.startsWith(`${row.name} up to `) ? bytesOf(text.slice(`${row.name} up to `.length).split(",")[0]) : 0;
     return row.bytes <= most && row.bytes > most / 2;
   };
-  for (const test of [(part) => part === own || part.startsWith(`${own}, `), ranged, (part) => part === `${row.name}, other sizes`]) {
+  for (const test of [(text) => text === own || text.startsWith(`${own}, `), ranged, (text) => text === `${row.name}, other sizes`]) {
     const found = fits(test);
     if (found.length) return found;
   }
   return [];
 }
 
+/** @type {[string, number][]} units of sizes, with their bytes */
 const UNITS = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
 function sizeText(bytes) {
@@ -82,17 +82,17 @@ function whyNot(one) {
 }
 
 export class EnergyPanel {
-  /** @param {function()} work called where the capture is to be worked out */
+  /** @param {() => void} work called where the capture is to be worked out */
   constructor(work) {
     this.work = work;
   }
 
-  /** @param {object} source @param {{begin: number, end: number}} chosen */
+  /** @param {any} source @param {{begin: number, end: number}} chosen */
   show(source, chosen) {
     const section = $("energy");
     section.hidden = source.about.live || !(source.about.has.rail || source.about.has.commands);
     if (section.hidden) return;
-    const place = section.querySelector("div");
+    const place = part(section, "div");
     section.dataset.state = source.energy ? "shown" : source.energyState;
     if (!source.energy) return place.replaceChildren(...this.#instead(source));
     const { states, phases } = source.energy;
@@ -141,6 +141,7 @@ export class EnergyPanel {
     if (!phase) return [];
     const title = make("h3", phase.name, { title: phase.name });
     if (others) title.append(make("small", ` and ${others} more in view`));
+    /** @type {HTMLElement[]} */
     const made = [title];
     if (phase.absent) return [...made, make("p", `No energy of commands: ${phase.absent}.`)];
     if (phase.stack) made.push(...this.#stack(phase.stack));
@@ -181,8 +182,8 @@ export class EnergyPanel {
     head.append(row("th", ["one command", "energy", "depth"]));
     for (const one of classes) {
       const line = row("td", [one.name, `${joules(one.j, one.u_j)}${one.u_j === null ? ", no interval" : ""}${one.lost ? " !" : ""}`, one.depth]);
-      line.children[0].title = one.name;
-      line.children[1].title = [whyNot(one), one.lost ? "records were lost under it" : ""].filter(Boolean).join("; ");
+      line.cells[0].title = one.name;
+      line.cells[1].title = [whyNot(one), one.lost ? "records were lost under it" : ""].filter(Boolean).join("; ");
       Object.assign(line.dataset, { class: one.name, j: one.j, u: one.u_j });
       body.append(line);
     }

@@ -6,7 +6,7 @@ const CLICK = 4;
 
 /**
  * @param {HTMLElement} stage parent of the rows
- * @param {object} page the page's part:
+ * @param {any} page the page's part:
  *   `plot()` {left, width} of the plots within the stage; `view()` {begin, end};
  *   `look(begin, end)`; `hover(x, y)` and `leave()`; `click(x, y)`;
  *   `cursors()` [[name, tick]...]; `moveCursor(name, x, y)`; `selecting(from, to)` shows a span, null ends it;
@@ -14,6 +14,7 @@ const CLICK = 4;
  */
 export function listen(stage, page) {
   const pointers = new Map();
+  /** @type {any} the gesture that is under way: its kind, and what this kind needs */
   let gesture = null;
 
   const place = (event) => {
@@ -54,7 +55,7 @@ export function listen(stage, page) {
       return;
     }
     event.preventDefault();
-    document.activeElement?.blur?.();
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
     const line = near(at.x);
     if (line) gesture = { kind: "cursor", name: line[0] };
     else if (event.shiftKey) gesture = { kind: "pan", last: at };

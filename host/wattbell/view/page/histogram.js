@@ -1,16 +1,17 @@
 /** How often which value: of the selection's power, current, voltage or latency. */
 
-import { FONT, fromZero } from "./chart.js";
+import { FONT, fromZero, NO_SELECTION } from "./chart.js";
 import { colours } from "./theme.js";
 import { axisLabels, count, si } from "./units.js";
 
 export class Histogram {
   constructor(host) {
     this.host = host;
+    /** @type {any} */
     this.answer = { edges: [], counts: [], unit: "" };
     this.chart = new uPlot({
       width: Math.max(60, host.clientWidth || 290), height: 108, padding: [6, 6, 0, 0],
-      cursor: { show: false }, select: { show: false }, legend: { show: false },
+      cursor: { show: false }, select: NO_SELECTION, legend: { show: false },
       scales: { x: { time: false, auto: false, range: () => [-0.5, Math.max(1, this.answer.counts.length) - 0.5] }, y: { range: fromZero } },
       axes: [
         {
@@ -19,11 +20,11 @@ export class Histogram {
         },
         { stroke: () => colours.muted, font: FONT, size: 40, gap: 3, space: () => 24, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, values: (self, splits, axis, space, increment) => axisLabels(splits, "", increment) },
       ],
-      series: [{}, { stroke: () => colours.voltage, fill: () => `${colours.voltage}aa`, width: 0, paths: uPlot.paths.bars({ size: [0.92, 60] }), points: { show: false } }],
+      series: [{}, { stroke: () => colours.voltage, fill: () => `${colours.voltage}aa`, width: 0, paths: uPlot.paths.bars?.({ size: [0.92, 60] }), points: { show: false } }],
     }, [[0], [null]], host);
   }
 
-  /** @param {?object} answer of `histogram` */
+  /** @param {any} answer of `histogram` */
   draw(answer) {
     this.answer = answer ?? { edges: [], counts: [], unit: "" };
     const { edges, counts, unit, of } = this.answer;

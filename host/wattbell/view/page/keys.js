@@ -1,6 +1,6 @@
 /** The keys, and the panel that lists them. */
 
-import { make } from "./panel.js";
+import { $, make, part } from "./dom.js";
 
 /** Gestures of the mouse and of fingers; for the panel only. */
 const GESTURES = [
@@ -12,8 +12,8 @@ const GESTURES = [
 ];
 
 /**
- * @param {object} act actions of the keys, by name
- * @returns {function(KeyboardEvent): void} to be called for every key
+ * @param {any} act actions of the keys, by name
+ * @returns {(a: KeyboardEvent) => void} to be called for every key
  */
 export function keyboard(act) {
   const bindings = [
@@ -36,7 +36,7 @@ export function keyboard(act) {
   }
   describe([...bindings.map(([keys, text]) => [keys, text]), ...GESTURES]);
   return (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, dialog")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input, select, textarea, dialog"))) return;
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") act.pan((event.key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 0.5 : 0.1));
     else if (run.has(event.key)) run.get(event.key)();
     else return;
@@ -47,7 +47,7 @@ export function keyboard(act) {
 const NAMES = { ArrowLeft: "←", ArrowRight: "→" };
 
 function describe(lines) {
-  document.querySelector("#keys table").replaceChildren(...lines.map(([keys, text]) => {
+  part($("keys"), "table").replaceChildren(...lines.map(([keys, text]) => {
     const [row, what] = [make("tr"), make("td")];
     what.append(...keys.map((key) => make("kbd", NAMES[key] ?? key)));
     row.append(what, make("td", text));

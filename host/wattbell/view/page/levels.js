@@ -6,6 +6,8 @@ import { colours } from "./theme.js";
 import { duration } from "./units.js";
 
 const LANES = [["link_state", "link"], ["clkreq", "CLKREQ#"], ["perst", "PERST#"]];
+/** Changes are kept, and not asked for again with each view, where the whole capture has at most so many of each level. */
+const MOST_KEPT = 2000;
 /** In place of a value: it changes too often to be drawn here. */
 const OFTEN = "*";
 
@@ -13,6 +15,7 @@ export class LevelsRow extends Row {
   constructor(name, title, weight, tickSeconds) {
     super(name, title, weight);
     this.tickSeconds = tickSeconds;
+    this.subject = "levels";
     this.levels = { link_state: [], clkreq: [], perst: [] };
     this.chip.replaceChildren();
   }
@@ -27,14 +30,26 @@ export class LevelsRow extends Row {
     });
   }
 
-  /** @param {object} levels of the server: lists of [tick, value] in the page's ticks */
+  /** Levels can be asked for once the recording has ended. */
+  available({ about: { has, live } }) {
+    return !live && has.events;
+  }
+
+  async ask({ source, begin, end, width }) {
+    return await source.whole("levels", { points: MOST_KEPT }, complete) ?? source.ask("levels", { begin, end, points: width });
+  }
+
+  take(levels) {
+    this.draw(levels);
+  }
+
+  /** @param {any} levels of the server: lists of [tick, value] in the page's ticks */
   draw(levels) {
     this.levels = levels;
     this.chart.setData([[shared.begin, shared.end], [null, null]]);
   }
 
   #paint({ ctx, bbox, valToPos }) {
-    const ratio = devicePixelRatio;
     const lane = bbox.height / 3;
     within(ctx, bbox, "center");
     LANES.forEach(([key], place) => {
@@ -72,8 +87,9 @@ export class LevelsRow extends Row {
     } else {
       const y = value ? top : bottom;
       ctx.beginPath();
-      if (previous !== null && previous !== OFTEN && previous !== value) ctx.moveTo(left, value ? bottom : top), ctx.lineTo(left, y);
-      else ctx.moveTo(left, y);
+      const edge = previous !== null && previous !== OFTEN && previous !== value;
+      ctx.moveTo(left, edge ? (value ? bottom : top) : y);
+      if (edge) ctx.lineTo(left, y);
       ctx.lineTo(right, y);
       ctx.stroke();
     }
@@ -103,6 +119,11 @@ export class LevelsRow extends Row {
   edges(t, reach) {
     return LANES.flatMap(([key]) => (this.levels[key] ?? []).map(([tick]) => tick).filter((tick) => Math.abs(tick - t) <= reach));
   }
+}
+
+/** Whether an answer has every change of the capture. */
+function complete(levels) {
+  return Object.values(levels).every((changes) => changes.length < MOST_KEPT && changes.every(([, value]) => value !== OFTEN));
 }
 
 /** States that save power cool, those at work warm, states in transition grey. */

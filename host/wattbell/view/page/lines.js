@@ -1,14 +1,17 @@
 /** Lines over all rows: the cursors, the pointer's line, the span being chosen. Moved without drawing a chart anew. */
 
 import { shared } from "./chart.js";
+import { make, part } from "./dom.js";
 
 export class Lines {
+  /** @param {HTMLElement} host @param {HTMLElement} tip */
   constructor(host, tip) {
     this.host = host;
     this.tip = tip;
-    this.cross = host.querySelector(".cross");
-    this.selection = host.querySelector(".selection");
-    this.cursors = Object.fromEntries(["a", "b"].map((name) => [name, host.querySelector(`[data-cursor="${name}"]`)]));
+    this.cross = part(host, "div.cross");
+    this.selection = part(host, "div.selection");
+    /** @type {Record<string, HTMLElement>} */
+    this.cursors = Object.fromEntries(["a", "b"].map((name) => [name, part(host, `div[data-cursor="${name}"]`)]));
   }
 
   /** Cursors at their ticks (null: none). */
@@ -36,15 +39,16 @@ export class Lines {
     this.selection.style.width = `${Math.abs(to - from)}px`;
   }
 
-  /** Lines of text beside the pointer. */
+  /** Hides the tip. */
+  hide() {
+    this.tip.hidden = true;
+  }
+
+  /** Writes lines of text beside the pointer; null hides them. @param {?string[]} lines @param {number} x @param {number} y @param {number} width */
   tell(lines, x, y, width) {
-    this.tip.hidden = lines === null;
-    if (lines === null) return;
-    this.tip.replaceChildren(...lines.map((text) => {
-      const line = document.createElement("div");
-      line.textContent = text;
-      return line;
-    }));
+    if (lines === null) return this.hide();
+    this.tip.hidden = false;
+    this.tip.replaceChildren(...lines.map((text) => make("div", text)));
     const right = x > width / 2;
     this.tip.style.left = right ? "" : `${x + 14}px`;
     this.tip.style.right = right ? `${width - x + 14}px` : "";

@@ -1,11 +1,13 @@
 /** A capture that is being recorded: its figures, and its end as it grows. */
 
-import { make } from "./panel.js";
+import { AnswerError } from "./api.js";
+import { $, make } from "./dom.js";
 import { count, si, UNKNOWN } from "./units.js";
 
 /** Least time between two questions. */
 const PAUSE_MS = 200;
 
+/** @type {[string, string, (value: any) => string][]} key of the answer, name, text */
 const FIGURES = [
   ["w", "power", (x) => si(x, "W", 4)], ["a", "current", (x) => si(x, "A", 4)], ["v", "voltage", (x) => si(x, "V", 4)],
   ["read_mb_per_s", "read MB/s", (x) => number(x)], ["write_mb_per_s", "write MB/s", (x) => number(x)], ["iops", "IOPS", (x) => si(x, "", 4).trim()],
@@ -20,12 +22,12 @@ function number(value) {
 /**
  * Asks for the latest figures until the recording has ended. The next question waits until the last answer has been drawn, so that a slow
  * browser asks less often.
- * @param {object} source the capture
- * @param {function(object): Promise<void>} grown called with each answer (`t` in the page's ticks); fulfilled when it is drawn
- * @param {function(): Promise<void>} ended
+ * @param {import("./source.js").Source} source the capture
+ * @param {(latest: any) => Promise<void>} grown called with each answer (`t` in the page's ticks); fulfilled when it is drawn
+ * @param {() => Promise<void>} ended
  */
 export async function watch(source, grown, ended) {
-  const strip = document.getElementById("live");
+  const strip = $("live");
   strip.hidden = false;
   const places = FIGURES.map(([key, name, text]) => {
     const [place, value] = [make("span"), make("b", UNKNOWN)];
@@ -41,7 +43,7 @@ export async function watch(source, grown, ended) {
       latest = await source.ask("latest");
     } catch (error) {
       // 409: it is no longer being recorded. Another status passes: the recorder is completing the capture, which may take a while
-      if (error.status === 409 || (error.status === undefined && ++silent > 20)) break;
+      if (error.status === 409 || (!(error instanceof AnswerError) && ++silent > 20)) break;
       await pause(5 * PAUSE_MS);
       continue;
     }

@@ -5,6 +5,8 @@ import { Row, lastAt } from "./row.js";
 import { captureColour, colours } from "./theme.js";
 import { si } from "./units.js";
 
+/** Least width of the bins of MB/s and IOPS: below it a bin holds one command or none, and a rate says nothing. */
+const RATE_BIN_S = 1e-4;
 /** The lines of each row: key of the answer, name, colour, dashes. */
 const LINES = {
   load: { kind: "rate", unit: "MB/s", lines: [["read_mb_per_s", "read", "read"], ["write_mb_per_s", "write", "write"]] },
@@ -16,8 +18,16 @@ export class LoadRow extends Row {
   /** @param {"load"|"iops"|"depth"} name */
   constructor(name, title, weight, captures, tickSeconds) {
     super(name, title, weight);
-    Object.assign(this, { captures, tickSeconds, ...LINES[name] });
+    this.captures = captures;
+    this.tickSeconds = tickSeconds;
+    this.subject = "load";
+    const { kind, unit, lines } = LINES[name];
+    this.kind = kind;
+    this.unit = unit;
+    this.lines = lines;
+    /** @type {any[]} */
     this.answers = [];
+    /** @type {[number|null, number|null]} */
     this.limits = [null, null];
   }
 
@@ -29,7 +39,7 @@ export class LoadRow extends Row {
         series.push({
           stroke: colour, width: 1.25, dash: k > 0 ? [5, 3] : undefined,
           fill: this.captures === 1 && key !== "muted" ? () => `${colour()}22` : undefined,
-          paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
+          paths: uPlot.paths.stepped?.({ align: 1 }), points: { show: false },
         });
       }
     }
@@ -38,13 +48,42 @@ export class LoadRow extends Row {
       y: { range: (self) => fromZero(self, ...this.limits), unit: "", labels }, gapKinds: ["COMMANDS"] });
   }
 
-  /** @param {object[]} answers of `load`, one for each capture, `t` at the left edges of bins; null where a capture has no commands */
+  available({ about: { has, live } }) {
+    return has.commands || live;
+  }
+
+  ask(wish) {
+    return Promise.all(wish.sources.map((source) => (this.available(source) ? this.#binned(source, wish) : null)));
+  }
+
+  take(answers) {
+    this.draw(answers.map((answer) => answer?.[this.kind] ?? null));
+  }
+
+  /**
+   * Rates in bins that are wide enough to be rates; the depth in bins as fine as the view.
+   * @param {import("./source.js").Source} source
+   * @param {{begin: number, end: number, width: number}} view
+   */
+  async #binned(source, { begin, end, width }) {
+    const points = Math.max(20, Math.round(width / 2));
+    const least = RATE_BIN_S / this.tickSeconds;
+    const bin = (end - begin) / points;
+    const edges = (answer) => ({ ...answer, t: answer.t.map((centre) => centre - answer.width / 2) });
+    const reach = Math.max(bin, least);
+    const wanted = { begin: Math.floor(begin / reach) * reach, end: (Math.floor(end / reach) + 2) * reach };
+    const rate = source.ask("load", { ...wanted, points: Math.max(1, Math.round((wanted.end - wanted.begin) / reach)) });
+    const depth = bin >= least ? rate : source.ask("load", { begin, end: end + bin, points: points + 1 });
+    const [one, other] = await Promise.all([rate, depth]);
+    return { rate: edges(one), depth: one === other ? edges(one) : edges(other) };
+  }
+
+  /** @param {any[]} answers of `load`, one for each capture, `t` at the left edges of bins; null where a capture has no commands */
   draw(answers) {
     // a recording has no greatest depth
     this.answers = answers.map((answer) => answer && { ...Object.fromEntries(this.lines.map(([key]) => [key, answer.t.map(() => null)])), ...withoutNull(answer) });
-    answers = this.answers;
-    this.limits = limits(answers.flatMap((answer) => (answer ? this.lines.map(([key]) => answer[key]) : [])));
-    const tables = answers.map((answer) => (answer ? [answer.t, ...this.lines.map(([key]) => answer[key])] : [[], ...this.lines.map(() => [])]));
+    this.limits = limits(this.answers.flatMap((answer) => (answer ? this.lines.map(([key]) => answer[key]) : [])));
+    const tables = this.answers.map((answer) => (answer ? [answer.t, ...this.lines.map(([key]) => answer[key])] : [[], ...this.lines.map(() => [])]));
     this.chart.setData(tables.length === 1 ? tables[0] : uPlot.join(tables));
     this.readout(null);
   }

@@ -1,11 +1,17 @@
 /** The whole capture in a strip, with the view in it as a window that can be moved. */
 
+import { NO_SELECTION } from "./chart.js";
 import { colours } from "./theme.js";
 
 export class Overview {
-  /** @param {HTMLElement} host @param {function(number, number): void} look sets the view */
+  /** @param {HTMLElement} host @param {(a: number, b: number) => void} look sets the view */
   constructor(host, look) {
-    Object.assign(this, { host, look });
+    this.host = host;
+    this.look = look;
+    /** @type {?number} first tick of the view */
+    this.begin = null;
+    /** @type {?number} last tick of the view */
+    this.end = null;
     this.extent = { begin: 0, end: 1 };
     this.plot = document.createElement("div");
     this.plot.className = "plot";
@@ -15,7 +21,7 @@ export class Overview {
     this.chart = new uPlot({
       width: Math.max(60, host.clientWidth), height: Math.max(16, host.clientHeight),
       padding: [2, 0, 2, 0],
-      cursor: { show: false }, select: { show: false }, legend: { show: false },
+      cursor: { show: false }, select: NO_SELECTION, legend: { show: false },
       scales: { x: { time: false, auto: false, range: () => [this.extent.begin, this.extent.end] } },
       axes: [{ show: false }, { show: false }],
       series: [{}, { stroke: () => colours.muted, width: 1, fill: () => `${colours.muted}30`, points: { show: false } }],
@@ -31,7 +37,8 @@ export class Overview {
   }
 
   move(begin, end) {
-    Object.assign(this, { begin, end });
+    this.begin = begin;
+    this.end = end;
     const long = this.extent.end - this.extent.begin;
     const [left, right] = [begin, end].map((tick) => Math.min(1, Math.max(0, (tick - this.extent.begin) / long)) * 100);
     this.window.style.left = `${left}%`;
@@ -50,11 +57,13 @@ export class Overview {
     this.host.setPointerCapture(event.pointerId);
     const wide = this.host.clientWidth;
     const at = (moved) => this.extent.begin + ((moved.clientX - this.host.getBoundingClientRect().left) / wide) * (this.extent.end - this.extent.begin);
-    const half = (this.end - this.begin) / 2;
+    const [first, last] = [this.begin ?? this.extent.begin, this.end ?? this.extent.end];
+    const half = (last - first) / 2;
     const whole = this.window.hidden;
     const start = at(event);
-    const inside = start >= this.begin && start <= this.end && !whole;
-    const shift = inside ? start - (this.begin + this.end) / 2 : 0;
+    const inside = start >= first && start <= last && !whole;
+    const shift = inside ? start - (first + last) / 2 : 0;
+    /** @type {?[number, number]} */
     let chosen = null;
     const move = (moved) => {
       if (whole) {

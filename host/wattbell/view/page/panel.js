@@ -1,18 +1,9 @@
 /** The figures beside the charts: for the span between the cursors, or for the view. */
 
-import { INSTANTS } from "./bars.js";
 import { hex } from "./commands.js";
+import { $, make, part } from "./dom.js";
+import { INSTANTS, SHOWN, TITLES } from "./fields.js";
 import { count, duration, instant, si } from "./units.js";
-
-const $ = (id) => document.getElementById(id);
-
-/** An element with text in it; never markup. */
-export function make(tag, text, attributes = {}) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
 
 /** A rate: whole where it is large. */
 function plain(value) {
@@ -37,12 +28,13 @@ function terms(list, pairs) {
 }
 
 /**
- * @param {object} span answer of `span`
- * @param {object} chosen {begin, end, between: whether cursors bound it, a, b}
+ * @param {any} span answer of `span`
+ * @param {any} chosen {begin, end, between: whether cursors bound it, a, b}
  * @param {number} tickSeconds
  */
 export function showSpan(span, chosen, tickSeconds) {
   $("span-title").textContent = chosen.between ? "Between A and B" : "In view";
+  /** @type {[string, string, Record<string, string|number>?][]} */
   const times = chosen.between
     ? [["A", instant(chosen.a, tickSeconds)], ["B", instant(chosen.b, tickSeconds)], ["B − A", duration(chosen.b - chosen.a, tickSeconds), { "data-ticks": chosen.b - chosen.a }]]
     : [["duration", duration(chosen.end - chosen.begin, tickSeconds)]];
@@ -56,7 +48,7 @@ export function showSpan(span, chosen, tickSeconds) {
     const row = tableRow("td", [name, ...["mean", "min", "max", "std"].map((key) => si(span[name][key], unit, 4))]);
     row.dataset.quantity = name;
     ["mean", "min", "max", "std"].forEach((key, i) => {
-      row.children[i + 1].dataset.value = span[name][key];
+      row.cells[i + 1].dataset.value = span[name][key];
     });
     return row;
   });
@@ -64,7 +56,7 @@ export function showSpan(span, chosen, tickSeconds) {
   fill($("span-table"), ["", "mean", "min", "max", "std"], rows);
   const commands = (span.commands ?? []).map((one) => {
     const row = tableRow("td", [one.name, count(one.count), ...["p50_s", "p99_s", "max_s"].map((key) => si(one[key], "s"))]);
-    row.children[0].title = one.name;
+    row.cells[0].title = one.name;
     Object.assign(row.dataset, { opcode: one.opcode, count: one.count, p50: one.p50_s, p99: one.p99_s });
     return row;
   });
@@ -77,22 +69,23 @@ export function showSpan(span, chosen, tickSeconds) {
 }
 
 /**
- * @param {?object} row the command picked
+ * @param {any} row the command picked
  * @param {number} tickSeconds
  * @param {Array} energies lines about the energy of a command of its class
- * @param {{zoom: function(), cursors: function(), close: function()}} act
+ * @param {{zoom: () => void, cursors: () => void, close: () => void}} act
  */
 export function showCommand(row, tickSeconds, energies, act) {
   const section = $("command");
   section.hidden = row === null;
   if (row === null) return;
-  section.querySelector("h2").textContent = `${row.name}${row.latency_s === null || row.latency_s === undefined ? "" : `, ${si(row.latency_s, "s", 4)}`}`;
+  part(section, "h2").textContent = `${row.name}${row.latency_s === null || row.latency_s === undefined ? "" : `, ${si(row.latency_s, "s", 4)}`}`;
   const known = INSTANTS.filter(([key]) => row[key] !== null && row[key] !== undefined);
   const start = known.length ? row[known[0][0]] : 0;
   const list = make("dl");
   terms(list, [
-    ...(row.admin ? [] : [["LBA", `${count(row.slba)} (${hex(row.slba)})`], ["blocks", `${count(row.blocks)}${row.bytes ? `, ${count(row.bytes)} B` : ""}`]]),
-    ["queue, CID", `${row.qid}, ${row.cid}`], ["status", row.status ? `${hex(row.status)}: failed` : "0: success"],
+    ...(row.admin ? [] : [[TITLES.slba, `${count(row.slba)} (${hex(row.slba)})`], [TITLES.blocks, `${count(row.blocks)}${row.bytes ? `, ${count(row.bytes)} B` : ""}`]]),
+    [`${TITLES.qid}, ${TITLES.cid}`, `${row.qid}, ${row.cid}`], [TITLES.status, row.status ? `${hex(row.status)}: failed` : "0: success"],
+    ...SHOWN.filter(([key]) => row[key]).map(([key, name]) => [name, count(row[key])]),
     ...energies,
   ]);
   const table = make("table");
@@ -105,12 +98,14 @@ export function showCommand(row, tickSeconds, energies, act) {
     return line;
   }));
   const buttons = make("p");
-  for (const [text, run] of [["Zoom to it", act.zoom], ["A and B around it", act.cursors], ["Close", act.close]]) {
+  /** @type {[string, () => void][]} */
+  const acts = [["Zoom to it", act.zoom], ["A and B around it", act.cursors], ["Close", act.close]];
+  for (const [text, run] of acts) {
     const button = make("button", text, { type: "button" });
     button.addEventListener("click", run);
     buttons.append(button, " ");
   }
-  section.querySelector("div").replaceChildren(list, make("p", `from ${instant(start, tickSeconds)}`), table, buttons);
+  part(section, "div").replaceChildren(list, make("p", `from ${instant(start, tickSeconds)}`), table, buttons);
 }
 
 /** Describes the capture. */

@@ -5,6 +5,9 @@ import { Row } from "./row.js";
 import { colours, phaseColour } from "./theme.js";
 import { count, duration } from "./units.js";
 
+/** Events are kept, and not asked for again with each view, where the whole capture has at most so many. */
+const MOST_KEPT = 2000;
+const complete = (answer) => answer.count === answer.rows.length;
 /** Names of events are written where there are at most so many. */
 const MOST_NAMES = 40;
 
@@ -12,7 +15,9 @@ export class PhasesRow extends Row {
   constructor(tickSeconds) {
     super("phases", "Phases and events", 0);
     this.tickSeconds = tickSeconds;
+    /** @type {any[]} */
     this.phases = [];
+    /** @type {{count: number, rows: any[]}} */
     this.events = { count: 0, rows: [] };
   }
 
@@ -24,14 +29,22 @@ export class PhasesRow extends Row {
       hooks: { draw: [(self) => this.#paint(self)] },
       top: true,
     });
-    this.say([]);
+    this.say();
   }
 
   say() {
     this.chip.replaceChildren();
   }
 
-  /** @param {object[]} phases of the capture @param {{count: number, rows: object[]}} events of the view */
+  async ask({ source, begin, end }) {
+    return await source.whole("events", { limit: MOST_KEPT }, complete) ?? source.ask("events", { begin, end, limit: 500 });
+  }
+
+  take(events, { source }) {
+    this.draw(source.phases, events);
+  }
+
+  /** @param {any[]} phases of the capture @param {{count: number, rows: any[]}} events of the view */
   draw(phases, events) {
     this.phases = phases;
     this.events = events;

@@ -9,8 +9,12 @@ export class RailRow extends Row {
   /** @param {"power"|"current"|"voltage"} quantity @param {string} unit @param {number} captures how many are overlaid */
   constructor(quantity, title, unit, weight, captures) {
     super(quantity, title, weight);
-    Object.assign(this, { unit, captures });
+    this.unit = unit;
+    this.captures = captures;
+    this.subject = "rail";
+    /** @type {any[]} */
     this.answers = [];
+    /** @type {[number|null, number|null]} */
     this.limits = [null, null];
   }
 
@@ -30,7 +34,19 @@ export class RailRow extends Row {
     this.chart = makeChart(this.plot, { series, bands, y: { unit: this.unit, range: (self) => (this.name === "power" ? fromNearZero : padded)(self, ...this.limits) }, gapKinds: ["RAIL"] });
   }
 
-  /** @param {object[]} answers of `rail`, one for each capture, in the page's ticks; null where a capture has no rail */
+  available({ about }) {
+    return about.has.rail;
+  }
+
+  ask({ sources, begin, end, width }) {
+    return Promise.all(sources.map((source) => (source.about.has.rail ? source.ask("rail", { begin, end, points: width }) : null)));
+  }
+
+  take(answers) {
+    this.draw(answers);
+  }
+
+  /** @param {any[]} answers of `rail`, one for each capture, in the page's ticks; null where a capture has no rail */
   draw(answers) {
     this.answers = answers;
     this.limits = limits(answers.flatMap((answer) => (answer ? Object.values(answer[this.name]) : [])));

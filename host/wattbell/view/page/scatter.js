@@ -1,6 +1,7 @@
 /** Latency of commands over time: a point each, or the density of many. */
 
 import { makeChart } from "./chart.js";
+import { penOf } from "./dom.js";
 import { nearest } from "./row.js";
 import { colours, densityColour } from "./theme.js";
 import { count, si } from "./units.js";
@@ -10,7 +11,9 @@ const EMPTY = { kind: "rows", rows: { cqe: [], latency_s: [] } };
 
 export class Scatter {
   constructor(host) {
+    /** @type {any} */
     this.answer = EMPTY;
+    /** @type {any} */
     this.picked = null;
     this.limits = [1e-6, 1e-2];
     this.chart = makeChart(host, {
@@ -24,7 +27,7 @@ export class Scatter {
     });
   }
 
-  /** @param {object} answer of `commands` */
+  /** @param {any} answer of `commands` */
   draw(answer, picked) {
     this.answer = answer;
     this.picked = picked;
@@ -174,7 +177,7 @@ export function rowOf(rows, i) {
 function paint(counts, wide, high) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [wide, high];
-  const pen = canvas.getContext("2d");
+  const pen = penOf(canvas);
   const image = pen.createImageData(wide, high);
   let most = 1;
   for (const column of counts) for (const many of column) most = Math.max(most, many);

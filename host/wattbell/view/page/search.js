@@ -1,43 +1,61 @@
 /** Going to the next or previous slow command, wake-up, gap, phase, event, power state, or command as searched. */
 
+import { $, part } from "./dom.js";
+import { TITLES } from "./fields.js";
 import { percent } from "./states.js";
 import { count, instant, parseInteger, parseSeconds, si } from "./units.js";
 
+/** @typedef {"slow"|"search"|"wake-up"|"gap"|"phase"|"event"|"state"} What */
+
 /** In place of a status: any but success. */
 const FAILED = -1;
-const $ = (id) => document.getElementById(id);
+
+/** Facts of a command that can be searched for. */
+const FIELDS = ["slba", "status", "qid", "cid"];
+/** A title at the beginning of a sentence. @param {string} title */
+const begun = (title) => title[0].toUpperCase() + title.slice(1);
+/** Text of a field of the search. @param {string} name */
+const given = (name) => $(`search-${name}`, HTMLInputElement).value;
 
 export class Search {
-  /** @param {object} page `source()`, `view()`, `found(span, what)` shows it, `say(text)` */
+  /** @param {any} page `source()`, `view()`, `found(span, what)` shows it, `say(text)` */
   constructor(page) {
     this.page = page;
+    this.which = $("jump", HTMLSelectElement);
+    this.kind = $("search-class", HTMLSelectElement);
+    /** @type {any} */
     this.found = null;
-    $("next").addEventListener("click", () => this.jump($("jump").value, 1));
-    $("previous").addEventListener("click", () => this.jump($("jump").value, -1));
+    for (const key of FIELDS) part($("search"), `span[data-field="${key}"]`).textContent = TITLES[key];
+    $("next").addEventListener("click", () => this.jump(this.#chosen, 1));
+    $("previous").addEventListener("click", () => this.jump(this.#chosen, -1));
     $("search-previous").addEventListener("click", () => this.jump("search", -1));
-    $("search").querySelector("form").addEventListener("submit", (event) => {
+    part($("search"), "form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.jump("search", 1);
     });
   }
 
+  get #chosen() {
+    return /** @type {What} */ (this.which.value);
+  }
+
   /** Another capture is shown: its classes. */
   renew(about) {
     this.found = null;
-    const chosen = $("search-class").value;
+    const chosen = this.kind.value;
     const options = about.classes.map(({ opcode, admin, name, count: many }) => new Option(`${name} (${count(many)})`, `${opcode},${admin ? 1 : 0}`));
-    $("search-class").replaceChildren(new Option("any", ""), ...options);
-    $("search-class").value = options.some(({ value }) => value === chosen) ? chosen : "";
+    this.kind.replaceChildren(new Option("any", ""), ...options);
+    this.kind.value = options.some(({ value }) => value === chosen) ? chosen : "";
   }
 
   /**
-   * @param {"slow"|"search"|"wake-up"|"gap"|"phase"|"event"|"state"} what
+   * @param {What} what
    * @param {1|-1} direction
    */
   async jump(what, direction) {
     if (this.asking) return;
     this.asking = true;
-    if ([...$("jump").options].some(({ value }) => value === what)) $("jump").value = what;
+    if ([...this.which.options].some(({ value }) => value === what)) this.which.value = what;
     try {
       const wish = what === "slow" ? this.#slow() : what === "search" ? this.#searched() : {};
       const kind = what === "slow" || what === "search" ? "command" : what;
@@ -83,22 +101,19 @@ export class Search {
 
   /** Slow: above the typed time, else above the greatest p99 of the I/O classes of the whole capture. */
   #slow() {
-    const typed = parseSeconds($("search-above").value);
+    const typed = parseSeconds(given("above"));
     if (typed !== null) return { above_s: typed };
     const io = this.page.source().about.classes.filter(({ admin, p99_s: p99 }) => !admin && p99);
     return { above_s: io.length ? Number(Math.max(...io.map(({ p99_s: p99 }) => p99)).toPrecision(2)) : 1e-3 };
   }
 
   #searched() {
-    const [opcode, admin] = $("search-class").value.split(",");
-    const failed = $("search-status").value.trim().toLowerCase() === "failed";
+    const [opcode, admin] = this.kind.value.split(",");
+    const failed = given("status").trim().toLowerCase() === "failed";
     return {
       opcode, admin,
-      above_s: parseSeconds($("search-above").value),
-      slba: parseInteger($("search-slba").value, "LBA"),
-      status: failed ? FAILED : parseInteger($("search-status").value, "Status"),
-      qid: parseInteger($("search-qid").value, "Queue"),
-      cid: parseInteger($("search-cid").value, "CID"),
+      above_s: parseSeconds(given("above")),
+      ...Object.fromEntries(FIELDS.map((key) => [key, key === "status" && failed ? FAILED : parseInteger(given(key), begun(TITLES[key]))])),
     };
   }
 }

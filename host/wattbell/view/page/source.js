@@ -1,19 +1,28 @@
 /** One capture of the page: its description, and its answers in the page's ticks. */
 
 import { ask } from "./api.js";
+import { INSTANTS } from "./fields.js";
 
 /** Keys of answers that are ticks. */
-const TICKS = ["t", "t_edges", "begin", "end", "doorbell", "fetch", "first_data", "last_data", "cqe", "msix", "cq_head"];
+const TICKS = ["t", "t_edges", "begin", "end", ...INSTANTS.map(([key]) => key)];
 
 export class Source {
   /**
    * @param {number} k its number at the server
-   * @param {object} about answer of `capture`
-   * @param {object} first the same of the first capture, which gives the page's ticks
+   * @param {any} about answer of `capture`
+   * @param {any} first the same of the first capture, which gives the page's ticks
    */
   constructor(k, about, first) {
     this.k = k;
     this.first = first;
+    /** @type {any} answer of `capture` */
+    this.about = about;
+    this.shift = 0;
+    this.ratio = 1;
+    this.begin = 0;
+    this.end = 0;
+    /** @type {Map<string, Promise<any>>} */
+    this.wholes = new Map();
     this.take(about);
   }
 
@@ -40,7 +49,7 @@ export class Source {
   }
 
   /** Ask for a span, given and answered in the page's ticks. */
-  async ask(what, { begin, end, at, ...more } = {}) {
+  async ask(what, /** @type {Record<string, any>} */ { begin, end, at, ...more } = {}) {
     const span = {
       begin: begin === undefined ? undefined : Math.floor(this.toCapture(begin)),
       end: end === undefined ? undefined : Math.ceil(this.toCapture(end)),
@@ -53,8 +62,8 @@ export class Source {
   /**
    * The data of the whole capture, if it fits into one answer, which serves every view: asked once. Null where it does not fit.
    * @param {string} what
-   * @param {object} parameters of the question for the whole capture
-   * @param {function(*): boolean} fits whether an answer holds everything
+   * @param {any} parameters of the question for the whole capture
+   * @param {(a: any) => boolean} fits whether an answer holds everything
    */
   async whole(what, parameters, fits) {
     if (!this.wholes.has(what)) {

@@ -5,18 +5,28 @@ export const ROWS = [
   ["power", "Power"], ["current", "Current"], ["voltage", "Voltage"], ["load", "MB/s"], ["iops", "IOPS"], ["depth", "Queue depth"],
   ["commands", "Commands"], ["states", "Power states"], ["levels", "Link and pins"],
 ];
+/** @type {State["theme"][]} */
 const THEMES = ["auto", "light", "dark"];
+const HISTOGRAMS = ["power", "current", "voltage", "latency"];
 
-/** @returns the state before anything is known */
+/**
+ * State of the view.
+ * @typedef {object} State
+ * @property {number} begin first tick of the view, of the first capture from its origin
+ * @property {number} end
+ * @property {?number} a cursor
+ * @property {?number} b cursor
+ * @property {string[]} hidden rows that are not shown
+ * @property {"auto"|"light"|"dark"} theme
+ * @property {number} shown place of the capture with the commands, levels and figures that are shown
+ * @property {string} histogram its quantity
+ * @property {any} command the command that is picked, a row of the server's
+ */
+
+/** The state before anything is known. @returns {State} */
 export function initial() {
   return {
-    begin: 0, end: 1, // the view, in ticks of the first capture from its origin
-    a: null, b: null, // cursors
-    hidden: [], // rows not shown
-    theme: "auto",
-    shown: 0, // place of the capture whose commands, levels and figures are shown
-    histogram: "power",
-    command: null, // the command picked, a row of the server's
+    begin: 0, end: 1, a: null, b: null, hidden: [], theme: "auto", shown: 0, histogram: "power", command: null,
   };
 }
 
@@ -24,10 +34,11 @@ export class Store {
   #listeners = new Set();
 
   constructor() {
+    /** @type {State} */
     this.state = initial();
   }
 
-  /** Changes what differs and gives every listener the changed keys. */
+  /** Changes what differs and gives every listener the changed keys. @param {Partial<State>} changes */
   set(changes) {
     const changed = new Set(Object.keys(changes).filter((key) => !same(this.state[key], changes[key])));
     if (changed.size === 0) return;
@@ -76,8 +87,8 @@ export function fromFragment(fragment, extent, captures) {
     a: ticks(given.get("a")),
     b: ticks(given.get("b")),
     hidden: (given.get("hide") ?? "").split(",").filter((name) => names.includes(name)),
-    theme: THEMES.includes(given.get("theme")) ? given.get("theme") : usual.theme,
+    theme: THEMES.find((theme) => theme === given.get("theme")) ?? usual.theme,
     shown: Number.isInteger(shown) && shown >= 0 && shown < captures ? shown : 0,
-    histogram: ["power", "current", "voltage", "latency"].includes(given.get("histogram")) ? given.get("histogram") : usual.histogram,
+    histogram: HISTOGRAMS.find((quantity) => quantity === given.get("histogram")) ?? usual.histogram,
   };
 }

@@ -19,6 +19,7 @@ export class StatesRow extends Row {
   constructor(name, title, weight, tickSeconds) {
     super(name, title, weight);
     this.tickSeconds = tickSeconds;
+    /** @type {any[]} */
     this.spans = [];
     this.begins = [];
     this.instead = "";
@@ -35,7 +36,12 @@ export class StatesRow extends Row {
     });
   }
 
-  /** @param {object[]} spans of the page's ticks, in order @param {string} instead text if there are none */
+  /** The place is there before the data, where these come by themselves. */
+  available({ about, energy }) {
+    return about.has.rail && !about.live && Boolean(about.light || energy);
+  }
+
+  /** @param {any[]} spans of the page's ticks, in order @param {string} instead text if there are none */
   draw(spans, instead = "") {
     this.spans = spans;
     this.begins = spans.map(({ begin }) => begin);

@@ -1,5 +1,7 @@
 /** Colours for drawing on canvases. Okabe and Ito's, as in the reports; brighter ones of the same hues where the page is dark. */
 
+import { penOf } from "./dom.js";
+
 const LIGHT = {
   ink: "#1c2530", muted: "#5b6570", grid: "#e8ebee", paper: "#ffffff", hatch: "#8a949e", hatchBack: "rgba(120,130,140,0.10)",
   power: "#c2571a", current: "#3c7d3c", voltage: "#4a5d73", depth: "#3c7d3c",
@@ -45,7 +47,7 @@ export function hatching(context) {
   if (!tile) {
     tile = document.createElement("canvas");
     tile.width = tile.height = size;
-    const pen = tile.getContext("2d");
+    const pen = penOf(tile);
     pen.fillStyle = colours.hatchBack;
     pen.fillRect(0, 0, size, size);
     pen.strokeStyle = colours.hatch;
@@ -70,8 +72,8 @@ export function densityColour(share) {
   return one.map((value, i) => Math.round(value + (other[i] - value) * (place - lower)));
 }
 
-function rgb(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+function rgb(text) {
+  return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
 }
 
 /** The turn of the colour circle that leaves the most room between any number of hues. */

@@ -3,18 +3,23 @@
 import { clock, duration } from "./units.js";
 
 const THIN = "\u202f";
+/** @type {[number, string][]} powers of ten and their units */
 const UNITS = [[-9, "ns"], [-6, "µs"], [-3, "ms"], [0, "s"]];
 /** Steps of whole seconds and more. */
 const LONG = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000];
+
+/**
+ * Ticks of the axis, their labels (null: no room for one) and, where the labels count from a time of their own, this time.
+ * @typedef {{splits: number[], labels: (string|null)[], base: string}} TimeTicks
+ */
 
 /**
  * @param {number} begin first tick of the view
  * @param {number} end
  * @param {number} tickSeconds seconds of a tick
  * @param {number} width of the plot in pixels
- * @param {function(string): number} measure width of a label in pixels
- * @returns {{splits: number[], labels: string[], base: string}} ticks, their labels, and (where the labels count from there) the time they
- *   are to be added to
+ * @param {(a: string) => number} measure width of a label in pixels
+ * @returns {TimeTicks}
  */
 export function timeTicks(begin, end, tickSeconds, width, measure) {
   const span = (end - begin) * tickSeconds;
