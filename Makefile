@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest demo test long bare test-python test-rust lint lint-rtl docs box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy soak requirements mutants clean
+.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest openhtf demo test long bare test-python test-rust lint lint-rtl lint-javascript docs box bench-page compare formal tap alignments gates load false-calls tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy traffic soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -54,6 +54,9 @@ wheels-check: wheels  ## both wheels installed and used where neither a compiler
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)
 	@sim/guest/fetch.sh
 
+openhtf: setup  ## OpenHTF in an environment of its own, build/openhtf: it wants another tornado than the tests (docs/adapters.md)
+	@tools/setup-openhtf.sh
+
 .PHONY: demo-takes
 demo-takes:
 	@if [ -f build/rtl/lib_x4_word.so ] && [ -x sim/target/release/wattbell-rig ]; then \
@@ -67,7 +70,7 @@ demo: demo-takes  ## virtual rig, Intel 660p, short suite, report
 	@.venv/bin/wattbell report $(OUT)/capture --out $(OUT)/report.html
 
 test:  ## everything CI runs
-	@$(MAKE) --no-print-directory -j2 sim rtl-tests guest
+	@$(MAKE) --no-print-directory -j2 sim rtl-tests guest openhtf
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint test-rust
 	@$(MAKE) --no-print-directory test-python
 
@@ -80,10 +83,10 @@ bare:  ## demo, test, a short soak and wheels as a newcomer runs them, in a bare
 test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
-test-python: setup sim rtl-tests guest
+test-python: setup sim rtl-tests guest openhtf
 	@$(PY) -m pytest -n 2 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
-lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, commit messages, clippy, rustfmt, Verilator -Wall
+lint: setup lint-rtl lint-javascript  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, commit messages, clippy, rustfmt, Verilator -Wall, ESLint, tsc
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy
 	@MYPYPATH=spec:host:gateware:hw .venv/bin/mypy --follow-imports silent --ignore-missing-imports -p board
@@ -95,6 +98,9 @@ lint: setup lint-rtl  ## ruff (rules and format), mypy --strict, import contract
 lint-rtl: setup
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@tools/lint-rtl.sh
+
+lint-javascript: setup
+	@tools/lint-javascript.sh
 
 docs: setup  ## the pages as a site with search, all commands and the Python API: build/docs/index.html; any warning is an error (half a minute)
 	@$(PY) -m tools.docsite
@@ -128,7 +134,7 @@ load: setup  ## how many commands a second the gateware takes before it loses on
 	@$(PY) -m tests.bench.load
 
 tracker: setup  ## the tracker alone on the ECP5: cells, and the clock it closes at (half an hour; with NEXTPNR=a native nextpnr-ecp5, minutes)
-	@$(PY) -m tools.tracker_alone $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
+	@$(PY) -m studies.tracker_alone $(if $(NEXTPNR),--nextpnr $(NEXTPNR))
 
 bitstream: setup  ## the ECP5 build: synthesis, three placements, the .bit and the table of docs/bitstream.md (hours; with NEXTPNR=a native nextpnr-ecp5, an hour)
 	@tools/install.sh board
@@ -166,7 +172,7 @@ fuzz: setup  ## a million lines into the firmware's parser, natively, with sanit
 	@$(MAKE) --no-print-directory -C firmware fuzz RUNS=70000
 
 seeds-check: setup sim controller  ## every quantitative statement of the seed reviews, unscaled, on the models (an hour): docs/seeds-check.md
-	@$(PY) tools/seeds_check.py
+	@$(PY) -m studies.seeds.runs
 
 reference: setup sim controller  ## the suite `quick` on every modelled drive: what a page of one drive is drawn among (minutes)
 	@$(PY) tools/reference.py
@@ -176,13 +182,17 @@ picture: setup  ## README's picture of power against rate, out of the reference 
 	@$(PY) -m tools.power_picture
 
 energy: setup sim  ## 200 random workloads on models of all drives: do the intervals of energy per class of command hold the truth? 60 for power states: are they found, do the probabilities hold? (20 minutes of a core; WORKLOADS=20): docs/energy.md
-	@$(PY) -m tools.energy_coverage --workloads $${WORKLOADS:-200} --check
-	@$(PY) -m tools.energy_coverage --kinds $${KINDS:-5} --first 3001 --check
-	@$(PY) -m tools.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
-	@$(PY) -m tools.state_coverage --workloads $${WORKLOADS:-60} --check
+	@$(PY) -m studies.energy_coverage --workloads $${WORKLOADS:-200} --check
+	@$(PY) -m studies.energy_coverage --kinds $${KINDS:-5} --first 3001 --check
+	@$(PY) -m studies.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
+	@$(PY) -m studies.state_coverage --workloads $${WORKLOADS:-60} --check
+
+traffic: setup sim rtl-all  ## random legal hosts and drives: 10 million commands on the fast twin, 200 000 on the gateware (hours; COMMANDS=100000 RTL=2000): docs/testing.md
+	@$(PY) -m tests.traffic --commands $${COMMANDS:-10000000} --size 3000 --jobs $$(nproc)
+	@$(PY) -m tests.traffic --commands $${RTL:-200000} --size 300 --jobs $$(nproc) --fidelity rtl
 
 false-calls: setup sim controller  ## 100 pairs of equal models: how often does compare call them different, and does it see 1 %? (20 minutes; PAIRS=10): docs/results.md
-	@$(PY) -m tools.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)
+	@$(PY) -m studies.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)
 
 soak: setup sim rtl-tests  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)

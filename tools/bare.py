@@ -44,6 +44,7 @@ VARIABLES = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT", "PIP_CERT"),
     *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO"),
+    *("NODE_EXTRA_CA_CERTS", "NPM_CONFIG_REGISTRY"),
     *("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"),
 )
 """Environment variables of the same kind; the last two work round a fault of OpenBLAS on this processor."""

@@ -48,13 +48,13 @@ ARGUED = KEPT / "equivalent.toml"
 PAGE = ROOT / "docs" / "testing.md"
 BEGIN, END = "<!-- generated: tools/mutants.py --docs, {} -->", "<!-- end of generated -->"
 
-OTHER = {"hw": "hw", "guest": "sim/guest", "tools": "tools"}
+OTHER = {"hw": "hw", "guest": "sim/guest", "studies": "studies", "tools": "tools"}
 """Areas of made faults outside the host package, with their folders; each package of the host is an area by its name."""
 TOP = "wattbell"
 """Area of the modules that lie in the host package itself."""
-NOT_MADE = ("host/wattbell/sigrok/",)
+NOT_MADE = ("host/wattbell/export/decoders/",)
 """Decoders that sigrok runs in a Python of its own: there is no coverage, so only kept faults try them."""
-TESTED_BY = r"tests/((host|tools|hw|docs)/(\w+/)*|sim/((guest|rig)/)?|e2e/|clients/)test_\w+\.py"
+TESTED_BY = r"tests/((host|studies|tools|hw|docs)/(\w+/)*|sim/((guest|rig)/)?|e2e/|clients/)test_\w+\.py"
 """Tests that made faults get."""
 SLOW = r"tests/(e2e/test_(real_\w+|nvme_cli|plan_steps|record_disk|late_attach|power_on|wheel)|clients/.*rig|hw/.*_load)\.py"
 """Tests left out of the map: they boot a guest or build a wheel, which takes longer than any fault's budget."""

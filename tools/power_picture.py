@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Panel
 from wattbell.present.colours import PALETTE
+from wattbell.present.pages.suite import sections
 from wattbell.present.pictures import STYLE, figures
-from wattbell.report.suite import sections
 from wattbell.results.reference import reference_set
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "requirements"
-SOURCE_ONLY = ("yattag",)
+SOURCE_ONLY = ("mutablerecords", "sockjs-tornado", "yattag")
 """Packages that come as source alone. pip builds them with the setuptools of requirements/run.txt."""
 
 
@@ -37,6 +37,8 @@ class Group:
     """Whether what builds the checkout is in it."""
     alone: str = ""
     """A package that is installed without its requirements, instead of extras."""
+    apart: bool = False
+    """Whether its own packages may have other versions than in the other files. Its packages then have an environment of their own."""
 
 
 GROUPS = {
@@ -45,12 +47,15 @@ GROUPS = {
     "dev": Group("what the tests and `make lint` need", "run", ("dev",)),
     "board": Group("what `make bitstream` and `make kintex7` need", "dev", ("board",)),
     "mutants": Group("what `make mutants` needs", "dev", ("mutants",)),
+    "javascript": Group("what `make lint` runs the checkers of JavaScript with", "dev", ("javascript",)),
     "requirements": Group("what `make requirements` needs", "dev", ("requirements",)),
     "hw": Group("the extra hw", "base", ("hw",)),
     "cluster": Group("the extra cluster", "base", ("cluster",)),
+    "openhtf": Group("the extra openhtf", "base", ("openhtf",), apart=True),
     "perfetto": Group("the extra perfetto", "base", ("perfetto",)),
     "ppk2": Group("the extra ppk2", "base", ("ppk2",)),
     "quarch": Group("the extra quarch", "base", ("quarch",)),
+    "robot": Group("the extra robot", "base", ("robot",)),
     "scpi": Group("the extra scpi", "base", ("scpi",)),
     "ibom": Group(
         "what `make board-files` runs in KiCad's Python, which has the packages that this one needs",
@@ -70,6 +75,11 @@ def entries(text: str) -> dict[str, str]:
         if found.setdefault(one[1], one[0]) != one[0]:
             raise ValueError(f"{one[1]} has two versions: narrow its range in pyproject.toml")
     return found
+
+
+def pin(entry: str) -> str:
+    """Return name and version of an entry, such as ``numpy==2.4.6``."""
+    return entry.split(maxsplit=1)[0]
 
 
 def resolve(groups: Sequence[Group], before: dict[str, str], upgrade: bool = False) -> dict[str, str]:
@@ -121,14 +131,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true", help="newest versions instead of those in the files")
     upgrade = parser.parse_args().upgrade
-    before = {name: one for file in FOLDER.glob("*.txt") for name, one in entries(file.read_text()).items()}
+    apart = {name for name, group in GROUPS.items() if group.apart}
+    files = {file.stem: entries(file.read_text()) for file in FOLDER.glob("*.txt")}
+    before = {name: one for stem, listed in files.items() if stem not in apart for name, one in listed.items()}
     try:
         texts = {name: render(name, resolve([group], before, upgrade)) for name, group in GROUPS.items() if group.alone}
-        chosen = resolve([group for group in GROUPS.values() if not group.alone], before, upgrade)
+        chosen = resolve([group for group in GROUPS.values() if not group.alone and not group.apart], before, upgrade)
         for name in GROUPS.keys() - texts.keys():
             *below, group = chain(name)
             there = resolve(below, chosen) if below else {}
-            texts[name] = render(name, {one: text for one, text in resolve([*below, group], chosen).items() if one not in there})
+            wanted = {**chosen, **files.get(name, {}), **there} if group.apart else chosen
+            found = resolve([*below, group], wanted)
+            if moved := [one for one in there if pin(found[one]) != pin(there[one])]:
+                raise ValueError(f"{name} needs another {moved[0]} than {group.below}.txt has")
+            # a package that the file below has for some platforms only may be wanted on all
+            own = {one: text for one, text in found.items() if one not in there or (group.apart and text != there[one])}
+            texts[name] = render(name, own)
     except ValueError as error:
         print(f"requirements: error: {error}", file=sys.stderr)
         return 1

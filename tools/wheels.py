@@ -29,7 +29,7 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
 PROGRAMS = ("wattbell-rig", "wattbell-ssd")
 LIBRARIES = ("lib_controller.so", "lib_x4_word.so")
 _ANY_LINUX = "linux_x86_64"
-FOR_WHEELS = ("base", "cluster", "perfetto", "ppk2", "quarch", "scpi")
+FOR_WHEELS = ("base", "cluster", "openhtf", "perfetto", "ppk2", "quarch", "robot", "scpi")
 """Lists in requirements/ for the wheels: their own packages, and the extras of a user."""
 
 

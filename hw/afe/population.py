@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from wattbell.calibration import CalibrationLine, CalibrationPoint, autozero, fit, registers
+from wattbell.rig.calibration import CalibrationLine, CalibrationPoint, autozero, fit, registers
 from wattbell_spec.units import CURRENT_LSB_A, VOLTAGE_LSB_V
 
 from . import boards

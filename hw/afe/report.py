@@ -248,7 +248,7 @@ def _skew(results: dict[str, Any]) -> str:
     return (
         f"Delay of a path relative to the bus. The self-test switches a load ({STEP_A['coarse']:g} A, {STEP_A['fine'] * 1e3:g} mA for "
         "the fine path) with no drive in the connector, because a drive's capacitors would smear the edge. The host "
-        f"superimposes {EDGES} edges (`wattbell.calibration.edge_delay`), here on simulated samples with the path's poles and "
+        f"superimposes {EDGES} edges (`wattbell.rig.calibration.edge_delay`), here on simulated samples with the path's poles and "
         "noise. Bandwidths are assumed to change by 0.2 %/K.\n\n"
         + table(
             [

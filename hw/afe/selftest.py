@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from wattbell.calibration import Edge, edge_delay
+from wattbell.rig.calibration import Edge, edge_delay
 
 from . import spice
 from .design import BOLTZMANN, GAIN_FIRST, GAIN_SECOND, parameters, pole
@@ -118,8 +118,8 @@ def load_edge(parts: dict[str, AfePart], path: str, **other: float) -> dict[str,
     """The current through the shunt when a path's load is switched, by the deck at 25 C; ``other``: parameters that differ.
 
     ``current_a`` that it settles at; of the edge (``on_``, ``off_``): ``delay_s`` from the buffer's input to the edge's centroid, as
-    `wattbell.calibration.edge_delay` takes it; ``rise_s`` from 10 to 90 %; ``overshoot`` of the step; ``settled_s`` until it stays within
-    0.1 %."""
+    `wattbell.rig.calibration.edge_delay` takes it; ``rise_s`` from 10 to 90 %; ``overshoot`` of the step; ``settled_s`` until it stays
+    within 0.1 %."""
     _, tables = spice.run("selftest-load", _load_parameters(parts, path, 25.0) | other)
     time, current, _ = tables["edge"].T
     entry = {"current_a": float(current[(time > ON_S + SETTLE_S) & (time < OFF_S)].mean())}

@@ -1,4 +1,4 @@
-"""The native firmware, built once, and a rig of it for each test."""
+"""The native firmware, built once, and its rig for each test."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Rig:
         return self.lib.console_settle(int(seconds * SECOND)) == 0
 
     def read(self) -> bytes:
-        """Returns what was received."""
+        """Returns the bytes received."""
         buffer = ctypes.create_string_buffer(1 << 16)
         count = self.lib.model_take(buffer, len(buffer))
         return buffer.raw[:count]
@@ -123,7 +123,8 @@ class Rig:
         return self.lib.console_restart(cause) == 0
 
     def tear(self, how: int) -> bool:
-        """What the power failure has left of the page that the EEPROM was writing (firmware/native/model.h); False: it was not writing."""
+        """The rest, after the power failure, of the page that the EEPROM was writing (firmware/native/model.h); False: it was not
+        writing."""
         return self.lib.model_tear_page(how)
 
     def ask(self, text: str) -> str:

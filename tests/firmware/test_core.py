@@ -27,7 +27,7 @@ def core() -> None:
 
 @pytest.fixture
 def rig(core: None) -> Rig:
-    """A rig whose firmware runs on the core, just switched on."""
+    """A rig with its firmware on the core, just switched on."""
     return Rig(core=True)
 
 

@@ -1,7 +1,7 @@
 """Power that fails, and cores that restart, at every instant: the EEPROM's records, and the drive's power.
 
 After a power failure the page that the EEPROM was writing is old, new, partly new, erased, or holds bits of both (data sheets promise
-nothing for an interrupted write cycle). Settings are compared by what the rig answers, never by the EEPROM's bytes.
+nothing for an interrupted write cycle). Settings are compared by the rig's answers, never by the EEPROM's bytes.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def test_no_restart_closes_a_switch_that_has_tripped(rig: Rig) -> None:
 
 @pytest.mark.skipif(ON_CORE, reason="the moment is found by trying all of the native build's accesses")
 def test_clearing_a_trip_that_nobody_has_seen_yet_does_not_close_the_switch(rig: Rig) -> None:
-    """The protection trips between two steps of the firmware, the second of which clears it."""
+    """The protection trips between two steps of the firmware, and the second step clears it."""
     rig.do("OUTP:PROT:CURR 2.5;CURR:DEL 50 US;:OUTP:PROT:INR:TIME 0;*SAV 0")
     content = image(rig)
     tripped = 0
@@ -315,7 +315,7 @@ def test_a_restart_in_a_power_cycle_ends_the_cycle(rig: Rig) -> None:
 
 @pytest.mark.parametrize("taken", [0, 1, 7, 11, 12])
 def test_the_rest_of_a_message_that_a_restart_cut_is_not_executed(rig: Rig, taken: int) -> None:
-    """The core has taken some bytes and restarts: what is left may read like a command of its own."""
+    """The core has taken some bytes and restarts: the rest may read like a command of its own."""
     rig.do("OUTP OFF;*WAI")
     line = "SYST:DATE 2000;OUTP ON\n"
     rig.send(line[taken:])

@@ -5,7 +5,7 @@ import tomllib
 import numpy as np
 import pytest
 from afe import design, model, parts, selftest, spice
-from wattbell.calibration import edge_delay
+from wattbell.rig.calibration import edge_delay
 
 PARTS, _ = parts.load()
 TABLES = tomllib.loads(model.MODEL.read_text())

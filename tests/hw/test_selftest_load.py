@@ -1,4 +1,4 @@
-"""The self-test's load by its deck, against what follows by hand, and against what the self-test needs of it."""
+"""The self-test's load by its deck, against results by hand, and against the needs of the self-test."""
 
 import math
 
@@ -46,7 +46,7 @@ def test_the_fine_paths_step_stays_within_its_scale(edge):
 
 
 def test_parts_at_their_ends():
-    """Thresholds and buffer at their limits: still within what is wanted."""
+    """Thresholds and buffer at their limits: still within the goal."""
     for sign in (-1, 1):
         found = selftest.load_edge(
             PARTS, "coarse", vto=LOAD.threshold + sign * LOAD.threshold_spread, rdriver=LOAD.driver_resistance * 2.0**sign
@@ -55,7 +55,7 @@ def test_parts_at_their_ends():
 
 
 def test_a_gate_with_ten_times_the_resistance_would_be_seen():
-    """What the bounds above are there for."""
+    """A gate ten times as slow breaks the bounds above."""
     slow = selftest.load_edge(PARTS, "coarse", rdriver=10 * LOAD.driver_resistance, rgate=10 * LOAD.gate_resistance)
     assert (slow["on_delay_s"] + slow["off_delay_s"]) / 2 > WANTED_S
 

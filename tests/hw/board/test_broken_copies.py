@@ -101,7 +101,7 @@ def test_voltage_of_a_net() -> None:
 
 @pytest.mark.parametrize(("ref", "one", "other"), [("J1", "49", "47"), ("J2", "43", "49"), ("J2", "13", "7")])
 def test_a_swapped_m2_pin(ref: str, one: str, other: str) -> None:
-    """Against KiCad's symbol; here only the lanes of it."""
+    """Against KiCad's symbol; here only its lanes."""
 
     def wrong(ours: Design) -> set[str]:
         lines = pins_as(ours, OTHERS).detail.splitlines()

@@ -1,4 +1,4 @@
-"""The conduction solver and the filling of planes against what is known by hand; rails that are too thin are caught."""
+"""The conduction solver and the filling of planes against results by hand; rails that are too thin are caught."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is committed is what the sheets make, and KiCad's syntax goes through our reader and writer unchanged."""
+"""The committed files are the output of the sheets, and KiCad's syntax goes through our reader and writer unchanged."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def moved(ref: str, pin: str, net: str) -> Design:
 
 
 def part_at(one: str, other: str, kind: str = "R") -> Part:
-    """The one part of a kind between two nets: by what it does, not by its number."""
+    """The one part of a kind between two nets: by its work, not by its number."""
     (found,) = (p for p in design().parts.values() if p.symbol == f"Device:{kind}" and set(p.pins.values()) == {one, other})
     return found
 

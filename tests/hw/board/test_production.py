@@ -1,4 +1,4 @@
-"""What is held of the files for the fab: each fault put into them is seen. No KiCad: texts as KiCad writes them."""
+"""Checks of the files for the fab: each fault put into them is seen. No KiCad: texts as KiCad writes them."""
 
 from __future__ import annotations
 

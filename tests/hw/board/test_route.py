@@ -1,4 +1,4 @@
-"""The router's rules on an empty board: areas of others' copper are gone around, loose ends go, what a fault leaves is not taken over."""
+"""The router's rules on an empty board: areas of others' copper are gone around, loose ends go, remains of a fault are not taken over."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_places_of_many_nodes_are_those_of_each(router: route._Router) -> None:
 
 
 def test_a_search_joins_what_it_can_and_puts_back_what_it_cannot(router: route._Router) -> None:
-    """Net a can be drawn. The way of c is walled in, so what the search takes up for it has to be there again afterwards."""
+    """Net a can be drawn. The way of c is walled in, so the copper that the search takes up for it has to be there again afterwards."""
     a, b, c = net(router, "a", 1), net(router, "b", 2), net(router, "c", 3)
     b.groups = [[router.node((0.0, 22.0), 3)], [router.node((10.0, 22.0), 3)]]
     c.groups = [[router.node((5.0, 40.0), 3)], [router.node((10.0, 24.0), 3)]]

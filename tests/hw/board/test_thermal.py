@@ -1,4 +1,4 @@
-"""The board as a plate against what is known by hand, and a shunt that lies the wrong way."""
+"""The board as a plate against results by hand, and a shunt that lies the wrong way."""
 
 import copy
 from dataclasses import replace
@@ -64,7 +64,7 @@ def test_regulators_are_the_power_trees():
 
 
 def test_a_shunt_that_points_at_the_drive_is_caught(board):
-    """Its drive's end 5 mm nearer to the socket, whose contacts are warm."""
+    """Its drive's end 5 mm nearer to the socket and its warm contacts."""
     where = [pad.at for pad in board.pads if (pad.ref, pad.number) in (("R1000", "1"), ("R1000", "4"))]
     turned = Pcb(board.pads[:], board.tracks, board.vias, board.zones, dict(board.parts))
     moved = dict(zip(("1", "4"), ((0.0, 12.0), (0.0, 17.0))))

@@ -1,4 +1,4 @@
-"""Values as the schematic writes them, and the E series, against what is printed on parts."""
+"""Values as the schematic writes them, and the E series, against the print on parts."""
 
 from __future__ import annotations
 

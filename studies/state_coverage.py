@@ -38,7 +38,7 @@ from wattbell.virtual.model import ModelRun, run_model
 from wattbell.virtual.profiles import find_profile, known_profiles
 from wattbell_spec.wire import EventType
 
-from tools.energy_coverage import Silence, steadfast
+from studies.energy_coverage import Silence, steadfast
 
 Int64 = npt.NDArray[np.int64]
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,6 +1,6 @@
 """The tracker alone on the ECP5 (speed 8): its cells, and its highest clock. For docs/gateware-figures.md.
 
-    python -m tools.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
+    python -m studies.tracker_alone [--map-only | --place-only] [--seeds 1,2] [--nextpnr PROGRAM] [--out FOLDER]
 
 The tracker has the sizes of the board's build. For the clock it is placed and routed between two shift registers, at its inputs and at
 its outputs. So the figure is of its own paths from register to register, not of paths to pins. Signals that only a simulator reads

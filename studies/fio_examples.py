@@ -1,6 +1,6 @@
 """How many of fio's own example jobs the drive model runs.
 
-python tools/fio_examples.py FOLDER      FOLDER: fio's `examples`; without it, the folder of Debian's package
+python studies/fio_examples.py FOLDER      FOLDER: fio's `examples`; without it, the folder of Debian's package
 
 Counts the files that name a modelled engine, or no engine. They run unchanged, run with --as-direct, or are refused, each with the
 reason.

@@ -49,7 +49,7 @@ _WHOLE = re.compile(r"\w+_ns|flush_idle_us")
 """Keys of whole numbers."""
 _NUMBER = r"( = \{ value = )([0-9.eE+-]+)"
 PAGE = Path(__file__).resolve().parents[1] / "docs/results.md"
-BEGIN, END = "<!-- generated: python -m tools.false_calls --docs -->\n", "<!-- end of generated -->\n"
+BEGIN, END = "<!-- generated: python -m studies.false_calls --docs -->\n", "<!-- end of generated -->\n"
 SEEDS = 1000
 """Seeds reserved for each pair; no two runs have one seed."""
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from wattbell.seeds.statements import Book, Reference, load_statements
 from wattbell.suites.manifest import load_suite
 from wattbell.virtual import simulator
 
-ROOT = Path(__file__).resolve().parents[1]
+from studies.seeds.statements import Book, Reference, load_statements
+
+ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = {("660p", "anandtech-2018")}
 """Suites run whole, as their user runs them."""
 
@@ -129,8 +130,8 @@ def main() -> int:
     for text in failures:
         print(f"seeds-check: {text}", file=sys.stderr)
     runs = [option for job in jobs if (chosen.folder / job.name / "results.json").is_file()
-            for option in ("--run", str(chosen.folder / job.name))]  # fmt: skip
-    page = subprocess.run([sys.executable, "-m", "wattbell", "seeds-check", *runs, "--out", str(chosen.out)], check=False)
+            for option in ("--run", str((chosen.folder / job.name).resolve()))]  # fmt: skip
+    page = subprocess.run([sys.executable, "-m", "studies.seeds", *runs, "--out", str(chosen.out.resolve())], cwd=ROOT, check=False)
     return 1 if failures else page.returncode
 
 

@@ -7,7 +7,7 @@ Random workloads run on models of all drives. The boards of the virtual rigs are
     energy_coverage.py --kinds 4 [--first 3001] [--json FILE] [--check]
 
 --others: for so many workloads, repeat this with commands of a host's log in place of the tap's, and with rails of 20 and 250 kS/s.
---kinds: so many workloads of each kind (``tools/energy_loads.py``) on drives with DRAM, twice as many on DRAM-less ones, which owe most.
+--kinds: so many workloads of each kind (``studies/energy_loads.py``) on drives with DRAM, twice as many on DRAM-less ones, which owe most.
 --check: fail when the coverage of the regression's intervals is not within 90 to 99 %.
 """
 
@@ -45,9 +45,9 @@ from wattbell.virtual.model import ModelRun, run_model
 from wattbell.virtual.profiles import known_profiles
 from wattbell_spec.nvme import io
 
-from tools.energy_boards import Board, board
-from tools.energy_loads import DRAM_LESS, IN_PLACE, MIXED, WITH_DRAM, WORKLOADS, drive_kind, drive_of, plan, trim_bytes
-from tools.energy_variants import as_host_sees, with_coarse_rail
+from studies.energy_boards import Board, board
+from studies.energy_loads import DRAM_LESS, IN_PLACE, MIXED, WITH_DRAM, WORKLOADS, drive_kind, drive_of, plan, trim_bytes
+from studies.energy_variants import as_host_sees, with_coarse_rail
 
 Float = npt.NDArray[np.float64]
 INTERVAL_S = 10e-6

@@ -38,8 +38,8 @@ from wattbell.virtual.fidelity import Fidelity  # noqa: E402
 from wattbell.virtual.model import ModelRun, run_model  # noqa: E402
 from wattbell.virtual.profiles import find_profile, known_profiles  # noqa: E402
 
-from tools.energy_boards import Board, board  # noqa: E402
-from tools.energy_coverage import Silence, steadfast  # noqa: E402
+from studies.energy_boards import Board, board  # noqa: E402
+from studies.energy_coverage import Silence, steadfast  # noqa: E402
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
