@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.progress", "tests.needs"]
+pytest_plugins = ["tests.minutes", "tests.needs", "tests.progress"]
 
 settings.register_profile("wattbell", deadline=None)  # no test depends on how busy the machine is
 settings.load_profile("wattbell")

@@ -1,4 +1,5 @@
-"""What a test needs besides Python and this tree. Where ``tools/setup.sh dev`` has brought it, a test that misses it fails.
+"""Programs and files that a test needs besides Python and this tree. Where ``tools/setup.sh dev`` has brought it, a test that misses it
+fails.
 
 Elsewhere the test is skipped. ``pytest.mark.needs("chromium")`` names programs. Within a test, :func:`program` gives the path of one.
 :func:`library` imports a module of the extra ``dev``. ``pytest.mark.needs_built(function, command)`` is for what ``make`` builds.
@@ -83,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Look for what the test needs before any fixture does."""
+    """Look for all that the test needs before any fixture does."""
     for mark in item.iter_markers("needs_built"):
         there, how = mark.args
         built(there(), how)

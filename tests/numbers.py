@@ -51,7 +51,7 @@ def unmarked(tables: Iterable[tuple[str, Table]]) -> Iterator[tuple[str, str]]:
 
 
 def listed(heading: str) -> list[tuple[str, list[str]]]:
-    """The rows of the page's table below a heading: the first cell, and what the second has in backquotes."""
+    """The rows of the page's table below a heading: the first cell, and the text in backquotes of the second."""
     part = PAGE.read_text(encoding="utf-8").split(f"\n{heading}\n", 1)[1].split("\n#", 1)[0]
     rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][1:]
     return [(row[0].strip("` "), re.findall(r"`([^`]+)`", row[1])) for row in rows]

@@ -14,7 +14,7 @@ vague: clauses per 1000 words that name no subject. Counted are `what` before is
 long: per cent of the sentences that have more than 25 words. A sentence has at least four. A list item and a paragraph end their sentence.
 opening: docstrings that begin with What, Of, Where, As, That, By or Behind.
 
-Docstrings are those of modules, classes and functions, and the strings below a field or a constant. In Rust and JavaScript they are the
+Docstrings belong to modules, classes and functions, and the strings below a field or a constant. In Rust and JavaScript they are the
 comments of documentation (`///`, `//!`, `/** */`), in C all comments. Code, tables, headings and the addresses of links are no prose.
 """
 
@@ -36,7 +36,7 @@ NAMES = ("vague", "long", "opening")
 AIM = {"vague": 2.0, "long": 12.0, "opening": 0}
 """The limits of a group that is new: it is written well from the start."""
 FLOOR = {"vague": 1.0, "long": 6.0, "opening": 0}
-"""No limit falls below these: what is left is chance."""
+"""No limit falls below these: the rest is chance."""
 LONG = 25
 """Words that a sentence may have."""
 
@@ -169,7 +169,7 @@ def group(name: str) -> str:
 def measured(root: Path = ROOT) -> dict[str, Prose]:
     """The prose of each group of a tree. The list of changes is a log, not a page."""
     found: dict[str, Prose] = {}
-    tops = [root / name for name in ("docs", "firmware", "gateware", "host", "hw", "sim", "spec", "tests", "tools")]
+    tops = [root / name for name in ("docs", "firmware", "gateware", "host", "hw", "sim", "spec", "studies", "tests", "tools")]
     for file in [*(root.glob("*.md")), *(file for top in tops if top.is_dir() for file in files(top))]:
         if file.name != "CHANGELOG.md":
             read(file, found.setdefault(group(file.relative_to(root).as_posix()), Prose()), root)

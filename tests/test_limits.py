@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 LEFT_OUT = ("bench", "slow")
 """Folders that `make test` does not run."""
 METHODS = ("join", "wait")
-"""Methods whose first argument is a limit in s."""
+"""Methods with a limit in s as their first argument."""
 LEAST_S = 1.0
 """A shorter limit is one that a test means to reach."""
 MEANT = {

@@ -1,7 +1,7 @@
 """One name, one class: no two files of the house define a public class of the same name.
 
-The house is every package that Wattbell imports: host, specification, gateware, hardware and guest. Programs in ``tools/`` and
-``firmware/`` are in no package, and tests name their doubles as they like.
+The house is every package that Wattbell imports: host, specification, gateware, hardware, guest, and ``studies/seeds``. The other
+programs in ``studies/``, ``tools/`` and ``firmware/`` are in no package, and tests name their doubles as they like.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HOUSE = ("host/wattbell", "spec/wattbell_spec", "gateware/wattbell_gateware", "hw", "sim/guest")
-DECODERS = "host/wattbell/sigrok/decoders"
+HOUSE = ("host/wattbell", "spec/wattbell_spec", "gateware/wattbell_gateware", "hw", "sim/guest", "studies/seeds")
+DECODERS = "host/wattbell/export/decoders"
 EXCEPTIONS = {
     "Decoder": (
         {f"{DECODERS}/nvme/pd.py", f"{DECODERS}/wattbell/pd.py"},

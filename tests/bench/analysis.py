@@ -4,8 +4,8 @@
 
 Makes a capture with the recorder's own writer (nothing an instrument sends takes part), unless one is given: six phases, each 5 s at a
 depth of 8, with 2 s of idle between them; reads of 4 KiB and writes of 128 KiB, alone and in three mixes; a rail of 100 kS/s, whose power
-follows the counts. Then analyses it in a new process of one thread. ``processor_s`` is time of a core, with the import of what is
-needed, and is what ``commands_per_s`` is told of; ``memory_gib`` is the most that the process had.
+follows the counts. Then analyses it in a new process of one thread. ``processor_s`` is time of a core, with the imports;
+``commands_per_s`` follows from that time; ``memory_gib`` is the most that the process had.
 """
 
 from __future__ import annotations

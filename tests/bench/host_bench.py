@@ -13,9 +13,9 @@ the transport and drops the bytes is given beside both; the rest, ``share_withou
 ``share_for_live_view`` is what the summary for live views costs of it (aim: at most a tenth of a core): the
 difference to a recorder that keeps none, in the same run, by CPU time in user mode, since that of the system goes up
 and down by more. Two mixes: mostly command records, mostly rail samples. The feeder's actual rate is given; where it
-is below 42 MB/s the share is scaled up to it. Of several runs, the figures are those of the run with the median
-share; ``share_best`` and ``share_worst`` show the spread. ``--urgent`` (as root) gives feeder and recorder real-time
-priority, so that a loaded machine still feeds at the full rate.
+is below 42 MB/s the share is scaled up to it. Of several runs, the figures come from the run with the median share; ``share_best`` and
+``share_worst`` show the spread. ``--urgent`` (as root) gives feeder and recorder real-time priority, so that a loaded machine still feeds
+at the full rate.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def bench_live(stream: Path, transport: str, what: str, first: tuple[str, ...] =
 
 
 def repeated(runs: int, *what: object, **how: object) -> dict[str, float]:
-    """The run whose share is the median of `runs`, with the best and the worst share."""
+    """The run with the median share of `runs`, with the best and the worst share."""
     found = sorted((bench_live(*what, **how) for _ in range(runs)), key=lambda one: one["share"])  # type: ignore[arg-type]
     middle = found[(runs - 1) // 2]
     return {**middle, "share_best": found[0]["share"], "share_worst": found[-1]["share"]}

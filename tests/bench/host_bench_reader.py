@@ -61,8 +61,8 @@ def main() -> None:
     else:
         record(rig, writer)  # type: ignore[arg-type]
         writer.close()
-        assert writer.decoder.counters.lossless
-        assert writer.decoder.counters.bytes_in == size
+        assert writer.stream.decoder.counters.lossless
+        assert writer.stream.decoder.counters.bytes_in == size
     after = resource.getrusage(resource.RUSAGE_SELF)
     user_s, system_s = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
     print(json.dumps({"user_s": user_s, "system_s": system_s}))

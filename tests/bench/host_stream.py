@@ -19,7 +19,7 @@ def block(kind: int, sequence: int, tick: int, payload: bytes) -> bytes:
 
 
 def make_stream(size: int, mix: str = "commands") -> bytes:
-    """At least `size` bytes of consecutive blocks whose records differ as real ones do, between STATUS run 1 and 0.
+    """At least `size` bytes of consecutive blocks with records that differ as real ones do, between STATUS run 1 and 0.
 
     At 42 MB/s the mix `commands` is 0.8 million commands and 0.9 million rail samples a second (one ADC at full speed,
     4 times the random reads of a fast PCIe 4.0 drive); `rail` is 6 million samples and 0.1 million commands, more

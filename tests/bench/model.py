@@ -112,7 +112,7 @@ def depth_figures(folder: Path, depth: int, count: int, runs: int) -> dict[str, 
 
 
 def chained(*command: object) -> tuple[float, float]:
-    """Processor time of a chain and, of it, the recorder's."""
+    """Processor time of a chain, and the recorder's part."""
     usage, told = asked(*command)
     return cpu_s(usage), float(told)
 

@@ -1,11 +1,11 @@
-"""Speed of `wattbell view` at the server, beside what it stands on.
+"""Speed of `wattbell view` at the server, beside its libraries.
 
     python -m tests.bench.view [--json] [--hours H] [--rate HZ] [--commands N] [--steps N] [--capture DIR] [--urgent]
 
 Makes a capture (``view_capture.py``: nothing an instrument sends takes part, so that a day takes minutes), unless one is given, and shows
 it with `wattbell view` in a process of its own, asked over HTTP as the page asks.
 
-First picture: capture, rail, load, commands, levels and gaps over all of it, in a new process whose files are not in the page cache,
+First picture: capture, rail, load, commands, levels and gaps over all of it, in a new process, with its files not in the page cache,
 from the moment the server listens. Zoom step: rail, load, commands, levels and gaps of a span of any length (equally likely by its
 logarithm, 10 us to everything), 1000 points. ``processor_ms`` is the mean time of a core; the others are wall-clock, and on a busy
 machine mostly waiting. Memory: the most that the server's process had. Beside it, on the same file: ``fsr_statistics`` of pyjls for the

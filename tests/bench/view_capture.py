@@ -1,4 +1,4 @@
-"""A long capture to look at, written with the recorder's own writer: a rail of bursts and idle times, commands whose load changes.
+"""A long capture to look at, written with the recorder's own writer: a rail of bursts and idle times, commands with a changing load.
 
 An instrument would take days for it: 24 h at 1 MSPS are 1 TB. The pattern repeats every 10 s: 4 s busy, then idle with a few commands;
 every 97th command is slow. Commands come in the order of their CQEs, 8 in flight.

@@ -1,4 +1,4 @@
-"""NVMe is cited in the revision that docs/glossary.md states, but for the exceptions that stand there by name."""
+"""NVMe is cited in the revision that docs/glossary.md states, but for the exceptions that it names."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def cited(text: str) -> set[str]:
 
 
 def stated() -> tuple[str, dict[str, str]]:
-    """The revision of the project, and that of each file that is an exception."""
+    """The revision of the project, and the revision of each file that is an exception."""
     section = page("docs/glossary.md").text.split("## The revision of NVMe")[1]
     [revision] = re.findall(r"\*\*NVM Express Base Specification (\d\.\d)\*\*", section)
     return revision, dict(re.findall(r"^\| `([^`]+)` \| (\d\.\d) \|", section, re.MULTILINE))
 
 
 def faults(name: str, text: str) -> list[str]:
-    """What a file cites otherwise than it should."""
+    """Wrong citations of a file."""
     revision, exceptions = stated()
     allowed = {revision, exceptions.get(name, revision)}
     out = [f"{name} cites NVMe {other}" for other in sorted(cited(text) - allowed)]

@@ -35,7 +35,7 @@ def routed(unrouted: str, board: str) -> bool:
 
 
 def contradictions(state: bool) -> list[str]:
-    """What the pages say of the board that is not so, if all of it is routed (``state``) or not."""
+    """Untrue statements of the pages on the board, if all of it is routed (``state``) or not."""
     said = {
         "README.md": "the board is designed and routed" in README,
         "hw/README.md": bool(re.search(r"All connections of the board's \d+ nets are routed", HARDWARE)),
@@ -68,7 +68,7 @@ def test_the_bitstreams_clocks_are_met_on_as_many_seeds_as_is_said() -> None:
 def test_no_page_says_that_hardware_was_measured_while_another_says_that_there_is_none() -> None:
     assert "not built; nothing has been measured on hardware" in README
     assert "**Nothing has been built or measured.**" in HARDWARE
-    assert "No board has been built, and no meter or drive has been tried on hardware" in MODELLED
+    assert "Nobody has built a board yet, or tried a meter or drive on hardware" in MODELLED
 
 
 def test_the_models_are_as_many_as_readme_says() -> None:

@@ -14,7 +14,7 @@ LISTENS = re.compile(
     r"|\.bind\(\("
 )
 """Calls in Python and in Rust that open a port or a terminal to others."""
-OURS = ("host", "sim", "gateware", "hw", "tools", "spec")
+OURS = ("host", "sim", "gateware", "hw", "tools", "spec", "studies")
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
@@ -70,7 +70,7 @@ def test_every_listener_of_the_code_is_a_row() -> None:
     assert all((ROOT / name).is_file() for name in in_rows)
     unnamed = listening_files() - in_rows
     assert not unnamed, f"these listen: give each a row in docs/threats.md, or add the file to the row of its listener: {unnamed}"
-    assert {"host/wattbell/bridge/server.py", "host/wattbell/view/server.py", "sim/rig/src/status.rs"} <= listening_files()
+    assert {"host/wattbell/serve/bridge/server.py", "host/wattbell/view/server.py", "sim/rig/src/status.rs"} <= listening_files()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Load patterns and phases on the SSD model's rail, shown to meters with wrong and drifting clocks.
 
-This is the short form of tools/clock_bench.py, which makes the table in docs/clocks.md (Measured bounds).
+This is the short form of studies/clock_bench.py, which makes the table in docs/clocks.md (Measured bounds).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import pytest
 from wattbell.capture import open_capture
 
-from tools.clock_bench import WAYS, Recording, cases, write_plan
+from studies.clock_bench import WAYS, Recording, cases, write_plan
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from wattbell.analysis.result import Analysis
 from wattbell.capture import open_capture
 from wattbell.measure.encode import tree_json
 from wattbell.present.capture.tables import all_tables
+from wattbell.present.pages.suite import sections
 from wattbell.present.table import Table
-from wattbell.report.suite import sections
 from wattbell.results import read_run
 
 from tests.e2e.virtual import MARKS, finished, wattbell

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from wattbell.virtual.simulator import profiles_dir
 
-from tools.false_calls import TWINS, one_pair, write_twin
+from studies.false_calls import TWINS, one_pair, write_twin
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_a_twin_differs_in_one_respect(tmp_path: Path, twin: str, changed: dict[
     assert (tmp_path / "common.toml").is_file(), "what a profile takes where it says nothing differs too"
 
 
+@pytest.mark.long
 def test_equal_models_get_no_verdict_and_one_percent_more_power_is_seen() -> None:
     found = one_pair(0, [3], 1)
     assert found["suite"]["equal"][3]["rows"] >= 7 and found["capture"]["equal"][3]["rows"] >= 20, "enough is judged"

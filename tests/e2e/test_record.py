@@ -18,6 +18,7 @@ import pytest
 from wattbell.capture import open_capture
 
 from tests.e2e import stream_maker as maker
+from tests.patience import PATIENCE_S
 
 HERE = Path(__file__).parent
 
@@ -54,8 +55,8 @@ class Bench:
             process.communicate()
 
 
-def wait_for(condition: Any, what: str, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
+def wait_for(condition: Any, what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"
         time.sleep(0.02)

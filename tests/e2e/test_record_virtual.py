@@ -17,7 +17,7 @@ import pytest
 from wattbell.analysis.context import load
 from wattbell.capture import open_capture
 from wattbell.export import export_sigrok
-from wattbell.sigrok import DECODERS
+from wattbell.export.sigrok import DECODERS
 
 from tests.e2e.virtual import MARKS, finished, wattbell
 from tests.patience import PATIENCE_S

@@ -1,4 +1,4 @@
-"""`run --repeat` is interrupted, killed and resumed: its runs equal those of an uninterrupted one."""
+"""`run --repeat` is interrupted, killed and resumed: its runs equal the runs of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 
+from studies.false_calls import write_suite
 from tests.e2e.virtual import MARKS, finished, stop_in, wait_for_no_rig, wattbell
-from tools.false_calls import write_suite
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.long]
 TESTS = ["burst", "writes", "awake"]
 TIMES = 3
 

@@ -1,4 +1,4 @@
-"""A user's suite is interrupted, killed and resumed: its results equal those of an uninterrupted run."""
+"""A user's suite is interrupted, killed and resumed: its results equal the results of an uninterrupted run."""
 
 from __future__ import annotations
 

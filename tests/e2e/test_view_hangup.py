@@ -69,7 +69,7 @@ class InTerminal:
 
 
 def check(bench: Bench, seen: InTerminal, out: Path) -> None:
-    """Check that no process of it is left, and that the recorder has closed the capture, as after Ctrl-C (test_view_rig.py)."""
+    """Check that none of its processes is left, and that the recorder has closed the capture, as after Ctrl-C (test_view_rig.py)."""
     assert psutil.wait_procs(seen.all, timeout=PATIENCE_S)[1] == []
     assert not (out / "live.bin").exists() and not (out / "stream.wbs").exists(), "nothing is left to be rebuilt"
     capture = open_capture(out)

@@ -1,7 +1,7 @@
 """The wheels, built and used outside the checkout. Without the simulator's wheel, only commands that need the simulator fail; with
 it all work.
 
-The venv is fresh, apart from the packages of pyproject.toml: those of the tests' venv are on its path, below the wheel. The tests
+The venv is fresh, apart from the packages of pyproject.toml: the packages of the tests' venv are on its path, below the wheel. The tests
 look for parts missing in the wheel; `make setup` shows that the version ranges can be installed.
 """
 

@@ -6,7 +6,7 @@ The rules are those for a disk that keeps nothing unless it is flushed, and may 
 - A file that takes another name has no unflushed contents: otherwise the new name may be empty.
 - A journal goes only when everything else in its folder, contents and names, is on the disk.
 - When the program ends, everything it wrote and left is on the disk.
-- A rollback journal of SQLite whose removal is not on the disk undoes a commit.
+- A rollback journal of SQLite with its removal not on the disk undoes a commit.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _WINDOW_KEYS = ("commands", "rates", "queue_depth", "power", "efficiency", "ener
 
 
 class NotHere(Exception):
-    """This machine lacks what a fault needs, so the fault cannot be tried."""
+    """This machine lacks a part that a fault needs, so the fault cannot be tried."""
 
 
 @dataclass

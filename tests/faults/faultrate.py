@@ -123,7 +123,7 @@ def wrong_clock(rng: np.random.Generator, folder: Path, times: float | None = No
     seconds = int(rng.integers(20, 40) + 2 * stop_s)
     lasts = max(8, round(seconds * times))
     with CaptureWriter(folder / "capture", lba_size_bytes=512, conditions={"virtual": False}) as writer:
-        writer.expect_stream()
+        writer.stream.expected = True
         for number in range(lasts * 10 + 1):
             tick = 1_000_000 + number * 100_000_000
             ends = number == lasts * 10

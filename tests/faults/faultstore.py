@@ -23,11 +23,11 @@ from wattbell.capture import open_capture
 from wattbell.errors import WattbellError
 from wattbell.results import Store, read_run
 
+from studies.false_calls import write_suite
 from tests.faults.faultoracle import Verdict
 from tests.faults.faultpower import Disk
 from tests.host.results import samples
 from tests.patience import PATIENCE_S
-from tools.false_calls import write_suite
 
 STORE = "results.sqlite"
 _SESSION = re.compile(r"session (\d+) of \d+: (.*)")

@@ -71,7 +71,7 @@ def other_rig(rng: np.random.Generator, folder: Path, *, cut: bool) -> Verdict:
 
 
 def _begun(blocks: Sequence[Block], at: int) -> list[Sent]:
-    """Return the records of the blocks whose sending had begun at byte ``at``."""
+    """Return the records of the blocks that the sender had begun at byte ``at``."""
     found: list[Sent] = []
     begin = 0
     for block in blocks:

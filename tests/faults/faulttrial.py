@@ -69,7 +69,7 @@ def _restarted(rng: np.random.Generator, cut: bool) -> tuple[Sequence[Block], Pi
 def record(pieces: Pieces, place: Path, *, journal: bool = False) -> None:
     """Process read data as a recorder does, without the rig."""
     with CaptureWriter(place, lba_size_bytes=512, conditions={"virtual": True}, journal=journal) as writer:
-        writer.expect_stream()
+        writer.stream.expected = True
         for piece in pieces:
             if piece is CUT:
                 writer.reconnected()

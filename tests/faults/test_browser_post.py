@@ -79,7 +79,7 @@ def attack() -> Iterator[Attack]:
 
 @pytest.fixture
 def terminal() -> Terminal:
-    """A rig whose power is on."""
+    """A rig with its power on."""
     make("native")
     return Terminal(Rig(core=False))
 

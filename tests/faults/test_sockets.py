@@ -46,12 +46,13 @@ analyze capture other --scheduler tcp://127.0.0.1:1 --insecure
 report capture --out page.html
 suites
 compare capture other --out page.html
+judge capture other --out page.html
+requirements
 results list --store store.db
 results import capture --store store.db
 results show 1 --store store.db
 results export 1 --out new --store store.db
 results delete 1 --store store.db
-seeds-check
 rigs
 meters
 calibrate --rig FEED1 --zero
@@ -67,6 +68,7 @@ export parquet capture --out new
 export jls capture --out new.jls
 export perfetto capture --out new.perfetto
 export vcd capture --out new.vcd
+export as vcd capture --out new.vcd
 trace make --help
 trace convert --help
 trace show trace.wbt

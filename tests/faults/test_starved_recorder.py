@@ -207,7 +207,7 @@ def test_a_restart_that_a_dead_recorder_asked_nobody_about_is_in_doubt(tmp_path:
     """The journal has blocks of another run from an unknown rig: they are kept, and every figure over them is marked."""
     first, second = make(rng(1)), make(rng(2), run=1)
     writer = CaptureWriter(tmp_path / "c", rig={"serial": "A"}, lba_size_bytes=512)
-    writer.ask_sender(lambda: "A")
+    writer.stream.ask_sender(lambda: "A")
     writer.feed(first)
     writer.save_meta()
     writer.journal_append(second)  # killed before decoding

@@ -9,14 +9,14 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parents[2] / "docs/bench.md"
 SERIAL, METER = "WATTBELL660P0001", "rig:/dev/hvc0,/dev/hvc1"
 OTHERS = {"powersensor3:/dev/ttyACM0": METER, "S4EWNX0M123456": SERIAL}
-"""Words of the page that name the reader's own meter and drive, and those of the guest."""
+"""Words of the page that name the reader's own meter and drive, and the words of the guest."""
 SAMPLING = "--interval 1e-5 --decimation 100"
 """A sample a millisecond: a session sets a rig to a conversion a microsecond, and the guest's processor is emulated."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """``says``: patterns that what is said matches, from the page's own words; ``asks``: the drive is written, so somebody has to say yes;
+    """``says``: patterns that the output matches, from the page's own words; ``asks``: the drive is written, so somebody has to say yes;
     ``more``: further options, and why in ``because``; ``act``: what hands do meanwhile, from :data:`ACTS`."""
 
     says: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Types lines at a terminal of the Linux guest, and answers what they ask. `lines.json` in, `said.json` out, one entry a line."""
+"""Types lines at a terminal of the Linux guest, and answers their questions. `lines.json` in, `said.json` out, one entry a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 
 class Terminal:
-    """A shell with a prompt that tells the exit code of what ran before."""
+    """A shell with a prompt that has the exit code of the line before."""
 
     def __init__(self, folder: str) -> None:
         child, self._keyboard = pty.fork()
@@ -32,7 +32,7 @@ class Terminal:
         self.type("stty -echo; PS1='<<$?>>' PS2=")
 
     def type(self, line: str) -> tuple[int, str, int]:
-        """Its exit code, what it said, and how often it asked."""
+        """Its exit code, its output, and how often it asked."""
         os.write(self._keyboard, line.encode() + b"\n")
         said, asked, old = "", 0, 0
         while not (prompt := PROMPT.search(said)):

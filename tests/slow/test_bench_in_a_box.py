@@ -1,8 +1,8 @@
 """`wattbell run SUITE --drive ... --meter RIG --commands trace` on real Linux, over a rig without a tap; and the same run as one with
 a tap sees it.
 
-One boot of the bench in a box. What happened at the drive's connector is kept (trace.wbt) and shown to a second rig, another board with
-another error of its front end, whose tap sees all of it: the same commands, the same rail, on the same counter. So both campaigns are
+One boot of the bench in a box. The events at the drive's connector are kept (trace.wbt) and shown to a second rig: another board, with
+another error of its front end and a tap that sees all: the same commands, the same rail, on the same counter. So both campaigns are
 scored by the same code, and whatever differs is the meter's, the kernel's log's, or the map's between the two clocks.
 """
 
@@ -120,7 +120,7 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Tapped:
-    """A bench on which what was recorded of the session in ``seen`` happens again, in front of a tap."""
+    """A bench on which the recorded session of ``seen`` happens again, in front of a tap."""
 
     seen: Path
     trace: Path
@@ -266,7 +266,7 @@ def test_rates_power_and_efficiency_agree_within_what_they_state(both: Both) -> 
 def test_mb_per_s_are_the_taps_to_half_a_percent(phases: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     """Over a phase from its first command to its last, host and tap agree to half a percent.
 
-    The host's log may join two bursts that the tap tells apart, so over bursts they agree within the log's own uncertainty. This also
+    The host's log may join two bursts that the tap separates, so over bursts they agree within the log's own uncertainty. This also
     holds above half a percent: on a busy machine the emulated processor needs long to the doorbell and from the CQE.
     """
     for host, tap in phases:

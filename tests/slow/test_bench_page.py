@@ -1,6 +1,6 @@
 """docs/bench.md, typed line by line at a terminal of real Linux, with the virtual rig for a meter: `make bench-page`. One boot.
 
-What the drive did stands in the trace of its connector (docs/bus-trace.md), which is read here without our decoder: the figures are
+The drive's work is in the trace of its connector (docs/bus-trace.md), which is read here without our decoder: the figures are
 compared with that.
 """
 
@@ -32,19 +32,19 @@ SET_UP = (
 )
 """The rig as it is to be as a meter."""
 SCRIPT = f"export HOME={Path.home()} PATH=$PATH:{os.environ['PATH']}\nmkdir -p /dev/pts; mount -t devpts devpts /dev/pts; python guest.py"
-"""With the programs of this machine, wherever they are: `make setup` would fetch what it lacks, and the guest has no network."""
+"""With the programs of this machine, wherever they are: `make setup` would fetch missing packages, and the guest has no network."""
 KEPT = "cp -r quiet reads copy first states imported instrument *.fio *.json *.csv *.html /run/box/made/"
 READ, GET_FEATURES, MARKER_FID = 0x02, 0x0A, 0xD0
 CPLD, CPLD_HEADER, SQE = 0x4A, 12, 64
-"""Format and type of a completion with data, its header and an SQE in bytes: what a drive is sent when it reads one SQE or some. Lists of
-pages come so, too, and begin with a zero; data that is written is left out of the trace."""
+"""Format and type of a completion with data, its header and an SQE in bytes: the completion for a drive that reads one SQE or some. Lists
+of pages come so, too, and begin with a zero; data that is written is left out of the trace."""
 TRACE_BEGINS_TICK = 1_000_000_000
 """Of a virtual rig's own counter, which is a second old then (docs/virtual-rig.md)."""
 
 
 @dataclass(frozen=True)
 class Typed:
-    """What a line of the page said; ``typed`` None: it was not."""
+    """Output of a line of the page; ``typed`` None: it was not."""
 
     line: str
     typed: str | None
@@ -88,7 +88,7 @@ class Truth:
 
 
 class Bench:
-    """What the guest left."""
+    """Files that the guest left."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.made = folder, folder / "made"

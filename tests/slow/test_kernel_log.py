@@ -95,6 +95,6 @@ def test_nothing_is_left_behind_and_one_log_is_enough(found: dict[str, Any]) -> 
 
 
 def test_what_overran_is_counted(found: dict[str, Any]) -> None:
-    """A command whose set-up alone is lost is there, one whose completion alone is lost is not: half of the events is near the truth."""
+    """A command that lost its set-up alone is there, one that lost its completion alone is not: half of the events is near the truth."""
     assert found["kept"] < found["told"] == 400 and "a trace instance that a killed run had left was removed" in found["over"]
     assert abs(found["kept"] + found["gaps"] - found["told"]) <= 16

@@ -1,8 +1,8 @@
 """The whole chain of docs/phy-tests.md from lane words to command records over a million TLPs and more, with bit errors of 1e-4.
 
-``WATTBELL_TAP_TLPS`` TLPs in all (skipped without), more of them on faster links: random ones, and those of a real Linux NVMe
-driver; replays, nullified TLPs, retraining, skew, reversal, swapped wires. What was sent, damaged, delivered and counted is left in
-build/tap/. And that driver's traffic without errors, through the lanes and past them: the same records, byte by byte.
+``WATTBELL_TAP_TLPS`` TLPs in all (skipped without), more on faster links: random ones, and TLPs of a real Linux NVMe driver; replays,
+nullified TLPs, retraining, skew, reversal, swapped wires. The TLPs sent, damaged, delivered and counted are left in build/tap/. And that
+driver's traffic without errors, through the lanes and past them: the same records, byte by byte.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The receiver of docs/phy.md over many TLPs, for every word width: none duplicated, invented or missing.
 
 ``WATTBELL_TAP_TLPS`` TLPs a receiver (skipped without; a million takes some hours), from the independent transmitter, with bit
-errors of 1e-4, replays, nullified TLPs, retraining, L0s, skew, reversal and swapped wires. What was sent, damaged, delivered and
-counted is left in build/tap/.
+errors of 1e-4, replays, nullified TLPs, retraining, L0s, skew, reversal and swapped wires. The TLPs sent, damaged, delivered and counted
+are left in build/tap/.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a refactoring changed a result: fingerprints of what the product measures (`python tests/unchanged/unchanged.py`).
+"""Whether a refactoring changed a result: fingerprints of the product's measurements (`python tests/unchanged/unchanged.py`).
 
 Each case is run by the command line and reduced to SHA-256 sums: of the wire stream, of each table's rows, of the figures that
 `wattbell analyze` prints, of `results.json`. What differs from run to run is left out: versions and hashes of programs, times of day,
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STORE = Path(__file__).with_name("fingerprints.json")
 DRIVES = ("intel-660p-1tb", "samsung-970-evo-plus", "toshiba-rc100")
 VOLATILE = {"versions", "profile_hash", "suite_hash", "wall_s", "path", "capture", "file", "serial", "data_port", "control_port"}
-"""JSON keys that differ between two runs of the same programs, or between versions of them."""
+"""JSON keys that differ between two runs of the same programs, or between versions."""
 HEADER = struct.Struct("<4sBBHIIQI")
 """Of a block, from docs/wire-format.md: magic, version, kind, length, sequence, dropped, tick, run."""
 
