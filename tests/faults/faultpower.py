@@ -11,11 +11,12 @@ import fcntl
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,9 @@ from tests.faults.faultoracle import NotHere, Verdict, judge, missing_records
 from tests.faults.faultstream import Block, Sent, make, parse
 
 FICLONE = 0x40049409
+LOOP_CTL_ADD = 0x4C80
+LOOPS = 64
+"""Loop devices that suffice for the trials of all workers, and for devices that the machine itself uses or an ended trial left."""
 OLD_ENOUGH_S = 1.0
 """Time in s before a cut after which sent data has to be on a disk whose flushes take no time."""
 _MB = 1 << 20
@@ -53,12 +57,30 @@ def run_program(*command: str | Path) -> None:
     assert made.returncode == 0, f"{' '.join(map(str, command))}: {made.stderr.strip()}"
 
 
+def make_loop_devices() -> None:
+    """Make loop devices until there are LOOPS, and the nodes below ``/dev`` that are missing.
+
+    The kernel has eight at first, and adds one when all are in use. Where ``/dev`` is a plain folder, as in a container, nobody makes
+    the node of that one, and ``mount -o loop`` fails.
+    """
+    with open("/dev/loop-control", "rb") as control:
+        for number in range(LOOPS):
+            if not Path(f"/sys/block/loop{number}").exists():
+                with suppress(FileExistsError):
+                    fcntl.ioctl(control, LOOP_CTL_ADD, number)
+    for device in Path("/sys/block").glob("loop*"):
+        major, minor = map(int, (device / "dev").read_text("ascii").split(":"))
+        with suppress(FileExistsError):
+            os.mknod(f"/dev/{device.name}", stat.S_IFBLK | 0o600, os.makedev(major, minor))
+
+
 @contextmanager
 def mounted(kind: str, image: Path, where: Path) -> Iterator[Path]:
     """Mount a file system in a file at ``where``. Raises NotHere if this process may not."""
     if not possible():
         raise NotHere("only root may mount, and only with loop devices")
     where.mkdir(exist_ok=True)
+    make_loop_devices()
     run_program("mount", "-t", kind, "-o", "loop", image, where)
     try:
         yield where
