@@ -97,7 +97,8 @@ def cases(recording: Recording, count: int, seed: int) -> Iterator[tuple[Case, n
         used = used[: len(used) // many * many].reshape(-1, many).mean(axis=1)
         middle = recording.first_ns + (skip + (many - 1) / 2 + np.arange(len(used)) * many) * recording.step_ns
         time_s = (middle * (1 + drift) + offset_ns) * 1e-9
-        yield Case(time_s, used + rng.normal(0, NOISE_W, len(used)), drift, offset_ns, rate), rng
+        noisy: F64 = (used + rng.normal(0, NOISE_W, len(used))).astype(np.float64)
+        yield Case(time_s.astype(np.float64), noisy, drift, offset_ns, rate), rng
 
 
 def told(rng: np.random.Generator, span: tuple[int, int]) -> Burst:

@@ -202,8 +202,8 @@ def one_run(suite: Path, profile: Path, seed: int) -> tuple[Run, Run]:
     """A run of the suite, and its capture as a run with energies."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out"
-        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
-        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
+        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)
+        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())
         (capture,) = (out / "captures").iterdir()
         return read_run(out), run_from_capture(capture)
 

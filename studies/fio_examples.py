@@ -74,7 +74,7 @@ def _check_text(text: str) -> str | None:
 
 def _check(path: Path, *options: str, text: str = "") -> str | None:
     """Return the model's objection to a file; None without one."""
-    command = [PROGRAM, "check", *options, path]
+    command = [str(PROGRAM), "check", *options, str(path)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env={**os.environ, **ASKED_FOR})
     return None if done.returncode == 0 else done.stderr.strip()
 

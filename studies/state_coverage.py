@@ -217,7 +217,8 @@ def _covered(grid: Int64, starts: Int64, ends: Int64, close: int) -> npt.NDArray
     inside = (i >= 0) & (grid < reach[np.maximum(i, 0)])
     following = np.append(starts, np.iinfo(np.int64).max)[i + 1]
     between = (i >= 0) & (following != np.iinfo(np.int64).max) & (following - reach[np.maximum(i, 0)] < close)
-    return inside | between
+    covered: npt.NDArray[np.bool_] = inside | between
+    return covered
 
 
 def right(true: str, found: str, sight: str) -> bool:

@@ -51,7 +51,8 @@ class Between(Elaboratable):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = self.dut
-        inputs, outputs = [], []
+        inputs: list[Signal] = []
+        outputs: list[Signal] = []
         for path, member, value in dut.signature.flatten(dut):
             port = Value.cast(value)
             if isinstance(port, Signal) and path[0] not in SIMULATED:  # not the constant `ready` of an always-ready stream

@@ -187,9 +187,8 @@ def check_machine() -> None:
         die("a root can be made by root only: use sudo")
     missing = [name for name in ("mmdebstrap", "git", "unshare") if shutil.which(name) is None]
     if missing and shutil.which("apt-get"):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-        subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "mmdebstrap", "git"], **quiet)
+        for words in (["update"], ["install", "-y", "--no-install-recommends", "mmdebstrap", "git"]):
+            subprocess.run(["apt-get", "-qq", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         missing = [name for name in missing if shutil.which(name) is None]
     if missing:
         die(f"this machine has no {' and no '.join(missing)}, and apt-get did not bring it")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -18,9 +19,11 @@ PICTURE = ROOT / "docs" / "img" / "rig-boards.svg"
 BEGIN, END = "<!-- generated: make calibrate -->", "<!-- end of make calibrate -->"
 QUANTITIES = ("current", "power")
 """The two ratios of a line, each an error over its limit."""
+STYLES: tuple[dict[str, Any], ...] = ({"alpha": 0.6}, {"histtype": "step", "linewidth": 1.4, "color": "black"})
+"""How the histogram of each quantity is drawn."""
 
 
-def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, float]]]:
+def by_level(boards: list[dict[str, Any]]) -> dict[tuple[float, float], list[tuple[float, float]]]:
     """(V, A) applied -> the ratios of current and power of each board."""
     levels: dict[tuple[float, float], list[tuple[float, float]]] = {}
     for board in boards:
@@ -29,7 +32,7 @@ def by_level(boards: list[dict]) -> dict[tuple[float, float], list[tuple[float, 
     return levels
 
 
-def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: list[dict]) -> str:
+def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: list[dict[str, Any]]) -> str:
     """The text between the markers."""
     celsius = [board["celsius"] for board in boards]
     lines = [
@@ -55,7 +58,7 @@ def draw(levels: dict[tuple[float, float], list[tuple[float, float]]]) -> None:
 
     figure, axes = pyplot.subplots(1, len(levels), figsize=(12, 2.8), sharey=True, squeeze=False, layout="constrained")
     for axis, ((volts, amps), shares) in zip(axes[0], levels.items(), strict=True):
-        for k, style in enumerate(({"alpha": 0.6}, {"histtype": "step", "linewidth": 1.4, "color": "black"})):
+        for k, style in enumerate(STYLES):
             axis.hist([share[k] for share in shares], bins=[n / 20 for n in range(-24, 25)], label=QUANTITIES[k], **style)
         for side in (-1, 1):
             axis.axvline(side, color="crimson", linewidth=1)

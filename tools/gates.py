@@ -70,7 +70,7 @@ def synthesise(out: Path) -> dict[str, int]:
         (out / "netlist.il").write_text(no_collisions(plain_names(text)))
         yosys(passes, out / "yosys.log", out)
         made(target, *inputs)
-    cells = json.loads(count.read_text())["design"]["num_cells_by_type"]
+    cells: dict[str, int] = json.loads(count.read_text())["design"]["num_cells_by_type"]
     cells.pop("$scopeinfo", None)  # where names came from
     if unknown := cells.keys() - KNOWN:
         raise BuildError(f"no model of {', '.join(sorted(unknown))}: see KNOWN in tools/gates.py")

@@ -54,8 +54,8 @@ def main() -> None:
         out = WORK / profile["profile"]
         if not ("--keep" in sys.argv and (out / "results.json").is_file()):
             print(f"reference: {profile['profile']}", file=sys.stderr, flush=True)
-            command = [sys.executable, "-m", "wattbell", "run", SUITE, "--virtual", profile["profile"], "--fidelity", "fast", "--out", out]
-            options = ["--no-store", "--no-page", "--discard-captures", "--force", "--json"]
+            command = [sys.executable, "-m", "wattbell", "run", SUITE, "--virtual", profile["profile"], "--fidelity", "fast"]
+            options = ["--out", str(out), "--no-store", "--no-page", "--discard-captures", "--force", "--json"]
             subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
         documents.append(reduced(json.loads((out / "results.json").read_text(encoding="utf-8"))))
     OUT.parent.mkdir(exist_ok=True)

