@@ -58,7 +58,7 @@ def listed(heading: str) -> list[tuple[str, list[str]]]:
 
 
 def patterns() -> list[str]:
-    """Of keys in JSON."""
+    """Names of keys in JSON."""
     return [pattern for _, found in listed(KEYS) for pattern in found]
 
 

@@ -206,7 +206,7 @@ def limits(table: Path = TABLE) -> dict[str, dict[str, float]]:
 
 
 def faults(found: dict[str, Prose], held: dict[str, dict[str, float]]) -> list[str]:
-    """Where figures and limits do not agree, each in a line that says what to do."""
+    """Return figures that do not agree with their limits, each in a line that says what to do."""
     wrong = [f"{name}: no such page or folder; delete its line" for name in held if name not in found]
     for name, prose in found.items():
         if name not in held:

@@ -72,7 +72,7 @@ def test_every_program_is_of_a_package_that_the_set_up_installs() -> None:
 
 
 def test_no_test_skips_for_want_of_a_program_in_its_own_way() -> None:
-    """By the syntax trees: ``importorskip`` nowhere, and no condition of ``skipif`` or ``if`` around ``pytest.skip`` that looks for one."""
+    """The syntax trees have no ``importorskip``, and no condition of ``skipif`` or ``if`` around ``pytest.skip`` looks for one."""
     found = []
     for path in sorted(TESTS.rglob("test_*.py")) + sorted(TESTS.rglob("conftest.py")):
         name = path.relative_to(TESTS.parent).as_posix()

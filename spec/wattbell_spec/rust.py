@@ -103,9 +103,9 @@ def units_of_samples() -> str:
     for name, doc in (
         ("VOLTAGE_LSB_UV", "Microvolt in a unit of a corrected voltage."),
         ("CURRENT_LSB_NA", "Nanoampere in a unit of a corrected current."),
-        ("OFFSET_FRACTION_BITS", "Of an OFFSET register: an offset counts in 2^-8 of a code."),
-        ("GAIN_FRACTION_BITS", "Of a GAIN register."),
-        ("DECIM_FRACTION_BITS", "Of DECIM_MUL, before DECIM_SHIFT."),
+        ("OFFSET_FRACTION_BITS", "Fraction bits of an OFFSET register: an offset counts in 2^-8 of a code."),
+        ("GAIN_FRACTION_BITS", "Fraction bits of a GAIN register."),
+        ("DECIM_FRACTION_BITS", "Fraction bits of DECIM_MUL, before DECIM_SHIFT."),
         ("POWER_SHIFT", "A power of the meter and the trigger is voltage x current without so many bits."),
     ):
         lines.append(f"/// {doc}\npub const {name}: u32 = {getattr(units, name)};")

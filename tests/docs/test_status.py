@@ -1,4 +1,4 @@
-"""What README.md and its sisters say of the tree is so: board, versions, models, picture, output."""
+"""README.md and its sisters describe the tree truly: board, versions, models, picture, output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the soft core can show: crashes, the watchdog, stack use; and malformed lines."""
+"""Faults that only the soft core can show: crashes, the watchdog, stack use; and malformed lines."""
 
 from __future__ import annotations
 

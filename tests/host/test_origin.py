@@ -150,7 +150,7 @@ def jls(path: Path) -> str:
 
 
 def read_export(form: str, path: Path) -> list[str]:
-    """What each part of an export says of its origin: each is found without the others."""
+    """Origin that each part of an export states: each is found without the others."""
     if form in ("csv", "parquet"):
         with zipfile.ZipFile(path) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}

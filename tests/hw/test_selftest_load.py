@@ -8,7 +8,7 @@ from afe import parts, selftest
 PARTS, _ = parts.load()
 LOAD = PARTS["test_load"]
 DRIFT_S = {"coarse": 17e-9, "fine": 26e-9}
-"""Of the paths' delays over 25 K: docs/front-end.md."""
+"""Drift of the paths' delays over 25 K: docs/front-end.md."""
 WANTED_S = 50e-9
 
 

@@ -77,7 +77,7 @@ EXPECTED = {
     "wattbell import": Expected(says=(r"imported: ",)),
     "wattbell analyze imported": Expected(says=(r"MB/J",)),
 }  # fmt: skip
-"""By how a line begins."""
+"""Expectations, by the beginning of a line."""
 
 
 def lines() -> list[str]:

@@ -39,7 +39,7 @@ CPLD, CPLD_HEADER, SQE = 0x4A, 12, 64
 """Format and type of a completion with data, its header and an SQE in bytes: the completion for a drive that reads one SQE or some. Lists
 of pages come so, too, and begin with a zero; data that is written is left out of the trace."""
 TRACE_BEGINS_TICK = 1_000_000_000
-"""Of a virtual rig's own counter, which is a second old then (docs/virtual-rig.md)."""
+"""Ticks of a virtual rig's own counter, which is a second old then (docs/virtual-rig.md)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Bench:
         return Truth(self.folder / "trace.wbt")
 
     def origin_ns(self, capture: str) -> int:
-        """Where tick 0 of a capture of the rig lies in the trace."""
+        """Place of tick 0 of a capture of the rig in the trace."""
         return -int(open_capture(self.made / capture).meta["journal"]["tick_offsets"][0]) - TRACE_BEGINS_TICK
 
     def analysis(self, capture: str) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_what_is_said_is_what_the_page_promises(bench: Bench) -> None:
 
 
 def test_who_is_asked(bench: Bench) -> None:
-    """What writes asks once; what only reads never."""
+    """A test that writes asks once; a test that only reads never does."""
     asked = {each.line: each.asked for each in bench.typed if each.asked}
     assert asked == {line: 1 for line in bench_page.lines() if (e := bench_page.EXPECTED.get(bench_page.begins(line)[0])) and e.asks}
 

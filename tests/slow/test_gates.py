@@ -19,7 +19,7 @@ from tests.sim.rig.rig_trace import END, US, encode, end, rail, records, squeeze
 from tools import gates
 
 BRIEF_US = 1500
-"""Of a trace, for a faulty LUT: the driver's start, and 60 commands."""
+"""Part of a trace, for a faulty LUT: the driver's start, and 60 commands."""
 pytestmark = [pytest.mark.timeout(0), pytest.mark.skipif("WATTBELL_GATES" not in os.environ, reason="`make gates` sets WATTBELL_GATES")]
 
 

@@ -35,7 +35,7 @@ def test_check_names_what_is_out_of_date(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_opcodes_are_those_of_the_specification() -> None:
-    """By hand from NVM Express Base 1.4, figures 139 and 346."""
+    """Copied by hand from NVM Express Base 1.4, figures 139 and 346."""
     names = ("create_io_sq", "identify", "set_features", "get_features", "async_event_request")
     assert [nvme.admin(name) for name in names] == [1, 6, 9, 10, 12]
     assert [nvme.io(name) for name in ("flush", "write", "read", "compare", "write_zeroes", "dsm", "verify")] == [0, 1, 2, 5, 8, 9, 12]

@@ -42,12 +42,12 @@ class Configuration:
 
     @property
     def msi(self) -> int:
-        """Where the MSI capability begins."""
+        """Offset of the MSI capability."""
         return self.capabilities[_MSI]
 
     @property
     def msix(self) -> int:
-        """Where the MSI-X capability begins."""
+        """Offset of the MSI-X capability."""
         return self.capabilities[_MSIX]
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""What PCIe and NVMe demand of a trace, checked from its TLPs alone. The follower knows no generator: it unpacks by cocotbext-pcie."""
+"""Demands of PCIe and NVMe on a trace, checked from its TLPs alone. The follower knows no generator: it unpacks by cocotbext-pcie."""
 
 from __future__ import annotations
 

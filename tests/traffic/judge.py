@@ -48,7 +48,7 @@ _COVERS = {
     NO_RANGES: ("slba", "blocks"),
     INTERRUPT_GUESSED: ("interrupt",),
 }
-"""What each flag puts in doubt, by the wire format's words."""
+"""Fields that each flag puts in doubt, by the wire format's words."""
 
 
 @dataclass(frozen=True, slots=True)

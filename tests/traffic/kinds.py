@@ -93,7 +93,7 @@ class Setup:
     seed: int
     kinds: tuple[str, ...]
     row: str
-    """Where a table counts the trace."""
+    """Row in which a table counts the trace."""
     commands: int
     generation: int = 3
     lanes: int = 4
@@ -167,7 +167,7 @@ class Setup:
     reset: str = ""
     late: bool = False
     faults: tuple[str, ...] = ()
-    """Of ``fetch_ur``, ``data_ca``, ``poisoned``."""
+    """Number of ``fetch_ur``, ``data_ca``, ``poisoned``."""
     ats: bool = False
     zero_reads: bool = False
     doorbells: str = "plain"

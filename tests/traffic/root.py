@@ -35,7 +35,7 @@ class Request:
     done: Any
     """Called with the request when the last completion has arrived."""
     starts: list[int]
-    """Where the times of its completions with data are noted."""
+    """List in which the times of its completions with data are noted."""
     data: bytes | None = None
     failed: bool = False
     status: int = packets.SUCCESS

@@ -1,4 +1,4 @@
-"""What truly happened to each command: when its TLPs passed the tap."""
+"""True course of each command: when its TLPs passed the tap."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Step = Generator[Any, Any, tuple[int, int] | None]
 
 
 class Reader(Protocol):
-    """What reads host memory over the link."""
+    """Readers of host memory over the link."""
 
     def structure(self, address: int, length: int) -> Generator[Any, Any, bytes]:
         """Bytes of a list or a segment."""

@@ -34,7 +34,7 @@ DRIVES = ("intel-660p-1tb", "samsung-970-evo-plus", "toshiba-rc100")
 VOLATILE = {"versions", "profile_hash", "suite_hash", "wall_s", "path", "capture", "file", "serial", "data_port", "control_port"}
 """JSON keys that differ between two runs of the same programs, or between versions."""
 HEADER = struct.Struct("<4sBBHIIQI")
-"""Of a block, from docs/wire-format.md: magic, version, kind, length, sequence, dropped, tick, run."""
+"""Header of a block, from docs/wire-format.md: magic, version, kind, length, sequence, dropped, tick, run."""
 
 
 def sha256(data: bytes) -> str:

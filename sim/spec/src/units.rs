@@ -4,11 +4,11 @@
 pub const VOLTAGE_LSB_UV: u32 = 20;
 /// Nanoampere in a unit of a corrected current.
 pub const CURRENT_LSB_NA: u32 = 500;
-/// Of an OFFSET register: an offset counts in 2^-8 of a code.
+/// Fraction bits of an OFFSET register: an offset counts in 2^-8 of a code.
 pub const OFFSET_FRACTION_BITS: u32 = 8;
-/// Of a GAIN register.
+/// Fraction bits of a GAIN register.
 pub const GAIN_FRACTION_BITS: u32 = 24;
-/// Of DECIM_MUL, before DECIM_SHIFT.
+/// Fraction bits of DECIM_MUL, before DECIM_SHIFT.
 pub const DECIM_FRACTION_BITS: u32 = 23;
 /// A power of the meter and the trigger is voltage x current without so many bits.
 pub const POWER_SHIFT: u32 = 16;

@@ -247,7 +247,7 @@ async def identify_answered_at_once(dut):
 
 @cocotb.test()
 async def trims_whose_ranges_are_not_read(dut):
-    """By a drive that rejects them, at once or after the first range: the record says that its blocks are a lower bound."""
+    """A drive rejects the ranges, at once or after the first: the record says that its blocks are a lower bound."""
     clock, link, model = make(SEED + 11)
     boot(model, 1, sizes=(16, 64))
     for seen in (0, 16) * 4:

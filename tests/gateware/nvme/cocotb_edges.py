@@ -213,7 +213,7 @@ async def nothing_comes_out_while_stopped(dut):
 
 @cocotb.test()
 async def a_capture_is_from_a_tick_to_before_a_tick(dut):
-    """By the TLPs' ticks, whenever the tracker gets to them: that in which run falls is the first that is not in it."""
+    """TLPs' ticks decide, whenever the tracker gets to them: the tick in which run falls is the first outside the run."""
     clock, link, model = make(SEED + 50)
     boot(model, 1, sizes=(16, 64))
     clock.run()

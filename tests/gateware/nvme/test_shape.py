@@ -44,7 +44,7 @@ def rooms() -> dict[str, tuple[str, ast.ClassDef]]:
 
 
 def given(definition: ast.ClassDef) -> dict[str, str]:
-    """What its constructor is given by name: parameter -> class."""
+    """Arguments that its constructor is given by name: parameter -> class."""
     for node in definition.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             every = [*node.args.args, *node.args.kwonlyargs]

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("tracker")  # one worker builds the model
 
 @pytest.fixture(autouse=True)
 def garbled(monkeypatch):
-    """Where a block RAM's output is undefined, every bit is inverted here, so that any use of it shows."""
+    """Inverts every undefined bit of a block RAM's output, so that any use of it shows."""
     monkeypatch.setattr(FieldTable, "garbles", True)
 
 

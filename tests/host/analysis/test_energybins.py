@@ -47,7 +47,7 @@ def after(rail: Rail) -> np.ndarray:
 
 @pytest.mark.parametrize(("interval_us", "within"), [(1, 1.0), (5, 1.0), (20, 6.0), (50, 15.0)])
 def test_time_after_writes_is_that_of_the_controller(tmp_path: Path, interval_us: int, within: float) -> None:
-    """Of the die's power nothing comes in, nor of idle noise; a coarse rail separates it less well."""
+    """Neither the die's power nor idle noise comes in; a coarse rail separates it less well."""
     found = float(np.interp(CONTROLLER_W, POWERS_W, after(rail_of(tmp_path / "c", interval_us))))
     assert found == pytest.approx(AFTER_US, abs=within)
 

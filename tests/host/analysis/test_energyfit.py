@@ -11,7 +11,7 @@ READ_J, WRITE_J, ACTIVE_W = 10e-6, 40e-6, 0.8
 
 
 def phase(reads: int, writes: int, busy_s: float = 1.0, off: tuple[float, float] = (0.0, 0.0)) -> PhaseLoad:
-    """What these commands draw, each class off by its own part. Time is shared by number."""
+    """Energy that these commands draw, each class off by its own part. Time is shared by number."""
     counts = {name: n for name, n in (("read 4 KiB", reads), ("write 4 KiB", writes)) if n}
     shared = {name: busy_s * n / (reads + writes) for name, n in counts.items()}
     share_j = ACTIVE_W * busy_s / (reads + writes)
@@ -20,7 +20,7 @@ def phase(reads: int, writes: int, busy_s: float = 1.0, off: tuple[float, float]
 
 
 def parts(reads: int, writes: int, busy_s: float) -> np.ndarray:
-    """Of the energy: of reads, of writes; 1 for one that is not there."""
+    """Shares of the energy: of reads, of writes; 1 for one that is not there."""
     share_j = ACTIVE_W * busy_s / (reads + writes)
     joules = np.array([reads * (READ_J + share_j), writes * (WRITE_J + share_j)])
     return np.where(joules > 0, joules / joules.sum(), 1.0)

@@ -32,7 +32,7 @@ def drawn(watts: float) -> float:
 
 
 def everything(builder: Any) -> Any:
-    """Of 4 s: reads at QD 1; bursts of writes; a mixed load with errors; sleep, and two waking reads."""
+    """A capture of 4 s: reads at QD 1; bursts of writes; a mixed load with errors; sleep, and two waking reads."""
     builder.levels += [(0, 0.5), (100 * MS, 2.0), (200 * MS, 0.5)]
     builder.phase(1, 90 * MS, 210 * MS, "reads", fio_group=0, jobs="reads")
     for k in range(1000):
@@ -201,7 +201,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 @pytest.fixture(scope="module")
 def result(found: Analysis) -> dict[str, Any]:
-    """What ``analyze`` says of it."""
+    """Output of ``analyze`` for it."""
     return tree_json(found)
 
 

@@ -86,7 +86,7 @@ def test_depth_at_a_start_counts_itself_and_none_that_is_over(busy):
 
 
 def test_groups_that_have_one_opcode_for_a_size_are_those_counted_anew(busy):
-    """By size, where only one opcode has it, the figures of that opcode and size are taken."""
+    """A size that only one opcode has takes the figures of that opcode and size."""
     commands, _ = load_apart(busy.commands, {0: 512}, BY_FEATURE)
     for keep in (commands.opcode > 0, (commands.opcode == 2) != (commands.nbytes == 4096)):
         mine = commands.take(np.flatnonzero(keep & (commands.qid > 0)))

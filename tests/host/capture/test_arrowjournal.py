@@ -26,7 +26,7 @@ def found(path: Path) -> list[tuple[list[int], dict[str, object]]]:
 
 
 def test_a_power_cut_leaves_all_that_was_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what was not, it may leave nothing: the file as long as it was then."""
+    """A table that was not flushed may be gone: the file is as long as it was then."""
     synced: list[int] = []
     monkeypatch.setattr(durable, "SYNC_S", 0.01)
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))

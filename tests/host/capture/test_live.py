@@ -22,7 +22,7 @@ from tests.host.wire import encoder
 MS = 1_000_000
 SECOND = 1000 * MS
 INTERVAL = 7_000
-"""Of the samples: no divisor of a bin's width."""
+"""Interval of the samples: no divisor of a bin's width."""
 
 
 def rows(doorbell: np.ndarray, latency: np.ndarray, opcode: int = 2, count: int = 8, **more: object) -> dict[str, object]:

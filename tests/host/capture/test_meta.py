@@ -150,7 +150,7 @@ def test_what_a_newer_wattbell_adds_is_kept(pattern: tuple[Path, dict[str, Any]]
 
 
 def read_all(path: Path) -> None:
-    """What `info`, `analyze`, `report` and `compare` do with a capture."""
+    """Run `info`, `analyze`, `report` and `compare` on a capture."""
     info(path, None, False)
     info(path, None, True)
     capture = open_capture(path)

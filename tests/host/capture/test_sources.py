@@ -83,7 +83,7 @@ def test_what_a_meter_left_out_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_pieces_together_are_the_capture_of_the_pieces(tmp_path: Path) -> None:
-    """Of unlike lengths and flags, with blocks missing between them, and one of another interval."""
+    """Blocks of unlike lengths and flags, with some missing between them, and one of another interval."""
     random = np.random.default_rng(3)
     parts = []
     for first, count, flags, interval in ((0, 7, 0, MS), (7, 40_000, 1, MS), (50_000, 3, 2, MS), (50_010, 5, 0, 2 * MS)):

@@ -293,7 +293,7 @@ class World:
         yield SimpleNamespace(about=SimpleNamespace(model="", serial="", conditions={}))
 
     def called(self, words: list[str]) -> tuple[list[str], Exception | None]:
-        """As :meth:`call`, for earlier calls."""
+        """Do the same as :meth:`call`, for earlier calls."""
         key = (*words, self.blind)
         if key not in self._called:
             self._called[key] = self.call(words)
@@ -331,7 +331,7 @@ def words_of(work: str, bench: str, option: list[str]) -> list[str]:
 
 
 def disagreements(world: World, option: list[str], groups: list[str], more: tuple[str, ...] = ()) -> list[str]:
-    """Where an option does something else than the matrix says. ``more``: words of every call."""
+    """Options that do something else than the matrix says. ``more``: words of every call."""
     found = []
     world.blind = option == ["--commands", "tap"]
     for work, group in zip(WORK_OF_GROUP, groups, strict=True):

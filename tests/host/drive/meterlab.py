@@ -50,7 +50,7 @@ class LabMeter:
         return int((ns - self.began_ns) * (1 + 80e-6) * 1000) // TICK_PS
 
     def follows(self, behind_s: float) -> None:
-        """As a virtual rig does: from ``behind_s`` before its start on, at ten times the speed until it has caught up."""
+        """Sends as a virtual rig does: from ``behind_s`` before its start on, at ten times the speed until it has caught up."""
         self.behind_s = behind_s
         self.about = replace(self.about, conditions={"virtual": True})
 

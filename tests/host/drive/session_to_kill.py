@@ -25,7 +25,7 @@ from tests.host.hostlog.kernel_pages import complete, page, record, setup
 A_PAGE = 15
 """Commands with both events in one page."""
 LOST_CID = 4000
-"""Of a command that never completes."""
+"""CID of a command that never completes."""
 
 
 class Kernel(threading.Thread):

@@ -119,7 +119,7 @@ class Slot:
         return Tools({"setpci": str(script), **more})
 
     def lspci(self, address: str) -> str:
-        """What lspci -vv says of a function."""
+        """Output of lspci -vv for a function."""
         command = [pciutils("lspci"), "-A", "linux-sysfs", "-O", f"sysfs.path={self.tree}", "-vv", "-s", address]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         return re.sub(r"\s+", " ", said)

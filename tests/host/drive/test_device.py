@@ -27,7 +27,7 @@ _node_of = identity.node_of
 
 
 def node_of(path: Path) -> Node | None:
-    """As the real function; a plain file of text ``b 259:0`` or ``c 247:0`` means the node of that number."""
+    """Answers as the real function; a plain file of text ``b 259:0`` or ``c 247:0`` means the node of that number."""
     found = _node_of(path)
     if found is None and path.is_file():
         kind, _, number = path.read_text(errors="replace")[:20].partition(" ")

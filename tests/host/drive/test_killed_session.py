@@ -26,7 +26,7 @@ READ = (pl.col("qid") == 1) & (pl.col("opcode") == 2)
 
 
 def reads_by_record(folder: Path) -> list[int]:
-    """That are in the journal of a capture."""
+    """Number of reads in each record of a capture's journal."""
     if not (folder / JOURNAL).exists():
         return []
     return [sum(qid > 0 for qid in batch["qid"].to_pylist()) for batch, _ in records(folder / JOURNAL, COMMANDS)]

@@ -101,7 +101,7 @@ def test_a_width_of_0_in_the_registers_is_not_known(tmp_path: Path) -> None:
 
 
 def test_an_integrated_endpoint_has_no_link(tmp_path: Path) -> None:
-    """As every drive of QEMU is that is not behind a root port."""
+    """Every drive of QEMU that is not behind a root port is one."""
     slot = Slot(tmp_path)
     slot.poke(DRIVE, 0x02, 9 << 4 | 2)
     link = of(slot)
@@ -259,7 +259,7 @@ def test_aspm_is_set_at_both_ends_and_put_back(tmp_path: Path) -> None:
 
 
 def test_a_port_is_not_told_to_use_what_it_does_not_offer(tmp_path: Path) -> None:
-    """As QEMU's root port, which offers L0s alone."""
+    """A root port that offers L0s alone, as QEMU's does."""
     slot = Slot(tmp_path)
     slot.poke(PORT, LINK_CAPABILITIES + 1, 1 << 2)
     slot.poke(PORT, LINK_CONTROL, 0x41)
@@ -316,7 +316,7 @@ def test_aspm_by_the_kernels_files(tmp_path: Path, wanted: str, there: dict[str,
     [("l1_aspm", "off: L1 is not switched on by the kernel"), ("l1_2_aspm", "l1: L1.2 is not switched on by the kernel")],
 )
 def test_what_the_kernel_takes_and_does_not_do_is_not_claimed(tmp_path: Path, idle: str, said: str) -> None:
-    """By its default policy it switches on no more than the firmware had on; the file takes the value and reads 0 as before."""
+    """The kernel's default policy switches on no more than the firmware had on; the file takes the value and reads 0 as before."""
     slot = Slot(tmp_path)
     folder = slot.link_files(l1_aspm=0, l1_2_aspm=0)
     (folder / idle).unlink()

@@ -1,4 +1,4 @@
-"""What marks the stream of a drive that has a feature of its own behind FID D0h, or that trips over being asked."""
+"""Marks the stream of a drive that has a feature of its own behind FID D0h, or that trips over being asked."""
 
 from __future__ import annotations
 

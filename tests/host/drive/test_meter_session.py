@@ -56,7 +56,7 @@ def lab_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 UNITS_S = (0.1, 0.4, 1.6)
-"""Of a pattern of load. On a busy machine a burst of 50 ms may run into the next one, and is not found: then it is played more slowly."""
+"""Units of a pattern of load. On a busy machine a burst of 50 ms may run into the next and is not found: then it is played more slowly."""
 
 
 def captured(lab: Lab) -> Any:
@@ -266,7 +266,7 @@ def test_a_killed_session_with_a_tap_keeps_the_hosts_log_beside_it(lab: Lab) -> 
 
 @pytest.mark.parametrize("source", [SeenBy.BLKTRACE, SeenBy.FIO_LOG])
 def test_a_killed_session_whose_log_has_no_markers_has_the_phases(lab: Lab, source: SeenBy) -> None:
-    """By the instants at which they were sent."""
+    """The instants at which markers were sent tell the phases."""
     log = LabLog(lab)
     log.source = source
     copy = killed_when(lab, "2: i", lambda book: book.rows >= 103 and len(book.markers) == 3)

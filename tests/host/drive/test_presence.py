@@ -121,7 +121,7 @@ def test_one_that_is_back_is_another(tmp_path: Path) -> None:
 
 
 def test_a_drives_own_settings_go_with_it_and_all_others_are_put_back(tmp_path: Path) -> None:
-    """What cannot be put back of a drive that is there is an error."""
+    """A setting that cannot be put back on a drive that is there is an error."""
     sys_, device = tmp_path / "sys", Device("/dev/nvme9n1", "nvme9n1", "nvme9", "M", "S", "F", 1 << 40, 512, "0000:01:00.0", 1)
     governor = sys_ / "devices/system/cpu/cpufreq/policy0/scaling_governor"
     governor.parent.mkdir(parents=True)

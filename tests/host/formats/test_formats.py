@@ -327,7 +327,7 @@ def test_a_ppk2_recording_with_less_than_all_its_parts(tmp_path: Path) -> None:
 
 
 def test_a_joulescope_waveform_of_the_ui(tmp_path: Path) -> None:
-    """As numpy.savetxt writes it with a header."""
+    """A table as numpy.savetxt writes it, with a header."""
     t, i = np.arange(50) * 1e-3, np.linspace(0.1, 1, 50)
     i[9] = np.nan
     path = tmp_path / "w.csv"

@@ -259,7 +259,7 @@ def uneven(tmp_path: Path, times: list[float], amps: list[float | str]) -> Wavef
 
 
 def test_energy_at_uneven_times_is_that_of_trapezoids(tmp_path: Path) -> None:
-    """By hand: steps of 1, 3, 2, 1, 3, 2 s ... with 1 A and 3 A by turns: each step has 2 A on the average, 4 W."""
+    """Worked out by hand: steps of 1, 3, 2, 1, 3, 2 s ... with 1 A and 3 A by turns: each step has 2 A on the average, 4 W."""
     times = [float(t) for t in np.cumsum([0, 1, 3, 2] + [1, 3, 2] * 20)]
     waveform = uneven(tmp_path, times, [1 if k % 2 else 3 for k in range(len(times))])
     v, i = samples(waveform)

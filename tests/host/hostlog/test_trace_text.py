@@ -357,7 +357,7 @@ def test_seconds_that_no_clock_has(tmp_path: Path) -> None:
 
 
 def test_the_user_sees_what_was_skipped_and_lost(tmp_path: Path) -> None:
-    """By the command line: in the output of the import, in the capture's notes, and as a loss."""
+    """The command line tells of it: in the output of the import, in the capture's notes, and as a loss."""
     wave = tmp_path / "wave.csv"
     rows_ = [f"{ms / 1000:.3f},3.3,{0.5 if 1000 <= ms < 2000 else 0.1}" for ms in range(3000)]
     wave.write_text("time_s,voltage_v,current_a\n" + "\n".join(rows_) + "\n")

@@ -37,7 +37,7 @@ class Rail:
 
 
 def rail_of(path: Path) -> Rail:
-    """Of a capture of the virtual rig. A sample lies at its tick and holds for the interval around it."""
+    """Samples of a capture of the virtual rig. A sample lies at its tick and holds for the interval around it."""
     capture = open_capture(path)
     wave = capture.rail.read()
     tick_s = capture.tick_ps * 1e-12

@@ -437,7 +437,7 @@ def test_a_log_that_lacks_ios_marks_the_figures(tmp_path: Path) -> None:
 
 
 def test_a_job_without_a_log_marks_the_phase_that_it_shares(tmp_path: Path) -> None:
-    """Of two jobs at once one has a log; a third, alone, has its own."""
+    """One of two jobs at once has a log; a third, alone, has its own."""
     path = written(tmp_path / "f.json", document(job("a", 0, 3000, 3000), job("b", 2, 3000, 700), job("c", 5000, 1000, 1000, group=1)))
     logs = [lines(tmp_path / f"run_lat.{n}.log", count) for n, count in ((1, 3000), (3, 1000))]
     result = analysis(tmp_path / "c", wave(tmp_path / "w.csv", (1, 4), (6, 7)), [path], logs)
@@ -490,7 +490,7 @@ def test_a_log_on_the_clock_that_fio_was_told(tmp_path: Path) -> None:
 
 
 def test_ios_that_a_log_on_another_clock_lacks_are_counted(tmp_path: Path) -> None:
-    """Of 1000 and 500 I/Os, 900 and 500 are in the logs; by the clock of the logs nobody knows the phase."""
+    """The logs have 900 and 500 of 1000 and 500 I/Os; the clock of the logs does not tell the phase."""
     options = {"log_alternate_epoch": "1", "log_alternate_epoch_clock_id": "4"}
     jobs = [job("a", 0, 3000, options=options), job("b", 4000, 3000, 500, group=1, options=options)]
     run = read_fio([written(tmp_path / "f.json", document(*jobs))], ["fio.json"])
@@ -540,7 +540,7 @@ def test_a_log_of_another_run_is_no_bandwidth(tmp_path: Path) -> None:
     [(80_000, {}), (80_700, {}), (120_000, {"ramp_time": "2"}), (120_000, {"verify": "md5"}), (120_000, {"group_reporting": ""})],
 )
 def test_latencies_of_the_run_are_read(tmp_path: Path, ns: int, options: dict[str, str]) -> None:
-    """Where fio's figures are of other I/Os than the log they are not held against it."""
+    """Figures of fio over other I/Os than the log's are not held against it."""
     run = read_fio([written(tmp_path / "f.json", document(job("a", 0, 3000, options=options)))], ["fio.json"])
     (log,), _ = settled(read(lines(tmp_path / "j_lat.1.log", 1000, ns=ns)), run)
     assert len(log.commands) == 1000

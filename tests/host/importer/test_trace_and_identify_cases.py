@@ -34,7 +34,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_log(path: Path) -> dict[int, tuple[int, int, int]]:
-    """Of each opcode: how many commands, bytes of each, median us."""
+    """Figures of each opcode: how many commands, bytes of each, median us."""
     found = pl.from_arrow(read_log(path).table)
     assert isinstance(found, pl.DataFrame)
     us = ((pl.col("cqe_tick") - pl.col("doorbell_tick")) / 1000).median()

@@ -140,7 +140,7 @@ class Waiting:
 
 
 def late_reader(monkeypatch: pytest.MonkeyPatch, meter: PowerSensor3) -> tuple[Waiting, list[int]]:
-    """What waits to be read, and the host's clock in ns, which a test sets."""
+    """Bytes that wait to be read, and the host's clock in ns, which a test sets."""
     waiting, now = Waiting(), [0]
     monkeypatch.setattr("wattbell.meters.powersensor3.host_ns", lambda: now[0])
     monkeypatch.setattr(meter, "_arrivals", waiting)

@@ -84,7 +84,7 @@ def joined(example: Any, more: Any) -> Any:
 
 
 def texts(value: Any, at: Path_ = ()) -> Iterator[Path_]:
-    """Where each text stands; a key of an object is meant where the path ends with None."""
+    """Place of each text; a path that ends with None means a key of an object."""
     if isinstance(value, str):
         yield at
     elif isinstance(value, dict):

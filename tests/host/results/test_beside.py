@@ -103,7 +103,7 @@ def test_what_one_run_lacks_says_so() -> None:
 
 
 def test_classes_merged_in_both_are_compared_as_far_as_their_mix_is_one() -> None:
-    """By hand: 60 to 40 in place of 50 to 50 moves a tenth of the commands; the rarer class, 40 %, costs at most 2.0 / 0.4."""
+    """Worked out by hand: 60 to 40 in place of 50 to 50 moves a tenth of the commands; the rarer class, 40 %, costs at most 2.0 / 0.4."""
     name = "read 4 KiB + write 4 KiB"
 
     def row(a: dict[str, int], b: dict[str, int]) -> Compared:

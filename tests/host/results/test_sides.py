@@ -130,7 +130,7 @@ def test_a_folder_of_repeated_runs_is_a_side(run: Any, tmp_path: Path) -> None:
 
 
 def test_stored_takes_the_runs_that_repeat_the_named_and_no_others(run: Any, tmp_path: Path) -> None:
-    """Of the store's runs, five are of the named drive in other circumstances; each would have moved the mean by far."""
+    """Five of the store's runs are of the named drive in other circumstances; each would have moved the mean by far."""
     a, b = runs(run, "a", OLD), runs(run, "b", [103.3, 104.3, 105.3], "crucial-p1-1tb")
     drive = json.loads((tmp_path / a[0] / "results.json").read_text())["drive"]
     others = [

@@ -28,7 +28,7 @@ def test_p_is_that_of_published_examples(a: list[float], b: list[float], p: floa
 
 
 def test_intervals_are_those_of_the_table_of_t() -> None:
-    """By hand: each side has a standard deviation of 1, so the difference of two means of three has sqrt(2/3); 4 degrees of freedom."""
+    """Each side has a standard deviation of 1, so the difference of two means of three has sqrt(2/3), with 4 degrees of freedom."""
     found = means_apart([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], 10)
     assert found.difference == 10.0
     assert found.u == pytest.approx(2.7764 * math.sqrt(2 / 3), rel=1e-4), "97.5 %"
@@ -65,7 +65,7 @@ def judge(*rows: Matched) -> list[Compared]:
 
 
 def test_a_verdict_takes_more_than_the_spread_between_runs() -> None:
-    """By hand: 2.2669 is seen with one row, as above; with two rows the level is halved, and 3.4954 times 0.8165 is."""
+    """Worked out by hand: 2.2669 is seen with one row, as above; with two rows the level is halved, and 3.4954 times 0.8165 is."""
     (one,) = judge(row([1.0, 2.0, 3.0], [3.3, 4.3, 5.3]))
     assert (one.verdict, one.runs) == ("higher", (3, 3))
     assert one.seen_from == pytest.approx(2.2669, rel=1e-4) and not one.at_least

@@ -1,4 +1,4 @@
-"""What makes a virtual rig's registration trustworthy: its types, its owner, its folder."""
+"""A virtual rig's registration is trusted by its types, its owner and its folder."""
 
 from __future__ import annotations
 

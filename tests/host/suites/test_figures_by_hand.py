@@ -333,7 +333,7 @@ def test_a_level_has_three_bins_at_least_and_differs_by_a_sixth() -> None:
 
 @pytest.mark.parametrize("seed", [4, 6, 22, 24, 30, 39])
 def test_the_interval_of_a_change_grows_with_the_noise(seed: int) -> None:
-    """By hand: residuals of the splits around the true one against the noise's variance times 3.84."""
+    """Worked out by hand: residuals of the splits around the true one against the noise's variance times 3.84."""
     rng = np.random.default_rng(seed)
     logs = np.repeat([0.7, 0.0], [30, 30]) + 0.45 * rng.standard_normal(60)
     (change,) = find_changes(np.exp(logs))
@@ -382,7 +382,7 @@ def test_phases_are_found_by_step_section_and_number(builder: Any) -> None:
 
 
 def test_commands_belong_to_the_phase_they_began_in(builder: Any) -> None:
-    """By doorbell, else by fetch; however long they take, up to a minute."""
+    """A command begins at its doorbell, else at its fetch, and takes up to a minute."""
     builder.phase(1, 100 * MS, 200 * MS, "t")
     builder.command(100 * MS - 1, 50 * MS, slba=1)
     builder.command(100 * MS, 50, slba=2)

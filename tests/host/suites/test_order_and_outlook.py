@@ -72,7 +72,7 @@ def test_every_session_runs_on_what_its_own_fill_would_leave(suite: str) -> None
 
 
 def test_what_is_written_beforehand() -> None:
-    """By hand: 1 TB of fill; 16 GiB; the 32 GiB of a mix whose 60 s are not over at 2 GB/s, or their content."""
+    """Worked out by hand: 1 TB of fill; 16 GiB; the 32 GiB of a mix whose 60 s are not over at 2 GB/s, or their content."""
     full = outlook("anandtech-2018", ("burst-random-read",))
     assert (full.written_bytes(), full.exact, full.erasures, full.writes) == (TB + (16 << 30), True, 2, True)
     assert expect(Step(name="f", fill=Writing(0.5)), {}, TB).written_bytes == TB // 2

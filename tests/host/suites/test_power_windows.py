@@ -52,7 +52,7 @@ def test_a_command_in_the_window_is_told(coarse: Builder, tmp_path: Path) -> Non
 
 
 def test_a_scaled_idle_time_keeps_the_proportion_and_says_so(coarse: Builder, tmp_path: Path) -> None:
-    """Of 1 s: 0.245 s to settle, 0.735 s measured."""
+    """Splits 1 s: 0.245 s to settle, 0.735 s measured."""
     coarse.power(0, 2.0)
     coarse.power(S + 245 * MS, 0.5)
     coarse.power(S + 985 * MS, 4.0)

@@ -1,4 +1,4 @@
-"""What somebody else's suite may not do, and the error: file, line and key; a path outside its folder is never touched."""
+"""Somebody else's suite is refused with file, line and key; a path outside its folder is never touched."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def view_of(page: Page) -> tuple[float, float]:
 
 
 def place_of(page: Page, tick: float, row: str) -> tuple[float, float]:
-    """Where a tick is in the middle of a row, in pixels of the window."""
+    """Place of a tick in the middle of a row, in pixels of the window."""
     lines, box = page.locator("#lines").bounding_box(), page.locator(f"[data-row='{row}']").bounding_box()
     assert lines is not None and box is not None
     begin, end = view_of(page)

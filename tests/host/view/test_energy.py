@@ -61,7 +61,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def told(served: Served) -> Analysis:
-    """What ``analyze`` says of it."""
+    """Output of ``analyze`` for it."""
     return figures_of(open_capture(served.capture.path))
 
 

@@ -87,7 +87,7 @@ def small() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def busy(small: None, tmp_path_factory: pytest.TempPathFactory) -> Zoom:
-    """Of such commands."""
+    """Table of such commands."""
     return Zoom(write(tmp_path_factory.mktemp("busy") / "capture", rows()))
 
 

@@ -17,7 +17,7 @@ OTHERS = {
     for lane, (petp, petn, perp, pern) in enumerate(((49, 47, 43, 41), (37, 35, 31, 29), (25, 23, 19, 17), (13, 11, 7, 5)))
     for number, name in ((str(petp), f"PETp{lane}"), (str(petn), f"PETn{lane}"), (str(perp), f"PERp{lane}"), (str(pern), f"PERn{lane}"))
 }
-"""Of KiCad's symbol (which is not here without KiCad) the lanes."""
+"""Lanes of KiCad's symbol, which is not here without KiCad."""
 
 
 def changed(ref: str, **changes: object) -> Design:

@@ -39,7 +39,7 @@ def copied(board: Pcb, tracks: Callable[[PcbTrack], list[PcbTrack]] = lambda one
 
 
 def test_pads_lie_where_m2_has_them(board: Pcb) -> None:
-    """By the specification's pitch, not by the tables that made the file: pin n is 0.25 mm from pin n + 1, odd row to the lanes."""
+    """The specification's pitch decides, not the tables that made the file: pin n is 0.25 mm from pin n + 1, odd row to the lanes."""
     for one, other in ((1, 5), (25, 49), (2, 18)):
         edge = [board.pad("J1", str(n)).at for n in (one, other)]
         assert math.dist(*edge) == pytest.approx(0.25 * (other - one), abs=1e-3)

@@ -1,4 +1,4 @@
-"""What `make seeds-check` would run."""
+"""Runs that `make seeds-check` would make."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ pub struct Load {
     waiting: [VecDeque<Clock>; 2],
     /// The last TLP was data.
     data: bool,
-    /// What was too much, once something was.
+    /// The first thing that was too much, if any.
     pub exceeded: Option<&'static str>,
 }
 

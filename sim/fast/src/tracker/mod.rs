@@ -48,7 +48,7 @@ pub const LATENCY: Clock = 76;
 /// Completed commands are looked through at multiples of `1 << SWEEP_BITS` ticks.
 const SWEEP_BITS: u32 = 22;
 
-/// What takes its place among the TLPs though it comes another way; of the same tick, in this order.
+/// Input that takes its place among the TLPs though it comes another way; of the same tick, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     /// PERST# fell.
@@ -61,7 +61,7 @@ enum Mark {
     Snapshot,
 }
 
-/// What is next; of the same tick, in this order.
+/// Next step of the tracker; of the same tick, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
     Sweep,
@@ -71,7 +71,7 @@ enum Next {
     Mark,
 }
 
-/// What the tracker makes.
+/// Output of the tracker.
 #[derive(Debug, Default)]
 pub struct Made {
     /// Command records, each with the tick of its release.
@@ -102,7 +102,7 @@ pub struct Tracker {
     swept: u64,
     /// Records, events and raw TLPs are made of what completes in these ticks.
     pub window: Range<u64>,
-    /// What was made since this was last emptied.
+    /// Output since this was last emptied.
     pub made: Made,
     counters: Counters,
     /// The counters when they were last asked for.
@@ -187,7 +187,7 @@ impl Tracker {
         self.marks.insert((tick(clock), Mark::Attach(fact)));
     }
 
-    /// What completes from `clock` on is made, or no longer.
+    /// Begins or ends the run: records are made of whatever completes while it lasts.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
         self.window = if run { tick(clock)..NEVER } else { self.window.start..tick(clock) };
     }
@@ -212,14 +212,14 @@ impl Tracker {
         self.counters.commands
     }
 
-    /// What could not be modelled exactly, if it has happened.
+    /// Names the first event that could not be modelled exactly.
     pub fn inexact(&self) -> Option<&'static str> {
         let slots = self.slots_short.then_some("all slots of the tracker were in use");
         let cut = "a TLP was on the pins, or some were missed, when the self-test began or ended";
         self.load.exceeded.or(slots).or(self.lanes.iter().any(|lane| lane.cut).then_some(cut))
     }
 
-    /// What comes next, and its tick.
+    /// Returns the next step, and its tick.
     #[inline]
     fn next(&self) -> (u64, Next) {
         let [down, up] = self.lanes.each_ref().map(|lane| lane.head_tick().unwrap_or(NEVER));

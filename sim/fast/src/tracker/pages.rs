@@ -1,4 +1,4 @@
-//! What the drive reads and writes: the map of host pages, data, PRP lists, range lists, and the completions of its reads.
+//! The drive's reads and writes: the map of host pages, data, PRP lists, range lists, and the completions of its reads.
 
 use super::header::Header;
 use super::store::*;

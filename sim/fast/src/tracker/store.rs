@@ -59,7 +59,7 @@ pub struct Slot {
     pub words: u32,
     /// Those that bit buckets discard.
     pub discarded: u32,
-    /// What its record will say.
+    /// Contents of its record.
     pub command: Command,
 }
 
@@ -72,7 +72,7 @@ impl Slot {
     }
 }
 
-/// What a page of host memory is known to hold, or a read by the drive to return.
+/// Known content of a page of host memory, or of a read by the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holds {
     #[default]
@@ -123,7 +123,7 @@ pub struct Tag {
     pub of: Id,
     /// Number of the next SQE in its queue, of the next 8 bytes in a list.
     pub index: u16,
-    /// Where in its page the next 8 bytes of a list are.
+    /// Place in its page of the next 8 bytes of a list.
     pub place: u16,
     /// The SQ, and the slots that still wait for their SQEs.
     pub qid: u8,
@@ -138,19 +138,19 @@ pub struct Queue {
     pub valid: bool,
     pub base: u64,
     pub size: u32,
-    /// Where the host, or for CQEs the drive, puts the next entry, if that is known.
+    /// Place at which the host, or for CQEs the drive, puts the next entry, if known.
     pub tail: Option<u16>,
     /// Slots of an SQ's commands that were announced and not fetched; of a CQ's whose CQ head doorbell has not come.
     pub commands: VecDeque<u16>,
     /// Whether the drive announces completions on a CQ, and how many, the last ones, it has not announced.
     pub tells: bool,
     pub untold: usize,
-    /// Of an SQ: what the drive fetches next, and losses of TLPs before its last doorbell.
+    /// State of an SQ: the drive's next fetch, and losses of TLPs before its last doorbell.
     pub fetch: Option<u16>,
     pub epoch: u16,
     /// A doorbell of this SQ has come.
     pub rung: bool,
-    /// Of a CQ: its interrupt vector, and the phase of the next CQE.
+    /// State of a CQ: its interrupt vector, and the phase of the next CQE.
     pub vector: u16,
     pub phase: bool,
 }
@@ -168,7 +168,7 @@ impl Queue {
     }
 }
 
-/// What the host has told the drive's controller, as far as seen.
+/// Settings that the host gave the drive's controller, as far as seen.
 #[derive(Debug, Default)]
 pub struct Controller {
     pub enabled: bool,
@@ -231,7 +231,7 @@ impl Default for Tables {
     }
 }
 
-/// Where each way keeps page `key`; a way of pieces, that page's granule with `offset` (in double words).
+/// Returns the place at which each way keeps page `key`; a way of pieces, that page's granule with `offset` (in double words).
 #[inline]
 pub fn places(key: u64, offset: u16) -> [usize; WAYS] {
     // The granule's number with its bits reversed, in the upper seven of nine.

@@ -15,7 +15,7 @@ from tests.host.wire import encoder
 TAU_NS = 1760.0
 PULSES, PERIOD_NS = 120, 296_000
 LEVEL = 200_000
-"""Of the load, in units of the wire."""
+"""Current of the load, in units of the wire."""
 
 
 def stream(flags_of_block: dict[int, int]) -> bytes:

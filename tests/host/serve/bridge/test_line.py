@@ -82,7 +82,7 @@ def test_a_line_as_long_as_a_rig_takes_goes_out_as_it_is(far: Far) -> None:
 
 
 def clear_and_after(data: bytes) -> bytes:
-    """What must reach the rig, whatever came before a device clear."""
+    """Bytes that must reach the rig, whatever came before a device clear."""
     return data.rpartition(bytes([CLEAR]))[2]
 
 

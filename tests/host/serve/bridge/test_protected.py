@@ -81,7 +81,7 @@ def test_what_does_not(message: str) -> None:
 
 
 def test_every_command_of_those_sections_in_every_form() -> None:
-    """By the firmware's own table: short and long forms, with and without optional parts."""
+    """The firmware's own table decides: short and long forms, with and without optional parts."""
     text = DEFINITIONS.read_text()
     seen = 0
     for part in re.split(r'^SECTION\("', text, flags=re.MULTILINE)[1:]:

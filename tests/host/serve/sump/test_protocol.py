@@ -61,7 +61,7 @@ def test_samples_arrive_as_they_were(runs: list[tuple[int, int]], off: int, rle:
 
 
 def test_settings_as_sigrok_sends_them() -> None:
-    """What sigrok-cli 0.7.2 sent for `samplerate=1m:captureratio=20 --samples 1000 -t 5=01`, from its log."""
+    """Bytes that sigrok-cli 0.7.2 sent for `samplerate=1m:captureratio=20 --samples 1000 -t 5=01`, from its log."""
     sent = "c020000000c100000000c200000000c420000000c520000000c600000100c800000000c900000000ca00000208"
     settings = ArmSettings()
     for command, argument in Parser().feed(bytes.fromhex(sent + "8063000000" + "84f9000000" + "83c7000000" + "8232000000")):
