@@ -66,15 +66,21 @@ class Judgement:
 
 
 def judge(
-    limit: float | None, measured: Figure | None, slack: float = 0.0, side: Side = "at most", rule: DecisionRule = GUARDED
+    limit: float | None,
+    measured: Figure | None,
+    slack: float = 0.0,
+    side: Side = "at most",
+    rule: DecisionRule = GUARDED,
+    declared: bool = True,
 ) -> Judgement:
     """Judge whether ``measured`` keeps to ``limit``, both in one unit.
 
-    limit: None or 0 is not declared. An exact limit of 0 has no use here: no drive declares 0 W or 0 s.
+    limit: None is not declared.
+    declared: whether a drive declares the limit. Then 0 is not declared, either: no drive declares 0 W or 0 s.
     slack: a part of the figure that the limit does not cover, such as the link's way in a latency. The figure must be beyond the limit by
         that much more to fail.
     """
-    if limit is None or limit <= 0:
+    if limit is None or (declared and limit <= 0):
         return Judgement("not applicable", NOT_DECLARED)
     if measured is None or measured.value is None:
         return Judgement("not measured", str(measured.conditions.get("absent", "")) if measured is not None else "")
@@ -82,7 +88,7 @@ def judge(
         return Judgement("not measured", NO_U)
     beyond = (measured.value - limit) * (1 if side == "at most" else -1)
     guard = rule.guard * measured.u
-    times = f"{measured.value / limit:.3g} times the limit"
+    times = f"{measured.value / limit:.3g} times the limit" if limit > 0 else "above a limit of 0"
     if beyond <= -guard:
         found = Judgement("pass")
     elif beyond > guard + slack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -58,6 +59,9 @@ def _made(raw: dict[str, Any], where: str) -> RequirementFile:
         found = msgspec.convert(raw, RequirementFile, str_keys=True)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where}: {_told(str(error), raw)}.") from None
+    for name, number in found.parameters.items():
+        if not math.isfinite(number):
+            raise UsageError(f"{where}: parameter {name} is {number:g}: give a number.")
     ids = [one.id for one in found.requirement]
     for one in found.requirement:
         try:
@@ -96,6 +100,8 @@ def _check(one: Requirement, file: RequirementFile) -> None:
         raise UsageError(f"there is no measurand {one.measurand}.{hint}")
     if one.limit is None:
         raise UsageError("it has no limit")
+    if not isinstance(one.limit, str) and not 0 <= one.limit < math.inf:
+        raise UsageError(f"its limit is {one.limit:g}: give a number of at least 0, or an expression")
     if one.unit != measurand.unit:
         raise UsageError(f"the unit of {one.measurand} is {measurand.unit!r}, not {one.unit!r}")
     for key in _OPTIONAL:

@@ -217,14 +217,19 @@ def _average(subject: Subject, seen: Observation, one: Requirement) -> Figure:
 
 def _against(measured: Figure, limit: Figure, one: Requirement, rule: DecisionRule) -> Judgement:
     """Judge a figure against a limit that may be uncertain itself. Uncertainties add in squares."""
-    if limit.value is not None and limit.value <= 0:
+    declared = isinstance(one.limit, str) and any(name.startswith("declared.") for name in names_in(one.limit))
+    if limit.value is None:
+        return Judgement("not measured", "the limit has no finite value")
+    if declared and limit.value == 0:
         return Judgement("not applicable", "the limit is 0: nothing is declared")
+    if limit.value < 0:
+        return Judgement("not measured", f"the limit works out at {limit.value:g}, which no figure can keep to")
     if measured.value is None:
         return Judgement("not measured", str(measured.conditions.get("absent", "")))
     if measured.u is None or limit.u is None:
-        return judge(limit.value, replace(measured, u=None), one.slack, one.side, rule)
+        return judge(limit.value, replace(measured, u=None), one.slack, one.side, rule, declared)
     both = replace(measured, u=(measured.u**2 + limit.u**2) ** 0.5, lost=measured.lost + limit.lost)
-    return judge(limit.value, both, one.slack, one.side, rule)
+    return judge(limit.value, both, one.slack, one.side, rule, declared)
 
 
 def _doubts(seen: Observation, one: Requirement, found: Judgement) -> Iterable[str]:

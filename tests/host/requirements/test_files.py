@@ -78,6 +78,9 @@ def test_a_lab_adds_a_file_and_no_code(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (("limit = 6", ""), "L-1: it has no limit"),
+        (("limit = 6", "limit = nan"), "L-1: its limit is nan: give a number"),
+        (("limit = 6", "limit = inf"), "L-1: its limit is inf: give a number"),
+        (("limit = 6", "limit = -6"), "L-1: its limit is -6: give a number of at least 0"),
         (('unit = "W"', 'unit = "mW"'), "the unit of largest-mean-power is 'W', not 'mW'"),
         (("window_s = 1e-4", ""), "largest-mean-power needs window_s"),
         (("window_s = 1e-4", "window_s = 1e-4\nthreshold_s = 2"), "threshold_s has no meaning for largest-mean-power"),
@@ -105,7 +108,7 @@ def test_each_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: st
     [
         ("", "missing required field"), ("name = 1", "Expected `str`"), ("x = [", "not TOML"), (HEAD, "missing required field"),
         (HEAD + "requirement = 3", "Expected `array`"), (HEAD + "requirement = []", "length >= 1"),
-        (HEAD + GOOD + GOOD, "L-1 is there 2 times"),
+        (HEAD + GOOD + GOOD, "L-1 is there 2 times"), (HEAD + GOOD + "[parameters]\ncap = nan", "parameter cap is nan"),
         (HEAD + "[[requirement]]\n", "requirement 1: Object missing required field"),
         (HEAD + GOOD.replace("largest-mean-power", "admin-latency").replace("window_s = 1e-4", 'exempt = ["formt"]').replace('"W"', '"s"'),
          "there is no opcode formt"),

@@ -59,6 +59,11 @@ def w(value: float | None, u: float | None = 0.1, lost: int = 0) -> Figure:
         (w(4.0), {"applies": "parameter.cap > 3"}, "pass", ""),
         (w(4.0), {"applies": "declared.workload"}, "not applicable", "not declared"),
         (w(5.3), {"slack": 0.3}, "conditional fail", "closer to the limit than can be told"), (w(5.5), {"slack": 0.3}, "fail", "times"),
+        (w(0.0, 0.0), {"limit": 0}, "pass", ""), (w(0.2), {"limit": 0}, "fail", "above a limit of 0"),
+        (w(0.2), {"limit": 0, "side": "at least"}, "pass", ""),
+        (w(4.0), {"limit": "declared.max_power_w * 0", "states": "each"}, "not applicable", "declared"),
+        (w(4.0), {"limit": "parameter.cap - 5"}, "not measured", "the limit works out at -1"),
+        (w(4.0), {"limit": "parameter.cap * 1e308 * 1e308", "side": "at least"}, "not measured", "the limit has no finite value"),
     ],
 )  # fmt: skip
 def test_a_figure_against_a_limit(figure: Figure, given: dict[str, Any], verdict: str, why: str) -> None:
