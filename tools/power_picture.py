@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Panel
 from wattbell.present.colours import PALETTE
-from wattbell.present.pages.suite import sections
 from wattbell.present.pictures import STYLE, figures
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.results.reference import reference_set
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,8 @@ def chart() -> Chart:
     """Power against rate, a curve for each drive, named at its fastest point; the first drive has its queue depths."""
     runs = {run.profile: run for run in reference_set()}
     own = [runs[name] for name in SHOWN]
-    whole = next(b for s in sections(own, []) for b in s.blocks if isinstance(b, Chart) and b.key == "performance-against-power")
+    charts = [block for section in SuitePresentation(own).sections() for block in section.blocks if isinstance(block, Chart)]
+    whole = next(chart for chart in charts if chart.key == "performance-against-power")
     panel = next(p for p in whole.panels if p.title == TEST)
     lines = []
     for line, colour in zip(panel.lines, PALETTE, strict=True):

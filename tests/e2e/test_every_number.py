@@ -17,7 +17,7 @@ from wattbell.analysis.result import Analysis
 from wattbell.capture import open_capture
 from wattbell.measure.encode import tree_json
 from wattbell.present.capture.tables import all_tables
-from wattbell.present.pages.suite import sections
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.present.table import Table
 from wattbell.results import read_run
 
@@ -57,7 +57,7 @@ def columns(runs: list[Path], analyses: list[Analysis]) -> Iterator[tuple[str, s
     for found in analyses:
         yield from unmarked(all_tables(found).items())
     for run in runs:
-        for section in sections([read_run(run)]):
+        for section in SuitePresentation([read_run(run)]).sections():
             yield from unmarked((section.title, block) for block in section.blocks if isinstance(block, Table))
 
 

@@ -84,11 +84,9 @@ def compare(
 
       wattbell compare 3f2a 91bc --stored --json
     """
-    from ..present.pages.suite import write_suite_page
+    from ..present.pages.suite import presented, write_presentation
     from ..present.suite import energies, sidebyside
-    from ..present.suite.entities import mixtures
     from ..results import default_path
-    from ..results.comparison import compare_sides
     from ..results.sides import repeats_key, sides_of
 
     if store is not None and applies.is_given(context, "store") and not store.is_file():
@@ -112,23 +110,22 @@ def compare(
     _each_once(groups)
     sides = sides_of(groups, given=another_side)
     runs = [run for side in sides for run in side.runs]
-    found = mixtures(runs)
-    hard = [reason for reason in found if "scaled" in reason or "different versions" in reason]
-    if hard and not mixed:
-        raise ResultsError(f"{' '.join(hard)} With --mixed they go on one page, which says so.")
     if not opened and (store or default_path()).is_file():
         get()
+    shown = presented(runs, opened[0] if opened else None, sides)
+    hard = [reason for reason in shown.mixed if "scaled" in reason or "different versions" in reason]
+    if hard and not mixed:
+        raise ResultsError(f"{' '.join(hard)} With --mixed they go on one page, which says so.")
     with output.spinner("drawing"):
-        written = write_suite_page(runs, out, opened[0] if opened else None, plots, sides=sides)
-    compared = compare_sides(sides)
+        written = write_presentation(shown, out, opened[0] if opened else None, plots)
     if json:
-        about = {"written": [str(path) for path in written], "not_comparable": found}
-        output.print_json({**about, "runs": _figures(runs), "differences": sidebyside.to_json(compared)})
+        about = {"written": [str(path) for path in written], "not_comparable": shown.mixed}
+        output.print_json({**about, "runs": _figures(runs), "differences": sidebyside.to_json(shown.compared)})
         return
-    for reason in filter(None, (*found, energies.without(runs))):
+    for reason in filter(None, (*shown.mixed, energies.without(runs))):
         output.say(reason)
     if len(sides) > 1:
-        for part in energies.printed(compared, output.out.width):
+        for part in energies.printed(shown.compared, output.out.width):
             output.out.print(part)
     output.out.print(str(written[0]), soft_wrap=True)
     if len(written) > 1:

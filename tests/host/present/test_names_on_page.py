@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, Page
 from wattbell.present import interactive
 from wattbell.present.chart import Axis, Chart, ChartSection, Curve, Panel
 from wattbell.present.html import page as html_page
-from wattbell.present.pages.suite import sections, write_suite_page
+from wattbell.present.pages.suite import write_suite_page
 from wattbell.present.pictures import STYLE, figures
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.results.reference import reference_set, references
 
 pytestmark = pytest.mark.needs("chromium")
@@ -141,7 +142,7 @@ def test_no_text_of_the_reference_set_lies_on_another(browser: Browser, referenc
 
 def test_page_and_picture_have_every_text_in_one_place(browser: Browser, reference: Path) -> None:
     run = next(run for run in reference_set() if run.profile == "intel-660p-1tb")
-    made = sections([run], references([run]))
+    made = SuitePresentation([run], references([run])).sections()
     shown = opened(browser, reference, 1280, 1)
     panels = shown.evaluate(DRAWN, False)
     with rc_context(STYLE):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from wattbell.errors import UsageError
-from wattbell.present.pages.suite import sections
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.results import read_run
 from wattbell.results.model import parse
 from wattbell.suites.kind import kind_of_test
@@ -34,7 +34,7 @@ def entry(test: str, **more: Any) -> dict[str, Any]:
 def test_a_test_of_any_name_stands_where_its_kind_belongs(tmp_path: Path, samples: ModuleType, kind: str, title: str) -> None:
     run = read_run(samples.write_results(tmp_path / "run", suite="mine", tests=[entry("t", kind=kind)]))
     assert run.tests[0].kind == kind
-    drawn = [section.title for section in sections([run]) if "The t" in str(section.blocks)]
+    drawn = [section.title for section in SuitePresentation([run]).sections() if "The t" in str(section.blocks)]
     assert title in drawn and not set(drawn) & ({"Scores", "Idle power and wake-up", "Whole-drive fill and SLC cache"} - {title})
 
 

@@ -13,10 +13,11 @@ import pytest
 from wattbell.errors import ResultsError
 from wattbell.present.chart import Bars, Chart, Panel, spread
 from wattbell.present.colours import BACKGROUND
-from wattbell.present.pages.suite import comparable, sections, write_suite_page
+from wattbell.present.pages.suite import comparable, write_suite_page
 from wattbell.present.suite.entities import entities, mixtures, named, stamp
 from wattbell.present.suite.power import features
 from wattbell.present.suite.powerstates import declared_and_measured
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.present.table import Cell, Table
 from wattbell.results import Store, read_run
 
@@ -61,17 +62,17 @@ def test_a_distribution_of_one_line_is_said_instead_of_drawn(folders: dict[str, 
     """Ten wake-ups of a model that always takes equally long."""
     folder = tmp_path / "alike"
     shutil.copytree(folders["660p"], folder)
-    assert chart(sections([read_run(folder)]), "anandtech-2018-idle-wake-up-distribution")
+    assert chart(SuitePresentation([read_run(folder)]).sections(), "anandtech-2018-idle-wake-up-distribution")
     series = pl.read_parquet(folder / "series/idle-wake-up.parquet")
     series.with_columns(latency_s=pl.lit(0.055) + pl.int_range(pl.len()) * 1e-9).write_parquet(folder / "series/idle-wake-up.parquet")
-    made = sections([read_run(folder)])
+    made = SuitePresentation([read_run(folder)]).sections()
     assert not [b for s in made for b in s.blocks if isinstance(b, Chart) and b.key.endswith("wake-up-distribution")]
     assert any("too alike (within 1%) for a distribution" in s.note for s in made)
 
 
 def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
     runs = [read_run(folders[k]) for k in ("660p", "p1")]
-    made = sections(runs)
+    made = SuitePresentation(runs).sections()
     depths = chart(made, "anandtech-2018-sustained-random-read-by-qd")
     rate, power, efficiency = depths.panels
     full = next(line for line in rate.lines if line.label == "Crucial P1 1TB (model), full")
@@ -89,7 +90,7 @@ def test_what_is_drawn_is_what_was_measured(folders: dict[str, Path]) -> None:
 
 
 def test_views_of_consistency(folders: dict[str, Path]) -> None:
-    made = sections([read_run(folders["600p"]), read_run(folders["600p-2014"])])
+    made = SuitePresentation([read_run(folders["600p"]), read_run(folders["600p-2014"])]).sections()
     last = chart(made, "consistency-2016-last-400-s")
     assert all(p.x.span == (3199.0, 3599.0) and not p.y.log for p in last.panels)
     for key, log in (("steady-log", True), ("steady-linear", False)):
@@ -100,7 +101,9 @@ def test_views_of_consistency(folders: dict[str, Path]) -> None:
 def test_views_of_scaled_runs_say_their_own_times(samples: Any, tmp_path: Path) -> None:
     short = read_run(samples.write_consistency(tmp_path / "short", scale=0.01))
     whole = read_run(samples.write_consistency(tmp_path / "whole"))
-    titles = {len(runs): chart(sections(runs), "consistency-2016-last-400-s").title for runs in ([short], [short, whole])}
+    titles = {
+        len(runs): chart(SuitePresentation(runs).sections(), "consistency-2016-last-400-s").title for runs in ([short], [short, whole])
+    }
     assert titles[1].endswith("last 4 s") and titles[2].endswith("last 400 s times the scale")
 
 
@@ -109,7 +112,7 @@ def test_power_states_declared_beside_measured(samples: Any, tmp_path: Path) -> 
     awake = {"idle_w": samples.q(0.6), "random_read_mb_per_s": samples.q(470.0), "random_read_w": samples.q(5.0)}
     points = [{"x": {"ps": 4}, **sleeping}, {"x": {"ps": 0}, **awake}]
     test = {"test": "non-operational", "name": "N", "condition": "test-data", "points": points, "scores": []}
-    made = sections([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))])
+    made = SuitePresentation([read_run(samples.write_results(tmp_path / "ps", suite="power-states", tests=[test]))]).sections()
     tables = {b.title.partition(": ")[2]: b for s in made for b in s.blocks if isinstance(b, Table) and ": " in b.title}
 
     def row(title: str, i: int = 0) -> list[str]:
@@ -187,7 +190,7 @@ def test_two_axes_make_a_table_and_no_curve(samples: Any, tmp_path: Path) -> Non
         for share in (0.0, 0.35, 1.0)
     ]
     test = {"test": "iops", "name": "IOPS", "condition": "empty", "points": points, "scores": []}
-    made = sections([read_run(samples.write_results(tmp_path / "pts", suite="snia-pts", tests=[test]))])
+    made = SuitePresentation([read_run(samples.write_results(tmp_path / "pts", suite="snia-pts", tests=[test]))]).sections()
     assert not [b for s in made for b in s.blocks if isinstance(b, Chart) and "-by-" in b.key]
     (table,) = [b for s in made for b in s.blocks if getattr(b, "title", "").endswith(", MB/s")]
     assert [column.heading for column in table.columns][1:] == ["100 % reads", "65 % reads", "0 % reads"]
@@ -204,7 +207,7 @@ def test_other_drives_of_the_store_stand_behind(folders: dict[str, Path], sample
         html, *_ = write_suite_page([run], tmp_path / "out", store, plots=False)
         others = comparable([run], store)
     assert [r.document["started_utc"][:10] for r in others] == ["2026-11-22"], "of each drive the latest, and not this one again"
-    bars = chart(sections([run], others), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
+    bars = chart(SuitePresentation([run], others).sections(), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
     assert [(b.label, b.colour == BACKGROUND) for b in bars[:2]] == [
         ("Intel Optane SSD 900p 280GB (model)", True),
         ("Intel Optane SSD 900p 280GB (model), full", True),
@@ -271,7 +274,7 @@ def test_another_firmware_is_another_colour_and_stands_in_the_label(samples: Any
     first, second = named(runs)
     assert first[0] == "Intel SSD 660p 1TB, firmware 001C (model)" and second[0] == "Intel SSD 660p 1TB, firmware 004C (model)"
     assert first[1] != second[1]
-    bars = chart(sections(runs), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
+    bars = chart(SuitePresentation(runs).sections(), "anandtech-2018-burst-random-read-mean-of-the-bursts-mb-s").bars
     assert len({bar.colour for bar in bars}) == 2 and {bar.label.split(", ")[1] for bar in bars} == {
         "firmware 001C (model)",
         "firmware 004C (model)",
@@ -315,8 +318,8 @@ def test_spread_keeps_order_and_distance(places: list[float]) -> None:
 
 
 def test_many_curves_get_a_legend_instead_of_names(folders: dict[str, Path]) -> None:
-    few = chart(sections([read_run(folders["660p"])]), "anandtech-2018-mixed-random-by-write-share")
+    few = chart(SuitePresentation([read_run(folders["660p"])]).sections(), "anandtech-2018-mixed-random-by-write-share")
     assert not few.needs_legend and len(few.panels[-1].named) == 2
-    many = chart(sections([read_run(folders[k]) for k in ("660p", "p1", "900p")]), few.key)
+    many = chart(SuitePresentation([read_run(folders[k]) for k in ("660p", "p1", "900p")]).sections(), few.key)
     assert many.needs_legend and not any(panel.named for panel in many.panels)
     assert isinstance(many.panels[0], Panel)

@@ -12,7 +12,8 @@ import pytest
 from wattbell.origin import Origin
 from wattbell.present.chart import Bars, ChartSection
 from wattbell.present.colours import BACKGROUND
-from wattbell.present.pages.suite import sections, write_suite_page
+from wattbell.present.pages.suite import write_suite_page
+from wattbell.present.suite.presentation import SuitePresentation
 from wattbell.results import read_run
 from wattbell.results.reference import SOURCE, reference_set, references
 from wattbell.suites.manifest import load_suite
@@ -54,7 +55,7 @@ def test_one_drive_stands_among_it_sorted_and_picked_out(measured: Path, tmp_pat
     run = read_run(measured)
     others = references([run])
     assert len(others) == len(reference_set())
-    made = bars(sections([run], others))
+    made = bars(SuitePresentation([run], others).sections())
     assert made
     for chart in made:
         values = [bar.value.value for bar in chart.bars]

@@ -9,9 +9,9 @@ import polars as pl
 
 from wattbell.present.chart import Axis, Block, Chart, ChartSection, Curve, Mark, Panel, slug
 from wattbell.present.colours import PALETTE
-from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
+from wattbell.present.suite.entities import Entity, TestKey, kind_in, titles_of
 from wattbell.present.suite.scores import bars_of
-from wattbell.results import Run, TestResult
+from wattbell.results import TestResult
 from wattbell.suites.kinds import ScoreSection
 
 STEADY_FROM_S = 1400.0
@@ -160,9 +160,8 @@ def rounds(found: Sequence[Entity]) -> ChartSection:
     return section
 
 
-def idle(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
+def idle(found: Sequence[Entity], others: Sequence[Entity] = ()) -> ChartSection:
     """Idle power with and without power management and the wake-up from it, with drives from the store in grey."""
-    others = entities(background)
     section = ChartSection(
         "Idle power and wake-up",
         "Active idle: no ASPM, no APST. Idle: ASPM L1.2 and APST, unless a note says otherwise. Wake-up: first command after that idle.",

@@ -7,9 +7,9 @@ from typing import Literal
 
 from wattbell.present.chart import COVERS, Axis, Bar, Bars, Block, Chart, ChartSection, Curve, Panel, slug
 from wattbell.present.colours import BACKGROUND
-from wattbell.present.suite.entities import Entity, TestKey, entities, kind_in, titles_of
+from wattbell.present.suite.entities import Entity, TestKey, kind_in, titles_of
 from wattbell.present.suite.entities import behind as grey
-from wattbell.results import Known, Point, Run, Score, TestResult
+from wattbell.results import Known, Point, Score, TestResult
 from wattbell.suites.kinds import KindOfTest, ScoreSection
 from wattbell.text import digits
 
@@ -78,14 +78,13 @@ def _differs(a: Score[Known], b: Score[Known]) -> bool:
     return abs(a.value.value - b.value.value) > 1e-3 * abs(b.value.value)
 
 
-def scores(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
+def scores(found: Sequence[Entity], others: Sequence[Entity] = ()) -> ChartSection:
     """Bar charts of every score in MB/s, MB/s/W, W and IOPS, with drives from the store in grey."""
-    others = entities(background)
     note = f"Whiskers: expanded uncertainty (k = 2), which also stands in brackets, in the last digits. {COVERS}"
     if any(e.full for e in found):
         note += " Hatched: the whole drive was filled before."
     if others:
-        note += f" {grey(background)}"
+        note += f" {grey([e.run for e in others])}"
     section = ChartSection("Scores", note)
     for key, title in titles_of(found).items():
         kind = kind_in(found, key)
@@ -169,12 +168,11 @@ SCATTER_TESTS = (
 )
 
 
-def against_power(found: Sequence[Entity], background: Sequence[Run]) -> ChartSection:
+def against_power(found: Sequence[Entity], others: Sequence[Entity]) -> ChartSection:
     """Performance against power: every point of a test, with all drives measured so far in grey."""
-    others = entities(background)
     section = ChartSection("Performance against power")
     section.note = "Each point is one queue depth or mix, joined in their order. "
-    section.note += grey(background) if others else "The store holds no other run with the same job files and scale."
+    section.note += grey([e.run for e in others]) if others else "The store holds no other run with the same job files and scale."
     panels = []
     names = titles_of([*found, *others])
     wanted = [key for t in SCATTER_TESTS for key in names if key[1] == t]
@@ -239,9 +237,8 @@ ATSB_LATENCIES = tuple(
 )
 
 
-def traces(found: Sequence[Entity], background: Sequence[Run] = ()) -> ChartSection:
+def traces(found: Sequence[Entity], others: Sequence[Entity] = ()) -> ChartSection:
     """ATSB-like traces: data rate, latencies, energy."""
-    others = entities(background)
     note = "Generated traces with the published statistics (the traces themselves are not public); idle time cut to 25 ms."
     section = ChartSection("Trace replay (ATSB-like)", note)
     for key, title in titles_of(found).items():
