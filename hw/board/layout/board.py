@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..design import KICAD, TITLE, design, sheets
 from ..schematic.write import PROJECT
-from . import coupled, pairs, rail, route
+from . import coupled, pairs, rail, routes
 from .escape import ball_vias
 from .place import FOUND, Layout, found_text, layout
 from .track import Copper, Via
@@ -38,7 +38,7 @@ def scripted_copper() -> Copper:
 def copper() -> Copper:
     """All tracks and vias."""
     made = scripted_copper()
-    made.add(route.kept(design(), placed().placed))
+    made.add(routes.kept(design(), placed().placed))
     return made
 
 

@@ -16,6 +16,7 @@ from ..sheets.tap import CHANNELS
 from ..signal.stackup import Pair, load
 from . import outline
 from .land import Placed
+from .placement import fixed
 from .track import Copper, Via, beside
 
 __all__ = ["LANES", "Lane", "amplifier", "copper", "lanes", "scripted"]
@@ -76,8 +77,6 @@ def amplifier(channel: int) -> str:
 
 def scripted(design: Design) -> dict[str, Placed]:
     """Places of the parts that belong to the drawn pairs."""
-    from .place import fixed
-
     data = fixed()
     found = {
         "J1": Placed("J1", "wattbell:M2_M_edge", outline.edge_origin()),

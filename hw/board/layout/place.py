@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,11 @@ from .escape import ball_vias
 from .frame import XY
 from .land import Pad, Placed, library
 from .pairs import scripted
+from .placement import PATH, fixed, table
 from .track import Track
 
-__all__ = ["FOUND", "Layout", "fixed", "found_text", "layout", "stored"]
+__all__ = ["FOUND", "Layout", "found_text", "layout", "stored"]
 
-PATH = Path(__file__).with_name("placement.toml")
 FOUND = Path(__file__).with_name("places.tsv")
 SPACE = 0.05
 """mm between courtyards."""
@@ -227,16 +225,6 @@ class _Placer:
         return sum(math.dist(pads[pin], at) for pin, at in targets if pin in pads) / len(targets)
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(PATH.read_text())
-
-
-def fixed() -> dict[str, Placed]:
-    """Parts that placement.toml gives a place, without their footprints."""
-    return {ref: Placed(ref, "", (x, y), angle, side == "B") for ref, (x, y, angle, side) in _table()["fixed"].items()}
-
-
 def stored() -> dict[str, Placed]:
     """Places that were found by rule earlier: a part stays where it is when others come."""
     if not FOUND.is_file():
@@ -256,7 +244,7 @@ def found_text(lay: Layout) -> str:
 
 def layout(design: Design) -> Layout:
     """All parts of a design at their places."""
-    data = _table()
+    data = table()
     placer = _Placer(design, data)
     there = {ref: part for ref, part in design.parts.items() if library(part.footprint) is not None}
     placer.layout.missing |= {ref: f"no footprint {part.footprint}" for ref, part in design.parts.items() if ref not in there}

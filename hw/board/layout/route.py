@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import hashlib
 import itertools
 import math
 import random
@@ -28,14 +27,13 @@ from ..design import design
 from ..netlist import Design
 from ..schematic.symbols import CHECKOUT
 from . import outline
+from .board import placed, scripted_copper
 from .escape import VIA
 from .frame import XY
 from .land import Pad, Placed
+from .routes import FOUND, kept, signature
 from .track import Copper, Track, Via
 
-__all__ = ["FOUND", "kept", "signature"]
-
-FOUND = Path(__file__).with_name("routes.tsv")
 SOURCE = Path(__file__).with_name("router.c")
 ZONES = Path(__file__).with_name("zones.toml")
 STEP = 0.1
@@ -61,37 +59,6 @@ RESERVED_MOST = 2.0
 MARGIN = (45.0, 1.0)
 """The grid's origin is at -x, -y of this."""
 SIZE = (860, 1490)
-
-
-def signature(design: Design, placed: dict[str, Placed], net: str) -> str:
-    """Return a hash of the places of a net's pads."""
-    pads = sorted(
-        (pad.ref, pad.number, pad.at)
-        for ref, number in design.nets[net].pins
-        if ref in placed
-        for pad in placed[ref].pads()
-        if pad.number == number
-    )
-    return hashlib.sha256(repr(pads).encode()).hexdigest()[:12]
-
-
-def kept(design: Design, placed: dict[str, Placed] | None) -> Copper:
-    """Return the copper in routes.tsv of nets with unmoved pads; without places, of all nets."""
-    made = Copper()
-    if not FOUND.is_file():
-        return made
-    good: set[str] = set()
-    for line in FOUND.read_text().splitlines()[1:]:
-        net, kind, *rest = line.split("\t")
-        if kind == "pads":
-            if net in design.nets and (placed is None or signature(design, placed, net) == rest[0]):
-                good.add(net)
-        elif net in good and kind == "via":
-            made.vias.append(Via(net, (float(rest[0]), float(rest[1])), *VIA))
-        elif net in good:
-            x0, y0, x1, y1, width = map(float, rest)
-            made.tracks.append(Track(net, kind, (x0, y0), (x1, y1), width))
-    return made
 
 
 @dataclass(eq=False)
@@ -480,8 +447,6 @@ def _on_plane(router: _Router, net: _Net, group: list[int], outer: dict[str, lis
 
 def run(minutes: float, seed: int = 1, log: bool = True) -> tuple[dict[str, _Net], int]:
     """Route everything; nets and the number of connections that are left."""
-    from .board import placed, scripted_copper  # the board takes the routes in
-
     ours, places, drawn = design(), placed().placed, scripted_copper()
     router = _Router()
     inner, outer = _planes()
@@ -766,8 +731,6 @@ def text(nets: dict[str, _Net], ours: Design, placed: dict[str, Placed]) -> str:
 
 def main() -> int:
     """The command."""
-    from .board import placed
-
     parser = argparse.ArgumentParser(prog="board.layout.route", description="Find ways for the nets that no script draws.")
     parser.add_argument("--minutes", type=float, default=20.0, help="stop then and keep what there is")
     parser.add_argument("--seed", type=int, default=1, help="of the search for what is open after the first round")

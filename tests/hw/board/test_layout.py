@@ -10,7 +10,7 @@ import pytest
 from board.checks.layout import clean, lanes, lengths_of_board, nets_of_board, noticed, same_board, unrouted
 from board.design import design, sheets
 from board.kicadcli import DrcReport
-from board.layout import outline, route
+from board.layout import outline, routes
 from board.layout.board import FILE
 from board.layout.land import Placed
 from board.layout.track import beside, length
@@ -94,13 +94,13 @@ def test_lanes_as_drawn_and_one_leg_longer() -> None:
 def test_a_way_of_a_net_whose_pad_has_moved_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Footprints of ours only: J1 can be read without KiCad."""
     ours, here = design(), {"J1": Placed("J1", "wattbell:M2_M_edge", (0.0, 4.0))}
-    signature = route.signature(ours, here, "SUSCLK")
-    monkeypatch.setattr(route, "FOUND", tmp_path / "routes.tsv")
-    route.FOUND.write_text(f"head\nSUSCLK\tpads\t{signature}\nSUSCLK\tB.Cu\t0\t0\t1\t0\t0.12\nSUSCLK\tvia\t1\t0\nDEVSLP\tvia\t2\t0\n")
-    kept = route.kept(ours, here)
+    signature = routes.signature(ours, here, "SUSCLK")
+    monkeypatch.setattr(routes, "FOUND", tmp_path / "routes.tsv")
+    routes.FOUND.write_text(f"head\nSUSCLK\tpads\t{signature}\nSUSCLK\tB.Cu\t0\t0\t1\t0\t0.12\nSUSCLK\tvia\t1\t0\nDEVSLP\tvia\t2\t0\n")
+    kept = routes.kept(ours, here)
     assert len(kept.tracks) == len(kept.vias) == 1
     moved = {"J1": Placed("J1", "wattbell:M2_M_edge", (0.0, 4.1))}
-    assert not route.kept(ours, moved).tracks
+    assert not routes.kept(ours, moved).tracks
 
 
 def report(kinds: list[str], unconnected: dict[str, int]) -> DrcReport:
