@@ -1,7 +1,8 @@
 """Capture directories: :func:`open_capture` reads one, :class:`CaptureWriter` writes one."""
 
+from .opening import open_capture
 from .rail import RailReader, RailWaveform
-from .reader import Capture, open_capture
+from .reader import Capture
 from .source import Accumulator, CommandSource, RailSource, Samples, blocks, together
 from .writer import CaptureWriter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from ..text import in_lines
 from . import hashes, meta, schema
 from .rail import NAME as RAIL
 from .rail import RailReader
-from .recover import recover
 
 DEFAULT_LBA_BYTES = 512
 
@@ -268,22 +267,6 @@ class Capture:
     def lba_size_known(self) -> bool:
         """False when :meth:`lba_size_bytes` is an assumption."""
         return any(space.get("lba_size_bytes") for space in (self.meta.get("drive") or {}).get("namespaces", []))
-
-
-def open_capture(path: str | Path, progress: Callable[[int, int], None] | None = None, verify: bool = True) -> Capture:
-    """Open a capture. If its recorder died, the capture is first rebuilt from its journal.
-
-    progress: called with bytes done and in total while rebuilding
-    verify: compare each file with its hash before reading it (about 0.7 GB/s)
-
-    Raises CaptureError when there is no capture, it is damaged beyond that, or it is still being recorded.
-    """
-    directory = Path(path)
-    description = meta.load(directory)
-    if description["state"] == "recording":
-        description = recover(directory, progress)
-    hashes.compare_sizes(directory, description.get("files") or {})
-    return Capture(directory, description, verify)
 
 
 def try_to_open(directory: Path) -> None:

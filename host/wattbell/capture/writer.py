@@ -30,6 +30,7 @@ from .rail import F32
 from .railjournal import NAME as RAIL_JOURNAL
 from .railjournal import RailJournal
 from .railtrack import RailTrack
+from .reader import try_to_open
 from .room import writing
 from .source import CommandSource, RailSource
 from .tables import TableSink, rows_table
@@ -423,8 +424,6 @@ class CaptureWriter:
     def _open_again(self) -> None:
         """Open the finished capture as a reader does: only then may its journals go. Where a reader refuses the capture, it is unfinished
         again, and CaptureError says why."""
-        from .reader import try_to_open  # which rebuilds with a writer
-
         try:
             try_to_open(self.path)
         except CaptureError as error:

@@ -26,7 +26,7 @@ from rich.text import Text
 from ..errors import UsageError, WattbellError
 from ..present.terminal import DIM
 from ..text import NOTHING, count, digits, si
-from . import output
+from . import console
 
 if TYPE_CHECKING:
     from ..capture import CaptureWriter
@@ -136,15 +136,15 @@ def recording(serial: str) -> Iterator[Callable[[Progress], None]]:
         nonlocal told
         shown.state = state
         if state.waiting and not told:
-            output.say(f"Rig {serial} is gone; waiting for it to come back (Ctrl-C stops).")
+            console.say(f"Rig {serial} is gone; waiting for it to come back (Ctrl-C stops).")
         if told and not state.waiting:
-            output.say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
+            console.say("Rig is back; the recording goes on. What was missed is a gap in the capture.")
         told = state.waiting
 
-    if not output.err.is_terminal or _following:
+    if not console.err.is_terminal or _following:
         yield show
         return
-    with Live(shown, console=output.err, refresh_per_second=_REFRESH, transient=True):
+    with Live(shown, console=console.err, refresh_per_second=_REFRESH, transient=True):
         yield show
 
 
@@ -157,7 +157,7 @@ def following(head: RenderableType, folder: Path) -> Iterator[None]:
     """Show ``head`` on stderr, which is a terminal, and below it the figures of recordings in a folder or below it."""
     _following.append(folder)
     try:
-        with Live(Group(head, Looking(folder)), console=output.err, refresh_per_second=_REFRESH // 2, transient=True):
+        with Live(Group(head, Looking(folder)), console=console.err, refresh_per_second=_REFRESH // 2, transient=True):
             yield
     finally:
         _following.pop()
@@ -266,7 +266,7 @@ def statistics(period_s: float | None, file: Path | None) -> Iterator[Callable[[
     finally:
         log.close()
         if log.error is not None:
-            output.say(f"The statistics are not whole: they could not be written ({log.error.strerror}). The recording is.")
+            console.say(f"The statistics are not whole: they could not be written ({log.error.strerror}). The recording is.")
         with suppress(OSError):
             if file is not None:
                 stream.close()

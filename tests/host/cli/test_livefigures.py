@@ -17,7 +17,7 @@ from wattbell.capture import CaptureWriter, blocks, open_capture
 from wattbell.capture.live import Latest
 from wattbell.capture.record import Progress
 from wattbell.capture.statistics import COLUMNS
-from wattbell.cli import livefigures, output
+from wattbell.cli import console, livefigures
 from wattbell.cli.livefigures import Figures, Looking, clock
 from wattbell.errors import UsageError
 
@@ -30,9 +30,9 @@ LATEST = Latest(
 
 
 def printed(what: object, width: int) -> str:
-    console = output.PlainConsole(width=width, file=io.StringIO(), record=True)
-    console.print(what)
-    return console.export_text()
+    plain = console.PlainConsole(width=width, file=io.StringIO(), record=True)
+    plain.print(what)
+    return plain.export_text()
 
 
 @pytest.mark.parametrize("width", range(24, 200, 9))
@@ -77,7 +77,7 @@ def test_times(seconds: float, text: str) -> None:
 
 def test_an_unplugged_rig_and_its_return_are_told_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(output, "say", lambda text: said.append(str(text)))
+    monkeypatch.setattr(console, "say", lambda text: said.append(str(text)))
     with livefigures.recording("B1") as show:
         for waiting in (False, True, True, False, False):
             show(Progress(1.0, 0, 0, 0, waiting, True, LATEST))
@@ -123,7 +123,7 @@ def test_a_line_is_there_as_soon_as_its_period_is_over(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_does_not_end_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(output, "say", lambda text: said.append(str(text)))
+    monkeypatch.setattr(console, "say", lambda text: said.append(str(text)))
     with livefigures.statistics(1.0, Path("/dev/full")) as attach:
         fed(tmp_path / "c", attach)
     assert open_capture(tmp_path / "c").state == "complete"
