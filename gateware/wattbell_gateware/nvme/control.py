@@ -371,7 +371,7 @@ class Control:
             self._reset.leave_later(m)
 
     def _attach_states(self, m: Module) -> None:
-        """Build CONFIG, CONFIG_BAR and CONFIG_QUEUE: late attach, which is ours."""
+        """Build CONFIG, CONFIG_BAR and CONFIG_QUEUE: late attach (ours)."""
         tlp, report, settings, creation = self.tlp, self.report, self.settings, self.creation
 
         with m.State(Place.CONFIG):

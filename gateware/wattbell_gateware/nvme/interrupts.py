@@ -186,7 +186,7 @@ class Interrupts:
                 m.next = "INTERRUPT_MARK"
 
     def _scan_states(self, m: Module) -> None:
-        """Build INTERRUPT_SCAN to INTERRUPT_MARK: a learnt message, which is ours; the commands that it announces."""
+        """Build INTERRUPT_SCAN to INTERRUPT_MARK: a learnt message (ours), and the commands that it announces."""
         tlp, slots, queues = self.tlp, self.slots, self.queues
         lowest = self._irq_lowest
         entry, trust = Signal(self._learnt.r["entry"].shape(), name="message_trust"), self._learnt.r["entry"].trust

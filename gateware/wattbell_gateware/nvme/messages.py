@@ -265,7 +265,7 @@ class Messages:
                     m.next = Place.DONE
 
     def _store_states(self, m: Module) -> None:
-        """Build MESSAGE_READ to MESSAGE_STORE: a double word of a message; the older version is kept, which is ours."""
+        """Build MESSAGE_READ to MESSAGE_STORE: keep the older version of a message and store a double word (ours)."""
         with m.State("MESSAGE_READ"):
             m.d.comb += self._table.ra.eq(self._at)
             m.next = "MESSAGE_KEEP"

@@ -124,7 +124,7 @@ class Pages:
     # --- whose page it is. NVMe: Physical Region Page Entry and List --------------------------------------------------
 
     def _select_states(self, m: Module) -> None:
-        """Build PAGE_SELECT to PAGE_MISSED: the entry of the page, and what it says of the TLP."""
+        """Build PAGE_SELECT to PAGE_MISSED: the entry of the page, and the next state of the TLP."""
         tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
         queues, tags, pagemap, completions = self.queues, self.tags, self.map, self.completions
         kind = tables.TagKind
