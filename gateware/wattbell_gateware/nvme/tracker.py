@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..deadlines import reached
 from ..layouts import COMMAND, EVENT, tlp_beat
+from ..queue import Queue
 from ..tlp import TlpMerge, TlpParser
 from .engine import Engine
 from .layouts import COMPLETION, CONFIG, COUNTERS, DONE_BITS, IDENTIFY_DATA, RAW, RAW_WORD, SNAPSHOT
@@ -22,6 +22,9 @@ RECORDS, EVENTS, RAW_WORDS, SMALL_RAW_WORDS = 512, 64, 4096, 512
 """Depths of the output FIFOs: command records, events, words of raw TLPs (`small`: they are not held back, so less)."""
 LOST_QUEUE, SMALL_LOST = 256, 16
 LOST = data.StructLayout({"source": range(SOURCES), "tick": 64})
+DONE_RECORD = data.StructLayout({"made": COMMAND, "done": DONE_BITS})
+DONE_EVENT = data.StructLayout({"made": EVENT, "done": DONE_BITS})
+"""``done``: low bits of the tick that completed it."""
 MARGIN_CLOCKS = 512
 """A TLP is in the tracker at the latest so long after its first beat: the longest takes 256 clocks."""
 
@@ -94,13 +97,10 @@ class NvmeTracker(wiring.Component):
         engine = Engine(self.queues, self.slots, MARGIN_CLOCKS * self.ticks_per_clock, width=self.width, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = engine
         m.submodules.losses = losses = TrackerLosses()
-        m.submodules.lost_queue = lost_queue = SyncFIFOBuffered(width=LOST.size, depth=SMALL_LOST if self.small else LOST_QUEUE)
-        width = COMMAND.size + DONE_BITS
-        m.submodules.records = records = (
-            PassThrough(width, at_once=self.small) if self.at_once else SyncFIFOBuffered(width=width, depth=RECORDS)
-        )
-        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size + DONE_BITS, depth=EVENTS)
-        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)
+        m.submodules.lost_queue = lost_queue = Queue(LOST, SMALL_LOST if self.small else LOST_QUEUE)
+        m.submodules.records = records = PassThrough(DONE_RECORD, at_once=self.small) if self.at_once else Queue(DONE_RECORD, RECORDS)
+        m.submodules.event_queue = events = Queue(DONE_EVENT, EVENTS)
+        m.submodules.raw_queue = raw = Queue(RAW_WORD, raw_words)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
         # The oldest header of each direction stands in a register: to compare two that come out of block RAM takes too long.
@@ -162,14 +162,11 @@ class NvmeTracker(wiring.Component):
         wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
-        m.d.comb += [
-            records.w_data.eq(Cat(engine.record.payload, engine.made_at)),
-            records.w_en.eq(engine.record.valid & self.kept),
-            raw.w_data.eq(engine.raw.payload),
-            raw.w_en.eq(engine.raw.valid & self.kept),
-            events.w_en.eq(engine.event.valid & self.kept),
-            events.w_data.eq(Cat(engine.event.payload, engine.made_at)),
-        ]
+        for queue, made in ((records, engine.record), (events, engine.event)):
+            m.d.comb += [
+                queue.i.valid.eq(made.valid & self.kept), queue.i.payload.made.eq(made.payload), queue.i.payload.done.eq(engine.made_at),
+            ]  # fmt: skip
+        m.d.comb += [raw.i.valid.eq(engine.raw.valid & self.kept), raw.i.payload.eq(engine.raw.payload)]
         m.d.comb += [
             self.completed.eq(engine.completed),
             self.completion.eq(engine.completion),
@@ -180,13 +177,11 @@ class NvmeTracker(wiring.Component):
             engine.snapshot.eq(self.snapshot),
             engine.raw_room.eq(raw_words - raw.level),
         ]
-        for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
-            m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
-        m.d.comb += [
-            Cat(self.commands.payload, self.commands_done).eq(records.r_data),
-            Cat(self.events.payload, self.events_done).eq(events.r_data),
-        ]
-        word, begins = data.View(RAW_WORD, raw.r_data), Signal(init=1)
+        for queue, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
+            m.d.comb += [out.valid.eq(queue.o.valid), queue.o.ready.eq(out.ready)]
+        for queue, out, done in ((records, self.commands, self.commands_done), (events, self.events, self.events_done)):
+            m.d.comb += [out.payload.eq(queue.o.payload.made), done.eq(queue.o.payload.done)]
+        word, begins = raw.o.payload, Signal(init=1)
         with m.If(self.raw.valid & self.raw.ready):
             m.d.sync += begins.eq(word.last)
         # What is the same in every word is not kept in block RAM: only TLPs of data that the drive sends to an Identify come here.
@@ -199,13 +194,12 @@ class NvmeTracker(wiring.Component):
         # What the engine loses counts `delay` ticks after its tick, as what it makes goes on: how much a LOSS event tells of is a function
         # of ticks then. Without room in between it counts at once, which is another number in that event, not in the sum.
         source = spec.LossSource
-        lost, waits, at_once = Signal(LOST), data.View(LOST, lost_queue.r_data), Signal()
+        lost, waits, at_once = lost_queue.i.payload, lost_queue.o.payload, Signal()
         ripe, lose, lose_tick = Signal(), Signal(SOURCES), Signal(64)
         m.d.sync += [lose.eq(engine.lose), lose_tick.eq(engine.lose_tick)]
         m.d.comb += [
-            lost.tick.eq(lose_tick), lost_queue.w_data.eq(lost), lost_queue.w_en.eq(lose.any()),
-            at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & reached(self.now, waits.tick + self.delay)),
-            lost_queue.r_en.eq(ripe & ~at_once),
+            lost.tick.eq(lose_tick), lost_queue.i.valid.eq(lose.any()), at_once.eq(lost_queue.lost),
+            ripe.eq(lost_queue.o.valid & reached(self.now, waits.tick + self.delay)), lost_queue.o.ready.eq(ripe & ~at_once),
         ]  # fmt: skip
         for number in range(SOURCES):
             with m.If(lose[number]):
@@ -218,8 +212,8 @@ class NvmeTracker(wiring.Component):
         for number, pulse, tick in (
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
-            (source.RECORDS, engine.record.valid & self.kept & ~records.w_rdy, engine.record.payload.cqe_tick),
-            (source.EVENTS, engine.event.valid & self.kept & ~events.w_rdy, engine.event.payload.tick),
+            (source.RECORDS, records.lost, engine.record.payload.cqe_tick),
+            (source.EVENTS, events.lost, engine.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
@@ -263,7 +257,7 @@ class NvmeTracker(wiring.Component):
             m.d.sync += [self.snapshot_counters[name].eq(count[name]) for name, _ in SNAPSHOT]
 
         # --- when time may be skipped -----------------------------------------------------------------------------
-        latent = sum((fifo.level != 0) & ~fifo.r_rdy for fifo in (records, events, raw)) != 0
+        latent = sum(queue.latent for queue in (records, events, raw)) != 0
         m.d.comb += [
             self.deadline.eq(Mux(merge.waiting & (merge.deadline < engine.deadline), merge.deadline, engine.deadline)),
             self.busy.eq(
