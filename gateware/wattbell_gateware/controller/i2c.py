@@ -88,7 +88,7 @@ class I2c(wiring.Component):
                 with m.Case(_Symbol.STOP):
                     m.d.sync += [self.scl_low.eq(quarter == 0), self.sda_low.eq(~quarter[1])]
 
-        def give_up():
+        def release():
             return [busy.eq(0), stuck.eq(1), self.scl_low.eq(0), self.sda_low.eq(0)]
 
         with m.If(busy & over):
@@ -98,7 +98,7 @@ class I2c(wiring.Component):
             with m.If((symbol == _Symbol.START) & (quarter == 1) & ~sda):
                 m.d.sync += [quarter.eq(0), pulses.eq(pulses + 1)]
                 with m.If(pulses == _CLEARING_CLOCKS):
-                    m.d.sync += give_up()
+                    m.d.sync += release()
             with m.If(quarter == 3):
                 with m.Switch(symbol):
                     with m.Case(_Symbol.START):
@@ -115,7 +115,7 @@ class I2c(wiring.Component):
             with m.If(scl):
                 m.d.sync += [went_high.eq(1), begun.eq(self.now)]
             with m.Elif(elapsed >= _STUCK_TICKS):
-                m.d.sync += give_up()
+                m.d.sync += release()
 
         with m.If(self.command_written & ~busy):
             m.d.sync += [

@@ -26,15 +26,15 @@ __all__ = ["Dispatch"]
 class Dispatch:
     """The states INIT, IDLE, DATA, DISPATCH and DONE. PCIe: Transaction Layer Protocol - Packet Definition.
 
-    `i`: the count of loops over a table; `busy`, `marked`, `free`, `free_up`, `free_to`: ports of the engine.
+    `i`: the count of loops over a table; `busy`, `marked`, `free`, `free_side`, `free_to`: ports of the engine.
     """
 
     def __init__(
-        self, *, i: Signal, busy: Signal, marked: Signal, free: Signal, free_up: Signal, free_to: Signal, tlp: Present, report: Report,
+        self, *, i: Signal, busy: Signal, marked: Signal, free: Signal, free_side: Signal, free_to: Signal, tlp: Present, report: Report,
         slots: Slots, tags: Tags, map_: PageMap, messages: Messages, pages: Pages, control: Control, head_queue: HeadQueue, way: DataWay,
         order: Order,
     ) -> None:  # fmt: skip
-        self.i, self._busy, self._marked, self._free, self._free_up, self._free_to = i, busy, marked, free, free_up, free_to
+        self.i, self._busy, self._marked, self._free, self._free_side, self._free_to = i, busy, marked, free, free_side, free_to
         self.tlp, self.report, self.slots, self.tags, self.map, self.messages = tlp, report, slots, tags, map_, messages
         self.pages, self.control, self.head_queue, self.way, self.order = pages, control, head_queue, way, order
         self._told_foreign = Signal()  # the capture has the event
@@ -89,7 +89,7 @@ class Dispatch:
                 m.next = Place.IDLE
             with m.Elif(way.done):
                 m.d.comb += [
-                    self._free.eq(1), self._free_up.eq(way.up_done), self._free_to.eq(way.end), head_queue.retire.eq(1),
+                    self._free.eq(1), self._free_side.eq(way.up_done), self._free_to.eq(way.end), head_queue.retire.eq(1),
                 ]  # fmt: skip
             with m.If(takes):
                 tlp.accept(m)

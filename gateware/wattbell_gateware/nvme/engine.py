@@ -63,7 +63,7 @@ from .tags import Tags
 
 
 class Engine(wiring.Component):
-    """Ports between the engine and the tracker around it; the package describes the others.
+    """Ports between the engine and the tracker around it; :class:`.tracker.NvmeTracker` explains the others.
 
     Ports
     -----
@@ -75,9 +75,9 @@ class Engine(wiring.Component):
     up : direction of the TLP in hand, and of the payload ring behind the next two ports.
     read_index : double word of the ring to read.
     read_data : that double word, one clock later.
-    read_down : the whole beat around that double word, of the host's ring.
+    host_beat : the whole beat around that double word, of the host's ring.
     free : pulse: gives back the space of a ring.
-    free_up : direction of that ring.
+    free_side : direction of that ring.
     free_to : end of that space.
     record : a command record of a tick at which ``run`` was high; always taken.
     event : an event, likewise.
@@ -103,10 +103,10 @@ class Engine(wiring.Component):
                 "next_valid": In(1),
                 "read_index": Out(14),
                 "read_data": In(32),
-                "read_down": In(width),
+                "host_beat": In(width),
                 "up": Out(1),
                 "free": Out(1),
-                "free_up": Out(1),
+                "free_side": Out(1),
                 "free_to": Out(14),
                 "now": In(64),
                 "perst_n": In(1),
@@ -146,7 +146,7 @@ class Engine(wiring.Component):
 
         # --- what there is, and who knows what of it ----------------------------------------------------------------
         tlp = Present(
-            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.read_down,
+            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.host_beat,
             free=self.free,
         )  # fmt: skip
         settings = Settings(key_bits=key_bits, bar0=self.bar0, dstrd=self.dstrd, enabled=self.enabled, shadow=self.shadow)
@@ -200,13 +200,13 @@ class Engine(wiring.Component):
         )
         order = Order(i=i, tlp=tlp, queues=queues, control=control, head_queue=head_queue)
         dispatch = Dispatch(
-            i=i, busy=self.busy, marked=self.marked, free=self.free, free_up=self.free_up, free_to=self.free_to, tlp=tlp, report=report,
+            i=i, busy=self.busy, marked=self.marked, free=self.free, free_side=self.free_side, free_to=self.free_to, tlp=tlp, report=report,
             slots=slots, tags=tags, map_=map_, messages=messages, pages=pages, control=control, head_queue=head_queue, way=way, order=order,
         )  # fmt: skip
 
         slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick, length=tlp.header.length)
         settings.connect(m)
-        tlp.connect(m, head_queue, tags, free_to=self.free_to, free_up=self.free_up)
+        tlp.connect(m, head_queue, tags, free_to=self.free_to, free_side=self.free_side)
         for each in (control, identify, namespaces, lengths, messages, pages, insertion, completions, interrupts, records, host_buffer):
             each.connect(m)
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)

@@ -30,5 +30,6 @@ class PassThrough(wiring.Component):
             return m
         valid, element = Signal(), Signal(self._shape)
         m.d.sync += [valid.eq(self.i.valid), element.eq(self.i.payload), self.o.valid.eq(valid), self.o.payload.eq(element)]
-        m.d.comb += self.latent.eq(((valid + self.o.valid) != 0) & ~self.o.valid)
+        level = valid + self.o.valid
+        m.d.comb += self.latent.eq((level != 0) & ~self.o.valid)
         return m
