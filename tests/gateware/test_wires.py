@@ -1,6 +1,6 @@
-"""Signals of both directions, queues and states are each written in one way.
+"""Signals of both directions, queues, states and docstrings of ports are each written in one way.
 
-The three counts are limits of the whole gateware. Lower them when a change makes it possible.
+The counts are limits of the whole gateware. Lower them when a change makes it possible.
 """
 
 from __future__ import annotations
@@ -55,6 +55,17 @@ def builds_states(node: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Call) and ast.unparse(each.func) == "m.State" for each in ast.walk(node))
 
 
+def crowded(folder: Path) -> list[str]:
+    """Return the lines of the sections "Ports" that explain several ports at once."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                ports = (ast.get_docstring(node) or "").partition("Ports\n-----\n")[2].partition("\n\n")[0]
+                found += [f"{path.relative_to(folder)}: {line}" for line in ports.splitlines() if re.match(r"\w+, (?!\.\. )", line)]
+    return found
+
+
 def test_a_direction_is_a_member_and_no_part_of_a_name():
     found = lines(FOLDER, ENDS)
     assert len(found) <= MOST_ENDS, found
@@ -72,6 +83,10 @@ def test_no_function_builds_too_many_states():
     assert not [each for each in found if each[0] > LONGEST]
 
 
+def test_a_line_explains_one_port():
+    assert not crowded(FOLDER)
+
+
 @pytest.mark.parametrize(
     "text",
     ["m.d.comb += fifo.w_en.eq(1)", "x = queue.r_data[0]", "from amaranth.lib.fifo import SyncFIFO", "from amaranth.lib import data, fifo"],
@@ -86,6 +101,11 @@ def test_a_long_function_of_states_is_found(tmp_path):
     states = '        with m.State("A"):\n            pass\n'
     (tmp_path / "one.py").write_text(f"def long(m):\n    with m.FSM():\n{states * 60}\n\ndef short(m):\n    with m.FSM():\n{states}")
     assert list(lengths(tmp_path)) == [(122, "one.py: long"), (4, "one.py: short")]
+
+
+def test_two_ports_in_a_line_are_found(tmp_path):
+    (tmp_path / "one.py").write_text('class One:\n    """One.\n\n    Ports\n    -----\n    a : one.\n    b, c : two.\n    """\n')
+    assert crowded(tmp_path) == ["one.py: b, c : two."]
 
 
 def test_a_direction_in_a_name_is_found(tmp_path):

@@ -33,12 +33,16 @@ class I2c(wiring.Component):
     Ports
     -----
     now : ticks, modulo 2^21.
-    command, command_written, period : I2C_COMMAND, I2C_PERIOD.
+    command : I2C_COMMAND.
+    command_written : I2C_COMMAND is written.
+    period : I2C_PERIOD.
     state : I2C_STATE.
     left : ticks until it goes on, if the lines stay as they are; all ones when it is idle. Only a simulator looks at it.
     abort : give up, release the lines.
-    scl_i, sda_i : levels of the lines, from the pins.
-    scl_low, sda_low : pull them low.
+    scl_i : level of the line, from the pin.
+    sda_i : level of the line, from the pin.
+    scl_low : pull the line low.
+    sda_low : pull the line low.
     """
 
     def __init__(self):

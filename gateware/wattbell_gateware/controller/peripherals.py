@@ -48,10 +48,13 @@ class Peripherals(wiring.Component):
     now to deadline : the pins, :data:`PINS`.
     bus_addr : the lower 7 bits of the word address.
     bus_wdata : value of a write.
-    bus_we, bus_re : one clock for each access.
+    bus_we : one clock for each write.
+    bus_re : one clock for each read.
     bus_rdata : value read.
     write : writes of the trigger and the test load to the instrument.
-    irq, fault, core_reset : the core's, see :class:`.system.System`.
+    irq : of the core, see :class:`.system.System`.
+    fault : of the core, see :class:`.system.System`.
+    core_reset : of the core, see :class:`.system.System`.
     """
 
     def __init__(self):

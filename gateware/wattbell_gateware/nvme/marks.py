@@ -27,7 +27,9 @@ class Marks(wiring.Component):
     unlinked : level.
     attach : level; a strobe of ``attached`` acknowledges a word and asks for the next.
     snapshot : each change is a request.
-    valid, ready, mark : the oldest mark, at least a clock after its input changed.
+    valid : a mark waits, at least a clock after its input changed.
+    ready : the mark is taken.
+    mark : the oldest mark.
     stirs : an input changes in this clock. When more marks wait than there is room for, later ones get the tick at which room appears.
     """
 

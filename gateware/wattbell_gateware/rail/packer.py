@@ -53,9 +53,14 @@ class RailPacker(wiring.Component):
     -----
     now : the tick counter.
     interval_ticks : between samples, for the header.
-    strobe, voltage, current, tick : a sample; it must stay until the next one, 16 clocks at least.
-    energy, index : of the accumulator.
-    flags_strobe, flags : a conversion was made; its flags are OR-ed into the block.
+    strobe : a sample comes. It must stay until the next one, 16 clocks at least.
+    voltage : of the sample.
+    current : of the sample.
+    tick : of the sample.
+    energy : of the accumulator.
+    index : of the accumulator.
+    flags_strobe : a conversion was made.
+    flags : of the conversion; they are OR-ed into the block.
     flush : close the open block. Only when ``quiet``.
     restart : mark the next block RESTARTED. Only when ``quiet``.
     fill : to a :class:`..stream.buffer.BlockBuffer`.
