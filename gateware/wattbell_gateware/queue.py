@@ -64,24 +64,22 @@ class CrossingQueue(wiring.Component):
     ----------
     shape : shape of an element.
     depth : greatest number of elements.
-    writes : domain of ``i`` and ``lost``.
+    writes : domain of ``i``.
     reads : domain of ``o``.
 
     Ports
     -----
     i : elements in.
     o : elements out, the oldest first.
-    lost : an element comes and finds no room.
     """
 
     def __init__(self, shape: ShapeLike, depth: int, *, writes: str, reads: str) -> None:
         self._fifo = AsyncFIFOBuffered(width=Shape.cast(shape).width, depth=depth, w_domain=writes, r_domain=reads)
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "lost": Out(1)})
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, _platform) -> Module:
         m = Module()
         m.submodules.fifo = fifo = self._fifo
         wiring.connect(m, wiring.flipped(self.i), fifo.w_stream)
         wiring.connect(m, fifo.r_stream, wiring.flipped(self.o))
-        m.d.comb += self.lost.eq(self.i.valid & ~self.i.ready)
         return m
