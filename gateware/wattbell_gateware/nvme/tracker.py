@@ -125,8 +125,7 @@ class NvmeTracker(wiring.Component):
         down, up = parsers = [
             TlpParser(self.width, upstream=name == "up", beats=beats) for name, beats in zip(SIDES, self.beats, strict=True)
         ]
-        for name, parser in zip(SIDES, parsers, strict=True):
-            m.submodules[name] = parser
+        m.submodules.host_parser, m.submodules.drive_parser = down, up
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
         engine = Engine(self.queues, self.slots, MARGIN_CLOCKS * self.ticks_per_clock, width=self.width, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = engine
