@@ -31,14 +31,14 @@ TOP = "alone"
 CELLS = ("LUT4", "CCU2C", "TRELLIS_FF", "DP16KD", "TRELLIS_DPR16X4")
 ASKED_MHZ = 125
 """Frequency in MHz that the placer is asked for."""
-SIMULATED = ("busy", "deadline", "skip_down", "skip_up")
+SIMULATED = ("busy", "deadline", "skip")
 """Ports by which a simulator leaves out clocks; no board connects them."""
 
 
 def tracker() -> NvmeTracker:
     """With the sizes of the board's build."""
     options = BOARD.instrument
-    sizes = {name: getattr(options, name) for name in ("beats", "beats_up", "sizes", "tags")}
+    sizes = {name: getattr(options, name) for name in ("beats", "beats_of_drive", "sizes", "tags")}
     return NvmeTracker(options.width, options.ticks_per_clock, options.queues, options.slots, at_once=True, **sizes)
 
 
@@ -55,7 +55,7 @@ class Between(Elaboratable):
         outputs: list[Signal] = []
         for path, member, value in dut.signature.flatten(dut):
             port = Value.cast(value)
-            if isinstance(port, Signal) and path[0] not in SIMULATED:  # not the constant `ready` of an always-ready stream
+            if isinstance(port, Signal) and path[-1] not in SIMULATED:  # not the constant `ready` of an always-ready stream
                 (inputs if member.flow == In else outputs).append(port)
         chain, held, load = Signal(sum(map(len, inputs))), Signal(sum(map(len, outputs))), Signal()
         m.d.sync += [chain.eq(Cat(self.i, chain)), load.eq(chain[-1]), held.eq(held[1:])]

@@ -18,6 +18,7 @@ from .rail import RailPath, WordFront, serial_front
 from .rail.config import CONVERSION, RAIL_CONFIG, Range
 from .regfile import RegisterFile
 from .selftest import PatternPlayer
+from .side import SIDES, SideSignature, sides
 from .skid import SkidBuffer
 from .stream.buffer import BlockBuffer
 from .stream.events import LossReporter, SidebandWatcher, event
@@ -62,11 +63,11 @@ class Options:
     - ``sizes``: size of the tracker's page map.
     - ``tags``: tags of reads.
     - ``beats``: beats of payload that the tracker keeps of each direction.
-    - ``beats_up``: the same of the drive's direction, if different.
+    - ``beats_of_drive``: the same of the drive's direction, if different.
     - ``slow``: for parts on which the fast form is too slow and too large. Blocks take a few clocks more to build. The queue of
       command records before them is shorter, and a simulator cannot leave out idle clocks.
-    - ``lanes``: the TLPs come from lanes that this rig taps. Adds the ports ``link_down`` and ``link_up``
-      (:func:`.stream.linkside.link_port`), LINK blocks and link events. Idle clocks cannot be left out then.
+    - ``lanes``: the TLPs come from lanes that this rig taps. Adds the port ``link`` of each
+      direction (:func:`.stream.linkside.link_port`), LINK blocks and link events. Idle clocks cannot be left out then.
     - ``fine``: there may be a second current ADC, on a path with more gain. Adds the ports ``adc_sdo_f`` or ``adc_f``, and
       ``adc_fine``, high if the board has that path.
     - ``conversions``: for a rig with a controller. Adds the ports ``convert``, ``converted`` and ``conversion``
@@ -82,7 +83,7 @@ class Options:
     sizes: MapSizes = FULL_SIZE
     tags: int = 1024
     beats: int = 2048
-    beats_up: int | None = None
+    beats_of_drive: int | None = None
     slow: bool = False
     lanes: bool = False
     fine: bool = False
@@ -125,12 +126,11 @@ class Instrument(wiring.Component):
     def __init__(self, options: Options):
         self.options = options
         width, adc, fine = options.width, options.adc, options.fine
-        tlp_beats = stream.Signature(tlp_beat(width), always_ready=True)
+        side = {"tlps": In(stream.Signature(tlp_beat(width), always_ready=True)), "skip": Out(1)}
+        if options.lanes:
+            side |= {"link": Out(link_port())}
         ports = {
-            "tlp_down": In(tlp_beats),
-            "tlp_up": In(tlp_beats),
-            "skip_down": Out(1),
-            "skip_up": Out(1),
+            **SideSignature(side).both(),
             "bus_active": Out(1),
             "step": In(16),
             "quiet": Out(1),
@@ -154,8 +154,6 @@ class Instrument(wiring.Component):
         if options.conversions:
             ports |= {"convert": In(1), "converted": Out(1), "conversion": Out(CONVERSION)}
             ports |= {"completed": Out(1), "completion": Out(COMPLETION)}
-        if options.lanes:
-            ports |= {"link_down": Out(link_port()), "link_up": Out(link_port())}
         super().__init__(ports)
 
     def elaborate(self, platform):
@@ -176,7 +174,7 @@ class Instrument(wiring.Component):
                 options.queues,
                 options.slots,
                 beats=options.beats,
-                beats_up=options.beats_up,
+                beats_of_drive=options.beats_of_drive,
                 at_once=True,
                 small=slow,
                 delay=delay,
@@ -245,20 +243,20 @@ class Instrument(wiring.Component):
             m.d.bus += bus_now.eq(then)
         m.d.comb += tracker.now.eq(bus_now)
         comes = []
-        for lane in ("tlp_down", "tlp_up"):
-            port, inner = getattr(self, lane), getattr(tracker, lane)
-            valid, came = Signal(name=f"{lane}_valid"), Signal(name=f"{lane}_came")
-            beat = Signal(tlp_beat(options.width), name=f"{lane}_beat")
+        for name, side, tracked in zip(SIDES, sides(self), sides(tracker), strict=True):
+            port, inner = side.tlps, tracked.tlps
+            valid, came = Signal(name=f"{name}_valid"), Signal(name=f"{name}_came")
+            beat = Signal(tlp_beat(options.width), name=f"{name}_beat")
             m.d.comb += came.eq(port.valid)
             m.d.bus += valid.eq(came)
             with m.If(port.valid):
                 m.d.bus += beat.eq(port.p)
             if player:
-                own = getattr(player, lane.removeprefix("tlp_"))
+                own = getattr(player, name)
                 m.d.comb += came.eq(Mux(player.on, own.valid, port.valid))
                 with m.If(player.on):
                     m.d.bus += beat.eq(own.p)
-            m.d.comb += [inner.valid.eq(valid), inner.p.eq(beat)]
+            m.d.comb += [inner.valid.eq(valid), inner.p.eq(beat), side.skip.eq(tracked.skip)]
             comes.append(came)
         if options.conversions:
             m.d.comb += [self.completed.eq(tracker.completed), self.completion.eq(tracker.completion)]
@@ -273,8 +271,6 @@ class Instrument(wiring.Component):
         with m.Elif(command.attach | command.tracker_reset):
             m.d.sync += [attach.eq(1), attach_reset.eq(command.tracker_reset), attach_until.eq(now + delay + 2 * ticks)]
         m.d.comb += [
-            self.skip_down.eq(tracker.skip_down),
-            self.skip_up.eq(tracker.skip_up),
             tracker.perst_n.eq(seen[0]),
             tracker.unlinked.eq(seen[1]),
             tracker.run.eq(seen[2]),
@@ -296,8 +292,8 @@ class Instrument(wiring.Component):
                 | raw_release.ripe
                 | (seen != levels)
                 | (now >= tracker.deadline)
-                | tracker.tlp_down.valid
-                | tracker.tlp_up.valid
+                | tracker.down.tlps.valid
+                | tracker.up.tlps.valid
                 | Cat(comes).any()
             ),
         ]
@@ -464,20 +460,19 @@ class Instrument(wiring.Component):
             link.enable.eq(run.active),
             source.now.eq(self.now),
             source.request.eq(run.status),
-            source.acks_down.eq(link.acks_down),
-            source.acks_up.eq(link.acks_up),
         ]
-        for name in ("down", "up"):
-            port = getattr(self, f"link_{name}")
-            wiring.connect(m, wiring.flipped(port.events), getattr(link, name))
+        for name, side, told, record, tracked in zip(SIDES, sides(self), sides(link), sides(source), sides(parts.tracker), strict=True):
+            port = side.link
+            wiring.connect(m, wiring.flipped(port.events), told.events)
             m.d.comb += [
-                getattr(source, name).eq(port.side),
+                record.state.eq(port.side),
+                record.acks.eq(told.acks),
                 port.counter.eq(source.counter),
-                getattr(source, f"count_{name}").eq(port.count),
+                record.count.eq(port.count),
             ]
             m.d.bus += [
-                getattr(parts.tracker, f"pending_{name}").eq(port.side.pending & ~(player.on if player else 0)),
-                getattr(parts.tracker, f"pending_tick_{name}").eq(port.side.pending_tick),
+                tracked.pending.eq(port.side.pending & ~(player.on if player else 0)),
+                tracked.pending_tick.eq(port.side.pending_tick),
             ]
             link_set(m, getattr(regs, f"link_set_{name}"), getattr(regs, f"link_set_{name}_written"), port.set)
         m.submodules.link_stage = skid = SkidBuffer(EVENT)
@@ -592,13 +587,12 @@ class Instrument(wiring.Component):
             "adc_period_ticks": config.period * options.ticks_per_clock,
             "decimation": config.decimation,
             "reserved": 0,
-            "tlps_down": counters.tlps_down,
-            "tlps_up": counters.tlps_up,
+            **{f"tlps_{name}": counters[name].tlps for name in SIDES},
             "commands": counters.commands,
             "in_flight": counters.in_flight,
             "malformed": counters.malformed,
             "unmatched": counters.unmatched,
-            "lost_tlps": counters.lost_tlps_down + counters.lost_tlps_up,
+            "lost_tlps": counters.down.lost_tlps + counters.up.lost_tlps,
             "lost_commands": counters.lost_commands,
             "lost_records": lost_records,
             "lost_events": lost_events,
@@ -626,8 +620,7 @@ class Instrument(wiring.Component):
             regs.state.eq(Cat(run.active, run.stopping, parts.rail.pending, attach)),
             regs.now_lo.eq(self.now[:32]),
             regs.now_hi.eq(self.now[32:]),
-            regs.tlps_down.eq(counters.tlps_down),
-            regs.tlps_up.eq(counters.tlps_up),
+            *(getattr(regs, f"tlps_{name}").eq(counters[name].tlps) for name in SIDES),
             regs.commands.eq(counters.commands),
             regs.in_flight.eq(counters.in_flight),
             regs.lost_records.eq(lost_records),

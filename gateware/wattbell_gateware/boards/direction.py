@@ -5,12 +5,12 @@ from __future__ import annotations
 from amaranth import DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
-from amaranth.lib.fifo import AsyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 from wattbell_spec.wire import LinkState
 
 from ..layouts import tlp_beat
 from ..link.receiver import LATENCY, Receiver
+from ..queue import CrossingQueue
 from ..stream.linkside import SEEN_AS, link_port
 from .linkport import LinkPort
 from .linktime import LOW_BITS, FineTime, LinkTime, whole_tick
@@ -89,20 +89,20 @@ class BeatCrossing(wiring.Component):
         m = Module()
         whole = self.i.payload.shape()
         narrow = data.StructLayout({name: (LOW_BITS if name == "tick" else field.shape) for name, field in whole})
-        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_FIFO, w_domain="link", r_domain="sync")
+        m.submodules.queue = queue = CrossingQueue(narrow, _FIFO, writes="link", reads="sync")
         into, out, given, missing = Signal(narrow), Signal(narrow), Signal(), Signal()
         m.d.link += [*(into[name].eq(self.i.payload[name]) for name, _ in narrow), given.eq(self.i.valid)]  # the queue is far away
-        m.d.comb += [fifo.w_data.eq(into), fifo.w_en.eq(given), out.eq(fifo.r_data), fifo.r_en.eq(1)]
+        m.d.comb += [queue.i.payload.eq(into), queue.i.valid.eq(given), out.eq(queue.o.payload), queue.o.ready.eq(1)]
         lost = Signal()
         m.d.link += self.dropped.eq(0)
         with m.If(given):
-            with m.If(~fifo.w_rdy):
+            with m.If(~queue.i.ready):
                 m.d.link += [self.dropped.eq(1), missing.eq(1), lost.eq(1)]
             with m.Elif(into.first):
-                m.d.comb += data.View(narrow, fifo.w_data).lost.eq(into.lost | missing)
+                m.d.comb += queue.i.payload.lost.eq(into.lost | missing)
                 m.d.link += missing.eq(0)
         m.submodules += FFSynchronizer(lost, self.lost)
-        m.d.sync += self.o.valid.eq(fifo.r_rdy)
+        m.d.sync += self.o.valid.eq(queue.o.valid)
         m.d.sync += [self.o.payload[name].eq(out[name]) for name, _ in narrow if name != "tick"]
         m.d.sync += self.o.payload.tick.eq(whole_tick(m, self.now, out.tick))
         return m

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import AsyncFIFOBuffered
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect
 from wattbell_spec.wire import LINK_COUNTERS
 
 from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State
+from ..queue import CrossingQueue
 from ..skid import SkidBuffer
 from ..stream.linkside import LINK_SET, link_port
 from .linktime import LOW_BITS, whole_tick
@@ -71,16 +71,17 @@ class LinkPort(wiring.Component):
 
     def _events(self, m: Module) -> None:
         narrow = data.StructLayout({"tick": LOW_BITS, "kind": LINK_EVENT.members["kind"], "argument": 32})
-        m.submodules.fifo = fifo = AsyncFIFOBuffered(width=narrow.size, depth=_EVENTS, w_domain="link", r_domain="sync")
-        into, head = Signal(narrow), Signal(narrow)
+        m.submodules.queue = queue = CrossingQueue(narrow, _EVENTS, writes="link", reads="sync")
+        into, head = queue.i.payload, Signal(narrow)
         event, out = self.events.payload, self.o.events
         m.d.comb += [
-            into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument), fifo.w_data.eq(into),
-            fifo.w_en.eq(self.events.valid), self.events.ready.eq(fifo.w_rdy),
+            into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument),
+            queue.i.valid.eq(self.events.valid), self.events.ready.eq(queue.i.ready),
         ]  # fmt: skip
         # The skid buffer keeps the reader's `ready` from reaching the queue in the same clock.
         m.submodules.stage = skid = SkidBuffer(narrow)
-        m.d.comb += [skid.i.valid.eq(fifo.r_rdy), skid.i.payload.eq(fifo.r_data), fifo.r_en.eq(skid.i.ready), head.eq(skid.o.payload)]
+        connect(m, queue.o, skid.i)
+        m.d.comb += head.eq(skid.o.payload)
         free = ~out.valid | out.ready
         m.d.comb += skid.o.ready.eq(free)
         with m.If(free):

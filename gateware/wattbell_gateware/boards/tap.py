@@ -15,6 +15,7 @@ from wattbell_spec.wire import LinkState
 from ..controller import Controller
 from ..instrument import Instrument
 from ..rail.config import CONVERSION
+from ..side import sides
 from ..skid import SkidBuffer
 from .board import Board
 from .direction import link_state
@@ -83,23 +84,23 @@ class Tap(Elaboratable):
 
         directions, ups = [], []
         for n in range(2):
-            direction, lanes_up = transceiver.receive(m, platform, clocks, n, speed.rate)
+            direction, receiving = transceiver.receive(m, platform, clocks, n, speed.rate)
             m.d.comb += [
                 direction.rate.eq(rate), direction.now.eq(instrument.now),
                 speed.rates[n].eq(direction.rates), speed.leaving[n].eq(direction.leaving), speed.heard[n].eq(direction.heard),
             ]  # fmt: skip
             directions.append(direction)
-            ups.append(lanes_up)
+            ups.append(receiving)
         m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(direction.locked for direction in directions))]
-        up = Cat(lanes_up[:_SHOWN] for lanes_up in ups)
+        up = Cat(receiving[:_SHOWN] for receiving in ups)
         if transceiver.domain != "sync":
             shown, up = up, Signal(2 * _SHOWN)
             m.submodules.up = FFSynchronizer(shown, up)
 
         host, drive = directions
-        for direction, tlps, link in ((host, instrument.tlp_down, instrument.link_down), (drive, instrument.tlp_up, instrument.link_up)):
-            connect(m, direction.tlps, tlps)
-            connect(m, direction.link, link)
+        for direction, side in zip(directions, sides(instrument), strict=True):
+            connect(m, direction.tlps, side.tlps)
+            connect(m, direction.link, side.link)
         self._sidebands(m, platform, instrument, directions)
         lost = Signal()
         m.d.sync += lost.eq(host.lost | drive.lost)

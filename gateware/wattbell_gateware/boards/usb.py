@@ -4,9 +4,9 @@ import warnings
 
 from amaranth import Array, DomainRenamer, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import AsyncFIFOBuffered
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
+from ..queue import CrossingQueue
 from ..stream.writer import OUT_WORD
 
 with warnings.catch_warnings():
@@ -145,27 +145,25 @@ class UsbPorts(wiring.Component):
             for endpoint in (notify, ins[port], outs[port]):
                 device.add_endpoint(endpoint)
 
-        m.submodules.blocks = blocks = AsyncFIFOBuffered(width=OUT_WORD.size, depth=512, w_domain="sync", r_domain="usb")
+        m.submodules.blocks = blocks = CrossingQueue(OUT_WORD, 512, writes="sync", reads="usb")
         m.submodules.packer = packer = DomainRenamer("usb")(BytePacker())
+        connect(m, flipped(self.blocks), blocks.i)
+        connect(m, blocks.o, packer.words)
         to_host = ins[DATA].stream
         m.d.comb += [
-            blocks.w_data.eq(self.blocks.payload), blocks.w_en.eq(self.blocks.valid), self.blocks.ready.eq(blocks.w_rdy),
-            packer.words.valid.eq(blocks.r_rdy), packer.words.payload.eq(blocks.r_data), blocks.r_en.eq(packer.words.ready),
             to_host.payload.eq(packer.bytes.payload), to_host.valid.eq(packer.bytes.valid), packer.bytes.ready.eq(to_host.ready),
             ins[DATA].flush.eq(packer.flush), outs[DATA].stream.ready.eq(1),
         ]  # fmt: skip
 
         # Commands and answers are short: every available byte is sent at once.
-        m.submodules.answers = answers = AsyncFIFOBuffered(width=8, depth=512, w_domain="sync", r_domain="usb")
-        m.submodules.commands = commands = AsyncFIFOBuffered(width=8, depth=64, w_domain="usb", r_domain="sync")
+        m.submodules.answers = answers = CrossingQueue(8, 512, writes="sync", reads="usb")
+        m.submodules.commands = commands = CrossingQueue(8, 64, writes="usb", reads="sync")
         answer, command = ins[CONTROL], outs[CONTROL].stream
+        connect(m, flipped(self.console_out), answers.i)
+        connect(m, commands.o, flipped(self.console_in))
         m.d.comb += [
-            answers.w_data.eq(self.console_out.payload), answers.w_en.eq(self.console_out.valid),
-            self.console_out.ready.eq(answers.w_rdy),
-            answer.stream.payload.eq(answers.r_data), answer.stream.valid.eq(answers.r_rdy), answers.r_en.eq(answer.stream.ready),
-            answer.flush.eq(~answers.r_rdy),
-            commands.w_data.eq(command.payload), commands.w_en.eq(command.valid), command.ready.eq(commands.w_rdy),
-            self.console_in.payload.eq(commands.r_data), self.console_in.valid.eq(commands.r_rdy),
-            commands.r_en.eq(self.console_in.ready),
+            answer.stream.payload.eq(answers.o.payload), answer.stream.valid.eq(answers.o.valid), answers.o.ready.eq(answer.stream.ready),
+            answer.flush.eq(~answers.o.valid),
+            commands.i.payload.eq(command.payload), commands.i.valid.eq(command.valid), command.ready.eq(commands.i.ready),
         ]  # fmt: skip
         return m

@@ -31,10 +31,12 @@ class Bus(wiring.Component):
 
     Ports
     -----
-    ibus, dbus : the core's buses.
+    ibus : the core's bus of instructions.
+    dbus : the core's bus of data.
     reg_addr : word address of a register; keeps its value until the next access.
     reg_wdata : value of a write.
-    reg_we, reg_re : strobes of one clock.
+    reg_we : strobe of one clock.
+    reg_re : strobe of one clock.
     reg_rdata : value read, taken in the first clock from ``reg_re`` on in which ``reg_wait`` is low.
     reg_wait : holds a read.
     fault : the access never ends.

@@ -19,9 +19,17 @@ class RegisterCrossing(wiring.Component):
 
     Ports
     -----
-    addr, wdata, we, re, rdata : in ``half``, to :class:`.bus.Bus`.
+    addr : in ``half``, to :class:`.bus.Bus`.
+    wdata : in ``half``, to :class:`.bus.Bus`.
+    we : in ``half``, to :class:`.bus.Bus`.
+    re : in ``half``, to :class:`.bus.Bus`.
+    rdata : in ``half``, to :class:`.bus.Bus`.
     wait : in ``half``: the access has not ended.
-    reg_addr, reg_wdata, reg_we, reg_re, reg_rdata : in ``sync``, as in :class:`.bus.Bus`.
+    reg_addr : in ``sync``, see :class:`.bus.Bus`.
+    reg_wdata : in ``sync``, see :class:`.bus.Bus`.
+    reg_we : in ``sync``, see :class:`.bus.Bus`.
+    reg_re : in ``sync``, see :class:`.bus.Bus`.
+    reg_rdata : in ``sync``, see :class:`.bus.Bus`.
     aside : in ``sync``: a write by another part; taken in a clock in which no access begins.
     """
 

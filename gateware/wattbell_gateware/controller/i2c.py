@@ -33,12 +33,16 @@ class I2c(wiring.Component):
     Ports
     -----
     now : ticks, modulo 2^21.
-    command, command_written, period : I2C_COMMAND, I2C_PERIOD.
+    command : I2C_COMMAND.
+    command_written : I2C_COMMAND is written.
+    period : I2C_PERIOD.
     state : I2C_STATE.
     left : ticks until it goes on, if the lines stay as they are; all ones when it is idle. Only a simulator looks at it.
     abort : give up, release the lines.
-    scl_i, sda_i : levels of the lines, from the pins.
-    scl_low, sda_low : pull them low.
+    scl_i : level of the line, from the pin.
+    sda_i : level of the line, from the pin.
+    scl_low : pull the line low.
+    sda_low : pull the line low.
     """
 
     def __init__(self):
@@ -88,7 +92,7 @@ class I2c(wiring.Component):
                 with m.Case(_Symbol.STOP):
                     m.d.sync += [self.scl_low.eq(quarter == 0), self.sda_low.eq(~quarter[1])]
 
-        def give_up():
+        def release():
             return [busy.eq(0), stuck.eq(1), self.scl_low.eq(0), self.sda_low.eq(0)]
 
         with m.If(busy & over):
@@ -98,7 +102,7 @@ class I2c(wiring.Component):
             with m.If((symbol == _Symbol.START) & (quarter == 1) & ~sda):
                 m.d.sync += [quarter.eq(0), pulses.eq(pulses + 1)]
                 with m.If(pulses == _CLEARING_CLOCKS):
-                    m.d.sync += give_up()
+                    m.d.sync += release()
             with m.If(quarter == 3):
                 with m.Switch(symbol):
                     with m.Case(_Symbol.START):
@@ -115,7 +119,7 @@ class I2c(wiring.Component):
             with m.If(scl):
                 m.d.sync += [went_high.eq(1), begun.eq(self.now)]
             with m.Elif(elapsed >= _STUCK_TICKS):
-                m.d.sync += give_up()
+                m.d.sync += release()
 
         with m.If(self.command_written & ~busy):
             m.d.sync += [

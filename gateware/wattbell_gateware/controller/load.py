@@ -33,7 +33,10 @@ class Load(wiring.Component):
     Ports
     -----
     now : ticks.
-    data, load_control, load_pulses, load_pulses_written : registers, see :class:`.bank.Bank`.
+    data : register, see :class:`.bank.Bank`.
+    load_control : register, see :class:`.bank.Bank`.
+    load_pulses : register, see :class:`.bank.Bank`.
+    load_pulses_written : register, see :class:`.bank.Bank`.
     allowed : the load switch is closed.
     restart : the core restarts.
     write : to a register of the instrument.

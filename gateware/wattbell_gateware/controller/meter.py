@@ -40,13 +40,21 @@ class PowerMeter(wiring.Component):
 
     Ports
     -----
-    addr, re, word : the bank's; one of :data:`WORDS` in the clock of ``re``.
+    addr : of the bank.
+    re : of the bank.
+    word : one of :data:`WORDS`, in the clock of ``re``.
     now : ticks.
-    data, meter_control, meter_count, meter_command_written, meter_state : registers, see :class:`.bank.Bank`.
+    data : register, see :class:`.bank.Bank`.
+    meter_control : register, see :class:`.bank.Bank`.
+    meter_count : register, see :class:`.bank.Bank`.
+    meter_command_written : register, see :class:`.bank.Bank`.
+    meter_state : register, see :class:`.bank.Bank`.
     abort : the core restarts.
-    converted, conversion : :class:`..rail.path.RailPath`.
+    converted : see :class:`..rail.path.RailPath`.
+    conversion : see :class:`..rail.path.RailPath`.
     start : starts a gate, as METER_COMMAND.START does.
-    sampled, sample : a conversion with its power, three clocks after ``converted``; ``sample`` stays until the next conversion.
+    sampled : a conversion comes with its power, three clocks after ``converted``.
+    sample : this conversion, until the next one.
     busy : a gate is under way.
     wanted : a conversion would be counted.
     summing : words of a conversion are still to be read; the last is in its sum a clock after this falls.

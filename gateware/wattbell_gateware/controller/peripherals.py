@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.controller_registers import BOARD, board_by_name
 
 from ..deadlines import earliest
 from ..nvme import COMPLETION
+from ..queue import Queue
 from ..rail.config import FLAGS
 from .bank import Bank
 from .bus import WRITE
@@ -48,10 +48,13 @@ class Peripherals(wiring.Component):
     now to deadline : the pins, :data:`PINS`.
     bus_addr : the lower 7 bits of the word address.
     bus_wdata : value of a write.
-    bus_we, bus_re : one clock for each access.
+    bus_we : one clock for each write.
+    bus_re : one clock for each read.
     bus_rdata : value read.
     write : writes of the trigger and the test load to the instrument.
-    irq, fault, core_reset : the core's, see :class:`.system.System`.
+    irq : of the core, see :class:`.system.System`.
+    fault : of the core, see :class:`.system.System`.
+    core_reset : of the core, see :class:`.system.System`.
     """
 
     def __init__(self):
@@ -106,15 +109,15 @@ class Peripherals(wiring.Component):
 
     def _console(self, m: Module, bank: Bank) -> tuple[Value, Value]:
         """Gives whether there is a byte, and whether there is room for one."""
-        m.submodules.console_in = into = SyncFIFOBuffered(width=8, depth=CONSOLE_DEPTH)
-        m.submodules.console_out = out = SyncFIFOBuffered(width=8, depth=CONSOLE_DEPTH)
+        m.submodules.console_in = into = Queue(8, CONSOLE_DEPTH)
+        m.submodules.console_out = out = Queue(8, CONSOLE_DEPTH)
+        wiring.connect(m, wiring.flipped(self.console_in), into.i)
+        wiring.connect(m, out.o, wiring.flipped(self.console_out))
         m.d.comb += [
-            into.w_data.eq(self.console_in.payload), into.w_en.eq(self.console_in.valid), self.console_in.ready.eq(into.w_rdy),
-            bank.console_in.eq(Mux(into.r_rdy, Cat(into.r_data, Const(1, 1)), 0)), into.r_en.eq(bank.console_in_taken),
-            self.console_out.payload.eq(out.r_data), self.console_out.valid.eq(out.r_rdy), out.r_en.eq(self.console_out.ready),
-            out.w_data.eq(bank.data), out.w_en.eq(bank.console_out_written), bank.console_state.eq(out.w_rdy),
+            bank.console_in.eq(Mux(into.o.valid, Cat(into.o.payload, Const(1, 1)), 0)), into.o.ready.eq(bank.console_in_taken),
+            out.i.payload.eq(bank.data), out.i.valid.eq(bank.console_out_written), bank.console_state.eq(out.i.ready),
         ]  # fmt: skip
-        return into.r_rdy, out.w_rdy
+        return into.o.valid, out.i.ready
 
     def _meter(self, m: Module, bank: Bank, meter: PowerMeter) -> None:
         c = meter.conversion

@@ -16,13 +16,23 @@ class PowerSwitch(wiring.Component):
     Ports
     -----
     now : ticks.
-    data, power_control, power_trip, power_trip_written, ocp_level, ocp_count, inrush_level, inrush_ticks, trip_tick, trip_current :
-        registers, see :class:`.bank.Bank`.
-    rail_valid, rail_tick : a conversion, and its tick.
+    data : register, see :class:`.bank.Bank`.
+    power_control : register, see :class:`.bank.Bank`.
+    power_trip : register, see :class:`.bank.Bank`.
+    power_trip_written : register, see :class:`.bank.Bank`.
+    ocp_level : register, see :class:`.bank.Bank`.
+    ocp_count : register, see :class:`.bank.Bank`.
+    inrush_level : register, see :class:`.bank.Bank`.
+    inrush_ticks : register, see :class:`.bank.Bank`.
+    trip_tick : register, see :class:`.bank.Bank`.
+    trip_current : register, see :class:`.bank.Bank`.
+    rail_valid : a conversion comes.
+    rail_tick : tick of the conversion.
     rail_guard : the current that the protection compares, corrected (signed, 500 nA): ``guard`` of :data:`..rail.config.CONVERSION`.
     rail_beyond : the true current is higher than ``rail_guard``.
     load_switch : closed.
-    wanted, level : for a simulator: while ``wanted`` is low, a conversion of ``level`` or less changes nothing in here.
+    wanted : for a simulator: while it is low, a conversion of ``level`` or less changes nothing in here.
+    level : see ``wanted``.
     """
 
     def __init__(self):

@@ -24,8 +24,17 @@ class System(wiring.Component):
     Ports
     -----
     now : ticks.
-    data, wake, wake_pending, irq_enable, irq_enable_written, watchdog_timeout, watchdog_timeout_written, watchdog_kick_written,
-    reset_cause, reset_cause_written, restart_written : registers, see :class:`.bank.Bank`.
+    data : register, see :class:`.bank.Bank`.
+    wake : register, see :class:`.bank.Bank`.
+    wake_pending : register, see :class:`.bank.Bank`.
+    irq_enable : register, see :class:`.bank.Bank`.
+    irq_enable_written : register, see :class:`.bank.Bank`.
+    watchdog_timeout : register, see :class:`.bank.Bank`.
+    watchdog_timeout_written : register, see :class:`.bank.Bank`.
+    watchdog_kick_written : register, see :class:`.bank.Bank`.
+    reset_cause : register, see :class:`.bank.Bank`.
+    reset_cause_written : register, see :class:`.bank.Bank`.
+    restart_written : register, see :class:`.bank.Bank`.
     pending : IRQ_PENDING without the alarm.
     irq : the core's interrupt, two clocks late.
     deadline : tick of the alarm or the watchdog, whichever is first; all ones for neither. Only a simulator looks at it.

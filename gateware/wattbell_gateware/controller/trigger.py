@@ -42,10 +42,15 @@ class Trigger(wiring.Component):
     Ports
     -----
     now : ticks.
-    data, trigger_* : registers, see :class:`.bank.Bank`.
-    perst_n, clkreq_n, link_state : levels.
-    sampled, sample : a conversion; ``sample`` stays for two clocks more.
-    completed, completion : :class:`..instrument.Instrument`.
+    data : register, see :class:`.bank.Bank`.
+    trigger_* : registers, see :class:`.bank.Bank`.
+    perst_n : level.
+    clkreq_n : level.
+    link_state : level.
+    sampled : a conversion comes.
+    sample : the conversion; it stays for two clocks more.
+    completed : see :class:`..instrument.Instrument`.
+    completion : see :class:`..instrument.Instrument`.
     write : to a register of the instrument, for the action.
     start_gate : starts a gate, as METER_COMMAND.START does.
     wants_samples : a conversion may fire it.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
+from ..queue import Queue
 from .crc import DLLP_CRC, CrcStep
 from .delimit import quads_of, quads_per_clock
 from .layouts import DLLP
@@ -76,16 +76,16 @@ class DllpReceiver(wiring.Component):
         if len(found) == 1:
             m.d.comb += one.eq(found[0])
         else:
-            m.submodules.queue = queue = SyncFIFO(width=2 * _RAW.size, depth=_DEPTH)
-            pair = data.View(data.ArrayLayout(_RAW, 2), queue.r_data)
+            m.submodules.queue = queue = Queue(data.ArrayLayout(_RAW, 2), _DEPTH, quick=True)
+            pair = queue.o.payload
             second = Signal()
             both = pair[0].valid & pair[1].valid
             m.d.comb += [
-                queue.w_data.eq(Cat(f.as_value() for f in found)), queue.w_en.eq(found[0].valid | found[1].valid),
-                self.lost.eq(Mux(queue.w_rdy, 0, found[0].valid + found[1].valid)),
+                *(queue.i.payload[n].eq(raw) for n, raw in enumerate(found)), queue.i.valid.eq(found[0].valid | found[1].valid),
+                self.lost.eq(Mux(queue.i.ready, 0, found[0].valid + found[1].valid)),
             ]  # fmt: skip
-            with m.If(queue.r_rdy):
-                m.d.comb += [one.eq(Mux(second | ~pair[0].valid, pair[1], pair[0])), queue.r_en.eq(~both | second)]
+            with m.If(queue.o.valid):
+                m.d.comb += [one.eq(Mux(second | ~pair[0].valid, pair[1], pair[0])), queue.o.ready.eq(~both | second)]
                 m.d.sync += second.eq(both & ~second)
 
         # Compute the CRC of the four bytes, then compare it with the two received bytes.

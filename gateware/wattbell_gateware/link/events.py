@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.link_events import LinkEvent
+
+from ..queue import Queue
 
 __all__ = ["LINK_EVENT", "EventQueue", "of_interest"]
 
@@ -59,13 +60,12 @@ class EventQueue(wiring.Component):
         kept = data.StructLayout({"tick": self._tick_bits, "kind": LinkEvent, "argument": 32})
         for n in range(self._sources):
             source = getattr(self, f"i{n}")
-            m.submodules[f"queue{n}"] = queue = SyncFIFOBuffered(width=kept.size, depth=self._each)
-            into, head = Signal(kept, name=f"into{n}"), data.View(kept, queue.r_data)
-            m.d.comb += [*(into[name].eq(source.payload[name]) for name, _ in kept), queue.w_data.eq(into), queue.w_en.eq(source.valid)]
-            lost.append(source.valid & ~queue.w_rdy)
-            with m.If(queue.r_rdy & ~taken):
-                m.d.comb += [self.out.valid.eq(1), queue.r_en.eq(self.out.ready)]
-                m.d.comb += [self.out.payload[name].eq(head[name]) for name, _ in kept]
-            taken = taken | queue.r_rdy
+            m.submodules[f"queue{n}"] = queue = Queue(kept, self._each)
+            m.d.comb += [*(queue.i.payload[name].eq(source.payload[name]) for name, _ in kept), queue.i.valid.eq(source.valid)]
+            lost.append(queue.lost)
+            with m.If(queue.o.valid & ~taken):
+                m.d.comb += [self.out.valid.eq(1), queue.o.ready.eq(self.out.ready)]
+                m.d.comb += [self.out.payload[name].eq(queue.o.payload[name]) for name, _ in kept]
+            taken = taken | queue.o.valid
         m.d.comb += self.lost.eq(sum(lost))
         return m

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from amaranth import Module
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..pcs.deskew import link_word
+from ..queue import Queue
 from .check import LcrcChecker
 from .delimit import FrameDelimiter, quads_of, quads_per_clock
 from .dllps import DllpReceiver
@@ -85,9 +85,6 @@ class Framer(wiring.Component):
         return m
 
     def _queue(self, m: Module, found, quads) -> None:
-        shape = quads_of(self._lanes, self._symbols)
-        m.submodules.queue = queue = SyncFIFOBuffered(width=shape.size, depth=_DEPTH)
-        m.d.comb += [
-            queue.w_data.eq(found.payload), queue.w_en.eq(found.valid), self.faults.overrun.eq(found.valid & ~queue.w_rdy),
-            quads.valid.eq(queue.r_rdy), quads.payload.eq(queue.r_data), queue.r_en.eq(quads.ready),
-        ]  # fmt: skip
+        m.submodules.queue = queue = Queue(quads_of(self._lanes, self._symbols), _DEPTH)
+        m.d.comb += [queue.i.payload.eq(found.payload), queue.i.valid.eq(found.valid), self.faults.overrun.eq(queue.lost)]
+        connect(m, queue.o, quads)

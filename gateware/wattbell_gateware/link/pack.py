@@ -77,14 +77,14 @@ class TlpPacker(wiring.Component):
 
         # Outputs of this clock
         rest, resting = Signal(data.StructLayout({"data": 32 * n_quads, "dws": count, "edb": 1})), Signal()
-        full, last, given_up, too_short = Signal(), Signal(), Signal(), Signal()
+        full, last, abandoned, too_short = Signal(), Signal(), Signal(), Signal()
         leaves, take = Signal(), Signal()
         m.d.comb += [
             full.eq(n_total > n_quads),
             too_short.eq(found.whole & ~begun & (n_total < _LEAST)),
             last.eq(found.whole & ~too_short),
-            given_up.eq(found.was_open & begun & ~found.runs & ~found.whole),
-            leaves.eq(last | given_up | (found.runs & full)),
+            abandoned.eq(found.was_open & begun & ~found.runs & ~found.whole),
+            leaves.eq(last | abandoned | (found.runs & full)),
             take.eq(found_valid & ~waits),
             self.short.eq(take & (found.short | too_short)),
         ]
@@ -110,8 +110,8 @@ class TlpPacker(wiring.Component):
         with m.Else():  # driven in any case; `valid` qualifies it
             more = last & (n_total > n_quads + 1)
             m.d.sync += [
-                out.data.eq(both), out.dws.eq(Mux(given_up, 0, Mux(full, n_quads, n_total - 1))), out.first.eq(~begun),
-                out.last.eq(given_up | (last & ~more)), out.broken.eq(given_up), out.edb.eq(found.edb),
+                out.data.eq(both), out.dws.eq(Mux(abandoned, 0, Mux(full, n_quads, n_total - 1))), out.first.eq(~begun),
+                out.last.eq(abandoned | (last & ~more)), out.broken.eq(abandoned), out.edb.eq(found.edb),
                 out.lcrc.eq(both.word_select(n_quads, 32)), out.number.eq(number), out.crc.eq(behind_number.after), out.tick.eq(tick),
                 resting.eq(take & leaves & more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(n_total - 1 - n_quads),
                 rest.edb.eq(found.edb),

@@ -110,7 +110,10 @@ class SequenceWindow(wiring.Component):
     before : ``had`` before this number, one bit for each number in the window.
     judged : :func:`judged`.
     after : ``had`` after this number.
-    deliver, duplicate, late, lost : see :class:`SequenceFilter`.
+    deliver : see :class:`SequenceFilter`.
+    duplicate : see :class:`SequenceFilter`.
+    late : see :class:`SequenceFilter`.
+    lost : see :class:`SequenceFilter`.
     """
 
     def __init__(self, window: int = WINDOW):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..layouts import tlp_beat
+from ..queue import Queue
 from .layouts import Verdict, framed_beat
 from .sequence import SequenceFilter
 
@@ -79,7 +79,8 @@ class TlpStore(wiring.Component):
         bits = (self._depth - 1).bit_length()
         entry = data.StructLayout({"data": self._width, "dws": range(self._width // 32 + 1), "last": 1})
         m.submodules.ring = ring = Memory(shape=entry, depth=self._depth, init=[])
-        m.submodules.ticks = ticks = SyncFIFOBuffered(width=self._tick_bits + 1, depth=self._tlps)
+        tlp = data.StructLayout({"tick": self._tick_bits, "lost": 1})
+        m.submodules.ticks = ticks = Queue(tlp, self._tlps)
         m.submodules.filter = order = SequenceFilter()
         write, read = ring.write_port(), ring.read_port()
 
@@ -102,7 +103,7 @@ class TlpStore(wiring.Component):
         ]  # fmt: skip
         no_room, gap = Signal(), Signal()
         # The list is written a clock later.
-        m.d.comb += no_room.eq(full_now | ~ticks.w_rdy | (listed & (ticks.level >= self._tlps - 1)))
+        m.d.comb += no_room.eq(full_now | ~ticks.i.ready | (listed & (ticks.level >= self._tlps - 1)))
         m.d.sync += listed.eq(0)
         fate = self.fates.payload
         m.d.sync += self.fates.valid.eq(valid & beat.last)
@@ -130,8 +131,9 @@ class TlpStore(wiring.Component):
                 # Missing TLPs had their numbers passed over, or found no room.
                 with m.If(order.deliver):
                     m.d.sync += gap.eq(no_room)
-        m.d.sync += ticks.w_data.eq(Cat(beat.tick[: self._tick_bits], gap | (order.lost != 0) | order.late))
-        m.d.comb += ticks.w_en.eq(listed)
+        new = Signal(tlp, reset_less=True)
+        m.d.sync += [new.tick.eq(beat.tick), new.lost.eq(gap | (order.lost != 0) | order.late)]
+        m.d.comb += [ticks.i.payload.eq(new), ticks.i.valid.eq(listed)]
 
         # Output: beats of whole TLPs are read as soon as they are present, and shown two clocks later together with the tick.
         whole, reading, shown, shows = Signal(bits + 1), Signal(), Signal(entry), Signal()
@@ -139,16 +141,16 @@ class TlpStore(wiring.Component):
         out = self.tlps.payload
         there = whole != freed
         m.d.comb += [
-            read.addr.eq(freed[:bits]), read.en.eq(1), ticks.r_en.eq(shows & shown.last),
+            read.addr.eq(freed[:bits]), read.en.eq(1), ticks.o.ready.eq(shows & shown.last),
             self.tlps.valid.eq(shows), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
-            out.tick.eq(ticks.r_data[:-1]), out.lost.eq(ticks.r_data[-1]),
+            out.tick.eq(ticks.o.payload.tick), out.lost.eq(ticks.o.payload.lost),
         ]  # fmt: skip
         m.d.sync += [whole.eq(base), reading.eq(there), shows.eq(reading), shown.eq(read.data)]
         with m.If(there):
             m.d.sync += freed.eq(freed + 1)
         with m.If(shows):
             m.d.sync += begins.eq(shown.last)
-        ready = ticks.r_rdy
+        ready = ticks.o.valid
 
         open_, open_tick = Signal(), Signal(64)
         with m.If(valid):
@@ -157,7 +159,7 @@ class TlpStore(wiring.Component):
         m.d.comb += [
             self.pending.eq(open_ | waits),
             self.pending_known.eq(ready | ~waits),
-            self.pending_tick.eq(Mux(ready, ticks.r_data[:-1], Mux(waits, 0, open_tick))),
+            self.pending_tick.eq(Mux(ready, ticks.o.payload.tick, Mux(waits, 0, open_tick))),
         ]
         return m
 

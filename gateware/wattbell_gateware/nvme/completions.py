@@ -86,10 +86,17 @@ class Completions:
         ]  # fmt: skip
 
     def states(self, m: Module) -> None:
-        tlp, report, identify, slots, queues, search = self.tlp, self.report, self.identify, self.slots, self.queues, self.search
-        state = tables.SlotState
+        """Build all states of this file."""
+        self._take_states(m)
+        self._found_state(m)
+        self._pass_states(m)
+        self._append_state(m)
+        self._next_states(m)
 
-        # --- a write in a page of CQ `qid`. NVMe: Completion Queue Entry (Phase Tag, Status Field) ------------------
+    def _take_states(self, m: Module) -> None:
+        """Build CQE and CQE_STATUS: a write in a page of CQ `qid`. NVMe: Completion Queue Entry (Phase Tag, Status Field)."""
+        tlp, report, queues, search = self.tlp, self.report, self.queues, self.search
+
         with m.State(Place.CQE):  # `cq_state` and `shape` read their entries; double words 2 and 3 are known
             search.look_for(m)
             self.messages.look_up(m, queues.shape.r["link"])
@@ -114,7 +121,7 @@ class Completions:
             ]
             with m.If(
                 ~tlp.header.kept
-                | ((tlp.header.length > KEEP) & ~identify.expected)  # it was kept for no reason but time
+                | ((tlp.header.length > KEEP) & ~self.identify.expected)  # it was kept for no reason but time
                 | tlp.header.address[2]
                 | tlp.header.length[0]
                 | (self._cqe_index >= queues.size)
@@ -143,6 +150,11 @@ class Completions:
                     queues.last_cq.eq(self.qid),
                 ]
                 search.find(m, "CQE_FOUND")
+
+    def _found_state(self, m: Module) -> None:
+        """Build CQE_FOUND: the slot of the command, or one for a command without SQE."""
+        tlp, report, identify, slots, queues, search = self.tlp, self.report, self.identify, self.slots, self.queues, self.search
+        state = tables.SlotState
 
         with m.State("CQE_FOUND"):
             slot = slots.r
@@ -204,7 +216,12 @@ class Completions:
                 slots.hold(m)
                 m.next = Place.CQE_NEXT
 
-        # --- an SQE that was not seen: what the drive has taken of this SQ is announced no longer. NVMe: SQ Head Pointer --------
+    def _pass_states(self, m: Module) -> None:
+        """Build CQE_PASS to CQE_PASS_BACK: an SQE was not seen.
+
+        The entries of this SQ that the drive has taken are announced no longer. NVMe: SQ Head Pointer.
+        """
+        slots, queues = self.slots, self.queues
         sqid = self._cqe_sqid[: queues.bits]
         with m.State("CQE_PASS"):
             queues.save_cq(m, self.qid, queues.cq)
@@ -248,6 +265,10 @@ class Completions:
             m.d.sync += [queues.cq.eq(queues.cq_state.r["entry"]), queues.size.eq(queues.shape.r["size"]), self._passed.eq(1)]
             m.next = "CQE_FOUND"
 
+    def _append_state(self, m: Module) -> None:
+        """Build CQE_APPEND: the command goes into the list of its CQ."""
+        tlp, slots, queues, search = self.tlp, self.slots, self.queues, self.search
+
         with m.State("CQE_APPEND"):
             tlp.may_finish(m)
             m.d.sync += self._completed.eq(search.found)
@@ -281,6 +302,10 @@ class Completions:
                         tlp.finish(m)
                     with m.Else():  # when sweeps are due is known anew
                         tlp.finish_apart(m)
+
+    def _next_states(self, m: Module) -> None:
+        """Build CQE_NEXT to CQE_HASH: the next CQE of the write."""
+        tlp, queues, search = self.tlp, self.queues, self.search
 
         with m.State(Place.CQE_NEXT):
             tlp.may_finish(m)

@@ -106,11 +106,22 @@ class Control:
         self._reset.call(m, back)
 
     def states(self, m: Module) -> None:
-        tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
-        queues, doorbells, creation = self.queues, self.doorbells, self.creation
-        state = tables.SlotState
+        """Build all states of this file."""
+        self._bar_states(m)
+        self._answer_states(m)
+        self._write_states(m)
+        self._register_states(m)
+        self._enable_states(m)
+        self._reset_states(m)
+        self._attach_states(m)
 
-        # --- configuration write of BAR0. PCIe: Type 0 Configuration Space Header -------------------------------------
+    def _bar_states(self, m: Module) -> None:
+        """Build CFGWR and BAR_CHANGED, a configuration write of BAR0; FLR and D3HOT, resets of the function.
+
+        PCIe: Type 0 Configuration Space Header; Function Level Reset; Power Management Control/Status Register.
+        """
+        tlp, report, settings = self.tlp, self.report, self.settings
+
         with m.State(Place.CFGWR):
             merged = Signal(32, name="bar_merged")
             self.messages.ask_otherwise(m)
@@ -139,14 +150,19 @@ class Control:
                 report.event(m, spec.EventType.BAR0, arg32=settings.bar0[12:44])
             tlp.finish(m)
 
-        # --- resets of the function. PCIe: Function Level Reset; Power Management Control/Status Register -------------------------
         with m.State(Place.FLR):
             self.begin_reset(m, spec.ResetCause.FLR, tlp.header.tick, Place.DONE)
 
         with m.State(Place.D3HOT):
             self.begin_reset(m, spec.ResetCause.D3HOT, tlp.header.tick, Place.DONE)
 
-        # --- reads of CAP, for the doorbell stride, and of CC. NVMe: CAP - Controller Capabilities; CC - Controller Configuration ---
+    def _answer_states(self, m: Module) -> None:
+        """Build HOST_MRD to UNSEEN: reads of CAP, for the doorbell stride, and of CC.
+
+        NVMe: CAP - Controller Capabilities; CC - Controller Configuration.
+        """
+        tlp, settings = self.tlp, self.settings
+
         with m.State(Place.HOST_MRD):
             tlp.may_finish(m)
             self.messages.ask_otherwise(m)
@@ -191,8 +207,13 @@ class Control:
             m.d.sync += settings.enabled.eq(0)
             self.begin_reset(m, spec.ResetCause.UNSEEN, tlp.header.tick, Place.DONE)
 
-        # --- writes of the host. NVMe: CC, AQA, ASQ, ACQ, SQyTDBL, CQyHDBL --------------------------------------------
-        # A double word after the other. NVMe, Property Access, lets a host write whole ones, one at a time; PCIe allows more.
+    # --- writes of the host. NVMe: CC, AQA, ASQ, ACQ, SQyTDBL, CQyHDBL ------------------------------------------------
+    # A double word after the other. NVMe, Property Access, lets a host write whole ones, one at a time; PCIe allows more.
+
+    def _write_states(self, m: Module) -> None:
+        """Build HOST_MWR to DOORBELL_WORD: whether a double word is of a register, of a doorbell or of the MSI-X table."""
+        tlp, report, settings, queues, doorbells = self.tlp, self.report, self.settings, self.queues, self.doorbells
+
         with m.State(Place.HOST_MWR):
             number = self._behind >> (settings.dstrd + 2)
             qid = number[1 : 1 + queues.bits]
@@ -234,6 +255,10 @@ class Control:
             m.d.sync += tlp.first.eq(tlp.word)
             m.next = Place.HOST_MWR
 
+    def _register_states(self, m: Module) -> None:
+        """Build REGISTER to REGISTER_NEXT: a double word of a register."""
+        tlp, settings = self.tlp, self.settings
+
         with m.State("REGISTER"):
             self._step(m)
             m.d.sync += self._reg_offset.eq(self._reg_offset + 4)
@@ -263,6 +288,10 @@ class Control:
             with m.If(self._left == 0):
                 m.next = Place.DONE
 
+    def _enable_states(self, m: Module) -> None:
+        """Build CC_WRITE to REGISTER_REREAD: a change of CC.EN, and the admin queues."""
+        tlp, report, settings, creation = self.tlp, self.report, self.settings, self.creation
+
         with m.State("CC_WRITE"):
             enable = settings.cc[0]
             m.d.sync += settings.enabled.eq(enable)
@@ -287,7 +316,11 @@ class Control:
             m.d.comb += tlp.read_index.eq(self._read)
             m.next = "REGISTER_NEXT"
 
-        # --- RESET: what is in flight goes out as aborted, every table is emptied. NVMe: Controller Level Reset -------
+    def _reset_states(self, m: Module) -> None:
+        """Build RESET to RESET_FORGET: commands in flight go out as aborted, every table is emptied. NVMe: Controller Level Reset."""
+        report, settings, slots, queues = self.report, self.settings, self.slots, self.queues
+        state = tables.SlotState
+
         with m.State("RESET"):
             m.d.comb += slots.ra.eq(self.i)
             self.identify.stay(m)
@@ -337,7 +370,10 @@ class Control:
                 m.d.sync += [settings.bar0.eq(0), settings.function_known.eq(0)]
             self._reset.leave_later(m)
 
-        # --- late attach: ours ----------------------------------------------------------------------------------------
+    def _attach_states(self, m: Module) -> None:
+        """Build CONFIG, CONFIG_BAR and CONFIG_QUEUE: late attach (ours)."""
+        tlp, report, settings, creation = self.tlp, self.report, self.settings, self.creation
+
         with m.State(Place.CONFIG):
             c = self._cfg.payload
             m.d.comb += self._cfg.ready.eq(1)

@@ -1,6 +1,6 @@
 """The tracker's engine: one state machine that takes one TLP at a time and keeps every table.
 
-This file takes TLPs, sends each to its first state, and connects the parts:
+This file connects the parts:
 
 - in hand: ``present``, the TLP and its end; ``order``, marks and sweeps before it
 - the way in: ``headqueue``, headers before they are taken; ``dataway``, the pipeline for data
@@ -9,9 +9,10 @@ This file takes TLPs, sends each to its first state, and connects the parts:
 - registers: ``settings``, the host's settings; ``identify``; ``messages``, the host's interrupt messages
 - memory that hosts describe: ``descriptors`` of scatter gather lists; ``hostbuffer``, the host memory buffer
 - lengths of data: ``namespaces``, their formats; ``lengths``, due lengths by opcode
-- states: ``control``, registers behind BAR0, configuration writes, resets, late attach; ``messages``, accesses that set up messages;
-  ``creation`` of queues; ``doorbells``; ``fetch`` of submission queue entries, and their completions; ``pages``, data, PRP lists, range
-  lists; ``completions``, CQEs; ``admin``, effects of admin commands; ``interrupts``; ``heads``, CQ head doorbells
+- states: ``dispatch``, the first state of each TLP; ``control``, registers behind BAR0, configuration writes, resets, late attach;
+  ``messages``, accesses that set up messages; ``creation`` of queues; ``doorbells``; ``fetch`` of submission queue entries, and their
+  completions; ``pages``, data, PRP lists, range lists; ``completions``, CQEs; ``admin``, effects of admin commands; ``interrupts``;
+  ``heads``, CQ head doorbells
 
 Each part is a class. Its constructor names every class whose tables, registers and methods the part uses. All states belong to one machine,
 so each table has one user at a time, and needs one read port and one write port. A state reaches a state of another file through
@@ -22,10 +23,9 @@ Express Base Specification 3.0.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from wattbell_spec import wire as spec
 
 from ..layouts import COMMAND, EVENT
 from ..tlp import MERGED, TlpKind
@@ -36,6 +36,7 @@ from .control import Control
 from .creation import Creation
 from .dataway import DataWay
 from .descriptors import Descriptors
+from .dispatch import Dispatch
 from .doorbells import Doorbells
 from .fetch import Fetch
 from .headqueue import HeadQueue
@@ -51,7 +52,6 @@ from .namespaces import Namespaces
 from .order import Order
 from .pagemap import FULL_SIZE, MapSizes, PageMap
 from .pages import Pages
-from .places import Place
 from .present import Present
 from .queues import Queues
 from .records import Records
@@ -63,7 +63,7 @@ from .tags import Tags
 
 
 class Engine(wiring.Component):
-    """Ports between the engine and the tracker around it; the package describes the others.
+    """Ports between the engine and the tracker around it; :class:`.tracker.NvmeTracker` explains the others.
 
     Ports
     -----
@@ -75,9 +75,9 @@ class Engine(wiring.Component):
     up : direction of the TLP in hand, and of the payload ring behind the next two ports.
     read_index : double word of the ring to read.
     read_data : that double word, one clock later.
-    read_down : the whole beat around that double word, of the host's ring.
+    host_beat : the whole beat around that double word, of the host's ring.
     free : pulse: gives back the space of a ring.
-    free_up : direction of that ring.
+    free_side : direction of that ring.
     free_to : end of that space.
     record : a command record of a tick at which ``run`` was high; always taken.
     event : an event, likewise.
@@ -103,10 +103,10 @@ class Engine(wiring.Component):
                 "next_valid": In(1),
                 "read_index": Out(14),
                 "read_data": In(32),
-                "read_down": In(width),
+                "host_beat": In(width),
                 "up": Out(1),
                 "free": Out(1),
-                "free_up": Out(1),
+                "free_side": Out(1),
                 "free_to": Out(14),
                 "now": In(64),
                 "perst_n": In(1),
@@ -142,12 +142,11 @@ class Engine(wiring.Component):
     def elaborate(self, _platform) -> Module:
         m = Module()
         i = Signal(17)  # of loops over a table
-        told_foreign = Signal()  # the capture has the event
         key_bits = self._sizes.key_bits
 
         # --- what there is, and who knows what of it ----------------------------------------------------------------
         tlp = Present(
-            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.read_down,
+            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.host_beat,
             free=self.free,
         )  # fmt: skip
         settings = Settings(key_bits=key_bits, bar0=self.bar0, dstrd=self.dstrd, enabled=self.enabled, shadow=self.shadow)
@@ -200,10 +199,14 @@ class Engine(wiring.Component):
             tags.layout, slot_bits=slots.bits, queue_bits=queues.bits, entry_slot_bits=map_.layout["slot"].width, ways=map_.count
         )
         order = Order(i=i, tlp=tlp, queues=queues, control=control, head_queue=head_queue)
+        dispatch = Dispatch(
+            i=i, busy=self.busy, marked=self.marked, free=self.free, free_side=self.free_side, free_to=self.free_to, tlp=tlp, report=report,
+            slots=slots, tags=tags, map_=map_, messages=messages, pages=pages, control=control, head_queue=head_queue, way=way, order=order,
+        )  # fmt: skip
 
         slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick, length=tlp.header.length)
         settings.connect(m)
-        tlp.connect(m, head_queue, tags, free_to=self.free_to, free_up=self.free_up)
+        tlp.connect(m, head_queue, tags, free_to=self.free_to, free_side=self.free_side)
         for each in (control, identify, namespaces, lengths, messages, pages, insertion, completions, interrupts, records, host_buffer):
             each.connect(m)
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
@@ -229,115 +232,9 @@ class Engine(wiring.Component):
             tags.w["entry"].eq(tags.present),
         ]
         with m.FSM():
-            # --- INIT, IDLE, DISPATCH: one TLP after the other. PCIe: Transaction Layer Protocol - Packet Definition ---
-            with m.State("INIT"):
-                control.clear_step(m)
-                with m.If(i < slots.count):
-                    slots.release(m, i[: slots.bits])
-                m.d.sync += i.eq(i + 1)
-                with m.If(i == tables.ENTRIES - 1):
-                    m.next = Place.IDLE
-
-            with m.State(Place.IDLE):
-                order.idle(m, busy=self.busy, marked=self.marked)
-
-            with m.State(Place.DATA):
-                tlp.may_finish(m)
-                pages.compare(m)
-                m.d.comb += [slots.ra.eq(way.slot_at), slots.wa.eq(way.see_slot)]
-                m.d.comb += [tags.wa.eq(way.count_tag), tags.w["entry"].eq(way.counted), tags.we["entry"].eq(way.count)]
-                with m.If(way.see):
-                    slots.write(m, way.see_slot, last_data=None, left=way.see_left)
-                with m.If(way.see_first):
-                    slots.write(m, way.see_slot, first_data=None)
-                m.d.comb += [slots.w[name].eq(way.see_tick) for name in ("first_data", "last_data")]
-                m.d.sync += tags.present.eq(tags.r["entry"])
-                # Whether the next one is taken does not wait for what the tag says.
-                takes = Signal(name="data_takes")
-                m.d.comb += takes.eq(head_queue.ahead.valid & ~tlp.held & (tlp.is_data | ~way.behind) & ~way.odd & ~way.may_be_other)
-                with m.If(way.may_be_other):
-                    m.d.comb += tlp.read_index.eq(tlp.start)
-                with m.If(way.other):
-                    m.d.comb += head_queue.retire.eq(1)
-                    m.next = Place.COMPLETION
-                with m.Elif(way.odd):
-                    m.d.comb += head_queue.rewind.eq(1)
-                    m.d.sync += tlp.odd.eq(1)
-                    m.next = Place.IDLE
-                with m.Elif(way.done):
-                    m.d.comb += [
-                        self.free.eq(1), self.free_up.eq(way.up_done), self.free_to.eq(way.end), head_queue.retire.eq(1),
-                    ]  # fmt: skip
-                with m.If(takes):
-                    tlp.accept(m)
-                with m.Elif(~way.behind):
-                    m.next = Place.IDLE
-
-            with m.State(Place.DONE):  # where it is known too late that nothing is to be done
-                tlp.may_finish(m)
-                tlp.finish(m)
-
-            with m.State("MALFORMED"):
-                map_.keep(m)
-                report.event(m, spec.EventType.MALFORMED, arg8=self.up)
-                m.next = Place.DONE
-                # A poisoned TLP moves data, and what it says is not used. PCIe: Error Forwarding
-                with m.If(self.up & (tlp.header.kind == TlpKind.MWR)):
-                    m.next = Place.PAGE_SELECT
-                with m.If(~self.up & (tlp.header.kind == TlpKind.CPLD)):
-                    m.next = Place.COMPLETION
-                    with m.If(tags.present.valid & tags.of_pointers()):
-                        m.next = Place.CPL
-
-            with m.State(Place.DISPATCH):
-                map_.keep(m)
-                # double word 2, should it be a CQE, or the second half of one
-                m.d.comb += tlp.read_index.eq(tlp.start + Cat(0, tlp.up & ~tlp.header.address[3]))
-                with m.If(tlp.header.lost):
-                    report.lost_before(m)
-                    messages.lose(m, tlp.up)
-                m.d.sync += [tlp.first.eq(tlp.word), tags.present.eq(tags.r["entry"])]
-                pages.compare(m)
-                control.compare(m)
-                messages.compare(m)
-                with m.Switch(Cat(tlp.up, tlp.header.kind)):
-                    for up, kind, place in (
-                        (0, TlpKind.CFGRD, Place.CFGRD),
-                        (0, TlpKind.CFGWR, Place.CFGWR),
-                        (0, TlpKind.MRD, Place.HOST_MRD),
-                        (0, TlpKind.MWR, Place.HOST_MWR),
-                        (0, TlpKind.CPL, Place.CPL),
-                        (1, TlpKind.MRD, Place.PAGE_SELECT),
-                        (1, TlpKind.MWR, Place.PAGE_SELECT),
-                        (1, TlpKind.CPLD, Place.DRIVE_CPLD),
-                        (1, TlpKind.MSG, Place.WIRE),
-                    ):
-                        with m.Case(up | kind.value << 1):
-                            m.next = place
-                    with m.Case(0 | TlpKind.CPLD.value << 1):
-                        m.next = Place.COMPLETION
-                    with m.Default():
-                        m.next = Place.DONE
-                with m.If(tlp.header.bad):
-                    m.next = "MALFORMED"
-                with m.If(tlp.foreign):
-                    m.next = "FOREIGN"
-
-            # --- a second function behind the link. PCIe: Transaction ID; a capture tells of it once ------------------
-            with m.State("FOREIGN"):
-                m.d.comb += report.unmatched.eq(1)
-                m.d.sync += told_foreign.eq(report.wanted)
-                with m.If(~told_foreign):
-                    report.event(
-                        m,
-                        spec.EventType.GUESSING,
-                        arg8=int(spec.GuessReason.SECOND_FUNCTION),
-                        arg16=tlp.header.requester,
-                    )
-                m.next = Place.DONE
-
             # Whose subroutines are called by others come after them.
             for each in (
+                dispatch,
                 control,
                 messages,
                 creation,

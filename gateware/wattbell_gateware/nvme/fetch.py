@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from wattbell_spec import wire as spec
 
 from . import tables
@@ -26,6 +26,36 @@ from .tags import Tags
 __all__ = ["Fetch"]
 
 Flag = spec.CommandFlag
+
+
+class _Fields:
+    """Fields of the SQE in `words`. NVMe: Submission Queue Entry - Command Format.
+
+    admin : it is of the admin queue.
+    opcode, cid, nsid, prp1, prp2 : as they stand in the SQE.
+    pointer : PSDT: 0 PRPs, 1 and 2 an SGL.
+    nlb : blocks of a command with SLBA and NLB.
+    page_shift : bits of an offset in a page.
+    offset : bytes from the start of PRP1's page.
+    is_lba : an opcode with SLBA and NLB.
+    is_dsm : Dataset Management.
+    lends : Set Features names a list of the host memory buffer's descriptors.
+    points : the data pointer has data behind it.
+    """
+
+    def __init__(self, words: list[Signal], settings: Settings, *, admin: Value) -> None:
+        self.admin = admin
+        self.opcode, self.cid, self.pointer = words[0][0:8], words[0][16:32], words[0][14:16]
+        self.nsid, self.prp1, self.prp2 = words[1], Cat(words[6], words[7]), Cat(words[8], words[9])
+        self.nlb = words[12][0:16] + 1
+        self.page_shift = settings.mps + 12
+        self.offset = Cat(self.prp1[0:2], settings.page_offset(self.prp1))[:16]
+        self.is_lba = ~admin & (sum(self.opcode == lba for lba in tables.LBA) != 0)
+        self.is_dsm = ~admin & (self.opcode == tables.DSM)
+        without = (tables.CREATE_SQ, tables.CREATE_CQ, tables.DOORBELL_BUFFER_CONFIG)
+        no_data = admin & ((self.opcode == without[0]) | (self.opcode == without[1]) | (self.opcode == without[2]))
+        self.lends = admin & (self.opcode == tables.SET_FEATURES) & (words[10][0:8] == tables.HOST_BUFFER_FID) & words[11][0]
+        self.points = (self.opcode[0:2] != 0) & ~no_data & ~self.lends
 
 
 class Fetch:
@@ -80,6 +110,8 @@ class Fetch:
         self._sqe_prp2_kind = Signal(3)
         self._sqe_metadata = Signal(tables.METADATA_BITS)  # double words of it in a buffer of its own
         self._marker_tick = Signal(64)  # when the present SQE was announced
+        self._fields = _Fields(self._sqe, settings, admin=tags.present.qid == 0)
+        self._page_size = settings.page_size()
 
     def _beats(self) -> int:
         """Return the beats of an SQE up to the last word in use."""
@@ -107,11 +139,24 @@ class Fetch:
         m.next = "SQE_BEAT"
 
     def states(self, m: Module) -> None:
-        tlp, report, settings, identify, slots = self.tlp, self.report, self.settings, self.identify, self.slots
-        queues, search, tags, insertion = self.queues, self.search, self.tags, self.insertion
-        state = tables.SlotState
+        """Build all states of this file."""
+        self._read_states(m)
+        self._entry_states(m)
+        self._passing_states(m)
+        self._beat_states(m)
+        self._check_states(m)
+        self._store_state(m)
+        self._length_states(m)
+        self._second_pointer_states(m)
+        self._lending_states(m)
+        self._end_states(m)
 
-        # --- FETCH: a read in a page of SQ ``queues.qid``. NVMe: Command Submission and Completion Mechanism -----------------
+    # --- FETCH: a read in a page of SQ ``queues.qid``. NVMe: Command Submission and Completion Mechanism ---------------------
+
+    def _read_states(self, m: Module) -> None:
+        """Build FETCH to FETCH_BEGIN: the place of the read in its queue."""
+        tlp, report, settings, slots, queues, tags = self.tlp, self.report, self.settings, self.slots, self.queues, self.tags
+
         with m.State(Place.FETCH):  # `shape` and `sq_state` read their entries
             sq = queues.sq_state.r["entry"]
             m.d.comb += [slots.ra.eq(sq.head), slots.link.ra.eq(sq.head)]
@@ -173,6 +218,11 @@ class Fetch:
                     settings.follow(m, tlp.header.requester)
                 m.next = "FETCH_ENTRY"
 
+    def _entry_states(self, m: Module) -> None:
+        """Build FETCH_ENTRY and FETCH_NEXT: a slot for each SQE of the read."""
+        tlp, slots, queues, tags = self.tlp, self.slots, self.queues, self.tags
+        state = tables.SlotState
+
         with m.State("FETCH_ENTRY"):  # `slots` and `link` read the head of the announced list
             tlp.may_finish(m)
             match = (queues.sq.count != 0) & self._fetch_match
@@ -221,6 +271,10 @@ class Fetch:
             m.d.sync += [self._fetch_match.eq(slots.r["index"] == self._fetch_index), self._fetch_passes.eq(1)]
             m.next = "FETCH_ENTRY"
 
+    def _passing_states(self, m: Module) -> None:
+        """Build FETCH_DIFFERS to FETCH_PASSED: the read begins behind the oldest announced command."""
+        slots, queues = self.slots, self.queues
+
         with m.State("FETCH_DIFFERS"):
             m.d.sync += [self._ahead_of_head.eq(queues.sq.tail - slots.r["index"]), self._distance.eq(self._fetch_index - slots.r["index"])]
             m.next = "FETCH_MODULO"
@@ -239,9 +293,17 @@ class Fetch:
                 m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
                 m.next = "FETCH_NEXT"
 
-        # --- SQE: a completion with SQEs; ``tags.present`` is its tag's entry. NVMe: Submission Queue Entry - Command Format; PRP ---
-        # A completion is cut at 64 bytes, its header has three double words, and its beats stand in the ring as they came: so every SQE
-        # lies in the beats' lanes alike, and a beat of it is taken a clock.
+    # --- SQE: a completion with SQEs; ``tags.present`` is its tag's entry. NVMe: Submission Queue Entry - Command Format; PRP -------
+
+    def _beat_states(self, m: Module) -> None:
+        """Build SQE_FIRST and SQE_BEAT: a beat of an SQE a clock.
+
+        A completion is cut at 64 bytes, its header has three double words, and its beats stand in the ring as they came. Every SQE
+        therefore lies in the same lanes.
+        """
+        settings, slots, queues, search, tags = self.settings, self.slots, self.queues, self.search, self.tags
+        state = tables.SlotState
+
         with m.State("SQE_FIRST"):  # of those behind the first in its TLP
             m.d.comb += [slots.ra.eq(tags.present.slot), slots.link.ra.eq(tags.present.slot), queues.shape.ra.eq(tags.present.qid)]
             self._take_beat(m, 0)
@@ -284,32 +346,23 @@ class Fetch:
             with m.If(self._sqe_beat == self._beats() - 1):
                 m.next = "SQE_CHECK"
 
-        opcode, cid = self._sqe[0][0:8], self._sqe[0][16:32]
-        nsid, prp1, prp2 = self._sqe[1], Cat(self._sqe[6], self._sqe[7]), Cat(self._sqe[8], self._sqe[9])
-        nlb = self._sqe[12][0:16] + 1
-        admin = tags.present.qid == 0
-        page_shift = settings.mps + 12
-        offset = Cat(prp1[0:2], settings.page_offset(prp1))[:16]
-        is_lba = ~admin & (sum(opcode == lba for lba in tables.LBA) != 0)
-        is_dsm = ~admin & (opcode == tables.DSM)
-        pointer = self._sqe[0][14:16]  # PSDT: 0 PRPs, 1 and 2 an SGL
-        no_data = admin & ((opcode == tables.CREATE_SQ) | (opcode == tables.CREATE_CQ) | (opcode == tables.DOORBELL_BUFFER_CONFIG))
-        lends = admin & (opcode == tables.SET_FEATURES) & (self._sqe[10][0:8] == tables.HOST_BUFFER_FID) & self._sqe[11][0]
-        points = (opcode[0:2] != 0) & ~no_data & ~lends
+    def _check_states(self, m: Module) -> None:
+        """Build SQE_CHECK and SQE_FOUND: the kind of the command; an older command with its CID."""
+        search, tags, sqe = self.search, self.tags, self._fields
 
         with m.State("SQE_CHECK"):
-            self.lengths.work_out(m, self._sqe, admin)
+            self.lengths.work_out(m, self._sqe, sqe.admin)
             # While the length of a block is unknown, it has 512 to 4096 bytes.
             m.d.sync += [
-                self._sqe_end1.eq(offset[2:] + (nlb << 7)),
-                self._sqe_most1.eq(offset[2:] + (nlb << 10)),
-                self._sqe_sum_sure.eq(offset + (nlb << 9)),
-                self._sqe_sum_most.eq(offset + (nlb << 12)),
-                self._sqe_lba.eq(is_lba),
-                self._sqe_dsm.eq(is_dsm),
-                self._sqe_has_data.eq(points & (pointer == 0) & (prp1 != 0)),
-                self._sqe_has_sgl.eq(points & (pointer[0] ^ pointer[1])),
-                self._sqe_lends.eq(lends),
+                self._sqe_end1.eq(sqe.offset[2:] + (sqe.nlb << 7)),
+                self._sqe_most1.eq(sqe.offset[2:] + (sqe.nlb << 10)),
+                self._sqe_sum_sure.eq(sqe.offset + (sqe.nlb << 9)),
+                self._sqe_sum_most.eq(sqe.offset + (sqe.nlb << 12)),
+                self._sqe_lba.eq(sqe.is_lba),
+                self._sqe_dsm.eq(sqe.is_dsm),
+                self._sqe_has_data.eq(sqe.points & (sqe.pointer == 0) & (sqe.prp1 != 0)),
+                self._sqe_has_sgl.eq(sqe.points & (sqe.pointer[0] ^ sqe.pointer[1])),
+                self._sqe_lends.eq(sqe.lends),
             ]
             m.next = "SQE_STORE"
             with m.If(self._sqe_fits):
@@ -329,32 +382,38 @@ class Fetch:
                 search.unlink(m)
                 self.records.begin(m, search.slot, "SQE_STORE", aborted=1, reused=1)
 
+    def _store_state(self, m: Module) -> None:
+        """Build SQE_STORE: the command into its slot."""
+        tlp, settings, identify, slots, search = self.tlp, self.settings, self.identify, self.slots, self.search
+        tags, insertion, sqe = self.tags, self.insertion, self._fields
+
         with m.State("SQE_STORE"):
             tlp.may_finish(m)
-            m.d.comb += identify.known.eq(admin)
-            with m.If(admin & (opcode == tables.GET_FEATURES) & (self._sqe[10][0:8] == tables.MARKER_FID)):
-                report.event(m, spec.EventType.MARKER, tick=self._marker_tick, arg8=int(spec.MarkerSource.IN_BAND), arg32=self._sqe[11])
-            with m.If(admin & (opcode == tables.IDENTIFY) & (identify.count != 31)):
+            m.d.comb += identify.known.eq(sqe.admin)
+            with m.If(sqe.admin & (sqe.opcode == tables.GET_FEATURES) & (self._sqe[10][0:8] == tables.MARKER_FID)):
+                source = int(spec.MarkerSource.IN_BAND)
+                self.report.event(m, spec.EventType.MARKER, tick=self._marker_tick, arg8=source, arg32=self._sqe[11])
+            with m.If(sqe.admin & (sqe.opcode == tables.IDENTIFY) & (identify.count != 31)):
                 m.d.sync += identify.count.eq(identify.count + 1)
-            with m.If(admin & (opcode == tables.DOORBELL_BUFFER_CONFIG)):
-                m.d.sync += [settings.db_buffers[0].eq(prp1), settings.db_buffers[1].eq(prp2)]
-            with m.If(admin & ((opcode == tables.FORMAT_NVM) | (opcode == tables.NAMESPACE_MANAGEMENT))):
-                self.namespaces.doubt(m, lists=opcode == tables.NAMESPACE_MANAGEMENT)
-            partial = ((opcode[0:2] != 0) & (pointer == 3)) | self.lengths.apart
+            with m.If(sqe.admin & (sqe.opcode == tables.DOORBELL_BUFFER_CONFIG)):
+                m.d.sync += [settings.db_buffers[0].eq(sqe.prp1), settings.db_buffers[1].eq(sqe.prp2)]
+            with m.If(sqe.admin & ((sqe.opcode == tables.FORMAT_NVM) | (sqe.opcode == tables.NAMESPACE_MANAGEMENT))):
+                self.namespaces.doubt(m, lists=sqe.opcode == tables.NAMESPACE_MANAGEMENT)
+            partial = ((sqe.opcode[0:2] != 0) & (sqe.pointer == 3)) | self.lengths.apart
             slba = Cat(self._sqe[10], self._sqe[11])
-            blocks = Mux(self._sqe_lba, nlb, self._sqe[11])
-            flush = ~admin & (opcode == 0)
+            blocks = Mux(self._sqe_lba, sqe.nlb, self._sqe[11])
+            flush = ~sqe.admin & (sqe.opcode == 0)
             slots.write(
                 m,
                 tags.present.slot,
-                state=state.IN_FLIGHT,
-                opcode=opcode,
-                cid=cid,
-                nsid=Mux(nsid == 0xFFFFFFFF, spec.NSID_BROADCAST, Mux(nsid >= spec.NSID_LARGE, spec.NSID_LARGE, nsid[:16])),
+                state=tables.SlotState.IN_FLIGHT,
+                opcode=sqe.opcode,
+                cid=sqe.cid,
+                nsid=Mux(sqe.nsid == 0xFFFFFFFF, spec.NSID_BROADCAST, Mux(sqe.nsid >= spec.NSID_LARGE, spec.NSID_LARGE, sqe.nsid[:16])),
                 lba=Mux(self._sqe_dsm, 0, Mux(self._sqe_lba, slba[:40], self._sqe[10])),
                 blocks=Mux(self._sqe_dsm | flush, 0, blocks),
                 ranges=0,
-                prp1=prp1,
+                prp1=sqe.prp1,
                 ranges_expected=self._sqe[10][0:8] + 1,
                 pages_sure=0,
                 flags=self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
@@ -371,8 +430,8 @@ class Fetch:
                 tags.present.left.eq(tags.present.left - 1),
                 insertion.entry.eq(0),
                 insertion.entry.valid.eq(1),
-                insertion.entry.key.eq(settings.page_key(prp1)),
-                insertion.entry.start.eq(settings.page_offset(prp1)),
+                insertion.entry.key.eq(settings.page_key(sqe.prp1)),
+                insertion.entry.start.eq(settings.page_offset(sqe.prp1)),
                 insertion.entry.kind.eq(Mux(self._sqe_dsm, int(PageKind.RANGES), int(PageKind.DATA))),
                 insertion.entry.slot.eq(tags.present.slot),
                 insertion.entry.generation.eq(self._sqe_generation),
@@ -388,13 +447,18 @@ class Fetch:
                 m.d.comb += tlp.read_index.eq(self._sqe_start)
                 m.next = "SQE_FIRST"
 
-        # What is behind the pointers. NVMe: Physical Region Page Entry and List; Metadata Pointer.
-        size = settings.page_size()
+    # --- what is behind the pointers. NVMe: Physical Region Page Entry and List; Metadata Pointer ------------------------------------
+
+    def _length_states(self, m: Module) -> None:
+        """Build SQE_LENGTH and SQE_PAGES: the length of the data, and the page of PRP1."""
+        settings, slots, insertion, sqe = self.settings, self.slots, self.insertion, self._fields
+        size = self._page_size
+
         with m.State("SQE_LENGTH"):
             due = self.lengths.due
             m.d.sync += [self._sqe_due.eq(due), self._sqe_bounded.eq(due.checked | self._sqe_lba)]
             with m.If(due.checked):
-                end, sum_ = offset[2:] + due.dws[: tables.DUE_BITS + 1], offset + (due.dws[: tables.DUE_BITS + 1] << 2)
+                end, sum_ = sqe.offset[2:] + due.dws[: tables.DUE_BITS + 1], sqe.offset + (due.dws[: tables.DUE_BITS + 1] << 2)
                 m.d.sync += [
                     self._sqe_end1.eq(end), self._sqe_most1.eq(end), self._sqe_sum_sure.eq(sum_), self._sqe_sum_most.eq(sum_),
                 ]  # fmt: skip
@@ -404,13 +468,13 @@ class Fetch:
             sure, most, total = Signal(17, name="pages_sure"), Signal(17, name="pages_most"), Signal(tables.LEFT, name="due_total")
             last = (size << 2) - 1
             m.d.comb += [
-                sure.eq(Mux(self._sqe_bounded, (self._sqe_sum_sure + last) >> page_shift, 1)),
-                most.eq(Mux(self._sqe_bounded, (self._sqe_sum_most + last) >> page_shift, (1 << 17) - 1)),
+                sure.eq(Mux(self._sqe_bounded, (self._sqe_sum_sure + last) >> sqe.page_shift, 1)),
+                most.eq(Mux(self._sqe_bounded, (self._sqe_sum_most + last) >> sqe.page_shift, (1 << 17) - 1)),
                 total.eq(self._sqe_due),
                 total.dws.eq(self._sqe_due.dws + self.lengths.metadata),
             ]
             piece = Signal(name="sqe_piece1")  # it may end before its page does
-            m.d.comb += piece.eq(self._sqe_bounded & (offset[2:] != 0) & (self._sqe_end1 < size))
+            m.d.comb += piece.eq(self._sqe_bounded & (sqe.offset[2:] != 0) & (self._sqe_end1 < size))
             m.d.sync += [
                 self._sqe_pages_sure.eq(sure),
                 self._sqe_pages_most.eq(most),
@@ -420,7 +484,7 @@ class Fetch:
                 insertion.span_most.eq(self._sqe_most1),
             ]
             # Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
-            unseen = settings.translated & ~admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
+            unseen = settings.translated & ~sqe.admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
             slots.write(
                 m, insertion.entry.slot, ranges=0, pages_sure=Mux(self._sqe_has_data, sure, 0),
                 flags=self._sqe_flags | Mux(self.lengths.long | unseen, int(Flag.DATA_PARTIAL), 0),
@@ -436,7 +500,10 @@ class Fetch:
                 slots.expect(m, insertion.entry.slot, total)
                 self.descriptors.describe(m, "SQE_METADATA")
 
-        at = settings.page_offset(prp2)
+    def _second_pointer_states(self, m: Module) -> None:
+        """Build SQE_PRP2 and SQE_METADATA: the page or list of PRP2, and the metadata."""
+        settings, insertion, sqe = self.settings, self.insertion, self._fields
+        size, at = self._page_size, settings.page_offset(sqe.prp2)
         sure, most = self._sqe_pages_sure, self._sqe_pages_most
         # Ready long before the entry of PRP1 is in.
         m.d.sync += [
@@ -462,10 +529,10 @@ class Fetch:
             is_list = self._sqe_prp2_kind == int(PageKind.LIST)
             piece = (at != 0) & is_list & (self._sqe_end2 < size)
             m.d.sync += [
-                insertion.entry.key.eq(settings.page_key(prp2)),
+                insertion.entry.key.eq(settings.page_key(sqe.prp2)),
                 insertion.entry.start.eq(Mux(is_list, at, 0)),
                 insertion.entry.kind.eq(self._sqe_prp2_kind),
-                insertion.entry.index.eq(Mux(self._sqe_dsm, (size - settings.page_offset(prp1)) >> 1, 0)),
+                insertion.entry.index.eq(Mux(self._sqe_dsm, (size - settings.page_offset(sqe.prp1)) >> 1, 0)),
                 insertion.entry.doubtful.eq(sure < 2),
                 insertion.piece.eq(piece),
                 insertion.span_end.eq(self._sqe_end2),
@@ -473,7 +540,7 @@ class Fetch:
             ]
             m.next = "SQE_NEXT"
             # Without a known length, blocks may be larger than 4096 bytes.
-            with m.If((prp2 != 0) & ((most >= 2) | ~self._sqe_due.checked)):
+            with m.If((sqe.prp2 != 0) & ((most >= 2) | ~self._sqe_due.checked)):
                 with m.If(piece):
                     insertion.span(m, "SQE_METADATA")
                 with m.Else():
@@ -495,7 +562,10 @@ class Fetch:
             with m.If(self._sqe_metadata != 0):
                 insertion.buffer(m, "SQE_NEXT")
 
-        # The last words of the SQE: the list's address, and the number of its descriptors. NVMe: Host Memory Buffer.
+    def _lending_states(self, m: Module) -> None:
+        """Build SQE_LEND and its words: the list's address, and the number of its descriptors. NVMe: Host Memory Buffer."""
+        tlp = self.tlp
+
         with m.State("SQE_LEND"):
             m.d.comb += tlp.read_index.eq(self._sqe_start - 3)
             m.next = "SQE_LEND_LOW"
@@ -514,9 +584,13 @@ class Fetch:
             self.host_buffer.begin_list(m, Cat(self.descriptors.words[0], self.descriptors.words[1]), tlp.word)
             m.next = "SQE_NEXT"
             with m.If(self.host_buffer.is_long_list(tlp.word)):
-                report.lost(m, spec.LossSource.PAGES)
+                self.report.lost(m, spec.LossSource.PAGES)
             with m.Elif(tlp.word != 0):
                 self.host_buffer.add(m, "SQE_NEXT")
+
+    def _end_states(self, m: Module) -> None:
+        """Build SQE_NEXT and TAG_UNKNOWN: the end of an SQE, or of a read that is not followed."""
+        tlp, tags = self.tlp, self.tags
 
         with m.State("SQE_NEXT"):
             tlp.may_finish(m)

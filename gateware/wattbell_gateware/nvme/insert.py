@@ -96,14 +96,24 @@ class Insertion:
         m.d.sync += self._crowded.eq(0)
 
     def states(self, m: Module) -> None:
-        slots, pagemap = self.slots, self.map
-        state = tables.SlotState
-        ways, pages, picked = pagemap.count, pagemap.pages, pagemap.chosen
+        """Build all states of this file."""
+        self._buffer_states(m)
+        self._span_states(m)
+        self._place_states(m)
+        self._same_states(m)
+        self._scan_states(m)
+        self._evict_states(m)
 
-        def pick(way) -> None:
-            m.d.comb += pagemap.choice.eq((1 << way)[:ways])
+    def _pick(self, m: Module, way) -> None:
+        """Choose, in the present state, a way by its number."""
+        m.d.comb += self.map.choice.eq((1 << way)[: self.map.count])
 
-        # --- BUFFER: `left` double words from `entry` on, page by page --------------------------------------------------
+    def _alive(self, entry) -> Value:
+        """Return, in a state in which the slot of `entry` is read, whether its command is in flight."""
+        return (self.slots.r["state"] == tables.SlotState.IN_FLIGHT) & (self.slots.r["generation"] == entry.generation)
+
+    def _buffer_states(self, m: Module) -> None:
+        """Build BUFFER and BUFFER_NEXT: `left` double words from `entry` on, page by page."""
         page_size = self.settings.page_size()
         with m.State("BUFFER"):
             end = self.entry.start + self.left
@@ -128,7 +138,8 @@ class Insertion:
             with m.If(~self._goes_on):
                 self._buffer.leave(m)
 
-        # --- SPAN: the piece `entry` from its start to span_end, and perhaps to span_most --------------------------------
+    def _span_states(self, m: Module) -> None:
+        """Build SPAN and SPAN_NEXT: the piece `entry` from its start to `span_end`, and perhaps to `span_most`."""
         with m.State("SPAN"):
             self.insert(m, "SPAN_NEXT")
 
@@ -147,12 +158,11 @@ class Insertion:
                     m.d.sync += [self.piece.eq(0), self.entry.doubtful.eq(1)]
                 self.insert(m, "SPAN_NEXT")
 
-        # --- INSERT ---------------------------------------------------------------------------------------------------
-        def put(way) -> None:
-            pagemap.put(m, way)
+    # --- INSERT -------------------------------------------------------------------------------------------------------
 
-        def lives(entry) -> object:
-            return (slots.r["state"] == state.IN_FLIGHT) & (slots.r["generation"] == entry.generation)
+    def _place_states(self, m: Module) -> None:
+        """Build INSERT to INSERT_CHOOSE: the place of an older entry, or an empty place."""
+        slots, pagemap, pages = self.slots, self.map, self.map.pages
 
         with m.State("INSERT"):
             pagemap.look_up(m, self.entry.key, self.entry.start)
@@ -185,15 +195,19 @@ class Insertion:
             pagemap.keep(m)
             first = Mux(self.piece, pages, 0)
             way = Mux(self._same != 0, same, first)
-            pick(way)
-            m.d.sync += [self._way.eq(way), self._met.eq(picked), self._spare.eq(0)]
+            self._pick(m, way)
+            m.d.sync += [self._way.eq(way), self._met.eq(pagemap.chosen), self._spare.eq(0)]
             with m.If(self._same != 0):
                 m.next = "INSERT_SAME"
             with m.Elif(self._empty != 0):
-                put(empty)
+                pagemap.put(m, empty)
                 self._insert.leave(m)
             with m.Else():
                 m.next = "INSERT_SCAN"
+
+    def _same_states(self, m: Module) -> None:
+        """Build INSERT_SAME to INSERT_AGAIN: another entry of this start is there."""
+        slots, pagemap, pages = self.slots, self.map, self.map.pages
 
         with m.State("INSERT_SAME"):
             pagemap.keep(m)
@@ -202,12 +216,12 @@ class Insertion:
             with m.If(_is_pinned(self._met) & ~_is_pinned(self.entry)):
                 self._insert.leave(m)
             with m.Elif(_is_pinned(self._met) | _is_pinned(self.entry)):
-                put(self._way)
+                pagemap.put(m, self._way)
                 self._insert.leave(m)
 
         with m.State("INSERT_SAME_SLOT"):
             pagemap.keep(m)
-            m.d.sync += self._lives.eq(lives(self._met))
+            m.d.sync += self._lives.eq(self._alive(self._met))
             m.next = "INSERT_REPLACE"
 
         with m.State("INSERT_REPLACE"):
@@ -221,11 +235,11 @@ class Insertion:
             with m.Elif(self.piece != (self._way >= pages)):
                 # That place is of the other kind: what is for the page needs one that holds to its end, and pieces would
                 # crowd the few places of the page. It goes where it belongs.
-                put(self._way)
+                pagemap.put(m, self._way)
                 m.d.comb += pagemap.put_entry.valid.eq(0)
                 m.next = "INSERT_AGAIN"
             with m.Else():
-                put(self._way)
+                pagemap.put(m, self._way)
             with m.If(self._lives & other & ~self.entry.doubtful & ~self._met.doubtful):
                 # Two commands on one buffer: whose transfer it is cannot be told any more.
                 slots.flag(m, self._met.slot, int(Flag.DATA_PARTIAL))
@@ -243,7 +257,10 @@ class Insertion:
             pagemap.look_up(m, self.entry.key, self.entry.start)
             m.next = "INSERT_COMPARE"
 
-        # No way of its kind is empty: the first with a stale entry.
+    def _scan_states(self, m: Module) -> None:
+        """Build INSERT_SCAN to INSERT_STALE: no way of its kind is empty, so the first with a stale entry."""
+        slots, pagemap, ways, pages = self.slots, self.map, self.map.count, self.map.pages
+
         with m.State("INSERT_SCAN"):
             pagemap.keep(m)
             m.d.comb += slots.ra.eq(self._met.slot)
@@ -251,37 +268,40 @@ class Insertion:
 
         with m.State("INSERT_SCAN_SLOT"):
             pagemap.keep(m)
-            m.d.sync += self._lives.eq(lives(self._met))
+            m.d.sync += self._lives.eq(self._alive(self._met))
             m.next = "INSERT_STALE"
 
         with m.State("INSERT_STALE"):
             pagemap.keep(m)
             wrapped = Mux(self._way == ways - 1, 0, self._way + 1)
             with m.If(~self._met.valid | (~_is_pinned(self._met) & ~self._lives)):
-                put(self._way)
+                pagemap.put(m, self._way)
                 self._insert.leave(m)
             with m.Elif(self._way != pages - 1):
-                pick(wrapped)
-                m.d.sync += [self._way.eq(wrapped), self._met.eq(picked)]
+                self._pick(m, wrapped)
+                m.d.sync += [self._way.eq(wrapped), self._met.eq(pagemap.chosen)]
                 with m.If(self._met.doubtful):
                     m.d.sync += [self._spare.eq(1), self._spare_way.eq(self._way)]
                 m.next = "INSERT_SCAN"
             with m.Elif(self.entry.doubtful):
                 self._insert.leave(m)
             with m.Elif(self._met.doubtful | self._spare):
-                put(Mux(self._met.doubtful, self._way, self._spare_way))
+                pagemap.put(m, Mux(self._met.doubtful, self._way, self._spare_way))
                 self._insert.leave(m)
             with m.Else():
-                pick(self._victim)
-                m.d.sync += [self._way.eq(0), self._victim.eq(self._victim + 1), self._met.eq(picked)]
+                self._pick(m, self._victim)
+                m.d.sync += [self._way.eq(0), self._victim.eq(self._victim + 1), self._met.eq(pagemap.chosen)]
                 m.next = "INSERT_EVICT"
 
-        # By turns, one of a page goes.
+    def _evict_states(self, m: Module) -> None:
+        """Build INSERT_EVICT to INSERT_BEFORE_FLAG: an entry of a page goes, by turns; its command is flagged."""
+        slots, pagemap, ways, pages = self.slots, self.map, self.map.count, self.map.pages
+
         with m.State("INSERT_EVICT"):
             pagemap.keep(m)
             m.d.comb += slots.ra.eq(self._met.slot)
-            pick(self._victim)
-            m.d.sync += [self._way.eq(self._way + 1), self._victim.eq(self._victim + 1), self._met.eq(picked)]
+            self._pick(m, self._victim)
+            m.d.sync += [self._way.eq(self._way + 1), self._victim.eq(self._victim + 1), self._met.eq(pagemap.chosen)]
             with m.If(~_is_pinned(self._met)):
                 m.d.sync += [self._victim.eq(self._victim), self._met.eq(self._met)]
                 m.next = "INSERT_EVICTED"
@@ -293,7 +313,7 @@ class Insertion:
             pagemap.keep(m)
             self.report.lost(m, spec.LossSource.PAGES)
             slots.flag(m, self._met.slot, int(Flag.DATA_PARTIAL))
-            put((self._victim - 1)[: self._victim.shape().width])
+            pagemap.put(m, (self._victim - 1)[: self._victim.shape().width])
             m.d.sync += [
                 self._crowded.eq(1),
                 self._crowded_key.eq(self._met.key),
@@ -308,8 +328,8 @@ class Insertion:
 
         with m.State("INSERT_BEFORE_WAY"):
             pagemap.keep(m)
-            pick(self._way)
-            m.d.sync += self._other.eq(picked)
+            self._pick(m, self._way)
+            m.d.sync += self._other.eq(pagemap.chosen)
             m.next = "INSERT_BEFORE_SLOT"
 
         with m.State("INSERT_BEFORE_SLOT"):
@@ -323,7 +343,7 @@ class Insertion:
             m.next = "INSERT_BEFORE_WAY"
             other = self._other
             holds = other.valid & ~_is_pinned(other) & (other.key == self._met.key) & (other.start < self._met.start)
-            with m.If(holds & lives(other)):
+            with m.If(holds & self._alive(other)):
                 slots.flag(m, other.slot, int(Flag.DATA_PARTIAL))
             with m.If(self._way == ways - 1):
                 self._insert.leave(m)

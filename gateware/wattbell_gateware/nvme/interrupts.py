@@ -79,56 +79,69 @@ class Interrupts:
             self._irq_last.eq(waiting.bit_select(self.queues.last_cq, 1)),
         ]
 
+    def _begin(self, m: Module, *, guess) -> None:
+        """Begin, in the present state, a scan of all CQs that wait for an interrupt."""
+        m.d.sync += [
+            self._irq_any.eq(0),
+            self._irq_learn.eq(0),
+            self._irq_known.eq(0),
+            self._irq_fits.eq(0),
+            self._irq_scan.eq(self.queues.cq_waiting),
+            self._irq_guess.eq(guess),
+        ]
+
+    def _learn(self, m: Module) -> None:
+        """Begin, in the present state, to learn the message, or to use it as it was learnt."""
+        self._begin(m, guess=1)
+        m.d.sync += self._irq_table.eq(0)
+        m.next = "INTERRUPT_SCAN"
+        with m.If(self._irq_same):
+            m.d.sync += self._irq_known.eq(1)  # all waiting queues of this vector
+        with m.Elif(self._irq_one):
+            m.d.sync += [self._irq_any.eq(1), self._irq_learn.eq(1)]
+        with m.Elif(self._irq_last):
+            m.d.sync += [self._irq_any.eq(1), self._irq_scan.eq(1 << self.queues.last_cq)]
+        with m.Else():
+            m.next = Place.DONE
+
     def states(self, m: Module) -> None:
-        tlp, slots, queues = self.tlp, self.slots, self.queues
+        """Build all states of this file."""
+        self._begin_states(m)
+        self._message_states(m)
+        self._scan_states(m)
 
-        def begin(*, guess) -> None:
-            m.d.sync += [
-                self._irq_any.eq(0),
-                self._irq_learn.eq(0),
-                self._irq_known.eq(0),
-                self._irq_fits.eq(0),
-                self._irq_scan.eq(queues.cq_waiting),
-                self._irq_guess.eq(guess),
-            ]
+    def _begin_states(self, m: Module) -> None:
+        """Build INTERRUPT and INTERRUPT_LEARN, a write of one double word into no known page; WIRE, a message of INTx.
 
-        def learn() -> None:
-            begin(guess=1)
-            m.d.sync += self._irq_table.eq(0)
-            m.next = "INTERRUPT_SCAN"
-            with m.If(self._irq_same):
-                m.d.sync += self._irq_known.eq(1)  # all waiting queues of this vector
-            with m.Elif(self._irq_one):
-                m.d.sync += [self._irq_any.eq(1), self._irq_learn.eq(1)]
-            with m.Elif(self._irq_last):
-                m.d.sync += [self._irq_any.eq(1), self._irq_scan.eq(1 << queues.last_cq)]
-            with m.Else():
-                m.next = Place.DONE
+        NVMe: Interrupts; PCI: MSI and MSI-X Operation; PCIe: INTx Interrupt Signaling. INTx announces all completions.
+        """
+        tlp, queues = self.tlp, self.queues
 
-        # --- a write of one double word into no known page. NVMe: Interrupts; PCI: MSI and MSI-X Operation ------------
         with m.State(Place.INTERRUPT):
             m.d.sync += [self._irq_table.eq(1), self._irq_before.eq(0), self._irq_unknown.eq(0)]
-            begin(guess=0)
+            self._begin(m, guess=0)
             m.next = "MESSAGE_SCAN"
             with m.If((queues.cq_waiting == 0) | self.messages.wires):
                 m.next = Place.DONE
             with m.Elif(self.messages.unknown):
-                learn()
+                self._learn(m)
 
         with m.State("INTERRUPT_LEARN"):
-            learn()
+            self._learn(m)
 
-        # --- INTx announces all completions. PCIe: INTx Interrupt Signaling ---------------------------
         with m.State(Place.WIRE):
             asserts = tlp.header.address[:8] == ASSERT_INTA
             m.d.sync += [self.messages.asserted.eq(asserts), self._irq_table.eq(0)]
-            begin(guess=self.messages.unknown)
+            self._begin(m, guess=self.messages.unknown)
             m.d.sync += self._irq_any.eq(1)
             m.next = "INTERRUPT_SCAN"
             with m.If(~asserts | self.messages.by_table | self.messages.by_msi | (queues.cq_waiting == 0)):
                 m.next = Place.DONE
 
-        # --- a message that is known: of each waiting queue, it is looked whether that is its vector's. ----------------------
+    def _message_states(self, m: Module) -> None:
+        """Build MESSAGE_SCAN to MESSAGE_DECIDE: a known message; each waiting queue is compared with it."""
+        tlp, slots, queues = self.tlp, self.slots, self.queues
+
         with m.State("MESSAGE_SCAN"):
             tlp.may_finish(m)
             m.d.comb += [queues.shape.ra.eq(queues.count | self._irq_lowest), queues.cq_state.ra.eq(self._irq_lowest)]
@@ -172,7 +185,9 @@ class Interrupts:
                 m.d.sync += [queues.cq_waiting.bit_select(self._irq_qid, 1).eq(0), self._irq_fits.eq(1)]
                 m.next = "INTERRUPT_MARK"
 
-        # --- a message that is learnt: ours -------------------------------------------------------------------------------
+    def _scan_states(self, m: Module) -> None:
+        """Build INTERRUPT_SCAN to INTERRUPT_MARK: a learnt message (ours), and the commands that it announces."""
+        tlp, slots, queues = self.tlp, self.slots, self.queues
         lowest = self._irq_lowest
         entry, trust = Signal(self._learnt.r["entry"].shape(), name="message_trust"), self._learnt.r["entry"].trust
         m.d.comb += entry.eq(self._learnt.r["entry"])

@@ -1,4 +1,4 @@
-"""Layouts of the tracker's ports. The contract they make up is in the package's docstring."""
+"""Layouts of the tracker's ports. :class:`.tracker.NvmeTracker` explains the ports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, enum
 
 from ..layouts import COMMAND, EVENT
+from ..side import SIDES
 
 __all__ = [
     "COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "DONE_BITS", "EVENT", "IDENTIFY_DATA", "RAW", "RAW_WORD", "SNAPSHOT", "ConfigOp",
@@ -59,15 +60,13 @@ COMPLETION = data.StructLayout({"tick": 64, "latency": 32, "lba": 40, "blocks": 
 - ``error``: status code or type is not 0
 """
 
+_SIDE_COUNTERS = data.StructLayout({"tlps": unsigned(64), "lost_tlps": unsigned(32)})
+
 _COUNTER_BITS: dict[str, int] = {
-    "tlps_down": 64,
-    "tlps_up": 64,
     "commands": 64,
     "in_flight": 32,
     "malformed": 32,
     "unmatched": 32,
-    "lost_tlps_down": 32,
-    "lost_tlps_up": 32,
     "lost_commands": 32,
     "lost_queues": 32,
     "lost_pages": 32,
@@ -86,9 +85,9 @@ _COUNTER_BITS: dict[str, int] = {
     "enabled": 1,
 }
 
-COUNTERS = data.StructLayout({name: unsigned(bits) for name, bits in _COUNTER_BITS.items()})
+COUNTERS = data.StructLayout(dict.fromkeys(SIDES, _SIDE_COUNTERS) | {name: unsigned(bits) for name, bits in _COUNTER_BITS.items()})
 """Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
-the present state."""
+the present state. ``down``, ``up``: ``tlps`` and ``lost_tlps`` of each direction."""
 
 SNAPSHOT = data.StructLayout({
     name: unsigned(_COUNTER_BITS[name])

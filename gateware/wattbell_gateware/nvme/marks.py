@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
+
+from ..queue import Queue
 
 __all__ = ["MARK", "Marks"]
 
@@ -26,7 +27,9 @@ class Marks(wiring.Component):
     unlinked : level.
     attach : level; a strobe of ``attached`` acknowledges a word and asks for the next.
     snapshot : each change is a request.
-    valid, ready, mark : the oldest mark, at least a clock after its input changed.
+    valid : a mark waits, at least a clock after its input changed.
+    ready : the mark is taken.
+    mark : the oldest mark.
     stirs : an input changes in this clock. When more marks wait than there is room for, later ones get the tick at which room appears.
     """
 
@@ -38,7 +41,7 @@ class Marks(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        m.submodules.queue = queue = SyncFIFO(width=MARK.size, depth=_DEPTH)
+        m.submodules.queue = queue = Queue(MARK, _DEPTH, quick=True)
         perst_was, unlinked_was, attach_was, snapshot_was = Signal(init=1), Signal(), Signal(), Signal()
         late, come, all_ = Signal(4), Signal(4), Signal(4)
         m.d.sync += [perst_was.eq(self.perst_n), unlinked_was.eq(self.unlinked)]
@@ -46,8 +49,8 @@ class Marks(wiring.Component):
         m.d.comb += [
             come.eq(Cat(perst_was & ~self.perst_n, self.unlinked & ~unlinked_was, self.attach & ~attach_was, self.snapshot ^ snapshot_was)),
             all_.eq(come | late), self.stirs.eq(all_ != 0),
-            queue.w_en.eq(all_ != 0), queue.w_data.eq(Cat(self.now, all_)),
-            self.valid.eq(queue.r_rdy), self.mark.eq(data.View(MARK, queue.r_data)), queue.r_en.eq(self.ready),
+            queue.i.valid.eq(all_ != 0), queue.i.payload.tick.eq(self.now), queue.i.payload.kinds.eq(all_),
+            self.valid.eq(queue.o.valid), self.mark.eq(queue.o.payload), queue.o.ready.eq(self.ready),
         ]  # fmt: skip
-        m.d.sync += late.eq(Mux(queue.w_rdy, 0, all_))
+        m.d.sync += late.eq(Mux(queue.i.ready, 0, all_))
         return m

@@ -146,11 +146,18 @@ class Messages:
         self._table.write(m, entry[:8], low=0, high=0, data=0)
 
     def states(self, m: Module) -> None:
+        """Build all states of this file."""
+        self._read_states(m)
+        self._register_state(m)
+        self._table_states(m)
+        self._store_states(m)
+
+    def _read_states(self, m: Module) -> None:
+        """Build CFGRD to CFGRD_TAKE: a read of configuration space. PCIe: Configuration Space; 7.7.1, 7.7.2."""
         tlp = self.tlp
         header, msi, msix = tlp.header, 0, 1
         register, function = header.address[2:8], header.address[8:19]
 
-        # --- a read of configuration space. PCIe: Configuration Space; 7.7.1, 7.7.2 --------------------------------------------
         with m.State(Place.CFGRD):
             tlp.may_finish(m)
             m.d.sync += [
@@ -196,7 +203,15 @@ class Messages:
             with m.If(self._found[msix] & ~is_new[msix] & (here == self._msix_at + 1) & has.all()):
                 m.d.sync += [self._place.eq(value), self._placed.eq(1)]
 
-        # --- a write of another register than BAR0. PCIe: 7.5.2.2 (power state), 7.5.3.4 (Device Control), 7.7.1, 7.7.2 -----------
+    def _register_state(self, m: Module) -> None:
+        """Build CFGWR_MESSAGE: a write of another register than BAR0.
+
+        PCIe: 7.5.2.2 (power state), 7.5.3.4 (Device Control), 7.7.1, 7.7.2.
+        """
+        tlp = self.tlp
+        header, msi, msix = tlp.header, 0, 1
+        register, function = header.address[2:8], header.address[8:19]
+
         with m.State(Place.CFGWR_MESSAGE):
             place, has = Signal(8, name="msi_place"), header.first_be
             m.d.comb += place.eq(register - self._msi_at)
@@ -223,7 +238,10 @@ class Messages:
             with m.If((function == 0) & self._has_control & (register == self._control_at) & has[1] & tlp.first[15]):
                 m.next = Place.FLR
 
-        # --- a write into the MSI-X table. PCIe: 7.7.2 ------------------------------------------------------------------------
+    def _table_states(self, m: Module) -> None:
+        """Build MESSAGE_TABLE to MESSAGE_WORD: a write into the MSI-X table. PCIe: 7.7.2."""
+        tlp, header = self.tlp, self.tlp.header
+
         with m.State(Place.MESSAGE_TABLE):
             m.d.sync += [
                 self._offset.eq(self._behind[2:10]), self._left.eq(header.length), self._read.eq(tlp.start),
@@ -246,7 +264,8 @@ class Messages:
                 with m.If(self._left == 1):
                     m.next = Place.DONE
 
-        # --- a double word of a message, with its older version kept: ours --------------------------------------
+    def _store_states(self, m: Module) -> None:
+        """Build MESSAGE_READ to MESSAGE_STORE: keep the older version of a message and store a double word (ours)."""
         with m.State("MESSAGE_READ"):
             m.d.comb += self._table.ra.eq(self._at)
             m.next = "MESSAGE_KEEP"

@@ -112,11 +112,23 @@ class Pages:
             m.d.comb += self.report.unmatched.eq(1)
 
     def states(self, m: Module) -> None:
+        """Build all states of this file."""
+        self._select_states(m)
+        self._slot_states(m)
+        self._raw_state(m)
+        self._completion_states(m)
+        self._data_states(m)
+        self._list_states(m)
+        self._range_states(m)
+
+    # --- whose page it is. NVMe: Physical Region Page Entry and List --------------------------------------------------
+
+    def _select_states(self, m: Module) -> None:
+        """Build PAGE_SELECT to PAGE_MISSED: the entry of the page, and the next state of the TLP."""
         tlp, report, settings, slots = self.tlp, self.report, self.settings, self.slots
         queues, tags, pagemap, completions = self.queues, self.tags, self.map, self.completions
-        state, kind = tables.SlotState, tables.TagKind
+        kind = tables.TagKind
 
-        # --- whose page it is. NVMe: Physical Region Page Entry and List ----------------------------------------------
         with m.State(Place.PAGE_SELECT):
             m.d.comb += [pagemap.choice.eq(pagemap.best), tlp.read_index.eq(tlp.start + Cat(1, ~tlp.header.address[3]))]
             self.interrupts.look_up(m)
@@ -186,6 +198,11 @@ class Pages:
         with m.State(Place.PAGE_MISSED):
             self._miss(m)
 
+    def _slot_states(self, m: Module) -> None:
+        """Build PAGE_SLOT to PAGE_AGAIN: the command that has the page."""
+        tlp, report, slots, tags, pagemap = self.tlp, self.report, self.slots, self.tags, self.map
+        state, kind = tables.SlotState, tables.TagKind
+
         with m.State("PAGE_SLOT"):
             slot, read_kind = slots.r, self._read_kind
             m.d.comb += slots.ra.eq(self._pe.slot)
@@ -253,6 +270,10 @@ class Pages:
             pagemap.look_up(m, tlp.key, tlp.offset)
             m.next = Place.PAGE_SELECT
 
+    def _raw_state(self, m: Module) -> None:
+        """Build RAW: the words of a TLP with data of an Identify."""
+        tlp = self.tlp
+
         with m.State("RAW"):
             p = self._raw.payload
             m.d.comb += [
@@ -269,13 +290,13 @@ class Pages:
             with m.If(self._raw_left == 1):
                 m.next = Place.DONE
 
-        # --- completions of the drive's reads; ``tags.present`` is the tag's entry. PCIe: Completion Rules -------------------------
-        def count_completion() -> None:
-            tags.put(
-                m, tlp.header.tag, remaining=tags.present.remaining - tlp.header.length, valid=tags.present.remaining > tlp.header.length
-            )
+    # --- completions of the drive's reads; ``tags.present`` is the tag's entry. PCIe: Completion Rules -----------------------------
 
-        # ``tlp.word`` is the first of the payload.
+    def _completion_states(self, m: Module) -> None:
+        """Build COMPLETION, COMPLETION_COUNT and CPL. ``tlp.word`` is the first word of the payload."""
+        tlp, report, slots, queues, tags = self.tlp, self.report, self.slots, self.queues, self.tags
+        kind = tables.TagKind
+
         with m.State(Place.COMPLETION):
             m.d.comb += [slots.ra.eq(tags.present.slot), slots.link.ra.eq(tags.present.slot), queues.shape.ra.eq(tags.present.qid)]
             self.fetch.begin_sqe(m)
@@ -293,7 +314,9 @@ class Pages:
 
         with m.State("COMPLETION_COUNT"):
             tlp.may_finish(m)
-            count_completion()
+            tags.put(
+                m, tlp.header.tag, remaining=tags.present.remaining - tlp.header.length, valid=tags.present.remaining > tlp.header.length
+            )
             tlp.finish(m)
 
         with m.State(Place.CPL):  # no data: the request failed
@@ -302,6 +325,11 @@ class Pages:
             with m.Else():
                 report.lost(m, spec.LossSource.TAGS)
                 m.next = Place.DONE
+
+    def _data_states(self, m: Module) -> None:
+        """Build COMPLETION_DATA, EITHER_LOW and EITHER_HIGH: data, or a list of pages, ranges or descriptors."""
+        tlp, report, slots, tags = self.tlp, self.report, self.slots, self.tags
+        state, kind = tables.SlotState, tables.TagKind
 
         with m.State("COMPLETION_DATA"):
             slot = slots.r
@@ -347,7 +375,10 @@ class Pages:
             m.d.sync += tags.present.kind.eq(Mux(like_a_page, kind.LIST, kind.DATA))
             m.next = "COMPLETION_DATA"
 
-        # --- PRP list. NVMe: Physical Region Page Entry and List ------------------------------------------------------
+    def _list_states(self, m: Module) -> None:
+        """Build LIST_LOW to LIST_NEXT: a PRP list. NVMe: Physical Region Page Entry and List."""
+        tlp, settings, slots, tags = self.tlp, self.settings, self.slots, self.tags
+
         with m.State("LIST_LOW"):
             m.d.comb += [tlp.read_index.eq(self._list_read + 1), slots.ra.eq(tags.present.slot)]
             m.d.sync += self._list_low.eq(tlp.word)
@@ -390,7 +421,13 @@ class Pages:
             with m.If(self._list_left == 0):
                 m.next = "COMPLETION_COUNT"
 
-        # --- range list: attributes, length in blocks, SLBA; 16 bytes each. NVMe: Dataset Management - Range Definition ---
+    def _range_states(self, m: Module) -> None:
+        """Build RANGE_0 to RANGE_STORE: a range list. NVMe: Dataset Management - Range Definition.
+
+        A range has 16 bytes: attributes, length in blocks, SLBA.
+        """
+        tlp, slots, tags = self.tlp, self.slots, self.tags
+
         with m.State("RANGE_0"):
             m.d.comb += tlp.read_index.eq(self._list_read + 1)
             m.next = "RANGE_1"

@@ -1,37 +1,35 @@
-"""A replacement for a FIFO with a reader that is always ready."""
+"""A replacement for a queue with a reader that is always ready."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
-from amaranth.lib import wiring
+from amaranth.hdl import Module, ShapeLike, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 
 class PassThrough(wiring.Component):
-    """Two pipeline registers (`at_once`: wires alone) with the ports and latency of ``SyncFIFOBuffered``.
+    """Two pipeline registers (`at_once`: wires alone) with the ports and latency of a :class:`..queue.Queue`.
 
     Ports
     -----
-    w_data, w_en : written in this clock.
-    w_rdy : always high.
-    r_data, r_rdy : data of the write two clocks ago.
-    r_en : has to be high always.
-    level : number of words under way.
+    i : elements in; ``ready`` is always high.
+    o : elements out, two clocks later; ``ready`` has to be high always.
+    lost : always low.
+    latent : an element is on its way, and none is at ``o``.
     """
 
-    def __init__(self, width: int, *, at_once: bool = False) -> None:
-        self._at_once = at_once
-        super().__init__({
-            "w_data": In(width), "w_en": In(1), "w_rdy": Out(1), "r_data": Out(width), "r_rdy": Out(1), "r_en": In(1), "level": Out(2),
-        })  # fmt: skip
+    def __init__(self, shape: ShapeLike, *, at_once: bool = False) -> None:
+        self._shape, self._at_once = shape, at_once
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "lost": Out(1), "latent": Out(1)})
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        m.d.comb += self.w_rdy.eq(1)
+        m.d.comb += self.i.ready.eq(1)
         if self._at_once:
-            m.d.comb += [self.r_rdy.eq(self.w_en), self.r_data.eq(self.w_data)]
+            m.d.comb += [self.o.valid.eq(self.i.valid), self.o.payload.eq(self.i.payload)]
             return m
-        inner = wiring.Signature({"data": Out(len(self.w_data)), "valid": Out(1)}).create()
-        m.d.sync += [inner.valid.eq(self.w_en), inner.data.eq(self.w_data), self.r_rdy.eq(inner.valid), self.r_data.eq(inner.data)]
-        m.d.comb += self.level.eq(inner.valid + self.r_rdy)
+        valid, element = Signal(), Signal(self._shape)
+        m.d.sync += [valid.eq(self.i.valid), element.eq(self.i.payload), self.o.valid.eq(valid), self.o.payload.eq(element)]
+        level = valid + self.o.valid
+        m.d.comb += self.latent.eq((level != 0) & ~self.o.valid)
         return m

@@ -14,13 +14,13 @@ class Place(StrEnum):
     """A state that other files go to. The caller reads the named tables, so they show in the state's first clock."""
 
     IDLE = "IDLE"
-    """engine: nothing is in hand."""
+    """dispatch: nothing is in hand."""
     DISPATCH = "DISPATCH"
-    """engine: ``tlp`` is a new one (:meth:`Present.finish` goes here)."""
+    """dispatch: ``tlp`` is a new one (:meth:`Present.finish` goes here)."""
     DATA = "DATA"
-    """engine: ``tlp`` is a new one, in the way of data."""
+    """dispatch: ``tlp`` is a new one, in the way of data."""
     DONE = "DONE"
-    """engine: there is nothing more to do for ``tlp``."""
+    """dispatch: there is nothing more to do for ``tlp``."""
 
     CFGWR = "CFGWR"
     """control: a configuration write of the host; ``tlp.first`` is its data."""

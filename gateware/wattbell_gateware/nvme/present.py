@@ -46,13 +46,13 @@ class Present:
         """The next TLP goes there."""
         self._free = free
 
-    def connect(self, m: Module, heads: HeadQueue, tags: FieldTable, *, free_to: Signal, free_up: Signal) -> None:
+    def connect(self, m: Module, heads: HeadQueue, tags: FieldTable, *, free_to: Signal, free_side: Signal) -> None:
         """Connect the source of TLPs and the rings that get their space back."""
         self._heads, self._tags = heads, tags
         read_held = Signal(14)
         m.d.sync += read_held.eq(self.read_index)
         m.d.comb += [
-            self.read_index.eq(read_held), free_to.eq(self.header.end), free_up.eq(self.up),
+            self.read_index.eq(read_held), free_to.eq(self.header.end), free_side.eq(self.up),
             self.is_data.eq(heads.ahead.payload.may_be_data & ~self.odd),
         ]  # fmt: skip
         self.ahead = heads.ahead.payload.merged

@@ -14,7 +14,7 @@ _MORE_BITS = 3
 class Settings:
     """Registers that the host's writes, or late attach, fill.
 
-    bar0, dstrd, enabled, shadow : as in the package's docstring; ports of the engine.
+    bar0, dstrd, enabled, shadow : see :data:`.layouts.COUNTERS`; ports of the engine.
     mps : CC.MPS.
     cc : CC as written.
     function : low byte of the followed function's identifier.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
-from amaranth.lib.fifo import SyncFIFOBuffered
 from wattbell_spec import wire as spec
 
+from ..queue import Queue
 from . import tables
 from .report import Report
 from .store import FieldTable
@@ -69,7 +69,7 @@ class Slots(FieldTable):
         self._report = report
         self.unheld = Signal(16)
         self._serial = Signal(16)  # generation of the next command
-        self._free_list = SyncFIFOBuffered(width=self.bits, depth=count)
+        self._free_list = Queue(unsigned(self.bits), count)
         self.free = Signal(self.bits)
         self.any_free = Signal()
 
@@ -80,8 +80,8 @@ class Slots(FieldTable):
         with m.If(free.level == self.count):
             m.d.sync += filled.eq(1)
         m.d.comb += [
-            self.free.eq(free.r_data),
-            self.any_free.eq(free.r_rdy),
+            self.free.eq(free.o.payload),
+            self.any_free.eq(free.o.valid),
             in_flight.eq(Mux(filled, self.count - free.level, 0) + self.unheld),
             *(self.w[name].eq(tick) for name in TICKS),
             self.w["left"].eq(self.r["left"]),
@@ -116,13 +116,13 @@ class Slots(FieldTable):
             "guessed": 0,
         }
         self.write(m, self.free, **(values | fields))
-        m.d.comb += [self._free_list.r_en.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
+        m.d.comb += [self._free_list.o.ready.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
         m.d.sync += self._serial.eq(self._serial + 1)
 
     def release(self, m: Module, slot: Value) -> None:
         """Give a slot back."""
         self.write(m, slot, state=tables.SlotState.FREE)
-        m.d.comb += [self._free_list.w_en.eq(1), self._free_list.w_data.eq(slot)]
+        m.d.comb += [self._free_list.i.valid.eq(1), self._free_list.i.payload.eq(slot)]
 
     def hold(self, m: Module) -> None:
         """In the present state: one of the commands without a slot has ended, or has one now."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from wattbell_spec import wire as spec
 
 from ..deadlines import reached
 from ..layouts import COMMAND, EVENT, tlp_beat
+from ..queue import Queue
+from ..side import SIDES, SideSignature, sides
 from ..tlp import TlpMerge, TlpParser
 from .engine import Engine
 from .layouts import COMPLETION, CONFIG, COUNTERS, DONE_BITS, IDENTIFY_DATA, RAW, RAW_WORD, SNAPSHOT
@@ -22,24 +23,63 @@ RECORDS, EVENTS, RAW_WORDS, SMALL_RAW_WORDS = 512, 64, 4096, 512
 """Depths of the output FIFOs: command records, events, words of raw TLPs (`small`: they are not held back, so less)."""
 LOST_QUEUE, SMALL_LOST = 256, 16
 LOST = data.StructLayout({"source": range(SOURCES), "tick": 64})
+DONE_RECORD = data.StructLayout({"made": COMMAND, "done": DONE_BITS})
+DONE_EVENT = data.StructLayout({"made": EVENT, "done": DONE_BITS})
+"""``done``: low bits of the tick that completed it."""
 MARGIN_CLOCKS = 512
 """A TLP is in the tracker at the latest so long after its first beat: the longest takes 256 clocks."""
 
 
 class NvmeTracker(wiring.Component):
-    """See the package's docstring for the ports.
+    """Follows NVMe on two streams of TLPs.
 
-    Parameters: `width` of the TLP streams in bits, 64 or 128; `ticks_per_clock`; `queues`, entries of the queue tables
-    (power of 2, at most 64); `slots`, commands in flight (power of 2, at most 1024); `beats`, payload kept of each direction;
-    `beats_up`, of the drive's if it is another number: there it is CQEs, interrupts and what Identify gives;
-    `at_once`: whoever takes records is always ready; `small`: for parts with few block RAMs, raw TLPs and losses have less
-    room, and with `at_once` records have no registers of their own: each stays for three clocks after its ``valid``; `sizes` of the page
-    map; `delay`: ticks after which losses count; `tags` of reads, a power of 2: 256 for links that have no tags of 10 bits.
+    Parameters
+    ----------
+    width : bits of the TLP streams, 64 or 128.
+    ticks_per_clock : ticks of a clock, 1 .. 256.
+    queues : entries of the queue tables, a power of 2 of at most 64.
+    slots : commands in flight, a power of 2 of at most 1024.
+    beats : beats of payload that are kept for each direction.
+    beats_of_drive : the same for the drive's direction, if different: CQEs, interrupts and data of Identify.
+    at_once : the reader of records is always ready.
+    small : for parts with few block RAMs: less room for raw TLPs and losses. With `at_once` records have no registers of their own, and
+        each stays for three clocks after its ``valid``.
+    delay : ticks after which losses count.
+    sizes : sizes of the page map.
+    tags : tags of reads, a power of 2; 256 for links without tags of 10 bits.
+
+    Ports
+    -----
+    down : host to drive; see ``up``.
+    up : drive to host. ``tlps``: :func:`~wattbell_gateware.layouts.tlp_beat`, always ready; no tick is after ``now``. ``pending``: a TLP
+        that began at ``pending_tick`` is in the link layer; it may fall after the TLP's first beat. ``skip``: the tracker ignores the
+        beats up to the last beat of this TLP.
+    now : the tick counter.
+    perst_n : level of PERST#. While it is low, all state is flushed and forgotten, BAR0 too.
+    unlinked : the link is in Detect. When this rises, all state is flushed and forgotten.
+    run : while low, the tracker follows the bus. TLPs of that time complete no record, event or raw TLP.
+    kept : while low, records, events and raw TLPs are counted and dropped.
+    snapshot : each change asks for the counters at this tick. They come when the tracker reaches the tick.
+    snapshot_counters : :data:`.layouts.SNAPSHOT`, some time later.
+    commands : ``COMMAND``: ``spec.COMMAND`` with the absolute ``cqe_tick`` in place of ``cqe_offset``.
+    commands_done : low bits of the tick that completed the record. A raw TLP carries this tick itself.
+    events : ``EVENT``, of all types but LINK, CLKREQ, PERST, RUN and LOSS.
+    events_done : as ``commands_done``. A MARKER in an SQE carries the tick of its doorbell, and completes at the fetch of the SQE.
+    loss_events : ``EVENT``: LOSS, of the sources TLP_DOWN, TLP_UP, SLOTS, QUEUES, PAGES, RECORDS, RAW, TAGS and EVENTS.
+    raw : :data:`.layouts.RAW`: words of TLPs with Identify data.
+    cfg : :data:`.layouts.CONFIG`: late attach.
+    counters : :data:`.layouts.COUNTERS`.
+    completed : for a clock: ``completion`` is valid, a few clocks after the CQE, at any level of ``run``.
+    completion : :data:`.layouts.COMPLETION`.
+    busy : work is pending that proceeds by clocks. While this is low, nothing changes until an input changes or ``now`` reaches
+        ``deadline``. Output streams that wait for ``ready`` do not raise it.
+    deadline : tick of the next internal timer; all ones without one.
     """
 
     def __init__(
-        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048, beats_up: int | None = None,
-        at_once: bool = False, small: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE, tags: int = TAGS,
+        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048,
+        beats_of_drive: int | None = None, at_once: bool = False, small: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE,
+        tags: int = TAGS,
     ) -> None:  # fmt: skip
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
@@ -50,17 +90,13 @@ class NvmeTracker(wiring.Component):
         self.ticks_per_clock = ticks_per_clock
         self.queues = queues
         self.slots = slots
-        self.beats, self.beats_up, self.at_once, self.small, self.delay = beats, beats_up or beats, at_once, small, delay
+        self.beats, self.at_once, self.small, self.delay = (beats, beats_of_drive or beats), at_once, small, delay
         self.sizes, self.tags = sizes, tags
-        beat = tlp_beat(width)
+        beats_in = stream.Signature(tlp_beat(width), always_ready=True)
+        side = SideSignature({"tlps": In(beats_in), "pending": In(1), "pending_tick": In(64), "skip": Out(1)})
         super().__init__(
             {
-                "tlp_down": In(stream.Signature(beat, always_ready=True)),
-                "tlp_up": In(stream.Signature(beat, always_ready=True)),
-                "pending_down": In(1),
-                "pending_up": In(1),
-                "pending_tick_down": In(64),
-                "pending_tick_up": In(64),
+                **side.both(),
                 "now": In(64),
                 "perst_n": In(1),
                 "unlinked": In(1),
@@ -80,96 +116,68 @@ class NvmeTracker(wiring.Component):
                 "completion": Out(COMPLETION),
                 "busy": Out(1),
                 "deadline": Out(64),
-                "skip_down": Out(1),
-                "skip_up": Out(1),
             }
         )
 
     def elaborate(self, _platform) -> Module:
         m = Module()
         raw_words = SMALL_RAW_WORDS if self.small else RAW_WORDS
-        m.submodules.parse_down = down = TlpParser(self.width, upstream=False, beats=self.beats)
-        m.submodules.parse_up = up = TlpParser(self.width, upstream=True, beats=self.beats_up)
+        down, up = parsers = [
+            TlpParser(self.width, upstream=name == "up", beats=beats) for name, beats in zip(SIDES, self.beats, strict=True)
+        ]
+        m.submodules.host_parser, m.submodules.drive_parser = down, up
         m.submodules.merge = merge = TlpMerge(self.ticks_per_clock)
         engine = Engine(self.queues, self.slots, MARGIN_CLOCKS * self.ticks_per_clock, width=self.width, sizes=self.sizes, tags=self.tags)
         m.submodules.engine = engine
         m.submodules.losses = losses = TrackerLosses()
-        m.submodules.lost_queue = lost_queue = SyncFIFOBuffered(width=LOST.size, depth=SMALL_LOST if self.small else LOST_QUEUE)
-        width = COMMAND.size + DONE_BITS
-        m.submodules.records = records = (
-            PassThrough(width, at_once=self.small) if self.at_once else SyncFIFOBuffered(width=width, depth=RECORDS)
-        )
-        m.submodules.events_fifo = events = SyncFIFOBuffered(width=EVENT.size + DONE_BITS, depth=EVENTS)
-        m.submodules.raw_fifo = raw = SyncFIFOBuffered(width=RAW_WORD.size, depth=raw_words)
+        m.submodules.lost_queue = lost_queue = Queue(LOST, SMALL_LOST if self.small else LOST_QUEUE)
+        m.submodules.records = records = PassThrough(DONE_RECORD, at_once=self.small) if self.at_once else Queue(DONE_RECORD, RECORDS)
+        m.submodules.event_queue = events = Queue(DONE_EVENT, EVENTS)
+        m.submodules.raw_queue = raw = Queue(RAW_WORD, raw_words)
 
         # --- in: beats -> headers -> one order -> engine ----------------------------------------------------------
         # The oldest header of each direction stands in a register: to compare two that come out of block RAM takes too long.
         # On its way is what stands before it, what the parser has of a TLP, else what the link layer still holds.
         stand = Signal(2)
-        for number, parser, beats, before, out, came, pending, pending_tick in (
-            (
-                0,
-                down,
-                self.tlp_down,
-                (self.pending_down, self.pending_tick_down),
-                merge.down,
-                merge.comes_down,
-                merge.pending_down,
-                merge.pending_tick_down,
-            ),
-            (
-                1,
-                up,
-                self.tlp_up,
-                (self.pending_up, self.pending_tick_up),
-                merge.up,
-                merge.comes_up,
-                merge.pending_up,
-                merge.pending_tick_up,
-            ),
-        ):
+        for number, (side, parser, into) in enumerate(zip(sides(self), parsers, sides(merge), strict=True)):
             header, comes = Signal.like(parser.headers.payload, name=f"header{number}"), Signal(name=f"comes{number}")
             with m.If(parser.headers.ready):
                 m.d.sync += [stand[number].eq(parser.headers.valid), header.eq(parser.headers.payload)]
             m.d.comb += [
                 comes.eq(parser.headers.valid & ~stand[number]),
-                parser.beats.valid.eq(beats.valid),
-                parser.beats.payload.eq(beats.payload),
-                out.valid.eq(stand[number]),
-                out.payload.eq(header),
-                parser.headers.ready.eq(out.ready | ~stand[number]),
-                came.eq(comes),
-                pending.eq(parser.pending | before[0]),
-                pending_tick.eq(Mux(parser.pending, parser.pending_tick, before[1])),
+                parser.beats.valid.eq(side.tlps.valid),
+                parser.beats.payload.eq(side.tlps.payload),
+                into.headers.valid.eq(stand[number]),
+                into.headers.payload.eq(header),
+                parser.headers.ready.eq(into.headers.ready | ~stand[number]),
+                into.comes.eq(comes),
+                into.pending.eq(parser.pending | side.pending),
+                into.pending_tick.eq(Mux(parser.pending, parser.pending_tick, side.pending_tick)),
+                side.skip.eq(parser.skip),
                 parser.keep_long.eq(engine.armed),
                 parser.read_index.eq(engine.read_index),
                 parser.free_to.eq(engine.free_to),
             ]
         m.d.comb += [
-            down.free.eq(engine.free & ~engine.free_up),
-            up.free.eq(engine.free & engine.free_up),
+            down.free.eq(engine.free & ~engine.free_side),
+            up.free.eq(engine.free & engine.free_side),
             engine.read_data.eq(Mux(engine.up, up.read_data, down.read_data)),
-            engine.read_down.eq(down.read_beat),
+            engine.host_beat.eq(down.read_beat),
             merge.now.eq(self.now),
             engine.next_valid.eq(down.headers.valid | up.headers.valid | stand.any()),
             engine.cfg.valid.eq(self.cfg.valid),
             engine.cfg.payload.eq(self.cfg.payload),
             self.cfg.ready.eq(engine.cfg.ready),
-            self.skip_down.eq(down.skip),
-            self.skip_up.eq(up.skip),
         ]
 
         wiring.connect(m, merge.out, engine.tlps)
 
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
-        m.d.comb += [
-            records.w_data.eq(Cat(engine.record.payload, engine.made_at)),
-            records.w_en.eq(engine.record.valid & self.kept),
-            raw.w_data.eq(engine.raw.payload),
-            raw.w_en.eq(engine.raw.valid & self.kept),
-            events.w_en.eq(engine.event.valid & self.kept),
-            events.w_data.eq(Cat(engine.event.payload, engine.made_at)),
-        ]
+        for queue, made in ((records, engine.record), (events, engine.event)):
+            m.d.comb += [
+                queue.i.valid.eq(made.valid & self.kept), queue.i.payload.made.eq(made.payload), queue.i.payload.done.eq(engine.made_at),
+            ]  # fmt: skip
+        m.d.comb += [raw.i.valid.eq(engine.raw.valid & self.kept), raw.i.payload.eq(engine.raw.payload)]
         m.d.comb += [
             self.completed.eq(engine.completed),
             self.completion.eq(engine.completion),
@@ -180,13 +188,11 @@ class NvmeTracker(wiring.Component):
             engine.snapshot.eq(self.snapshot),
             engine.raw_room.eq(raw_words - raw.level),
         ]
-        for fifo, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
-            m.d.comb += [out.valid.eq(fifo.r_rdy), fifo.r_en.eq(out.ready)]
-        m.d.comb += [
-            Cat(self.commands.payload, self.commands_done).eq(records.r_data),
-            Cat(self.events.payload, self.events_done).eq(events.r_data),
-        ]
-        word, begins = data.View(RAW_WORD, raw.r_data), Signal(init=1)
+        for queue, out in ((records, self.commands), (events, self.events), (raw, self.raw)):
+            m.d.comb += [out.valid.eq(queue.o.valid), queue.o.ready.eq(out.ready)]
+        for queue, out, done in ((records, self.commands, self.commands_done), (events, self.events, self.events_done)):
+            m.d.comb += [out.payload.eq(queue.o.payload.made), done.eq(queue.o.payload.done)]
+        word, begins = raw.o.payload, Signal(init=1)
         with m.If(self.raw.valid & self.raw.ready):
             m.d.sync += begins.eq(word.last)
         # What is the same in every word is not kept in block RAM: only TLPs of data that the drive sends to an Identify come here.
@@ -199,13 +205,12 @@ class NvmeTracker(wiring.Component):
         # What the engine loses counts `delay` ticks after its tick, as what it makes goes on: how much a LOSS event tells of is a function
         # of ticks then. Without room in between it counts at once, which is another number in that event, not in the sum.
         source = spec.LossSource
-        lost, waits, at_once = Signal(LOST), data.View(LOST, lost_queue.r_data), Signal()
+        lost, waits, at_once = lost_queue.i.payload, lost_queue.o.payload, Signal()
         ripe, lose, lose_tick = Signal(), Signal(SOURCES), Signal(64)
         m.d.sync += [lose.eq(engine.lose), lose_tick.eq(engine.lose_tick)]
         m.d.comb += [
-            lost.tick.eq(lose_tick), lost_queue.w_data.eq(lost), lost_queue.w_en.eq(lose.any()),
-            at_once.eq(lose.any() & ~lost_queue.w_rdy), ripe.eq(lost_queue.r_rdy & reached(self.now, waits.tick + self.delay)),
-            lost_queue.r_en.eq(ripe & ~at_once),
+            lost.tick.eq(lose_tick), lost_queue.i.valid.eq(lose.any()), at_once.eq(lost_queue.lost),
+            ripe.eq(lost_queue.o.valid & reached(self.now, waits.tick + self.delay)), lost_queue.o.ready.eq(ripe & ~at_once),
         ]  # fmt: skip
         for number in range(SOURCES):
             with m.If(lose[number]):
@@ -218,8 +223,8 @@ class NvmeTracker(wiring.Component):
         for number, pulse, tick in (
             (source.TLP_DOWN, down.lost, down.tick),
             (source.TLP_UP, up.lost, up.tick),
-            (source.RECORDS, engine.record.valid & self.kept & ~records.w_rdy, engine.record.payload.cqe_tick),
-            (source.EVENTS, engine.event.valid & self.kept & ~events.w_rdy, engine.event.payload.tick),
+            (source.RECORDS, records.lost, engine.record.payload.cqe_tick),
+            (source.EVENTS, events.lost, engine.event.payload.tick),
         ):
             m.d.comb += [losses.lose[int(number)].eq(pulse), losses.ticks[int(number)].eq(tick)]
         m.d.comb += [losses.now.eq(self.now), losses.run.eq(self.run)]
@@ -238,14 +243,13 @@ class NvmeTracker(wiring.Component):
             with m.If(engine.hmb & (engine.reads == reads)):
                 m.d.sync += counter.eq(counter + (engine.length << 2))
         m.d.sync += [
-            count.tlps_down.eq(count.tlps_down + down.counted),
-            count.tlps_up.eq(count.tlps_up + up.counted),
+            *(of.tlps.eq(of.tlps + parser.counted) for of, parser in zip(sides(count), parsers, strict=True)),
             count.malformed.eq(count.malformed + down.malformed + up.malformed),
         ]
         m.d.comb += [
             count.in_flight.eq(engine.in_flight),
-            count.lost_tlps_down.eq(losses.counts[source.TLP_DOWN]),
-            count.lost_tlps_up.eq(losses.counts[source.TLP_UP]),
+            count.down.lost_tlps.eq(losses.counts[source.TLP_DOWN]),
+            count.up.lost_tlps.eq(losses.counts[source.TLP_UP]),
             count.lost_commands.eq(losses.counts[source.SLOTS]),
             count.lost_queues.eq(losses.counts[source.QUEUES]),
             count.lost_pages.eq(losses.counts[source.PAGES]),
@@ -263,7 +267,7 @@ class NvmeTracker(wiring.Component):
             m.d.sync += [self.snapshot_counters[name].eq(count[name]) for name, _ in SNAPSHOT]
 
         # --- when time may be skipped -----------------------------------------------------------------------------
-        latent = sum((fifo.level != 0) & ~fifo.r_rdy for fifo in (records, events, raw)) != 0
+        latent = sum(queue.latent for queue in (records, events, raw)) != 0
         m.d.comb += [
             self.deadline.eq(Mux(merge.waiting & (merge.deadline < engine.deadline), merge.deadline, engine.deadline)),
             self.busy.eq(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import FLUSH_TICKS, MAX_PAYLOAD, RAIL_HEADER_SIZE, RAIL_SAMPLE_SIZE, RailFlag
@@ -18,6 +18,28 @@ FLAG_BITS = 5
 _FLUSH_BITS = FLUSH_TICKS.bit_length()
 
 
+class _Block:
+    """Registers of the block that is being filled.
+
+    flush : the block has to end.
+    count : number of its samples.
+    address : word to write next.
+    rest : the half word that waits for its other half.
+    odd : there is such a half word.
+    new_flags : of conversions since the last packed sample.
+    flags : of the block.
+    dropped : samples lost before it.
+    step : word of the header.
+    packed : a sample was packed in the clock before: its energy is there now.
+    """
+
+    def __init__(self) -> None:
+        self.flush, self.count, self.address = Signal(), Signal(range(MAX_SAMPLES + 1)), Signal(9)
+        self.rest, self.odd = Signal(16), Signal()
+        self.new_flags, self.flags = Signal(FLAG_BITS), Signal(FLAG_BITS)
+        self.dropped, self.step, self.packed = Signal(32), Signal(range(HEADER_WORDS)), Signal()
+
+
 class RailPacker(wiring.Component):
     """Packs samples into RAIL blocks.
 
@@ -31,9 +53,14 @@ class RailPacker(wiring.Component):
     -----
     now : the tick counter.
     interval_ticks : between samples, for the header.
-    strobe, voltage, current, tick : a sample; it must stay until the next one, 16 clocks at least.
-    energy, index : of the accumulator.
-    flags_strobe, flags : a conversion was made; its flags are OR-ed into the block.
+    strobe : a sample comes. It must stay until the next one, 16 clocks at least.
+    voltage : of the sample.
+    current : of the sample.
+    tick : of the sample.
+    energy : of the accumulator.
+    index : of the accumulator.
+    flags_strobe : a conversion was made.
+    flags : of the conversion; they are OR-ed into the block.
     flush : close the open block. Only when ``quiet``.
     restart : mark the next block RESTARTED. Only when ``quiet``.
     fill : to a :class:`..stream.buffer.BlockBuffer`.
@@ -70,25 +97,15 @@ class RailPacker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        open_ = self.open
+        open_, block = self.open, _Block()
         pending = Signal()
-        flush = Signal()
-        count = Signal(range(MAX_SAMPLES + 1))
-        address = Signal(9)
-        rest = Signal(16)  # the half word that waits for its other half
-        odd = Signal()
         first_tick = Signal(64)
         close_at = Signal(64)
-        new_flags = Signal(FLAG_BITS)
-        block_flags = Signal(FLAG_BITS)
         energy = Signal(96)
         index = Signal(64)
-        dropped = Signal(32)
         restarted = Signal()
-        step = Signal(range(HEADER_WORDS))
-        packed = Signal()  # a sample was packed in the clock before: its energy is there now
 
-        header = Cat(self.interval_ticks, Const(0, 16) | count, Const(0, 16) | block_flags, index, energy)
+        header = Cat(self.interval_ticks, Const(0, 16) | block.count, Const(0, 16) | block.flags, index, energy)
         header_words = Array(header.word_select(k, 32) for k in range(HEADER_WORDS))
         sample = Cat(self.voltage, self.current)
 
@@ -96,31 +113,31 @@ class RailPacker(wiring.Component):
             # As in ConversionTimer: the low bits tell.
             self.due.eq(open_ & reached(self.now, close_at, _FLUSH_BITS + 1)),
             self.deadline.eq(open_.replicate(64) & close_at | ~open_.replicate(64)),
-            self.fill.words.eq(address),
+            self.fill.words.eq(block.address),
             self.fill.first_tick.eq(first_tick),
-            self.fill.dropped.eq(dropped),
+            self.fill.dropped.eq(block.dropped),
         ]
         with m.If(self.flags_strobe):
-            m.d.sync += new_flags.eq(new_flags | self.flags)
+            m.d.sync += block.new_flags.eq(block.new_flags | self.flags)
         with m.If(self.strobe):
             m.d.sync += pending.eq(1)
         with m.If((self.flush | self.due) & open_):
-            m.d.sync += flush.eq(1)
+            m.d.sync += block.flush.eq(1)
         with m.If(self.restart):
-            m.d.sync += [restarted.eq(1), new_flags.eq(0)]
+            m.d.sync += [restarted.eq(1), block.new_flags.eq(0)]
 
         sample_waits = self.strobe | pending
         idle = Signal()
-        m.d.comb += self.quiet.eq(idle & ~sample_waits & ~flush & ~self.due & ~self.flags_strobe & ~packed)
-        m.d.sync += packed.eq(0)
-        with m.If(packed):
+        m.d.comb += self.quiet.eq(idle & ~sample_waits & ~block.flush & ~self.due & ~self.flags_strobe & ~block.packed)
+        m.d.sync += block.packed.eq(0)
+        with m.If(block.packed):
             m.d.sync += [energy.eq(self.energy), index.eq(self.index)]
 
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += idle.eq(1)
-                with m.If(flush):
-                    m.d.sync += [flush.eq(0), step.eq(0)]
+                with m.If(block.flush):
+                    m.d.sync += [block.flush.eq(0), block.step.eq(0)]
                     m.next = "PAD"
                 with m.Elif(sample_waits):
                     m.d.sync += pending.eq(0)
@@ -129,72 +146,80 @@ class RailPacker(wiring.Component):
                     with m.Elif(self.fill.free):
                         m.d.sync += [
                             open_.eq(1),
-                            count.eq(0),
-                            address.eq(HEADER_WORDS),
-                            odd.eq(0),
+                            block.count.eq(0),
+                            block.address.eq(HEADER_WORDS),
+                            block.odd.eq(0),
                             first_tick.eq(self.tick),
                             close_at.eq(self.now + FLUSH_TICKS),
-                            block_flags.eq(Mux(restarted, int(RailFlag.RESTARTED), 0)),
+                            block.flags.eq(Mux(restarted, int(RailFlag.RESTARTED), 0)),
                             restarted.eq(0),
                         ]
                         m.next = "LOW"
                     with m.Else():
                         m.d.comb += self.lost.eq(1)
-                        m.d.sync += dropped.eq(dropped + ~dropped.all())
-            with m.State("LOW"):
-                m.d.comb += [
-                    self.fill.write.eq(1),
-                    self.fill.address.eq(address),
-                    self.fill.data.eq(Mux(odd, Cat(rest, sample[:16]), sample[:32])),
-                ]
-                m.d.sync += [
-                    address.eq(address + 1),
-                    rest.eq(sample[32:]),
-                    odd.eq(~odd),
-                    count.eq(count + 1),
-                    packed.eq(1),
-                    block_flags.eq(block_flags | new_flags),
-                    new_flags.eq(0),
-                ]
-                with m.If(self.flags_strobe):
-                    m.d.sync += new_flags.eq(self.flags)
-                with m.If(odd):
-                    m.next = "HIGH"
-                with m.Elif(count == MAX_SAMPLES - 1):
-                    m.next = "PAD"
-                with m.Else():
-                    m.next = "IDLE"
-            with m.State("HIGH"):
-                m.d.comb += [
-                    self.fill.write.eq(1),
-                    self.fill.address.eq(address),
-                    self.fill.data.eq(sample[16:]),
-                ]
-                m.d.sync += address.eq(address + 1)
-                m.next = "IDLE"
-                with m.If(count == MAX_SAMPLES):
-                    m.next = "PAD"
-            with m.State("PAD"):
-                m.d.sync += step.eq(0)
-                with m.If(odd):
-                    m.d.comb += [
-                        self.fill.write.eq(1),
-                        self.fill.address.eq(address),
-                        self.fill.data.eq(rest),
-                    ]
-                    m.d.sync += [address.eq(address + 1), odd.eq(0)]
-                m.next = "HEADER"
-            with m.State("HEADER"):
-                m.d.comb += [
-                    self.fill.write.eq(1),
-                    self.fill.address.eq(step),
-                    self.fill.data.eq(header_words[step]),
-                ]
-                m.d.sync += step.eq(step + 1)
-                with m.If(step == HEADER_WORDS - 1):
-                    m.next = "CLOSE"
-            with m.State("CLOSE"):
-                m.d.comb += self.fill.close.eq(1)
-                m.d.sync += [open_.eq(0), dropped.eq(0), flush.eq(0)]
-                m.next = "IDLE"
+                        m.d.sync += block.dropped.eq(block.dropped + ~block.dropped.all())
+            self._sample_states(m, block, sample)
+            self._end_states(m, block, header_words)
         return m
+
+    def _sample_states(self, m: Module, block: _Block, sample: Value) -> None:
+        """Build LOW and HIGH: the words of a sample, of one and a half words."""
+        with m.State("LOW"):
+            m.d.comb += [
+                self.fill.write.eq(1),
+                self.fill.address.eq(block.address),
+                self.fill.data.eq(Mux(block.odd, Cat(block.rest, sample[:16]), sample[:32])),
+            ]
+            m.d.sync += [
+                block.address.eq(block.address + 1),
+                block.rest.eq(sample[32:]),
+                block.odd.eq(~block.odd),
+                block.count.eq(block.count + 1),
+                block.packed.eq(1),
+                block.flags.eq(block.flags | block.new_flags),
+                block.new_flags.eq(0),
+            ]
+            with m.If(self.flags_strobe):
+                m.d.sync += block.new_flags.eq(self.flags)
+            with m.If(block.odd):
+                m.next = "HIGH"
+            with m.Elif(block.count == MAX_SAMPLES - 1):
+                m.next = "PAD"
+            with m.Else():
+                m.next = "IDLE"
+        with m.State("HIGH"):
+            m.d.comb += [
+                self.fill.write.eq(1),
+                self.fill.address.eq(block.address),
+                self.fill.data.eq(sample[16:]),
+            ]
+            m.d.sync += block.address.eq(block.address + 1)
+            m.next = "IDLE"
+            with m.If(block.count == MAX_SAMPLES):
+                m.next = "PAD"
+
+    def _end_states(self, m: Module, block: _Block, header: Array) -> None:
+        """Build PAD, HEADER and CLOSE: the end of a block."""
+        with m.State("PAD"):
+            m.d.sync += block.step.eq(0)
+            with m.If(block.odd):
+                m.d.comb += [
+                    self.fill.write.eq(1),
+                    self.fill.address.eq(block.address),
+                    self.fill.data.eq(block.rest),
+                ]
+                m.d.sync += [block.address.eq(block.address + 1), block.odd.eq(0)]
+            m.next = "HEADER"
+        with m.State("HEADER"):
+            m.d.comb += [
+                self.fill.write.eq(1),
+                self.fill.address.eq(block.step),
+                self.fill.data.eq(header[block.step]),
+            ]
+            m.d.sync += block.step.eq(block.step + 1)
+            with m.If(block.step == HEADER_WORDS - 1):
+                m.next = "CLOSE"
+        with m.State("CLOSE"):
+            m.d.comb += self.fill.close.eq(1)
+            m.d.sync += [self.open.eq(0), block.dropped.eq(0), block.flush.eq(0)]
+            m.next = "IDLE"

@@ -37,15 +37,21 @@ class RailPath(wiring.Component):
     -----
     now : the tick counter.
     run : conversions are wanted (level).
-    config, changed : see above.
-    convert, converted, conversion : see above.
+    config : see above.
+    changed : see above.
+    convert : see above.
+    converted : see above.
+    conversion : see above.
     adc_start : the conversion instant.
-    v_word, i_word, with `fine` f_word : from a front.
+    v_word : from a front.
+    i_word : from a front.
+    f_word : from a front; with `fine`.
     fill : to a block buffer.
     lost : strobe: a sample was dropped.
     pending : a change has not taken effect yet.
     idle : not running, everything handed on and every block closed.
-    quiet, deadline : see docs/architecture.md.
+    quiet : see docs/architecture.md.
+    deadline : see docs/architecture.md.
     """
 
     def __init__(self, ticks_per_clock: int, fine: bool = False):

@@ -30,7 +30,8 @@ class ConversionTimer(wiring.Component):
     hand_tick : tick of the start of that conversion.
     begin : strobe: the first ``start`` of a run comes next clock.
     idle : nothing is running and nothing will be handed on.
-    due, deadline : high in the clock in which the timer fires; its tick (all ones when disarmed).
+    due : the timer fires in this clock.
+    deadline : tick at which it fires; all ones when disarmed.
     quiet : nothing happens in this clock.
     """
 

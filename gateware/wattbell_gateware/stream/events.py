@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from wattbell_spec.wire import EventType, LossSource
 
 from ..layouts import EVENT
+from ..queue import Queue
 
 __all__ = ["LOSS_PERIOD_TICKS", "LossReporter", "SidebandWatcher", "event"]
 
@@ -72,7 +72,7 @@ class SidebandWatcher(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         entry = data.StructLayout({"tick": 64, "changed": 3, "perst_n": 1, "clkreq_n": 1, "link_state": 4})
-        m.submodules.fifo = fifo = SyncFIFO(width=entry.size, depth=8)
+        m.submodules.queue = queue = Queue(entry, 8, quick=True)
         present = Cat(self.perst_n, self.clkreq_n, self.link_state)
         # Power-on levels: PERST# asserted, CLKREQ# released, link state unknown.
         previous = Signal(6, init=0b000010)
@@ -83,15 +83,15 @@ class SidebandWatcher(wiring.Component):
         m.d.sync += previous.eq(present)
         push = self.enable & (changed != 0)
         m.d.comb += [
-            fifo.w_data.eq(Cat(self.now, changed, present)),
-            fifo.w_en.eq(push),
-            self.lost.eq(Mux(push & ~fifo.w_rdy, changed[0] + changed[1] + changed[2], 0)),
-            self.quiet.eq((differs == 0) & ~fifo.r_rdy & ~self.begin),
+            queue.i.payload.eq(Cat(self.now, changed, present)),
+            queue.i.valid.eq(push),
+            self.lost.eq(Mux(queue.lost, changed[0] + changed[1] + changed[2], 0)),
+            self.quiet.eq((differs == 0) & ~queue.o.valid & ~self.begin),
         ]
 
-        head = data.View(entry, fifo.r_data)
+        head = queue.o.payload
         left = head.changed & ~known
-        m.d.comb += self.o_valid.eq(fifo.r_rdy & (left != 0))
+        m.d.comb += self.o_valid.eq(queue.o.valid & (left != 0))
         chosen = Signal(3)
         with m.If(left[0]):
             m.d.comb += [chosen.eq(1), *event(self.o_event, tick=head.tick, type=EventType.PERST, arg8=head.perst_n)]
@@ -101,7 +101,7 @@ class SidebandWatcher(wiring.Component):
             m.d.comb += [chosen.eq(4), *event(self.o_event, tick=head.tick, type=EventType.LINK, arg8=head.link_state)]
         with m.If(self.o_valid & self.o_ready):
             with m.If((left & ~chosen) == 0):
-                m.d.comb += fifo.r_en.eq(1)
+                m.d.comb += queue.o.ready.eq(1)
                 m.d.sync += known.eq(0)
             with m.Else():
                 m.d.sync += known.eq(known | chosen)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+
+from ..queue import Queue
 
 __all__ = ["CountingFifo"]
 
@@ -48,23 +49,23 @@ class CountingFifo(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         entry = data.StructLayout({"data": self._shape, "dropped": 32})
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=entry.size, depth=self._depth)
-        head = data.View(entry, fifo.r_data)
+        m.submodules.queue = queue = Queue(entry, self._depth)
+        new, head = queue.i, queue.o
         dropped = Signal(32)
         counted = Signal(33)
 
-        write = self.i_valid & fifo.w_rdy
+        write = self.i_valid & new.ready
         m.d.comb += [
-            self.room.eq(fifo.w_rdy),
-            fifo.w_en.eq(write),
-            fifo.w_data.eq(Cat(self.i_data, dropped)),
-            self.lost.eq(self.i_valid & ~fifo.w_rdy),
+            self.room.eq(new.ready),
+            new.valid.eq(write),
+            Cat(new.payload.data, new.payload.dropped).eq(Cat(self.i_data, dropped)),
+            self.lost.eq(self.i_valid & ~new.ready),
             counted.eq(Mux(write, 0, dropped) + self.also + self.lost),
-            self.o_valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.o_ready & fifo.r_rdy),
-            Cat(self.o_data).eq(Cat(head.data)),
-            self.o_dropped.eq(head.dropped),
-            self.empty.eq(fifo.level == 0),
+            self.o_valid.eq(head.valid),
+            head.ready.eq(self.o_ready & head.valid),
+            Cat(self.o_data).eq(Cat(head.payload.data)),
+            self.o_dropped.eq(head.payload.dropped),
+            self.empty.eq(queue.level == 0),
         ]
         with m.If(write | self.lost | (self.also != 0)):
             m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))

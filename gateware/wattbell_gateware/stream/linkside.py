@@ -12,6 +12,7 @@ from ..layouts import EVENT, from_fields
 from ..link.acks import ACK_TIMES, AckTimer
 from ..link.events import LINK_EVENT
 from ..link.ltssm import LANES_IN_USE, State
+from ..side import SideSignature, sides
 from .buffer import read_port
 from .events import event
 
@@ -56,41 +57,39 @@ class LinkReporter(wiring.Component):
 
     Ports
     -----
-    down : link events of the host's direction.
-    up : link events of the drive's direction.
+    down : the host's direction; see ``up``.
+    up : the drive's direction. ``events``: its link events. ``acks``: times of the Acks of its TLPs.
     wanted : a bit for each kind of event (`wattbell_spec.link_events`).
     enable : a capture runs. While low, no event leaves.
     o_valid : an event is available.
     o_ready : the event is taken.
     o_event : the event, :data:`..layouts.EVENT`.
-    acks_down : times of the Acks of the host's TLPs.
-    acks_up : times of the Acks of the drive's TLPs.
     """
 
     def __init__(self):
-        events = stream.Signature(LINK_EVENT)
+        side = SideSignature({"events": In(stream.Signature(LINK_EVENT)), "acks": Out(ACK_TIMES)})
         super().__init__({
-            "down": In(events), "up": In(events), "wanted": In(len(LinkEvent)), "enable": In(1),
-            "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT), "acks_down": Out(ACK_TIMES), "acks_up": Out(ACK_TIMES),
+            **side.both(), "wanted": In(len(LinkEvent)), "enable": In(1), "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT),
         })  # fmt: skip
 
     def elaborate(self, platform):
         m = Module()
         waiting = []
-        for source in (self.down, self.up):
+        host, drive = (side.events for side in sides(self))
+        for source in (host, drive):
             goes = Signal()
             m.d.comb += goes.eq(source.valid & self.enable & self.wanted.bit_select(source.payload.kind, 1))
             waiting.append(goes)
         up = ~waiting[0]
         chosen = Signal(LINK_EVENT)
         m.d.comb += [
-            self.o_valid.eq(Cat(waiting).any()), self.down.ready.eq(~waiting[0] | self.o_ready),
-            self.up.ready.eq(~waiting[1] | (self.o_ready & up)), chosen.eq(self.up.payload),
+            self.o_valid.eq(Cat(waiting).any()), host.ready.eq(~waiting[0] | self.o_ready),
+            drive.ready.eq(~waiting[1] | (self.o_ready & up)), chosen.eq(drive.payload),
         ]  # fmt: skip
         with m.If(~up):
-            m.d.comb += chosen.eq(self.down.payload)
+            m.d.comb += chosen.eq(host.payload)
         self._translate(m, chosen, up)
-        for sent, answers, times in ((self.down, self.up, self.acks_down), (self.up, self.down, self.acks_up)):
+        for sent, answers, times in ((host, drive, self.down.acks), (drive, host, self.up.acks)):
             m.submodules += (timer := AckTimer())
             m.d.comb += [
                 timer.sent.valid.eq(sent.valid & sent.ready), timer.sent.event.eq(sent.payload),
@@ -151,22 +150,18 @@ class LinkSource(wiring.Component):
     -----
     now : the tick counter.
     request : make a block.
-    down : :data:`LINK_SIDE` of the host's direction.
-    up : :data:`LINK_SIDE` of the drive's direction.
-    acks_down : see :class:`LinkReporter`.
-    acks_up : see :class:`LinkReporter`.
+    down : the host's direction; see ``up``.
+    up : the drive's direction. ``state``: :data:`LINK_SIDE`. ``acks``: see :class:`LinkReporter`. ``count``: see :func:`link_port`.
     counter : see :func:`link_port`.
-    count_down : see :func:`link_port`.
-    count_up : see :func:`link_port`.
     read : to the block writer, as in :class:`.status.StatusSource`.
     quiet : no block is requested.
     """
 
     def __init__(self):
+        side = SideSignature({"state": In(LINK_SIDE), "acks": In(ACK_TIMES), "count": In(32)})
         super().__init__({
-            "now": In(64), "request": In(1), "down": In(LINK_SIDE), "up": In(LINK_SIDE), "acks_down": In(ACK_TIMES),
-            "acks_up": In(ACK_TIMES), "counter": Out(range(len(LINK_COUNTERS))), "count_down": In(32), "count_up": In(32),
-            "read": Out(read_port()), "quiet": Out(1),
+            "now": In(64), "request": In(1), **side.both(), "counter": Out(range(len(LINK_COUNTERS))), "read": Out(read_port()),
+            "quiet": Out(1),
         })  # fmt: skip
 
     def elaborate(self, platform):
@@ -176,7 +171,7 @@ class LinkSource(wiring.Component):
         counts = range(COUNTERS_AT, COUNTERS_AT + len(LINK_COUNTERS))  # words of a record
         tick, dropped, waiting = Signal(64), Signal(32), Signal()
         latch = self.request & ~waiting
-        for number, (side, acks) in enumerate(((self.down, self.acks_down), (self.up, self.acks_up))):
+        for number, (side, acks) in enumerate((side.state, side.acks) for side in sides(self)):
             record, kept, seen = Signal(layout), Signal(ACK_TIMES), Signal(LinkState)
             with m.If(latch):
                 m.d.sync += kept.eq(acks)
@@ -201,7 +196,7 @@ class LinkSource(wiring.Component):
                         m.d.sync += [counted.eq(1), up.eq(number)]
             with m.Default():
                 m.d.sync += [counted.eq(0), word.eq(Array(words)[address])]
-        m.d.comb += read.data.eq(Mux(counted, Mux(up, self.count_up, self.count_down), word))
+        m.d.comb += read.data.eq(Mux(counted, Mux(up, self.up.count, self.down.count), word))
         m.d.comb += [
             read.ready.eq(waiting), read.words.eq(len(words)), read.first_tick.eq(tick), read.dropped.eq(dropped),
             self.quiet.eq(~self.request),

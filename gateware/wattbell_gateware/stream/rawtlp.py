@@ -28,7 +28,12 @@ class RawBuilder(wiring.Component):
     -----
     raw : raw TLPs from the tracker. The first word carries the length of the TLP, so nothing is buffered here.
     lost : the tracker's running count of lost raw TLPs. Its increase since the last block is ``dropped`` of the next block.
-    now, flush, fill, idle, quiet, deadline : see :func:`.openblock.block_ports`.
+    now : see :func:`.openblock.block_ports`.
+    flush : see :func:`.openblock.block_ports`.
+    fill : see :func:`.openblock.block_ports`.
+    idle : see :func:`.openblock.block_ports`.
+    quiet : see :func:`.openblock.block_ports`.
+    deadline : see :func:`.openblock.block_ports`.
     """
 
     def __init__(self, *, slow: bool = False):

@@ -28,7 +28,12 @@ class RecordBuilder(wiring.Component):
         (:class:`.recordqueue.RecordQueue`).
     index : with `words`: index of the wanted word.
     dropped : records lost in front of this one.
-    now, flush, fill, idle, quiet, deadline : see :func:`.openblock.block_ports`.
+    now : see :func:`.openblock.block_ports`.
+    flush : see :func:`.openblock.block_ports`.
+    fill : see :func:`.openblock.block_ports`.
+    idle : see :func:`.openblock.block_ports`.
+    quiet : see :func:`.openblock.block_ports`.
+    deadline : see :func:`.openblock.block_ports`.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class BlockWriter(wiring.Component):
 
     Ports
     -----
-    source0, source1, .. : read ports (:func:`.buffer.read_port`) in the order of `kinds`.
+    source0, .. : read ports (:func:`.buffer.read_port`) in the order of `kinds`.
     run : identifier of the run; constant while blocks are sent.
     out : the stream, :data:`OUT_WORD`.
     sequence : number of the next block.

@@ -12,6 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..deadlines import reached
+from ..side import SideSignature
 from .headers import HEADER
 
 MERGED = data.StructLayout({"header": HEADER, "up": 1})
@@ -24,14 +25,9 @@ class TlpMerge(wiring.Component):
 
     Ports
     -----
-    down : headers of the direction down.
-    up : headers of the direction up.
-    comes_down : a header of this direction, with any tick, is on its way.
-    comes_up : a header of this direction, with any tick, is on its way.
-    pending_down : a TLP of this direction has begun and is on its way.
-    pending_up : a TLP of this direction has begun and is on its way.
-    pending_tick_down : tick at which that TLP began.
-    pending_tick_up : tick at which that TLP began.
+    down : the direction down; see ``up``.
+    up : the direction up. ``headers``: :data:`.headers.HEADER`. ``comes``: a header, with any tick, is on its way. ``pending``: a TLP
+        has begun and is on its way. ``pending_tick``: tick at which that TLP began.
     now : the tick counter.
     out : headers of both directions, :data:`MERGED`.
     waiting : a header is held back until ``deadline``.
@@ -41,16 +37,10 @@ class TlpMerge(wiring.Component):
     def __init__(self, ticks_per_clock: int, holdoff_clocks: int = 64) -> None:
         self.holdoff = holdoff_clocks * ticks_per_clock
         self.longest = (holdoff_clocks + LONGEST_CLOCKS) * ticks_per_clock
+        side = SideSignature({"headers": In(stream.Signature(HEADER)), "comes": In(1), "pending": In(1), "pending_tick": In(64)})
         super().__init__(
             {
-                "down": In(stream.Signature(HEADER)),
-                "up": In(stream.Signature(HEADER)),
-                "comes_down": In(1),
-                "comes_up": In(1),
-                "pending_down": In(1),
-                "pending_up": In(1),
-                "pending_tick_down": In(64),
-                "pending_tick_up": In(64),
+                **side.both(),
                 "now": In(64),
                 "out": Out(stream.Signature(MERGED)),
                 "waiting": Out(1),
@@ -60,7 +50,7 @@ class TlpMerge(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        down, up = self.down, self.up
+        down, up = self.down.headers, self.up.headers
         down_first = Signal()
         tick = Signal(64)
         alone, aged, very_aged, blocked = Signal(), Signal(), Signal(), Signal()
@@ -75,8 +65,8 @@ class TlpMerge(wiring.Component):
             blocked.eq(
                 Mux(
                     down_first,
-                    self.comes_up | (self.pending_up & ~reached(self.pending_tick_up, down.payload.tick)),
-                    self.comes_down | (self.pending_down & reached(up.payload.tick, self.pending_tick_down)),
+                    self.up.comes | (self.up.pending & ~reached(self.up.pending_tick, down.payload.tick)),
+                    self.down.comes | (self.down.pending & reached(up.payload.tick, self.down.pending_tick)),
                 )
             ),
             self.waiting.eq((down.valid | up.valid) & alone & ~very_aged & (~aged | blocked)),

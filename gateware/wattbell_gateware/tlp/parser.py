@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..layouts import tlp_beat
+from ..queue import Queue
 from .headers import HEADER, FirstWord, TlpKind, swap_bytes
 
 KEEP = 16
@@ -133,7 +133,7 @@ class TlpParser(wiring.Component):
             return Cat(of.tick[:TICK_BITS], *indexes, *(of[name] for name in AS_THEY_ARE))
 
         header_out = Signal(HEADER)
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=pack(header_out).shape().width, depth=self.depth_headers)
+        m.submodules.queue = queue = Queue(pack(header_out).shape(), self.depth_headers)
 
         # --- the incoming TLP -----------------------------------------------------------------------------------
         inside = Signal()
@@ -209,7 +209,7 @@ class TlpParser(wiring.Component):
         # Ticks of a direction do not decrease, and no entry of the FIFO is 2**(TICK_BITS - 1) ticks (0.13 s) older than the latest
         # TLP. An entry's upper bits are therefore the latest TLP's, or one less.
         upper_before = Signal(64 - TICK_BITS)
-        stored = iter_bits(fifo.r_data)
+        stored = iter_bits(queue.o.payload)
         lower = stored(TICK_BITS)
         turned = ~tick[TICK_BITS - 1] & lower[-1]
         m.d.comb += [
@@ -289,37 +289,36 @@ class TlpParser(wiring.Component):
         dropped, missed = Signal(), Signal()
         lost_flag = Signal()
         pushed = Signal(HEADER)
-        push, latent = Signal(), Signal()
+        push = Signal()
         m.d.comb += [
             refused.eq(done & (done_bad | (crosses & useful) | (decoded.poisoned & ~useful))),
             good.eq(done & ~refused & useful),
             poisoned.eq(good & decoded.poisoned),
             self.malformed.eq((refused | poisoned) + broken),
             self.counted.eq(done + broken),
-            dropped.eq(good & (no_room | ~fifo.w_rdy)),
+            dropped.eq(good & (no_room | ~queue.i.ready)),
             missed.eq(done & missing),
             self.lost.eq(dropped | missed),
             pushed.eq(entry),
             pushed.lost.eq(lost_flag | missed),
             pushed.bad.eq(refused | broken | poisoned),
             push.eq(refused | broken | (good & ~no_room) | lost_flag | missed),
-            latent.eq((fifo.level != 0) & ~fifo.r_rdy),
         ]
         with m.If(~good | no_room):
             m.d.comb += pushed.kind.eq(TlpKind.NONE)
-        with m.If(dropped | (missed & ~fifo.w_rdy)):
+        with m.If(dropped | (missed & ~queue.i.ready)):
             m.d.sync += lost_flag.eq(1)
-        with m.Elif(push & fifo.w_rdy):
+        with m.Elif(push & queue.i.ready):
             m.d.sync += lost_flag.eq(0)
         m.d.comb += [
-            fifo.w_data.eq(pack(pushed)),
-            fifo.w_en.eq(push),
+            queue.i.payload.eq(pack(pushed)),
+            queue.i.valid.eq(push),
             self.headers.payload.eq(header_out),
-            self.headers.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.headers.ready),
+            self.headers.valid.eq(queue.o.valid),
+            queue.o.ready.eq(self.headers.ready),
             self.tick.eq(tick),
-            self.pending.eq(inside | done | latent),
-            self.pending_tick.eq(Mux(done | latent, 0, tick)),
-            self.busy.eq(done | broken | (lost_flag & fifo.w_rdy) | latent),
+            self.pending.eq(inside | done | queue.latent),
+            self.pending_tick.eq(Mux(done | queue.latent, 0, tick)),
+            self.busy.eq(done | broken | (lost_flag & queue.i.ready) | queue.latent),
         ]
         return m

@@ -37,7 +37,7 @@ module top (
 
     `INSTRUMENT instrument (
         .clk(clk), .rst(1'b0), .bus_clk(bus_clk), .bus_rst(1'b0), .step(step),
-        .tlp_down__valid(r_down_valid), .tlp_down__payload(r_down), .tlp_up__valid(r_up_valid), .tlp_up__payload(r_up),
+        .down__tlps__valid(r_down_valid), .down__tlps__payload(r_down), .up__tlps__valid(r_up_valid), .up__tlps__payload(r_up),
         .perst_n(r_perst_n), .clkreq_n(r_clkreq_n), .link_state(r_link_state),
         .reg_addr(r_reg_addr), .reg_wdata(r_reg_wdata), .reg_we(r_reg_we), .reg_rdata(reg_rdata),
 `ifdef SERIAL
@@ -45,7 +45,7 @@ module top (
 `else
         .adc_start(adc_start), .adc_valid(r_adc_valid), .adc_v(r_adc_v), .adc_i(r_adc_i),
 `endif
-        .quiet(quiet), .bus_active(bus_active), .skip_down(skip_down), .skip_up(skip_up), .now(now), .deadline(deadline),
+        .quiet(quiet), .bus_active(bus_active), .down__skip(skip_down), .up__skip(skip_up), .now(now), .deadline(deadline),
         .out__payload(out), .out__valid(out_valid), .out__ready(r_out_ready)
     );
 `ifdef SERIAL

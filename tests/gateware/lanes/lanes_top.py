@@ -94,7 +94,7 @@ class InstrumentTop(wiring.Component):
         m.submodules.instrument = instrument
         for name in ("down", "up"):
             port = {key: getattr(self, name + key) for key in ("", "_valid", "_event", "_event_valid", "_side", "_event_ready")}
-            into, link = getattr(instrument, f"tlp_{name}"), getattr(instrument, f"link_{name}")
+            into, link = getattr(instrument, name).tlps, getattr(instrument, name).link
             side = data.View(SIDE, port["_side"])
             m.d.sync += link.count.eq(Array(side.counters[name] for name in LINK_COUNTERS)[link.counter])
             m.d.comb += [

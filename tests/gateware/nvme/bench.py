@@ -53,7 +53,7 @@ class Bench:
     async def start(self) -> None:
         dut = self.dut
         Clock(dut.clk, 4, unit="ns").start()
-        for name in ("tlp_down__valid", "tlp_up__valid", "tlp_down__payload", "tlp_up__payload", "cfg__valid"):
+        for name in ("down__tlps__valid", "up__tlps__valid", "down__tlps__payload", "up__tlps__payload", "cfg__valid"):
             getattr(dut, name).value = 0
         dut.perst_n.value, dut.unlinked.value = 1, 0
         dut.run.value = 1
@@ -91,7 +91,7 @@ class Bench:
             todo[s.direction].append(s)
         pins = deque(sorted(pins, key=lambda p: p.tick))
         current: list[deque] = [deque(), deque()]
-        ports = ((dut.tlp_down__valid, dut.tlp_down__payload), (dut.tlp_up__valid, dut.tlp_up__payload))
+        ports = ((dut.down__tlps__valid, dut.down__tlps__payload), (dut.up__tlps__valid, dut.up__tlps__payload))
         valid_now = [0, 0]
         outs = (
             (dut.commands__valid, dut.commands__payload, COMMAND, self.records),
@@ -153,8 +153,12 @@ class Bench:
                 dut.cfg__valid.value = 0
 
     async def counters(self) -> dict[str, int]:
+        """All counters; those of a direction have its name at their end, as on the wire."""
         await Timer(1, unit="step")
-        return unpack(COUNTERS, int(self.dut.counters.value))
+        found = unpack(COUNTERS, int(self.dut.counters.value))
+        for side in ("down", "up"):
+            found |= {f"{name}_{side}": value for name, value in unpack(COUNTERS[side].shape, found.pop(side)).items()}
+        return found
 
     @staticmethod
     def config(tick: int, **members) -> Pin:

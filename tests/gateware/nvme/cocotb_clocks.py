@@ -17,7 +17,7 @@ from tests.gateware.nvme.scenario import TICKS, WIDTH, boot, make
 async def in_a_row(dut, bench: Bench, several: list[Sent]) -> int:
     """Plays TLPs of one direction so that all wait, and lets them go; returns the cycles until there is rest."""
     up = several[0].direction == UP
-    valid, payload = (dut.tlp_up__valid, dut.tlp_up__payload) if up else (dut.tlp_down__valid, dut.tlp_down__payload)
+    valid, payload = (dut.up__tlps__valid, dut.up__tlps__payload) if up else (dut.down__tlps__valid, dut.down__tlps__payload)
     dut.now.value = several[0].tick
     for sent in several:
         assert sent.direction == several[0].direction
@@ -39,8 +39,8 @@ async def in_a_row(dut, bench: Bench, several: list[Sent]) -> int:
 
 async def clocks(dut, bench: Bench, sent: Sent) -> int:
     """Plays one TLP; returns the cycles from the one in which the engine takes its header to the last before it is idle again."""
-    valid, payload = (dut.tlp_up__valid, dut.tlp_up__payload) if sent.direction == UP else (
-        dut.tlp_down__valid, dut.tlp_down__payload)  # fmt: skip
+    valid, payload = (dut.up__tlps__valid, dut.up__tlps__payload) if sent.direction == UP else (
+        dut.down__tlps__valid, dut.down__tlps__payload)  # fmt: skip
     dut.now.value = sent.tick
     for beat in bench.beats(sent):
         valid.value, payload.value = 1, beat

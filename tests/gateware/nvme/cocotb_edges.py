@@ -95,7 +95,7 @@ async def an_event_request_keeps_no_data(dut):
         nonlocal skipped
         while True:
             await RisingEdge(dut.clk)
-            skipped += int(dut.skip_up.value) and int(dut.now.value) > asked
+            skipped += int(dut.up__skip.value) and int(dut.now.value) > asked
 
     cocotb.start_soon(watch())
     await run(dut, model, link)

@@ -33,7 +33,7 @@ def test_tracker(module, seed):
 @pytest.mark.long
 def test_tracker_of_the_ecp5():
     """Small except for the queues, with four times the cycles for the same traffic. The page map is the scarcest resource."""
-    sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_up", "sizes", "tags")}
+    sizes = {name: getattr(BOARD.instrument, name) for name in ("slots", "beats", "beats_of_drive", "sizes", "tags")}
     env = {"WIDTH": "128", "TICKS": "1", "SEED": "2", "READ_TAGS": str(sizes["tags"])}
     dut = NvmeTracker(128, 1, small=True, **sizes)
     for testcase in ("lists_from_a_pool_of_512_bytes", "sectors_of_shared_pages"):

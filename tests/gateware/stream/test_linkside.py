@@ -57,7 +57,7 @@ def test_every_kind_of_both_directions_in_order():
 
     def feed(name):
         async def bench(ctx):
-            port = getattr(dut, name)
+            port = getattr(dut, name).events
             for tick, kind, argument, _ in sent[name]:
                 ctx.set(port.payload, {"tick": tick, "kind": kind, "argument": argument})
                 ctx.set(port.valid, 1)
@@ -93,9 +93,9 @@ def test_what_is_not_wanted_does_not_go_out_and_holds_nothing_up():
             ctx.set(dut.wanted, wanted)
             ctx.set(dut.enable, enable)
             for kind in (NAK, ACK):
-                ctx.set(dut.down.payload, {"tick": 5, "kind": kind, "argument": 9})
-                ctx.set(dut.down.valid, 1)
-                assert ctx.get(dut.down.ready) == (not (kind == ACK and wanted == 1 << ACK and enable))
+                ctx.set(dut.down.events.payload, {"tick": 5, "kind": kind, "argument": 9})
+                ctx.set(dut.down.events.valid, 1)
+                assert ctx.get(dut.down.events.ready) == (not (kind == ACK and wanted == 1 << ACK and enable))
                 out.append(ctx.get(dut.o_valid))
         assert out == [0, 1, 0, 0, 0, 0]
 
@@ -147,19 +147,19 @@ def test_a_block_holds_a_record_of_each_direction():
 
     async def bench(ctx):
         for name, (state, rate, lanes) in {"down": (4, 3, 0xF), "up": (6, 2, 0x3)}.items():
-            side = getattr(dut, name)
+            side = getattr(dut, name).state
             ctx.set(side.state.as_value(), state)
             ctx.set(side.rate, rate)
             ctx.set(side.lanes.active, lanes)
             ctx.set(side.lanes.reverse, name == "up")
-        ctx.set(dut.acks_down, {"acks": 3, "least": 10, "greatest": 30, "total": 60})
-        ctx.set(dut.acks_up, {"acks": 1, "least": 5, "greatest": 5, "total": 1 << 40})
+        ctx.set(dut.down.acks, {"acks": 3, "least": 10, "greatest": 30, "total": 60})
+        ctx.set(dut.up.acks, {"acks": 1, "least": 5, "greatest": 5, "total": 1 << 40})
         ctx.set(dut.now, 77)
         ctx.set(dut.request, 1)
         await ctx.tick()
         await ctx.tick()
         ctx.set(dut.request, 0)
-        ctx.set(dut.acks_down, {"acks": 9, "least": 9, "greatest": 9, "total": 9})  # behind the request
+        ctx.set(dut.down.acks, {"acks": 9, "least": 9, "greatest": 9, "total": 9})  # behind the request
         assert ctx.get(dut.read.ready) and ctx.get(dut.read.first_tick) == 77
         assert ctx.get(dut.read.dropped) == 1
         words = []
@@ -167,8 +167,8 @@ def test_a_block_holds_a_record_of_each_direction():
             ctx.set(dut.read.address, address)
             counter = ctx.get(dut.counter)
             await ctx.tick()
-            ctx.set(dut.count_down, values["down"][counter])
-            ctx.set(dut.count_up, values["up"][counter])
+            ctx.set(dut.down.count, values["down"][counter])
+            ctx.set(dut.up.count, values["up"][counter])
             words.append(ctx.get(dut.read.data))
         down = struct.pack("<BBBB21IIIIQ", 0, L0, 0x0F, 3, *values["down"], 3, 10, 30, 60)
         up = struct.pack("<BBBB21IIIIQ", 1, L1, 0x13, 2, *values["up"], 1, 5, 5, 1 << 40)
