@@ -11,7 +11,7 @@ import polars as pl
 from wattbell_spec.nvme import admin, io
 from wattbell_spec.wire import CommandFlag, EventType
 
-from ..analysis import idle, powerstates, wakeup
+from ..analysis import idle, powerstates, statepairs, wakeup
 from ..analysis.context import AER, Context, load
 from ..analysis.result import Idle, PowerStates
 from ..analysis.stretches import FoundStretches
@@ -28,6 +28,7 @@ from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_sta
 from .model import Requirement
 from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
+from .pairs import NO_IDENTIFY, PairTime, pair_observations
 from .powerlog import PowerLog
 
 HOUR_S = 3600.0
@@ -137,7 +138,7 @@ def _largest_mean_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
         return [_over(seen, wanted, "", None, [(context.rail.first_tick, context.rail.last_tick)])]
     states = wanted_states(wanted, seen.states)
     if not seen.states:
-        return [Observation("", absent("nobody saw Identify: the drive's power states are not known", "W"))]
+        return [Observation("", absent(NO_IDENTIFY, "W"))]
     if seen.found is None or not seen.found.watched:
         return [Observation(f"PS{one.number}", absent("nobody saw what the host asked for", "W"), one) for one in states]
     spans: dict[int, list[tuple[int, int]]] = {}
@@ -188,7 +189,7 @@ def _of_states(seen: _Seen, wanted: Requirement) -> list[Observation]:
     found = seen.power_states
     states = wanted_states(wanted, seen.states)
     if not seen.states:
-        return [Observation("", absent("nobody saw Identify: the drive's power states are not known"))]
+        return [Observation("", absent(NO_IDENTIFY))]
     rows = {row["state"]: row["judged"] for row in found["states"]}
     out = []
     for one in states:
@@ -205,6 +206,15 @@ def _own(why: str) -> str:
     """Return the analysis's own doubts. The requirement's limit and the figure's losses are judged anew."""
     anew = ("closer to the limit", "times the limit", LOST)
     return "; ".join(part for part in why.split("; ") if part and not any(words in part for words in anew))
+
+
+def _transitions(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    if not seen.context.saw_commands:
+        return [Observation("", absent(NO_COMMANDS, "s"))]
+    if not seen.states:
+        return [Observation("", absent(NO_IDENTIFY, "s"))]
+    found = statepairs.by_pair(statepairs.transitions_asked(seen.context))
+    return pair_observations(seen.states, {pair: PairTime.of(one) for pair, one in found.items()})
 
 
 def _active_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
@@ -305,6 +315,7 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     "idle-power": _idle_power,
     **dict.fromkeys(_KEYS, _of_states),
     "state-active-power": _active_power,
+    "state-transition-time": _transitions,
     "admin-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=True),
     "io-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=False),
     "slow-io-per-hour": _slow,

@@ -14,7 +14,7 @@ from wattbell.origin import Origin, warning_of
 from wattbell.present import interactive
 from wattbell.present.chart import Bars, Chart, ChartSection
 from wattbell.present.html import page
-from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables
+from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables, transitions
 from wattbell.present.suite.entities import drive_key, entities, mixtures, stamp
 from wattbell.results import Run, Store, provenance, read_run
 from wattbell.results.comparison import compare_sides
@@ -46,6 +46,7 @@ def sections(
         curves.idle(found, background),
         *energies.sections(sides, compared),
         power.features(runs),
+        transitions.section(found),
         poweron.starts(found),
         peaks.highest(found),
         tables.every_figure(found),
