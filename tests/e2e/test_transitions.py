@@ -41,7 +41,7 @@ def profile(folder: Path, *states: tuple[int, int]) -> Path:
 
 
 def run(folder: Path, drive: Path, code: int) -> tuple[dict[str, Any], str]:
-    """Run the test, and return the row of transitions with what was printed."""
+    """Run the test, and return the row of transitions with the output."""
     asked = ("--requirements", "nvme", "--tests", "transitions", "--scale", "0.1", "--no-store", "--out", folder / "out")
     said, _ = finished(wattbell(folder, "run", "conformance", "--virtual", drive, *asked), code)
     out, _ = finished(wattbell(folder, "judge", folder / "out", "--requirements", "nvme", "--json"), code)

@@ -83,7 +83,7 @@ class PairFigures:
     longest, median, p999 : times in s. ``u`` of the percentiles includes the interval of their order statistics.
     energy : mean in J.
     by_rail : whether the rail shows the arrival of the longest.
-    apst_known : whether APST was known to be off in all of them.
+    apst_known : whether APST was known to be off each time.
     """
 
     old: int
@@ -144,7 +144,7 @@ def declared_latency(states: Mapping[int, tuple[float | None, float | None]], ol
 
 @dataclass(frozen=True)
 class _Host:
-    """What the host did: starts and ends of its commands, its requests, and the drive's declarations.
+    """The host's commands and requests, and the drive's declarations.
 
     starts, ends : ticks of all commands but event requests, by start.
     over : the latest end so far.

@@ -47,6 +47,12 @@ MEASURANDS: dict[str, Measurand] = {
     "state-transition-time": Measurand(
         "s", "The longest time from the request of the host to the rail at the new state's level, in the worst ordered pair of states."
     ),
+    "apst-early": Measurand(
+        "", "The shortest idle time before a transition of APST's table, as a part of the table's (ITPT).", needs=("states",)
+    ),
+    "apst-late": Measurand(
+        "s", "The longest time from the end of the table's idle time to the rail at the state's level.", needs=("states",)
+    ),
     "admin-latency": Measurand("s", "The longest time from doorbell to CQE of an admin command.", takes=("exempt", "duration_s")),
     "io-latency": Measurand("s", "The longest time from doorbell to CQE of an I/O command.", takes=("exempt", "duration_s")),
     "slow-io-per-hour": Measurand(
@@ -81,7 +87,7 @@ class Observation:
     doubt : a reason that makes any verdict conditional.
     brief : a reason that makes a pass conditional. A fail stands.
     remark : a reason that a reader should know, such as a maximum of few events.
-    among : a name that several scopes share, of which the worst stands for all; None: the scope stands for itself.
+    among : a name that several scopes share, so that only the worst is a row; None: the scope is a row of its own.
     limits : declared fields of the scope (:data:`SCOPE_FIELDS`), by name; an absent figure has its reason.
     """
 

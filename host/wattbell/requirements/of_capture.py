@@ -11,7 +11,7 @@ import polars as pl
 from wattbell_spec.nvme import admin, io
 from wattbell_spec.wire import CommandFlag, EventType
 
-from ..analysis import idle, powerstates, statepairs, wakeup
+from ..analysis import apsttimers, idle, powerstates, statepairs, wakeup
 from ..analysis.context import AER, Context, load
 from ..analysis.result import Idle, PowerStates
 from ..analysis.stretches import FoundStretches
@@ -23,6 +23,7 @@ from ..measure.loss import WindowLoss
 from ..measure.table import NONE, Commands
 from ..origin import origin_of_capture
 from ..results.declared import PowerStateDescriptor, descriptors
+from ..text import si
 from .latencylog import LatencyLog
 from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
@@ -217,6 +218,29 @@ def _transitions(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return pair_observations(seen.states, {pair: PairTime.of(one) for pair, one in found.items()})
 
 
+def _apst(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    """Return the worst move by APST's table into each state."""
+    late, unit = wanted.measurand == "apst-late", "s" if wanted.measurand == "apst-late" else ""
+    if not seen.states:
+        return [Observation("", absent(NO_IDENTIFY, unit))]
+    moves, why = apsttimers.timed_moves(seen.context, seen.found)
+    out = []
+    for one in wanted_states(wanted, seen.states):
+        mine = [move for move in moves if move.new == one.number]
+        # a stay is a lower bound: it shows a late drive, and no early one
+        mine = [move for move in mine if not move.stayed or (late and move.late.known > (one.entry_s or 0.0))]
+        if not mine:
+            out.append(Observation(f"PS{one.number}", absent(why or "the drive did not go there by the table", unit), one))
+            continue
+        worst = max(mine, key=lambda move: move.late.known) if late else min(mine, key=lambda move: move.share.known)
+        figure = worst.late if late else worst.share
+        what = f"PS{worst.old} to PS{worst.new}, table {si(worst.wait_s, 's', 4)}, seen after {si(worst.after.known, 's', 4)}"
+        stayed = ", and not yet there at the end of the idle time" if worst.stayed else ""
+        remark = f"{what}{stayed}; {'the latest' if late else 'the earliest'} of {len(mine)}"
+        out.append(Observation(f"PS{one.number}", replace(figure, lost=sum(m.after.lost for m in mine)), one, remark=remark))
+    return out
+
+
 def _active_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
     reason = "a capture does not show which workload runs: `wattbell run power-states` measures it"
     states = wanted_states(wanted, seen.states)
@@ -316,6 +340,8 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     **dict.fromkeys(_KEYS, _of_states),
     "state-active-power": _active_power,
     "state-transition-time": _transitions,
+    "apst-early": _apst,
+    "apst-late": _apst,
     "admin-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=True),
     "io-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=False),
     "slow-io-per-hour": _slow,

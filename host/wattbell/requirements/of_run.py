@@ -23,6 +23,7 @@ _NAMES = {
 }
 """Measurands of power states, and the names of :func:`..results.bystate.quantities`."""
 NO_COMMANDS = "a suite's results keep no commands: judge its captures"
+NO_IDLE_TIMES = "a suite's results keep no idle time before each transition: judge its captures"
 SCALED = "the run was scaled: time and span were shortened"
 """Doubt about the figures of a scaled run."""
 
@@ -108,6 +109,7 @@ _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     "largest-mean-power": _largest_mean_power,
     "idle-power": _idle_power,
     "state-transition-time": _transitions,
+    **dict.fromkeys(("apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
     **dict.fromkeys((*OWN_METER, *OWN_LATENCY), _no_commands),
     **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour", "enable-to-identify", "enable-to-io"), _no_commands),

@@ -1,4 +1,4 @@
-"""Observations of transitions between power states: each ordered pair of states, the worst of which is judged."""
+"""Observations of transitions between power states, one for each ordered pair. The worst pair is judged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PairTime:
 
 
 def pair_observations(states: Sequence[PowerStateDescriptor], found: Mapping[Pair, PairTime]) -> list[Observation]:
-    """Return an observation of each ordered pair of a drive's states. All are among one name, so that the worst stands for all.
+    """Return an observation of each ordered pair of a drive's states. Only the worst is a row.
 
     A pass is conditional while a pair with a declared latency has no time.
     """

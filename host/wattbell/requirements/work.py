@@ -45,6 +45,8 @@ TESTS: Mapping[str, Callable[[Requirement], tuple[str, ...]]] = {
     "state-entry-latency": _always(NON_OPERATIONAL),
     "state-exit-latency": _always(NON_OPERATIONAL),
     "state-transition-time": _always(TRANSITIONS),
+    "apst-early": _always(IDLE),
+    "apst-late": _always(IDLE),
     "admin-latency": _always(DEPTH_1),
     "io-latency": _always(DEPTH_1),
     "slow-io-per-hour": _always(DEPTH_1),

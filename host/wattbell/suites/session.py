@@ -24,7 +24,7 @@ HELD_S = 0.5
 _REST_JOB = "rest.fio"
 _REST_TEXT = "[rest]\ndirect=1\nioengine=libaio\nrw=read\nbs=4k\nsize=1m\nio_size=0\n"
 _REST_DUTY = 1e-9
-"""The model's plans have a rest behind a phase of a job file alone. A job file without I/O stands for the phase of a step with ``rest_s``;
+"""The model's plans have a rest behind a phase of a job file alone. A job file without I/O replaces the phase of a step with ``rest_s``;
 its duty cycle is so low that ``duty_idle_max_s`` decides. Without I/O it is no load that peaks are looked for in."""
 LONGEST_DESCENT_S = 120.0
 """An idle time is not made longer than this for a table; the result says that the table goes on."""

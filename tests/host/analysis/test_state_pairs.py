@@ -83,7 +83,7 @@ def test_a_pulse_long_after_the_arrival_does_not_count(builder: Any) -> None:
 
 
 def test_a_level_that_is_left_again_is_no_arrival(builder: Any) -> None:
-    """It touches the level for 1 ms, works for 20 ms more, and stays then."""
+    """The rail touches the level for 1 ms, leaves it for 20 ms, and stays then."""
     start(builder)
     ask(builder, 100 * MS, 3)
     builder.levels += [(104 * MS, 0.025), (105 * MS, 0.8), (125 * MS, 0.025)]
@@ -164,7 +164,7 @@ def test_an_io_command_ends_the_rest_and_the_sleeping_state(builder: Any) -> Non
 
 
 def test_a_visit_that_ends_at_another_level_has_no_time(builder: Any) -> None:
-    """Of three visits of PS3 one rests at 0.2 W."""
+    """PS3 is visited three times, and rests at 0.2 W once."""
     start(builder)
     for k, watt in enumerate((0.025, 0.2, 0.026)):
         ask(builder, (100 + 200 * k) * MS, 3)
@@ -203,7 +203,7 @@ def test_few_times_have_a_median_without_an_uncertainty() -> None:
 
 
 def test_a_thousand_times_have_a_p999() -> None:
-    """Of 1000 times the 999th is the p99.9. Its interval has no upper end below 3700 times."""
+    """The 999th of 1000 times is the p99.9. Its interval has no upper end below 3700 times."""
     assert made([k * 1e-6 for k in range(1, 1001)]).p999.value == pytest.approx(999e-6)
     assert made([k * 1e-6 for k in range(1, 1001)]).p999.u is None
     large = made([k * 1e-6 for k in range(1, 5001)]).p999

@@ -1,4 +1,4 @@
-"""The row of transitions: each ordered pair of states against EXLAT and ENLAT, of which the worst is named."""
+"""The row of transitions: each ordered pair of states against EXLAT and ENLAT; it names the worst."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_one_slow_pair_fails_the_row(builder: Any) -> None:
 
 
 def test_latencies_of_0_are_not_reported_and_give_no_limit(builder: Any) -> None:
-    """As real drives do, PS0 declares 0. PS3 and PS4 alone have a limit: all of it was seen."""
+    """PS0 declares 0, as on real drives. PS3 and PS4 alone have a limit: all of it was seen."""
     one = row(builder, [state(0, 0.0, 0.0, asleep=False), *ALL_DECLARED[1:]], GOOD)
     assert (one.verdict, one.scope) == ("pass", "PS3 to PS4") and one.limit.value == pytest.approx(20e-3)
 

@@ -26,6 +26,8 @@ WITH_TESTS = {
     *(
         "state-exit-latency",
         "state-transition-time",
+        "apst-early",
+        "apst-late",
         "admin-latency",
         "io-latency",
         "slow-io-per-hour",

@@ -1,7 +1,7 @@
 """Transitions between all ordered pairs of power states, by Set Features 02h.
 
 The host asks for one state after the other, on a path that takes each ordered pair once, and leaves the drive alone in each. The markers
-of a step's phase follow at once on its request, so none of them ends a rest (:mod:`wattbell.analysis.statepairs`).
+of a step's phase follow at once on its request, so no marker ends a rest (:mod:`wattbell.analysis.statepairs`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _figures(one: PairFigures, declared: Figure) -> dict[str, Figure]:
 
 
 def _note(out: Outcome, found: Mapping[tuple[int, int], PairFigures]) -> None:
-    """Note what the figures do not show."""
+    """Note the limits of the figures."""
     if blind := [words(*pair) for pair, one in found.items() if one.measured and not one.by_rail]:
         out.notes.append(f"{', '.join(blind)}: the rail does not tell the states apart, so the time ends at the completion")
     if partly := [f"{words(*pair)} ({one.measured} of {one.seen})" for pair, one in found.items() if 0 < one.measured < one.seen]:
