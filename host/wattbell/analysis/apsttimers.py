@@ -71,6 +71,11 @@ def timed_moves(context: Context, found: FoundStretches | None) -> tuple[list[Ti
     return out, "" if out else NO_MOVE
 
 
+def targets(context: Context) -> set[int]:
+    """Return the states that the tables of a capture lead into; empty without a table."""
+    return {into for table in ApstTables.of(context.phases).tables for into, _ in table.values()}
+
+
 def _of_a_gap(
     context: Context, found: FoundStretches, table: Mapping[int, tuple[int, float]], members: Sequence[Stretch], gap: Sequence[int]
 ) -> list[TimedMove]:

@@ -59,6 +59,13 @@ MEASURANDS: dict[str, Measurand] = {
         "", "The largest number of I/O commands slower than a threshold that began within one hour.",
         needs=("threshold_s",), takes=("exempt", "duration_s"),
     ),
+    "lowest-voltage": Measurand(
+        "V", "The lowest mean of the rail's voltage over windows side by side, from the first command to the last, without resets.",
+        needs=("window_s",),
+    ),
+    "highest-voltage": Measurand("V", "The highest of these means.", needs=("window_s",)),
+    "warning-temperature": Measurand("C", "The declared warning composite temperature (WCTEMP)."),
+    "critical-temperature": Measurand("C", "The declared critical composite temperature (CCTEMP)."),
     "enable-to-identify": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first Identify command."),
     "enable-to-io": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first I/O command."),
     "own-meter-mean": Measurand("", "Difference of the mean in the drive's log page 25h from the rail's, as a part of the rail's."),

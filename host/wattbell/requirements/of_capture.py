@@ -31,6 +31,8 @@ from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
 from .pairs import NO_IDENTIFY, PairTime, pair_observations
 from .powerlog import PowerLog
+from .temperatures import TEMPERATURES, declared_temperature
+from .voltage import extreme_voltage
 
 HOUR_S = 3600.0
 _KEYS = {
@@ -225,7 +227,10 @@ def _apst(seen: _Seen, wanted: Requirement) -> list[Observation]:
         return [Observation("", absent(NO_IDENTIFY, unit))]
     moves, why = apsttimers.timed_moves(seen.context, seen.found)
     out = []
+    targets = apsttimers.targets(seen.context)
     for one in wanted_states(wanted, seen.states):
+        if targets and one.number not in targets:
+            continue  # no table leads there
         mine = [move for move in moves if move.new == one.number]
         # a stay is a lower bound: it shows a late drive, and no early one
         mine = [move for move in mine if not move.stayed or (late and move.late.known > (one.entry_s or 0.0))]
@@ -322,6 +327,13 @@ def _after_enable(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return [Observation("", figure, remark=f"the longest of {len(enabled)}" if len(enabled) > 1 else "")]
 
 
+def _voltage(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    assert wanted.window_s is not None
+    figure, seconds = extreme_voltage(seen.context, wanted.window_s, lowest=wanted.measurand == "lowest-voltage")
+    rail = seen.context.rail
+    return [Observation("", figure, seen_s=seconds, sampling_s=None if rail is None else rail.interval_s)]
+
+
 def _own_meter(seen: _Seen, wanted: Requirement) -> list[Observation]:
     if seen.own_meter is None:
         return [Observation("", absent("needs the drive's log page 25h: --power-log FILE"))]
@@ -345,6 +357,9 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     "admin-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=True),
     "io-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=False),
     "slow-io-per-hour": _slow,
+    "lowest-voltage": _voltage,
+    "highest-voltage": _voltage,
+    **dict.fromkeys(TEMPERATURES, lambda seen, one: declared_temperature(seen.capture.meta.get("drive") or {}, one)),
     "enable-to-identify": _after_enable,
     "enable-to-io": _after_enable,
     **dict.fromkeys(OWN_METER, _own_meter),

@@ -13,6 +13,7 @@ from ..results.declared import power_states
 from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
 from .pairs import PairTime, pair_observations
+from .temperatures import TEMPERATURES, declared_temperature
 
 _NAMES = {
     "state-maximum-power": "MP",
@@ -23,6 +24,7 @@ _NAMES = {
 }
 """Measurands of power states, and the names of :func:`..results.bystate.quantities`."""
 NO_COMMANDS = "a suite's results keep no commands: judge its captures"
+NO_VOLTAGE = "a suite's results keep no voltage: judge its captures"
 NO_IDLE_TIMES = "a suite's results keep no idle time before each transition: judge its captures"
 SCALED = "the run was scaled: time and span were shortened"
 """Doubt about the figures of a scaled run."""
@@ -109,6 +111,8 @@ _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     "largest-mean-power": _largest_mean_power,
     "idle-power": _idle_power,
     "state-transition-time": _transitions,
+    **dict.fromkeys(TEMPERATURES, lambda run, one: declared_temperature(run.drive, one)),
+    **dict.fromkeys(("lowest-voltage", "highest-voltage"), lambda _, one: [Observation("", absent(NO_VOLTAGE, one.unit))]),
     **dict.fromkeys(("apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
     **dict.fromkeys((*OWN_METER, *OWN_LATENCY), _no_commands),

@@ -80,3 +80,8 @@ def test_without_a_table_nothing_is_known(builder: Any) -> None:
 def test_with_apst_off_there_is_no_timer(builder: Any) -> None:
     found = rows(builder, (124 * MS, 0.028), on=0)
     assert {row.verdict for row in found.values()} == {"not measured"}
+
+
+def test_a_state_that_the_table_does_not_lead_into_has_no_row(builder: Any) -> None:
+    found = rows(builder, (124 * MS, 0.028), table=[[0, 3, 100]])
+    assert set(found) == {("APST-early", "PS3"), ("APST-late", "PS3")} and {row.verdict for row in found.values()} == {"pass"}
