@@ -36,7 +36,7 @@ def pairs_table(title: str, points: Sequence[Point[Known]]) -> Table:
         )  # fmt: skip
     heads = ("declared", "longest", "p50", "p99.9", "number", "mean energy")
     columns = (text_column("from"), text_column("to"), *(Column(head) for head in heads), text_column("verdict"))
-    return Table(title, columns, rows, page_note=NOTE)
+    return Table(title, columns, rows)
 
 
 def section(found: Sequence[Entity]) -> ChartSection:
