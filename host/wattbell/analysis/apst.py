@@ -34,16 +34,20 @@ class ApstTables:
         named = [(phase.first_tick, phase.described["apst_table"]) for phase in phases if phase.described.get("apst_table")]
         return cls([tick for tick, _ in named], [table_of(table) for _, table in named])
 
+    def at(self, tick: int) -> Table | None:
+        """Return the table in force at a tick; None before the first."""
+        at = bisect.bisect_right(self.ticks, tick) - 1
+        return None if at < 0 else self.tables[at]
+
     def expected(self, tick: int, state: int, first_s: float, last_s: float) -> int | None:
         """Return the state of a drive that was idle for ``first_s`` to ``last_s`` and in ``state`` before, around ``tick``.
 
         None if it was in more than one state, or no table is known.
         """
-        at = bisect.bisect_right(self.ticks, tick) - 1
-        if at < 0 or last_s <= first_s:
+        table = self.at(tick)
+        if table is None or last_s <= first_s:
             return None
         inside: dict[int, float] = {}
-        table = self.tables[at]
         steps = [(state, 0.0), *descent(table, state)]
         last, since = steps[-1]
         stays = last not in table or table[last][0] == last

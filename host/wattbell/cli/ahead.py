@@ -200,7 +200,7 @@ def _what(step: Step) -> str:
         )
     if step.settle is not None:
         return f"left alone until the rail is at rest, {step.settle.longest_s:g} s at most"
-    return f"idle for {step.idle_s:g} s"
+    return f"idle for {(step.idle_s or 0.0) + (step.rest_s or 0.0):g} s"
 
 
 def _reckoned(step: Step, expected: Expected) -> tuple[str, str]:

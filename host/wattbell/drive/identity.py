@@ -9,7 +9,7 @@ import msgspec
 
 from ..capture import identify as structures
 from ..errors import CaptureError, DriveError
-from ..suites.drive import Drive, settled_after
+from ..suites.drive import Drive, settled_after, slowest_transition
 from .device import Device
 from .tools import WHICH_NVME, Tools
 
@@ -51,6 +51,7 @@ def identify(device: Device, tools: Tools) -> Drive:
         operational=tuple(i for i, (awake, _, _) in enumerate(states) if awake),
         non_operational=tuple(i for i, (awake, _, _) in enumerate(states) if not awake),
         settled_after_s=settled_after(states),
+        slowest_transition_s=slowest_transition(states),
         model=device.model,
         serial=device.serial,
         firmware=device.firmware,

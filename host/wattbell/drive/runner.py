@@ -222,6 +222,9 @@ class Runner:
         self.marker(number << 8 | END)
         whole_s = time.monotonic() - began
         self.phases.append(phase)
+        if step.rest_s is not None:
+            phase.idle_after_s = step.rest_s
+            self.presence.wait(step.rest_s)
         if step.duty is not None:
             phase.busy_s = min(self._worked(phase), whole_s) or whole_s
             longest_s = DUTY_IDLE_MAX_S if step.duty_idle_max_s is None else step.duty_idle_max_s

@@ -16,7 +16,7 @@ from ..errors import UsageError
 from ..nearest import did_you_mean
 from ..suites.manifest import read_toml
 from .expression import names_in, parse
-from .measurands import DECLARED, DRIVE_FIELDS, MEASURANDS
+from .measurands import DECLARED, DRIVE_FIELDS, MEASURANDS, SCOPE_FIELDS
 from .model import Requirement, RequirementFile
 
 _OPTIONAL = ("states", "window_s", "threshold_s", "sampling_s", "duration_s", "exempt")
@@ -123,9 +123,12 @@ def _check_names(text: str, one: Requirement, file: RequirementFile) -> None:
     parse(text)
     for name in names_in(text):
         place, _, attribute = name.partition(".")
-        if place == "declared" and attribute not in (*DECLARED, *DRIVE_FIELDS):
-            raise UsageError(f"{name} is no declared field; fields: {', '.join((*DECLARED, *DRIVE_FIELDS))}")
-        if place == "declared" and one.states == "any" and attribute not in DRIVE_FIELDS:
+        if place == "declared" and attribute not in (*DECLARED, *DRIVE_FIELDS, *SCOPE_FIELDS):
+            raise UsageError(f"{name} is no declared field; fields: {', '.join((*DECLARED, *DRIVE_FIELDS, *SCOPE_FIELDS))}")
+        if place == "declared" and attribute in SCOPE_FIELDS:
+            if one.measurand != "state-transition-time":
+                raise UsageError(f"{name} belongs to state-transition-time: no other figure has two states")
+        elif place == "declared" and one.states == "any" and attribute not in DRIVE_FIELDS:
             raise UsageError(f"{name} needs states: all time together has no declared state")
         if place == "measured" and attribute not in MEASURED:
             raise UsageError(f"there is no {name}; known: {', '.join(f'measured.{known}' for known in MEASURED)}")

@@ -11,7 +11,7 @@ from ..measure.figure import Figure, absent
 from ..measure.judge import DecisionRule, Judgement, Verdict, judge
 from ..origin import Origin
 from .expression import Missing, Names, evaluate, names_in
-from .measurands import DECLARED, DRIVE_FIELDS, Observation, Subject, drive_fields
+from .measurands import DECLARED, DRIVE_FIELDS, SCOPE_FIELDS, Observation, Subject, drive_fields
 from .model import FAILS, Requirement, RequirementFile, Severity
 
 ORDER: tuple[Verdict, ...] = ("fail", "conditional fail", "not measured", "conditional pass", "pass", "not applicable")
@@ -126,7 +126,7 @@ def _rows(subjects: Sequence[Subject], file: RequirementFile, one: Requirement, 
     scopes: dict[str, list[JudgedRow]] = {}
     for subject in subjects:
         for seen in subject.observe(one):
-            scopes.setdefault(seen.scope, []).append(_judged(subject, seen, file, one, names, rule))
+            scopes.setdefault(seen.scope if seen.among is None else seen.among, []).append(_judged(subject, seen, file, one, names, rule))
     whole = scopes.pop("", [])
     if not scopes or any(row.measured.value is not None for row in whole):
         scopes = {"": whole, **scopes}
@@ -157,16 +157,16 @@ def _judged(subject: Subject, seen: Observation, file: RequirementFile, one: Req
     known = {**names, **_declared(subject, seen)}
     sources = (subject.source,)
     measured = replace(seen.figure, unit=one.unit)
-    refused = _not_applicable(one, known)
-    if refused:
-        return _row(file, one, seen.scope, measured, absent(""), "", Judgement("not applicable", refused), rule, sources)
+    refused = _not_applicable(one, known, seen)
+    if refused is not None:
+        return _row(file, one, seen.scope, measured, absent(""), "", refused, rule, sources)
     text = str(one.limit) if isinstance(one.limit, str) else ""
     try:
         limit = _limit(subject, seen, one, known)
     except Missing as missing:
         verdict: Verdict = "not applicable" if missing.name.startswith("declared.") else "not measured"
         why = f"{missing.name} {missing.reason}"
-        if missing.name.removeprefix("declared.") in DRIVE_FIELDS and measured.value is None:  # then nobody looked whether it is declared
+        if _unseen(missing, seen):
             verdict, why = "not measured", str(measured.conditions.get("absent", why))
         if missing.name.startswith("parameter."):
             why += f": give --set {missing.name.partition('.')[2]}=VALUE"
@@ -174,24 +174,33 @@ def _judged(subject: Subject, seen: Observation, file: RequirementFile, one: Req
     found = _against(measured, limit, one, rule)
     for doubt in _doubts(seen, one, found):
         found = found.weakened(doubt)
-    return _row(file, one, seen.scope, measured, limit, text, found, rule, sources, "" if found.why else seen.remark)
+    return _row(file, one, seen.scope, measured, limit, text, found, rule, sources, "" if found.why and seen.among is None else seen.remark)
 
 
-def _not_applicable(one: Requirement, known: Names) -> str:
-    """Return the reason why a requirement does not apply; empty if it does."""
+def _unseen(missing: Missing, seen: Observation) -> bool:
+    """Whether nobody looked whether the drive declares a field of the whole drive, or of two states."""
+    name = missing.name.removeprefix("declared.")
+    return name in (*DRIVE_FIELDS, *SCOPE_FIELDS) and name not in seen.limits and seen.figure.value is None
+
+
+def _not_applicable(one: Requirement, known: Names, seen: Observation) -> Judgement | None:
+    """Return why a requirement does not apply, or why that is not known; None if it applies."""
     if not one.applies:
-        return ""
+        return None
     try:
-        return "" if evaluate(one.applies, known).value else f"{one.applies} does not hold"
+        return None if evaluate(one.applies, known).value else Judgement("not applicable", f"{one.applies} does not hold")
     except Missing as missing:
-        return f"{missing.name} {missing.reason}"
+        if _unseen(missing, seen):
+            return Judgement("not measured", str(seen.figure.conditions.get("absent", f"{missing.name} {missing.reason}")))
+        return Judgement("not applicable", f"{missing.name} {missing.reason}")
 
 
 def _declared(subject: Subject, seen: Observation) -> dict[str, Figure]:
     state, of_drive = seen.state, drive_fields(subject)
     values: dict[str, float | None] = {name: of_drive.get(name) for name in DRIVE_FIELDS}
     values |= {name: get(state) if state is not None else None for name, get in DECLARED.items()}
-    return {f"declared.{name}": absent("is not declared") if value is None else Figure(value, 0.0) for name, value in values.items()}
+    found = {name: absent("is not declared") if value is None else Figure(value, 0.0) for name, value in values.items()}
+    return {f"declared.{name}": figure for name, figure in {**found, **seen.limits}.items()}
 
 
 def _limit(subject: Subject, seen: Observation, one: Requirement, known: Names) -> Figure:

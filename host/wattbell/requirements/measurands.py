@@ -44,12 +44,28 @@ MEASURANDS: dict[str, Measurand] = {
     "state-exit-latency": Measurand(
         "s", "The longest time from the first command to its fetch, or to its completion less that awake (EXLAT).", needs=("states",)
     ),
+    "state-transition-time": Measurand(
+        "s", "The longest time from the request of the host to the rail at the new state's level, in the worst ordered pair of states."
+    ),
+    "apst-early": Measurand(
+        "", "The shortest idle time before a transition of APST's table, as a part of the table's (ITPT).", needs=("states",)
+    ),
+    "apst-late": Measurand(
+        "s", "The longest time from the end of the table's idle time to the rail at the state's level.", needs=("states",)
+    ),
     "admin-latency": Measurand("s", "The longest time from doorbell to CQE of an admin command.", takes=("exempt", "duration_s")),
     "io-latency": Measurand("s", "The longest time from doorbell to CQE of an I/O command.", takes=("exempt", "duration_s")),
     "slow-io-per-hour": Measurand(
         "", "The largest number of I/O commands slower than a threshold that began within one hour.",
         needs=("threshold_s",), takes=("exempt", "duration_s"),
     ),
+    "lowest-voltage": Measurand(
+        "V", "The lowest mean of the rail's voltage over windows side by side, from the first command to the last, without resets.",
+        needs=("window_s",),
+    ),
+    "highest-voltage": Measurand("V", "The highest of these means.", needs=("window_s",)),
+    "warning-temperature": Measurand("C", "The declared warning composite temperature (WCTEMP)."),
+    "critical-temperature": Measurand("C", "The declared critical composite temperature (CCTEMP)."),
     "enable-to-identify": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first Identify command."),
     "enable-to-io": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first I/O command."),
     "own-meter-mean": Measurand("", "Difference of the mean in the drive's log page 25h from the rail's, as a part of the rail's."),
@@ -78,6 +94,8 @@ class Observation:
     doubt : a reason that makes any verdict conditional.
     brief : a reason that makes a pass conditional. A fail stands.
     remark : a reason that a reader should know, such as a maximum of few events.
+    among : a name that several scopes share, so that only the worst is a row; None: the scope is a row of its own.
+    limits : declared fields of the scope (:data:`SCOPE_FIELDS`), by name; an absent figure has its reason.
     """
 
     scope: str
@@ -88,6 +106,8 @@ class Observation:
     doubt: str = ""
     brief: str = ""
     remark: str = ""
+    among: str | None = None
+    limits: Mapping[str, Figure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -133,11 +153,15 @@ DECLARED: dict[str, Callable[[PowerStateDescriptor], float | None]] = {
     "workload": lambda one: None if one.workload is None else float(one.workload),
 }
 """Fields of a power state descriptor that expressions name as ``declared.FIELD``."""
-DRIVE_FIELDS = ("last_operational_power_w", "own_meter_error")
-"""Further fields of the drive: maximum power of its last operational state; claimed error of its power meter, as a part of the power."""
+DRIVE_FIELDS = ("last_operational_power_w", "own_meter_error", "power_states")
+"""Further fields of the drive: maximum power of its last operational state; claimed error of its power meter, as a part of the power; and
+the number of its power states."""
+SCOPE_FIELDS = ("transition_latency_s",)
+"""Declared fields of two power states: EXLAT of the old one and ENLAT of the new one together."""
 
 
 def drive_fields(subject: Subject) -> dict[str, float]:
     """Return the fields of :data:`DRIVE_FIELDS` that a drive declares."""
     awake = [one.max_w for one in subject.states if one.operational]
-    return {**subject.declares, **({"last_operational_power_w": awake[-1]} if awake and awake[-1] is not None else {})}
+    last = {"last_operational_power_w": awake[-1]} if awake and awake[-1] is not None else {}
+    return {**subject.declares, **last, **({"power_states": float(len(subject.states))} if subject.states else {})}

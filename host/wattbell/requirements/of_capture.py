@@ -11,7 +11,7 @@ import polars as pl
 from wattbell_spec.nvme import admin, io
 from wattbell_spec.wire import CommandFlag, EventType
 
-from ..analysis import idle, powerstates, wakeup
+from ..analysis import apsttimers, idle, powerstates, statepairs, wakeup
 from ..analysis.context import AER, Context, load
 from ..analysis.result import Idle, PowerStates
 from ..analysis.stretches import FoundStretches
@@ -23,12 +23,16 @@ from ..measure.loss import WindowLoss
 from ..measure.table import NONE, Commands
 from ..origin import origin_of_capture
 from ..results.declared import PowerStateDescriptor, descriptors
+from ..text import si
 from .latencylog import LatencyLog
 from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
 from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
+from .pairs import NO_IDENTIFY, PairTime, pair_observations
 from .powerlog import PowerLog
+from .temperatures import TEMPERATURES, declared_temperature
+from .voltage import extreme_voltage
 
 HOUR_S = 3600.0
 _KEYS = {
@@ -137,7 +141,7 @@ def _largest_mean_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
         return [_over(seen, wanted, "", None, [(context.rail.first_tick, context.rail.last_tick)])]
     states = wanted_states(wanted, seen.states)
     if not seen.states:
-        return [Observation("", absent("nobody saw Identify: the drive's power states are not known", "W"))]
+        return [Observation("", absent(NO_IDENTIFY, "W"))]
     if seen.found is None or not seen.found.watched:
         return [Observation(f"PS{one.number}", absent("nobody saw what the host asked for", "W"), one) for one in states]
     spans: dict[int, list[tuple[int, int]]] = {}
@@ -188,7 +192,7 @@ def _of_states(seen: _Seen, wanted: Requirement) -> list[Observation]:
     found = seen.power_states
     states = wanted_states(wanted, seen.states)
     if not seen.states:
-        return [Observation("", absent("nobody saw Identify: the drive's power states are not known"))]
+        return [Observation("", absent(NO_IDENTIFY))]
     rows = {row["state"]: row["judged"] for row in found["states"]}
     out = []
     for one in states:
@@ -205,6 +209,41 @@ def _own(why: str) -> str:
     """Return the analysis's own doubts. The requirement's limit and the figure's losses are judged anew."""
     anew = ("closer to the limit", "times the limit", LOST)
     return "; ".join(part for part in why.split("; ") if part and not any(words in part for words in anew))
+
+
+def _transitions(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    if not seen.context.saw_commands:
+        return [Observation("", absent(NO_COMMANDS, "s"))]
+    if not seen.states:
+        return [Observation("", absent(NO_IDENTIFY, "s"))]
+    found = statepairs.by_pair(statepairs.transitions_asked(seen.context))
+    return pair_observations(seen.states, {pair: PairTime.of(one) for pair, one in found.items()})
+
+
+def _apst(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    """Return the worst move by APST's table into each state."""
+    late, unit = wanted.measurand == "apst-late", "s" if wanted.measurand == "apst-late" else ""
+    if not seen.states:
+        return [Observation("", absent(NO_IDENTIFY, unit))]
+    moves, why = apsttimers.timed_moves(seen.context, seen.found)
+    out = []
+    targets = apsttimers.targets(seen.context)
+    for one in wanted_states(wanted, seen.states):
+        if targets and one.number not in targets:
+            continue  # no table leads there
+        mine = [move for move in moves if move.new == one.number]
+        # a stay is a lower bound: it shows a late drive, and no early one
+        mine = [move for move in mine if not move.stayed or (late and move.late.known > (one.entry_s or 0.0))]
+        if not mine:
+            out.append(Observation(f"PS{one.number}", absent(why or "the drive did not go there by the table", unit), one))
+            continue
+        worst = max(mine, key=lambda move: move.late.known) if late else min(mine, key=lambda move: move.share.known)
+        figure = worst.late if late else worst.share
+        what = f"PS{worst.old} to PS{worst.new}, table {si(worst.wait_s, 's', 4)}, seen after {si(worst.after.known, 's', 4)}"
+        stayed = ", and not yet there at the end of the idle time" if worst.stayed else ""
+        remark = f"{what}{stayed}; {'the latest' if late else 'the earliest'} of {len(mine)}"
+        out.append(Observation(f"PS{one.number}", replace(figure, lost=sum(m.after.lost for m in mine)), one, remark=remark))
+    return out
 
 
 def _active_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
@@ -288,6 +327,13 @@ def _after_enable(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return [Observation("", figure, remark=f"the longest of {len(enabled)}" if len(enabled) > 1 else "")]
 
 
+def _voltage(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    assert wanted.window_s is not None
+    figure, seconds = extreme_voltage(seen.context, wanted.window_s, lowest=wanted.measurand == "lowest-voltage")
+    rail = seen.context.rail
+    return [Observation("", figure, seen_s=seconds, sampling_s=None if rail is None else rail.interval_s)]
+
+
 def _own_meter(seen: _Seen, wanted: Requirement) -> list[Observation]:
     if seen.own_meter is None:
         return [Observation("", absent("needs the drive's log page 25h: --power-log FILE"))]
@@ -305,9 +351,15 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     "idle-power": _idle_power,
     **dict.fromkeys(_KEYS, _of_states),
     "state-active-power": _active_power,
+    "state-transition-time": _transitions,
+    "apst-early": _apst,
+    "apst-late": _apst,
     "admin-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=True),
     "io-latency": lambda seen, wanted: _longest(seen, wanted, admin_queue=False),
     "slow-io-per-hour": _slow,
+    "lowest-voltage": _voltage,
+    "highest-voltage": _voltage,
+    **dict.fromkeys(TEMPERATURES, lambda seen, one: declared_temperature(seen.capture.meta.get("drive") or {}, one)),
     "enable-to-identify": _after_enable,
     "enable-to-io": _after_enable,
     **dict.fromkeys(OWN_METER, _own_meter),

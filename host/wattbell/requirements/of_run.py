@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..measure.figure import Figure, absent
 from ..measure.rail import window_text
@@ -11,6 +12,8 @@ from ..results.bystate import measured_of, quantities
 from ..results.declared import power_states
 from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
+from .pairs import PairTime, pair_observations
+from .temperatures import TEMPERATURES, declared_temperature
 
 _NAMES = {
     "state-maximum-power": "MP",
@@ -21,6 +24,8 @@ _NAMES = {
 }
 """Measurands of power states, and the names of :func:`..results.bystate.quantities`."""
 NO_COMMANDS = "a suite's results keep no commands: judge its captures"
+NO_VOLTAGE = "a suite's results keep no voltage: judge its captures"
+NO_IDLE_TIMES = "a suite's results keep no idle time before each transition: judge its captures"
 SCALED = "the run was scaled: time and span were shortened"
 """Doubt about the figures of a scaled run."""
 
@@ -56,6 +61,23 @@ def _of_states(run: Run, wanted: Requirement) -> list[Observation]:
     return out
 
 
+def _transitions(run: Run, wanted: Requirement) -> list[Observation]:
+    states = power_states(run)
+    if not states:
+        return [Observation("", absent("the run recorded no power states of the drive", "s"))]
+    found: dict[tuple[int, int], PairTime] = {}
+    for test in run.tests:
+        for point in test.points:
+            old, new = point.x.get("from_ps"), point.x.get("to_ps")
+            if isinstance(old, float) and isinstance(new, float) and "longest_s" in point.figures:
+                found[int(old), int(new)] = PairTime.stored(point.figures)
+    if not found:
+        return [Observation("", absent(f"{run.suite} did not measure it", "s"))]
+    return [
+        replace(one, doubt=SCALED if run.scaled and one.figure.value is not None else one.doubt) for one in pair_observations(states, found)
+    ]
+
+
 def _largest_mean_power(run: Run, wanted: Requirement) -> list[Observation]:
     assert wanted.window_s is not None
     if wanted.states != "any":
@@ -88,6 +110,10 @@ def _no_commands(run: Run, wanted: Requirement) -> list[Observation]:
 _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     "largest-mean-power": _largest_mean_power,
     "idle-power": _idle_power,
+    "state-transition-time": _transitions,
+    **dict.fromkeys(TEMPERATURES, lambda run, one: declared_temperature(run.drive, one)),
+    **dict.fromkeys(("lowest-voltage", "highest-voltage"), lambda _, one: [Observation("", absent(NO_VOLTAGE, one.unit))]),
+    **dict.fromkeys(("apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
     **dict.fromkeys((*OWN_METER, *OWN_LATENCY), _no_commands),
     **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour", "enable-to-identify", "enable-to-io"), _no_commands),

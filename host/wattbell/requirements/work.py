@@ -16,7 +16,7 @@ from .measurands import OWN_LATENCY, OWN_METER
 from .model import Requirement, RequirementFile
 
 LOADS_BY_STATE, LOADS, DEPTH_1, IDLE, IDLE_BY_STATE, RESTARTS = "load-by-state", "load", "depth-1", "idle", "idle-power", "cold"
-OPERATIONAL, NON_OPERATIONAL = "operational", "non-operational"
+OPERATIONAL, NON_OPERATIONAL, TRANSITIONS = "operational", "non-operational", "transitions"
 WINDOW_SAMPLES = 10
 """Samples in a window of a requirement that has no ``sampling_s``."""
 LEAST_LOAD_S = 30.0
@@ -44,9 +44,16 @@ TESTS: Mapping[str, Callable[[Requirement], tuple[str, ...]]] = {
     "state-active-power": _always("active-power"),
     "state-entry-latency": _always(NON_OPERATIONAL),
     "state-exit-latency": _always(NON_OPERATIONAL),
+    "state-transition-time": _always(TRANSITIONS),
+    "apst-early": _always(IDLE),
+    "apst-late": _always(IDLE),
     "admin-latency": _always(DEPTH_1),
     "io-latency": _always(DEPTH_1),
     "slow-io-per-hour": _always(DEPTH_1),
+    "lowest-voltage": _always(LOADS),
+    "highest-voltage": _always(LOADS),
+    "warning-temperature": _always(IDLE),
+    "critical-temperature": _always(IDLE),
     "enable-to-identify": _always(RESTARTS),
     "enable-to-io": _always(RESTARTS),
     **dict.fromkeys((*OWN_METER, *OWN_LATENCY), lambda _: ()),

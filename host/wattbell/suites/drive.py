@@ -37,6 +37,9 @@ class Drive:
     settled_after_s: float = 0.0
     """Idle time until the drive is in the deepest state that APST's table leads to, if APST is on; 0 if the table leads nowhere."""
 
+    slowest_transition_s: float = 0.0
+    """Longest declared entry latency and longest declared exit latency together; 0 if the drive declares none."""
+
     def describe(self) -> dict[str, str | int | None]:
         """``drive`` of results.json."""
         return {
@@ -93,7 +96,8 @@ def from_profile(path: Path) -> Drive:
         raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a key that is wrong
         raise UsageError(f"{path} is not a profile of a drive ({error}).") from None
-    operational = [bool(_value(state.operational)) for state in profile.power_state]
+    states = [(bool(_value(s.operational)), _value(s.entry_us), _value(s.exit_us)) for s in profile.power_state]
+    operational = [awake for awake, *_ in states]
     return Drive(
         name=path.stem,
         capacity_bytes=_value(profile.namespace.lbas_512) * 512,
@@ -104,7 +108,8 @@ def from_profile(path: Path) -> Drive:
         firmware=_value(profile.identity.firmware),
         digest=f"sha256:{hashlib.sha256(content).hexdigest()}",
         title=profile.title,
-        settled_after_s=settled_after([(bool(_value(s.operational)), _value(s.entry_us), _value(s.exit_us)) for s in profile.power_state]),
+        settled_after_s=settled_after(states),
+        slowest_transition_s=slowest_transition(states),
     )
 
 
@@ -114,6 +119,11 @@ def settled_after(states: Sequence[tuple[bool, float, float]], table: Table | No
     steps = descent(linux_table(states) if table is None else table)
     entries_s = sum(states[state][1] for state, _ in steps if state < len(states)) * 1e-6
     return steps[-1][1] + entries_s if steps else 0.0
+
+
+def slowest_transition(states: Sequence[tuple[bool, float, float]]) -> float:
+    """Return ``slowest_transition_s`` of a drive that declares ``states``, as :func:`settled_after` has them."""
+    return (max((entry for _, entry, _ in states), default=0.0) + max((exit_us for *_, exit_us in states), default=0.0)) * 1e-6
 
 
 def _value(entry: T | _Figure[T]) -> T:

@@ -33,6 +33,7 @@ class ScoreSection(Enum):
     WAKE_UP = auto()
     POWER_STATES = auto()
     POWER_ON = auto()
+    TRANSITIONS = auto()
 
 
 class KindOfTest(ABC):

@@ -150,7 +150,7 @@ def expect(step: Step, files: Mapping[str, str], capacity_bytes: int, scale: flo
         return Expected((step.restart.off_s or 0.0) + RESTART_S)
     if step.settle is not None:
         return Expected(min(max(step.settle.window_s, SETTLE_S), step.settle.longest_s))
-    return Expected(step.idle_s or (step.wake.idle_s if step.wake else 0.0))
+    return Expected((step.idle_s or (step.wake.idle_s if step.wake else 0.0)) + (step.rest_s or 0.0))
 
 
 def writes_data(step: Step, files: Mapping[str, str]) -> bool:

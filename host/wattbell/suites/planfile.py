@@ -67,7 +67,7 @@ def read_plan(path: Path) -> Plan:
 def _complete(table: dict[str, Any]) -> str | None:
     """Add the defaults that a plan may leave out; return the fault of the step, or None."""
     given = [action for action in ACTIONS if action in table]
-    if len(given) != 1 or "command" in table:
+    if len(given) != 1 or "command" in table or "rest_s" in table:
         return f"it must have exactly one of {', '.join(ACTIONS)}"
     (action,) = given
     value = table[action]

@@ -21,6 +21,11 @@ from .traces.generate import make_trace
 
 HELD_S = 0.5
 """Least time in s of an idle time in the deepest state that APST's table leads to."""
+_REST_JOB = "rest.fio"
+_REST_TEXT = "[rest]\ndirect=1\nioengine=libaio\nrw=read\nbs=4k\nsize=1m\nio_size=0\n"
+_REST_DUTY = 1e-9
+"""The model's plans have a rest behind a phase of a job file alone. A job file without I/O replaces the phase of a step with ``rest_s``;
+its duty cycle is so low that ``duty_idle_max_s`` decides. Without I/O it is no load that peaks are looked for in."""
 LONGEST_DESCENT_S = 120.0
 """An idle time is not made longer than this for a table; the result says that the table goes on."""
 WAKE_SPAN_BYTES = 1 << 30
@@ -94,7 +99,7 @@ class Session:
         lines = [f'condition = "{self.start}"']
         lines += [f"data_bytes = {self.data_bytes}"] if self.data_bytes is not None else []
         for step in self.steps:
-            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in step.table.items() if value is not None)]
+            lines += ["", "[[step]]", *(f"{key} = {_toml(value)}" for key, value in _model_table(step).items() if value is not None)]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path, scale: float, seed: int) -> Path:
@@ -102,6 +107,8 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
             (folder / name).write_text(content, encoding="utf-8")
+        if any(step.rest_s is not None for step in self.steps):
+            (folder / _REST_JOB).write_text(_REST_TEXT, encoding="utf-8")
         for name, composition in self.traces.items():
             make_trace(composition, folder / name, scale, seed)
         path = folder / "plan.toml"
@@ -164,6 +171,14 @@ class StepBuilder:
         """
         span_bytes = min(self.drive.capacity_bytes - 4096, WAKE_SPAN_BYTES, self.session.written_bytes or WAKE_SPAN_BYTES)
         return Wake(self.idle_s, (4096 + 997 * 8 * k) % (span_bytes // 4096 * 8))
+
+
+def _model_table(step: Step) -> Mapping[str, Any]:
+    """Return a step as the drive model reads it."""
+    if step.rest_s is None:
+        return step.table
+    kept = {key: value for key, value in step.table.items() if key not in ("idle_s", "rest_s")}
+    return {**kept, "fio": _REST_JOB, "duty": _REST_DUTY, "duty_idle_max_s": step.rest_s, "measured": False}
 
 
 def _toml(value: Any) -> str:

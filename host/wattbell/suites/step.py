@@ -49,6 +49,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """A step of a plan: exactly one of ``format`` to ``command`` is given as its action; the other keys set the conditions.
 
     measured: false for preconditioning
+    rest_s: with ``idle_s``, how long the drive is left alone behind the step's phase, where no marker ends the rest; in no file of a plan
     command: a program and its arguments, on real drives only and in no file of a plan. With a command, ``apst`` and ``aspm`` of None leave
         the drive and its link as they are.
     """
@@ -74,6 +75,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     duty: float | None = None
     duty_idle_max_s: float | None = None
     measured: bool = True
+    rest_s: float | None = None
 
     @property
     def table(self) -> Mapping[str, Any]:

@@ -102,7 +102,7 @@ def test_requirements_are_listed_and_explained(lab: Path) -> None:
     one = run("requirements", "ocp/PCM-1").output
     assert "window 1 s, sampled every 2 ms or faster, for 900 s or longer" in one and "preconditioned" in one and "mandatory" in one
     assert json.loads(run("requirements", "ocp/PCM-1", "--json").stdout)["window_s"] == 1.0
-    assert [file["name"] for file in json.loads(run("requirements", "--json").stdout)] == ["declared", "nvme", "ocp"]
+    assert [file["name"] for file in json.loads(run("requirements", "--json").stdout)] == ["declared", "form-factor", "nvme", "ocp"]
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,18 @@ def test_a_rest_goes_by_what_fio_did_and_not_by_its_start(runner: Runner, tmp_pa
     assert fifth.idle_after_s < fifth.busy_s * 4 - 0.9, "the second before counts as rest"
 
 
+def test_a_rest_behind_a_phase_has_no_marker_at_its_end(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host asks for a state, marks begin and end of the phase at once, and leaves the drive alone until it asks for the next state."""
+    log = tmp_path / "log"
+    (tmp_path / "nvme").write_text(f'#!/bin/sh\necho "$1 $*" | cut -d" " -f1,4- >> {log}\necho value:0\n')
+    monkeypatch.setattr(runner.presence, "wait", lambda seconds: log.open("a").write(f"wait {seconds}\n"))
+    runner.run([Step(name=f"t#{k}", idle_s=0.0, ps=ps, rest_s=0.25) for k, ps in enumerate((3, 0))])
+    words = [line.split()[0] for line in log.read_text().splitlines()]
+    assert words == ["get-feature", *["set-feature", "get-feature", "wait", "get-feature", "wait"] * 2]
+    assert [line for line in log.read_text().splitlines() if line.startswith("wait")] == ["wait 0.0", "wait 0.25"] * 2
+    assert [phase.idle_after_s for phase in runner.phases] == [0.25, 0.25]
+
+
 def test_a_rest_is_no_longer_than_the_longest(runner: Runner) -> None:
     (runner.files / "j.fio").write_text(JOB.partition("[b]")[0].replace("number_ios=3", "number_ios=20\nrate_iops=200"))
     runner.run([Step(name="t", fio="j.fio", duty=0.01, duty_idle_max_s=0.3)])

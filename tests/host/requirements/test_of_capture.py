@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from wattbell.capture import open_capture
 from wattbell.capture.meta import save
+from wattbell.capture.writer import CaptureWriter
 from wattbell.requirements.files import load
 from wattbell.requirements.judging import JudgedRow, judge_all
 from wattbell.requirements.of_capture import subject
@@ -159,3 +161,54 @@ def test_a_capture_without_a_rail_judges_times_alone(builder: Any) -> None:
     found = rows(declare(builder.write()))
     assert found["CTO-1", ""].verdict == "fail"
     assert found["PWR-6", ""].verdict == "not measured" and found["PWR-6", ""].why
+
+
+def test_the_voltage_of_the_rail_between_the_first_command_and_the_last(builder: Any) -> None:
+    """A rail of 3.3 V, which the builder always writes: within 5 %."""
+    builder.levels.append((0, 3.0))
+    builder.command(10 * MS, 10 * US)
+    builder.command(90 * MS, 10 * US)
+    found = rows(declare(builder.write(end=100 * MS)), "form-factor", slot_power_limit_w=5.0)
+    for name, limit in (("M2-LOW", 3.135), ("M2-HIGH", 3.465)):
+        row = found[name, ""]
+        assert row.measured.value == pytest.approx(3.3, rel=1e-6) and row.measured.u == pytest.approx(3.3e-3) and row.verdict == "pass"
+        assert row.limit.value == pytest.approx(limit)
+    assert found["M2-SLOT-POWER", ""].verdict == "conditional pass" and found["M2-PEAK-CURRENT", ""].verdict == "not measured"
+
+
+def test_a_rail_too_coarse_for_the_voltage_or_without_commands(builder: Any) -> None:
+    builder.interval = 2 * MS
+    builder.levels.append((0, 3.0))
+    builder.command(10 * MS, 10 * US)
+    found = rows(declare(builder.write(end=100 * MS)), "form-factor")
+    assert "a window of 1000 us needs them closer" in found["M2-LOW", ""].why
+
+
+@pytest.mark.parametrize(("volts", "low", "high"), [(3.12, "fail", "pass"), (3.137, "conditional pass", "pass"), (3.48, "pass", "fail")])
+def test_a_rail_beyond_its_limits(builder: Any, monkeypatch: pytest.MonkeyPatch, volts: float, low: str, high: str) -> None:
+    """50 ms of the given voltage amid 3.3 V. The limits are 3.135 V and 3.465 V, U is 0.1 %."""
+    written = CaptureWriter.add_rail
+
+    def other(self: Any, tick: int, interval: int, voltage: Any, *more: Any, **named: Any) -> None:
+        inside = (tick + np.arange(len(voltage)) * interval >= 40 * MS) & (tick + np.arange(len(voltage)) * interval < 90 * MS)
+        written(self, tick, interval, np.where(inside, np.float32(volts), voltage), *more, **named)
+
+    monkeypatch.setattr(CaptureWriter, "add_rail", other)
+    builder.levels.append((0, 3.0))
+    builder.command(10 * MS, 10 * US)
+    builder.command(190 * MS, 10 * US)
+    found = rows(declare(builder.write(end=200 * MS)), "form-factor")
+    assert (found["M2-LOW", ""].verdict, found["M2-HIGH", ""].verdict) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("warning", "verdicts"), [(77, ("pass", "pass")), (75, ("pass", "fail")), (80, ("fail", "pass")), (None, ("not measured",) * 2)]
+)
+def test_declared_temperatures(builder: Any, warning: int | None, verdicts: tuple[str, str]) -> None:
+    builder.levels.append((0, 3.0))
+    builder.command(1 * MS, 10 * US)
+    capture = builder.write(end=100 * MS)
+    capture.meta["drive"] |= {"warning_temperature_c": warning, "critical_temperature_c": 85}
+    found = rows(declare(capture))
+    assert (found["TTHROTTLE-9", ""].verdict, found["TTHROTTLE-9-least", ""].verdict) == verdicts
+    assert (found["TTHROTTLE-10", ""].verdict, found["TTHROTTLE-10-least", ""].verdict) == ("pass", "pass")

@@ -23,7 +23,21 @@ from wattbell.suites.units import time_s
 DRIVE = Drive("d", 1 << 40, (0, 1, 2), (3, 4), "M", "S", settled_after_s=7.0)
 WITH_TESTS = {
     *("largest-mean-power", "idle-power", "state-maximum-power", "state-idle-power", "state-active-power", "state-entry-latency"),
-    *("state-exit-latency", "admin-latency", "io-latency", "slow-io-per-hour", "enable-to-identify", "enable-to-io"),
+    *(
+        "state-exit-latency",
+        "state-transition-time",
+        "apst-early",
+        "apst-late",
+        "lowest-voltage",
+        "highest-voltage",
+        "warning-temperature",
+        "critical-temperature",
+        "admin-latency",
+        "io-latency",
+        "slow-io-per-hour",
+        "enable-to-identify",
+        "enable-to-io",
+    ),
 }
 STATES = ("any", "each", "operational", "non-operational")
 

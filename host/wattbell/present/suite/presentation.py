@@ -9,7 +9,7 @@ from typing import Any
 
 from wattbell.origin import Origin
 from wattbell.present.chart import Bars, Chart, ChartSection
-from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables
+from wattbell.present.suite import curves, energies, peaks, power, poweron, scores, sidebyside, tables, transitions
 from wattbell.present.suite.entities import Entity, entities, mixtures
 from wattbell.results import Run
 from wattbell.results.comparison import Comparison, compare_sides
@@ -71,6 +71,7 @@ class SuitePresentation:
             curves.idle(found, others),
             *energies.sections(self.sides, self.compared),
             power.features(self.runs),
+            transitions.section(found),
             poweron.starts(found),
             peaks.highest(found),
             tables.every_figure(found),

@@ -18,6 +18,7 @@ from wattbell.present.chart import COVERS, MOST_EXACT
 from wattbell.present.suite.peaks import window_words
 from wattbell.present.suite.powerstates import declared_and_measured
 from wattbell.present.suite.tables import at
+from wattbell.present.suite.transitions import pairs_table
 from wattbell.present.table import Cell, Column, Table, figure, muted, text_column
 from wattbell.present.terminal import DIM, drawn
 from wattbell.results.model import parse
@@ -73,6 +74,8 @@ def show_test(test: Mapping[str, Any], results: Mapping[str, Any], console: Cons
     kind = kind_of(test["kind"])
     if kind.place is ScoreSection.POWER_STATES:
         console.print(drawn(_states(test["points"], results["drive"].get("power_states") or [])))
+    elif kind.place is ScoreSection.TRANSITIONS:
+        console.print(drawn(_pairs(test, results)))
     elif test["points"]:
         step = -(-len(test["points"]) // kind.most_rows) if kind.most_rows else 1
         console.print(drawn(_points(test["points"][::step])))
@@ -112,6 +115,12 @@ def _points(points: Sequence[Mapping[str, Any]]) -> Table:
     present = [key for key in _COLUMNS if any((p.get(key) or {}).get("value") is not None for p in points)]
     rows: list[list[Cell | str]] = [[at(p["x"]), *(quantity(p.get(key), _PREFIXED.get(key, "")) for key in present)] for p in points]
     return Table("", [text_column(whole=True), *(Column(_COLUMNS[key]) for key in present)], rows)
+
+
+def _pairs(test: Mapping[str, Any], results: Mapping[str, Any]) -> Table:
+    """Return the table of transitions of one test."""
+    run = parse({**results, "tests": [test]}, "these results")
+    return pairs_table("", run.tests[0].points)
 
 
 _HEADS = {
