@@ -138,6 +138,14 @@ pub mod feature {
     pub const HOST_IDENTIFIER: u8 = 0x81;
     /// vendor specific: a marker of Wattbell's in the command stream.
     pub const MARKER: u8 = 0xD0;
+    /// Power Limit.
+    pub const POWER_LIMIT: u8 = 0x23;
+    /// Power Threshold.
+    pub const POWER_THRESHOLD: u8 = 0x24;
+    /// Power Measurement.
+    pub const POWER_MEASUREMENT: u8 = 0x25;
+    /// Latency Monitor.
+    pub const LATENCY_MONITOR: u8 = 0xC5;
 }
 
 /// Log page identifiers.
@@ -156,6 +164,10 @@ pub mod log_page {
     pub const SELF_TEST: u8 = 0x06;
     /// Sanitize Status.
     pub const SANITIZE: u8 = 0x81;
+    /// Power Measurement.
+    pub const POWER_MEASUREMENT: u8 = 0x25;
+    /// Latency Monitor.
+    pub const LATENCY_MONITOR: u8 = 0xC3;
 }
 
 /// I/O opcodes that carry SLBA and NLB.

@@ -3,6 +3,7 @@
 use super::hmb;
 use super::namespaces::{Namespace, Namespaces};
 use crate::nvme::registers::version;
+use crate::power::ownmeter;
 use crate::profile::{Offer, Profile, Way};
 
 /// Abort commands at a time (the field is zero based).
@@ -35,7 +36,8 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 84, &(deepest + 500_000).to_le_bytes()); // RTD3R
     put(&mut d, 88, &2_000_000u32.to_le_bytes()); // RTD3E
     put(&mut d, 92, &(u32::from(namespaces.most() > 1) << 8).to_le_bytes()); // OAES: namespace attributes
-    put(&mut d, 96, &(u32::from(*offer.permissive_mode) << 1).to_le_bytes()); // CTRATT
+    let attributes = u32::from(*offer.permissive_mode) << 1 | u32::from(*offer.power_measurement) << 21;
+    put(&mut d, 96, &attributes.to_le_bytes()); // CTRATT: permissive mode, power measurement
     let management = u16::from(*offer.namespace_management) << 3 | u16::from(offer.self_test()) << 4;
     put(&mut d, 256, &(1 << 1 | management).to_le_bytes()); // OACS: Format NVM, and those
     d[258] = ABORT_LIMIT;
@@ -64,6 +66,11 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 328, &sanitize_capabilities(offer).to_le_bytes()); // SANICAP
     if *offer.hmb_preferred_mib > 0 {
         put(&mut d, 336, &(hmb::DESCRIPTORS as u16).to_le_bytes()); // HMMAXD
+    }
+    if let Some((scale, value)) = offer.measures_power().then(|| profile.own_meter_facts().sample_rate()).flatten() {
+        put(&mut d, 392, &[value, scale]); // IPMSR
+        put(&mut d, 394, &(u16::from(*offer.power_measurement) * ownmeter::LONGEST_MIN).to_le_bytes());
+        // MSMT
     }
     d[512] = 0x66; // SQES
     d[513] = 0x44; // CQES

@@ -30,6 +30,9 @@ impl<S: BusSink> Controller<S> {
         let span = self.pcie.port.dma_write(at, address, Payload::Bytes(&entry));
         (c.truth.cqe_ps, c.truth.status) = (span.first, c.status.0);
         self.queues.post(cqid, c.truth);
+        if c.qid != 0 {
+            self.admin.note_latency(&c.truth, super::io::deallocates(&c.sqe));
+        }
         self.admin.note_completion(c);
         self.release(id);
         self.agenda.at(span.end + self.processor.msix, Event::Post { cqid, address, entry });

@@ -120,6 +120,7 @@ impl<S: BusSink> Controller<S> {
         port.sideband(now, Signal::ClkreqN, 0);
         port.enter(now, LinkState::Detect);
         self.power.boot(now);
+        self.power.supply_own_meter(now);
         port.sideband(now + MS, Signal::PerstN, 1);
         let up = now + MS + TRAINING;
         port.enter(up, LinkState::L0);
@@ -215,14 +216,20 @@ impl<S: BusSink> Controller<S> {
         self.power.meter.log.take()
     }
 
-    /// When [`Controller::advance`] has something to do next.
+    /// When [`Controller::advance`] has something to do next that the host could notice. The intervals of the drive's own meter are none:
+    /// they are taken at their times by whichever call comes next.
     pub fn next_event_ps(&self) -> Option<Ps> {
-        [self.agenda.next_ps(), self.own_ps()].into_iter().flatten().min()
+        [self.agenda.next_ps(), self.work_ps()].into_iter().flatten().min()
     }
 
-    /// When the controller does something of its own accord: flush, power states, link, moving data.
+    /// When the controller does something of its own accord: flush, power states, link, moving data, metering.
     #[inline]
     fn own_ps(&self) -> Option<Ps> {
+        [self.work_ps(), self.power.own_meter_ps()].into_iter().flatten().min()
+    }
+
+    #[inline]
+    fn work_ps(&self) -> Option<Ps> {
         let (flush, states) = (self.media.flash.next_flush_ps(), self.power.states.next_ps());
         [flush, states, self.link_ps(), self.relocation_ps()].into_iter().flatten().min()
     }
@@ -252,8 +259,18 @@ impl<S: BusSink> Controller<S> {
             self.power.link(self.now, self.pcie.port.state());
         } else if due(self.power.states.next_ps()) {
             self.power.states.step(self.now, &mut self.power.meter);
+        } else if due(self.power.own_meter_ps()) {
+            self.meter();
         }
         None
+    }
+
+    /// The drive's own meter ends an interval, or a measurement.
+    fn meter(&mut self) {
+        let energy_j = self.power.meter.account.at(self.now).total_j();
+        if let Some(meter) = &mut self.power.own_meter {
+            meter.step(self.now, energy_j, self.admin.stamp(self.now));
+        }
     }
 
     /// Does everything that is due up to and including `now`.
@@ -263,7 +280,7 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn run_to(&mut self, now: Ps, host: &mut dyn Host) {
-        while let Some(at) = self.next_event_ps().filter(|&t| t <= now) {
+        while let Some(at) = [self.agenda.next_ps(), self.own_ps()].into_iter().flatten().min().filter(|&t| t <= now) {
             self.now = at.max(self.now);
             if self.agenda.next_ps().is_some_and(|t| t <= at) {
                 if let Some(event) = self.agenda.pop() {

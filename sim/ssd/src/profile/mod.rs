@@ -4,11 +4,13 @@ mod fact;
 mod geometry;
 mod load;
 mod offer;
+mod own;
 
 pub use fact::{Fact, Int, Num, Text};
 pub(crate) use geometry::Geometry;
 pub use load::ProfileError;
 pub use offer::{Offer, Way};
+pub use own::{OwnMeterFacts, OwnMonitorFacts};
 use serde::{Deserialize, Serialize};
 
 /// Picoseconds, the unit of every time in the model.
@@ -55,6 +57,10 @@ table!(
         power_state: Vec<PowerState>,
         #[serde(default)]
         offer: Offer,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own_meter: Option<OwnMeterFacts>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own_monitor: Option<OwnMonitorFacts>,
     }
 );
 table!(
@@ -192,6 +198,13 @@ table!(
         real_exit_us: Int,
     }
 );
+
+impl Profile {
+    /// The drive's own power meter; where the profile is silent, a right one.
+    pub fn own_meter_facts(&self) -> OwnMeterFacts {
+        self.own_meter.clone().unwrap_or_default()
+    }
+}
 
 /// A time given in units of `unit`, rounded to picoseconds.
 pub fn ps(value: f64, unit: Ps) -> Ps {

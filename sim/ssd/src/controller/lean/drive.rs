@@ -447,6 +447,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         let share_fj = self.c.power.meter.account.over(self.c.now, self.commands[id as usize].begun_j);
         let truth = &mut self.commands[id as usize].truth;
         (truth.cqe_ps, truth.share_fj) = (first, share_fj);
+        self.c.admin.note_latency(truth, false);
         self.c.admin.health.io_ends(self.c.now, 1);
         self.queues[usize::from(truth.qid)].posted.push_back(id);
         self.soon.push(first + self.times.cqe + self.c.processor.msix, kind::POST, Soon::Post(id));
