@@ -61,12 +61,12 @@ pub struct Served {
     pub stamp: (u64, bool),
 }
 
-/// What a host configures.
+/// Settings of the host.
 #[derive(Debug, Clone, Copy)]
 struct Configuration {
     timer: u16,
     thresholds: [u8; BUCKETS],
-    /// By bucket and kind, three bits a bucket: 1 reports the largest latency, 0 the first.
+    /// Mode by bucket and kind, three bits a bucket: 1 reports the largest latency, 0 the first.
     largest: u16,
     window: u8,
     enabled: bool,

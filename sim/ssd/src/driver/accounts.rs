@@ -44,7 +44,7 @@ impl LogPage {
     }
 }
 
-/// What a step does with the drive's own accounts.
+/// Work of a step with the drive's own accounts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OwnAccount {
     /// Starts a measurement of power, for so many minutes; 0: until it is stopped.

@@ -1,8 +1,8 @@
-//! The drive's own power meter (NVM Express Base Specification 2.3, 8.1.19): intervals of one second, what a measurement collects of them,
-//! and the fields of the SMART / Health log.
+//! The drive's own power meter (NVM Express Base Specification 2.3, 8.1.19): intervals of one second, measurements that collect them, and
+//! fields of the SMART / Health log.
 //!
 //! The intervals follow each other from the time when the supply is there, whatever the host asks for. A measurement collects those that
-//! begin while it runs. Their power is the energy of the account, so it is that of the rail. The profile adds the meter's faults.
+//! begin while it runs. Their energy comes from the account, which agrees with the rail. The profile adds the meter's faults.
 
 use crate::profile::{ps, OwnMeterFacts, Profile, Ps, S as SECOND};
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ struct Interval {
     reading: Reading,
 }
 
-/// What a measurement has collected.
+/// Results of a measurement so far.
 #[derive(Debug, Clone, Default)]
 struct Collected {
     generation: u8,
@@ -117,7 +117,7 @@ impl OwnMeter {
         [self.ends, late, self.collected.until].into_iter().flatten().min()
     }
 
-    /// Does what is due at `now`. `energy_j` is the account's sum at `now`, and `stamp` the drive's time stamp of `now`.
+    /// Ends intervals and measurements that are due at `now`. `energy_j` is the account's sum at `now`, and `stamp` the drive's time stamp of `now`.
     pub fn step(&mut self, now: Ps, energy_j: f64, stamp: u64) {
         if self.ends.is_some_and(|end| end <= now) {
             let watt = (energy_j - self.begun_j) / (INTERVAL as f64 * 1e-12);

@@ -1,6 +1,6 @@
 //! The drive's own accounts of its power and its latencies: the tables `[own_meter]` and `[own_monitor]` of a profile.
 //!
-//! A table may be left out, and so may every entry of it. The defaults are those of a drive that is right.
+//! A profile may leave out a table, or any entry. The defaults describe a drive without faults.
 
 use super::fact::{Fact, Int, Num};
 use super::offer::{assumed, Offer};
@@ -27,7 +27,7 @@ pub struct OwnMeterFacts {
     pub lag_s: Num,
     /// Intervals that a measurement leaves out, by their number from 1.
     pub dropped_s: Fact<Vec<u32>>,
-    /// Whether the log page tells of these gaps.
+    /// Whether the log page then says that its intervals are not contiguous.
     pub tells_gaps: Fact<bool>,
     /// Largest error that the drive claims, in percent; 255: none.
     pub claimed_error_percent: Fact<u8>,
@@ -82,7 +82,7 @@ impl OwnMeterFacts {
 pub struct OwnMonitorFacts {
     /// Commands that each counter has too many, from its first command on.
     pub extra: Fact<u32>,
-    /// Whether a bucket's time stamp is that of its last command, and not of the command with the reported latency.
+    /// Whether a bucket's last command sets its time stamp, and not the command with the reported latency.
     pub stamps_last: Fact<bool>,
 }
 

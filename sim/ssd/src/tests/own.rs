@@ -99,7 +99,7 @@ fn feature_25h_starts_stops_and_tells() {
     assert!((3..=5).contains(&word(&d25, 8)), "{} intervals", word(&d25, 8));
 }
 
-/// The reported powers are those of the rail's records over the same whole seconds since the supply came.
+/// The reported power agrees with the rail's records over the same whole second since the supply came.
 #[test]
 fn the_last_second_and_the_lifetime_are_the_rails() {
     let mut d = drive(all);
