@@ -218,6 +218,7 @@ STATUSES = (
     Status(COMMAND_SPECIFIC, 0x1B, "thin_provisioning", "Thin Provisioning Not Supported"),
     Status(COMMAND_SPECIFIC, 0x1C, "controller_list_invalid", "Controller List Invalid"),
     Status(COMMAND_SPECIFIC, 0x1D, "self_test_in_progress", "Device Self-test In Progress"),
+    Status(COMMAND_SPECIFIC, 0x3E, "invalid_power_limit", "Invalid Power Limit"),
     Status(COMMAND_SPECIFIC, 0x80, "conflicting_attributes", "Conflicting Attributes"),
     Status(COMMAND_SPECIFIC, 0xB8, "zoned_boundary_error", "Zoned Boundary Error"),
     Status(COMMAND_SPECIFIC, 0xB9, "zone_full", "Zone Is Full"),

@@ -126,6 +126,8 @@ def test_a_dropped_second_and_stamps_of_other_commands_are_found(tmp_path: Path)
 )
 def test_a_step_that_makes_no_sense_is_refused(tmp_path: Path, step: str, said: str) -> None:
     (tmp_path / "plan.toml").write_text(f"[[step]]\n{step}\n")
-    process = wattbell(tmp_path, "run", tmp_path / "plan.toml", "--virtual", "intel-660p-1tb", "--fidelity", "fast", "--out", tmp_path / "c")
+    process = wattbell(
+        tmp_path, "run", tmp_path / "plan.toml", "--virtual", "intel-660p-1tb", "--fidelity", "fast", "--out", tmp_path / "c"
+    )
     _, err = process.communicate()
     assert process.returncode in (1, 2) and said in " ".join(err.split()) and "Traceback" not in err

@@ -290,6 +290,7 @@ impl crate::Status {
     pub const THIN_PROVISIONING: Self = Self(0x11b | Self::DNR);
     pub const CONTROLLER_LIST_INVALID: Self = Self(0x11c | Self::DNR);
     pub const SELF_TEST_IN_PROGRESS: Self = Self(0x11d | Self::DNR);
+    pub const INVALID_POWER_LIMIT: Self = Self(0x13e | Self::DNR);
     pub const CONFLICTING_ATTRIBUTES: Self = Self(0x180 | Self::DNR);
     pub const ZONED_BOUNDARY_ERROR: Self = Self(0x1b8 | Self::DNR);
     pub const ZONE_FULL: Self = Self(0x1b9 | Self::DNR);

@@ -22,7 +22,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a plan or job files.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List the drives in the program.
     Profiles {
         /// Print JSON: every figure with its source.

@@ -117,7 +117,7 @@ impl Admin {
         let data = match sqe.cdw(10) & 0xFF {
             0x00 if nsid == u32::MAX && managed => identify::namespace_common(all),
             0x00 if known => structure(all.active(nsid)), // full of zeroes if it is not active
-            0x01 => identify::controller(profile, all, data_kept),
+            0x01 => identify::controller(profile, all, data_kept, &self.features.allowed_states(profile)),
             0x02 if nsid < 0xFFFF_FFFE => identify::namespace_list(all.list(nsid, false)),
             0x03 if known => {
                 let namespace = all.active(nsid).ok_or(Status::INVALID_FIELD)?;

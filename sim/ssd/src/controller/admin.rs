@@ -93,8 +93,13 @@ impl<S: BusSink> Controller<S> {
     /// Set Features: done at once, or when its data is here.
     fn set_features(&mut self, sqe: &Sqe) -> Outcome {
         let (feature, save) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 31 == 1);
-        let monitor = feature == feature::LATENCY_MONITOR && self.admin.latency_monitor.is_some();
-        if save && !features::saveable(feature) && !monitor {
+        let saveable = match feature {
+            feature::LATENCY_MONITOR => self.admin.latency_monitor.is_some(),
+            feature::POWER_LIMIT => *self.profile.offer.power_limit,
+            feature::POWER_THRESHOLD => *self.profile.offer.power_threshold,
+            other => features::saveable(other),
+        };
+        if save && !saveable {
             return Err(Status::NOT_SAVEABLE);
         }
         match feature {
@@ -102,12 +107,13 @@ impl<S: BusSink> Controller<S> {
             feature::APST => Ok(Next::Transfer(APST_BYTES as u32)),
             feature::POWER_MANAGEMENT => {
                 let state = (sqe.cdw(11) & 0x1F) as usize;
-                if state >= self.profile.power_state.len() {
+                if state >= self.power.states.count() {
                     return Err(Status::INVALID_FIELD);
                 }
                 self.power.states.request(self.now, state, &mut self.power.meter);
                 Ok(Next::Done(0))
             }
+            feature::POWER_LIMIT => self.set_value(feature, sqe.cdw(13) & 0x3_FFFF, save),
             _ => match self.admin.set_with_data(sqe) {
                 Some(next) => {
                     self.media.flash.lend(self.admin.hmb.lent());
@@ -139,6 +145,14 @@ impl<S: BusSink> Controller<S> {
         let limits = matches!(feature, feature::TEMPERATURE_THRESHOLD | feature::HCTM);
         if limits && self.power.set_limits(self.now, &self.admin.thermal_limits()) {
             self.raise(AsyncEvent::TEMPERATURE);
+        }
+        match feature {
+            feature::POWER_LIMIT => {
+                let allowed = self.admin.features.allowed_places(&self.profile);
+                self.power.states.limit(self.now, allowed, &mut self.power.meter);
+            }
+            feature::POWER_THRESHOLD => self.admin.async_events.forget_one_shots(),
+            _ => {}
         }
         if cached && !self.admin.features.write_cache() {
             self.flush_buffer(); // what was volatile is not when the command completes
@@ -176,7 +190,7 @@ impl<S: BusSink> Controller<S> {
         let (feature, select) = (sqe.cdw(10) as u8, Select::of(sqe.cdw(10))?);
         let (current, states) = (select == Select::Current, &self.power.states);
         let with_data = match feature {
-            feature::APST if current => Some((u32::from(states.apst().0), states.apst().1.to_vec())),
+            feature::APST if current => Some((u32::from(states.apst_enabled()), states.apst().to_vec())),
             feature::APST => Some((0, vec![0; APST_BYTES])),
             _ => self.admin.get_with_data(feature, select, self.now),
         };

@@ -140,7 +140,7 @@ impl<S: BusSink> Controller<S> {
         self.now
     }
 
-    /// The power state the controller is in or on its way to.
+    /// The power state the controller is in or on its way to, by the number that the host knows.
     pub fn power_state(&self) -> u8 {
         self.power.states.current()
     }
@@ -216,10 +216,11 @@ impl<S: BusSink> Controller<S> {
         self.power.meter.log.take()
     }
 
-    /// When [`Controller::advance`] has something to do next that the host could notice. The intervals of the drive's own meter are none:
-    /// they are taken at their times by whichever call comes next.
+    /// When [`Controller::advance`] has something to do next that the host could notice. The intervals of the drive's own meter are none
+    /// without a power threshold: they are taken at their times by whichever call comes next.
     pub fn next_event_ps(&self) -> Option<Ps> {
-        [self.agenda.next_ps(), self.work_ps()].into_iter().flatten().min()
+        let metering = self.admin.features.power_threshold().and_then(|_| self.power.own_meter_ps());
+        [self.agenda.next_ps(), self.work_ps(), metering].into_iter().flatten().min()
     }
 
     /// When the controller does something of its own accord: flush, power states, link, moving data, metering.
@@ -268,8 +269,11 @@ impl<S: BusSink> Controller<S> {
     /// The drive's own meter ends an interval, or a measurement.
     fn meter(&mut self) {
         let energy_j = self.power.meter.account.at(self.now).total_j();
-        if let Some(meter) = &mut self.power.own_meter {
-            meter.step(self.now, energy_j, self.admin.stamp(self.now));
+        let Some(meter) = &mut self.power.own_meter else { return };
+        let taken = meter.step(self.now, energy_j, self.admin.stamp(self.now));
+        let threshold = self.admin.features.power_threshold();
+        if let Some(reading) = taken.filter(|reading| threshold.is_some_and(|least| reading.tenth_mw() >= least)) {
+            self.raise(AsyncEvent::power_threshold(reading.field()));
         }
     }
 
@@ -406,6 +410,10 @@ impl<S: BusSink> Controller<S> {
     fn deliver_events(&mut self) {
         while let Some((id, event)) = self.admin.async_events.deliver() {
             self.commands.begin(1);
+            if event.one_shot() {
+                self.admin.features.threshold_reported();
+            }
+            self.commands[id].dw1 = event.1;
             self.go_on(id, Ok(Next::Done(event.0)));
         }
     }

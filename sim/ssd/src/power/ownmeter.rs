@@ -30,6 +30,11 @@ impl Reading {
         Self((watt * 1e4).round().max(0.0) as u64)
     }
 
+    /// The power in units of 0.1 mW.
+    pub fn tenth_mw(self) -> u64 {
+        self.0
+    }
+
     /// Value in bits 15:0, and scale in bits 17:16: 1 is 0.0001 W, 2 is 0.01 W. The finer scale is used where it reaches.
     pub fn field(self) -> u32 {
         match self.0 {
@@ -118,7 +123,9 @@ impl OwnMeter {
     }
 
     /// Ends intervals and measurements that are due at `now`. `energy_j` is the account's sum at `now`, and `stamp` the drive's time stamp of `now`.
-    pub fn step(&mut self, now: Ps, energy_j: f64, stamp: u64) {
+    /// Returns the reading that the meter took up, if any.
+    pub fn step(&mut self, now: Ps, energy_j: f64, stamp: u64) -> Option<Reading> {
+        let mut taken = None;
         if self.ends.is_some_and(|end| end <= now) {
             let watt = (energy_j - self.begun_j) / (INTERVAL as f64 * 1e-12);
             let read_w = *self.facts.gain * watt + *self.facts.offset_w;
@@ -128,10 +135,12 @@ impl OwnMeter {
         while let Some(interval) = self.late.front().copied().filter(|interval| interval.due <= now) {
             self.late.pop_front();
             self.take_up(interval, stamp);
+            taken = Some(interval.reading);
         }
         if self.collected.until.is_some_and(|end| end <= now) {
             self.stop(stamp);
         }
+        taken
     }
 
     fn take_up(&mut self, interval: Interval, stamp: u64) {

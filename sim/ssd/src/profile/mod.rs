@@ -206,6 +206,20 @@ impl Profile {
     }
 }
 
+impl PowerState {
+    /// Maximum power (MP) as Identify declares it: value, and whether its unit is 0.0001 W instead of 0.01 W (MXPS).
+    pub fn declared_max(&self) -> (u16, bool) {
+        let fine = *self.max_w < 1.0;
+        ((*self.max_w * if fine { 1e4 } else { 1e2 }).round() as u16, fine)
+    }
+
+    /// The same in units of 0.1 mW.
+    pub fn declared_max_tenth_mw(&self) -> u64 {
+        let (value, fine) = self.declared_max();
+        u64::from(value) * if fine { 1 } else { 100 }
+    }
+}
+
 /// A time given in units of `unit`, rounded to picoseconds.
 pub fn ps(value: f64, unit: Ps) -> Ps {
     (value * unit as f64).round() as Ps

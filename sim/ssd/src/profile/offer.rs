@@ -64,6 +64,10 @@ pub struct Offer {
     pub power_measurement: Fact<bool>,
     /// Whether the SMART / Health log has energy and power (bytes 243:232).
     pub smart_power: Fact<bool>,
+    /// Whether the host may limit the drive's power (feature 23h).
+    pub power_limit: Fact<bool>,
+    /// Whether an event can report a second above a threshold (feature 24h).
+    pub power_threshold: Fact<bool>,
     /// Whether OCP's latency monitor is there (feature C5h, log page C3h).
     pub latency_monitor: Fact<bool>,
 }
@@ -97,6 +101,8 @@ impl Default for Offer {
             arbitration_burst: assumed(2),
             power_measurement: assumed(false),
             smart_power: assumed(false),
+            power_limit: assumed(false),
+            power_threshold: assumed(false),
             latency_monitor: assumed(false),
         }
     }
@@ -136,7 +142,7 @@ impl Offer {
 
     /// Whether a function needs the drive's own power meter.
     pub fn measures_power(&self) -> bool {
-        *self.power_measurement || *self.smart_power
+        *self.power_measurement || *self.smart_power || *self.power_threshold
     }
 
     /// Whether host controlled thermal management is offered.

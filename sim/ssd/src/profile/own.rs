@@ -96,7 +96,7 @@ impl Default for OwnMonitorFacts {
 pub fn check(offer: &Offer, meter: Option<&OwnMeterFacts>, monitor: Option<&OwnMonitorFacts>) -> Result<(), String> {
     if let Some(meter) = meter {
         if !offer.measures_power() {
-            return Err("[own_meter] needs offer.power_measurement or offer.smart_power = true".into());
+            return Err("[own_meter] needs offer.power_measurement, power_threshold or smart_power = true".into());
         }
         meter.check()?;
     }

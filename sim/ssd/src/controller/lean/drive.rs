@@ -96,7 +96,12 @@ impl<'a, S: BusSink> Drive<'a, S> {
     pub fn new(c: &'a mut Controller<S>, queues: usize, interrupt_latency: Ps) -> Option<Self> {
         let base = c.admin.namespaces.named(1).ok().filter(|n| n.shift == 9)?.base;
         let plain = c.media.is_plain() && !c.admin.maintenance.busy();
-        if !plain || !c.commands.idle() || (1..queues).any(|q| c.admin.features.coalescing(q as u16).is_some()) {
+        let awaits_event = c.admin.features.power_threshold().is_some();
+        if !plain
+            || awaits_event
+            || !c.commands.idle()
+            || (1..queues).any(|q| c.admin.features.coalescing(q as u16).is_some())
+        {
             return None;
         }
         let mut later = Heap::new(kind::LATER);
