@@ -151,10 +151,22 @@ LOG_PAGES = (
     (0x81, "sanitize", "Sanitize Status"),
 )
 """Log page identifiers: identifier, name in code, title."""
-POWER_MEASUREMENT = 0x25
-"""Identifier of the log page and of the feature Power Measurement, which the SSD model lacks. Newer than the base revision."""
+POWER_LIMIT, POWER_THRESHOLD, POWER_MEASUREMENT = 0x23, 0x24, 0x25
+"""Features by which a drive measures and limits its own power. Newer than the base revision. 25h is a log page, too."""
 OCP_LATENCY_MONITOR_LOG, OCP_LATENCY_MONITOR_FEATURE = 0xC3, 0xC5
-"""Log page and feature Latency Monitor of OCP's Datacenter NVMe SSD specification 2.0, which the SSD model lacks."""
+"""Log page and feature Latency Monitor of OCP's Datacenter NVMe SSD specification 2.0."""
+OWN_FEATURES = (
+    (POWER_LIMIT, "power_limit", "Power Limit"),
+    (POWER_THRESHOLD, "power_threshold", "Power Threshold"),
+    (POWER_MEASUREMENT, "power_measurement", "Power Measurement"),
+    (OCP_LATENCY_MONITOR_FEATURE, "latency_monitor", "Latency Monitor"),
+)
+"""Features of a drive's own accounts, which the tracker in the gateware does not know: identifier, name in code, title."""
+OWN_LOG_PAGES = (
+    (POWER_MEASUREMENT, "power_measurement", "Power Measurement"),
+    (OCP_LATENCY_MONITOR_LOG, "latency_monitor", "Latency Monitor"),
+)
+"""Log pages of a drive's own accounts: identifier, name in code, title."""
 
 
 GENERIC, COMMAND_SPECIFIC, MEDIA = 0, 1, 2
@@ -206,6 +218,7 @@ STATUSES = (
     Status(COMMAND_SPECIFIC, 0x1B, "thin_provisioning", "Thin Provisioning Not Supported"),
     Status(COMMAND_SPECIFIC, 0x1C, "controller_list_invalid", "Controller List Invalid"),
     Status(COMMAND_SPECIFIC, 0x1D, "self_test_in_progress", "Device Self-test In Progress"),
+    Status(COMMAND_SPECIFIC, 0x3E, "invalid_power_limit", "Invalid Power Limit"),
     Status(COMMAND_SPECIFIC, 0x80, "conflicting_attributes", "Conflicting Attributes"),
     Status(COMMAND_SPECIFIC, 0xB8, "zoned_boundary_error", "Zoned Boundary Error"),
     Status(COMMAND_SPECIFIC, 0xB9, "zone_full", "Zone Is Full"),

@@ -118,8 +118,10 @@ def nvme_numbers() -> str:
     lines = [HEAD]
     for module, doc, opcodes in (("io", "Opcodes of the I/O queues", nvme.IO), ("admin", "Opcodes of the admin queue", nvme.ADMIN)):
         lines += _module(module, doc, ((o.name, o.code, o.title) for o in opcodes))
-    lines += _module("feature", "Feature identifiers", ((f.name, f.fid, f.title) for f in nvme.FEATURES))
-    lines += _module("log_page", "Log page identifiers", ((name, code, title) for code, name, title in nvme.LOG_PAGES))
+    features = [(f.name, f.fid, f.title) for f in nvme.FEATURES] + [(name, code, title) for code, name, title in nvme.OWN_FEATURES]
+    lines += _module("feature", "Feature identifiers", features)
+    pages = (*nvme.LOG_PAGES, *nvme.OWN_LOG_PAGES)
+    lines += _module("log_page", "Log page identifiers", ((name, code, title) for code, name, title in pages))
     for name, codes in (("LBA_OPCODES", nvme.LBA_OPCODES), ("TRANSFER_OPCODES", nvme.TRANSFER_OPCODES)):
         listed = ", ".join(f"0x{code:02X}" for code in codes)
         what = "carry SLBA and NLB" if name == "LBA_OPCODES" else "move user data over the link"

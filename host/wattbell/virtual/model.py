@@ -74,7 +74,7 @@ def run_model(run: ModelRun, voice: Voice) -> str:
         arguments: list[str | Path] = [
             *("run", "--profile", run.profile, "--plan" if run.job.suffix == ".toml" else "--job", run.job),
             *("--seed", str(run.seed), "--trace", trace),
-            *("--fio-json", folder / "fio.json", "--phases", folder / "phases.json"),
+            *("--fio-json", folder / "fio.json", "--phases", folder / "phases.json", "--logs", folder),
         ]
         if run.as_direct:
             arguments.append("--as-direct")
@@ -136,4 +136,5 @@ def _workload(run: ModelRun, folder: Path) -> Workload:
             notes = None
         if notes:
             description["notes"] = notes
-    return Workload(description, [run.job, run.profile, *run.extra_files, *(folder / name for name in names)])
+    log_pages = sorted(folder.glob("log-*.bin"))
+    return Workload(description, [run.job, run.profile, *run.extra_files, *log_pages, *(folder / name for name in names)])

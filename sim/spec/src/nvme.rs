@@ -138,6 +138,14 @@ pub mod feature {
     pub const HOST_IDENTIFIER: u8 = 0x81;
     /// vendor specific: a marker of Wattbell's in the command stream.
     pub const MARKER: u8 = 0xD0;
+    /// Power Limit.
+    pub const POWER_LIMIT: u8 = 0x23;
+    /// Power Threshold.
+    pub const POWER_THRESHOLD: u8 = 0x24;
+    /// Power Measurement.
+    pub const POWER_MEASUREMENT: u8 = 0x25;
+    /// Latency Monitor.
+    pub const LATENCY_MONITOR: u8 = 0xC5;
 }
 
 /// Log page identifiers.
@@ -156,6 +164,10 @@ pub mod log_page {
     pub const SELF_TEST: u8 = 0x06;
     /// Sanitize Status.
     pub const SANITIZE: u8 = 0x81;
+    /// Power Measurement.
+    pub const POWER_MEASUREMENT: u8 = 0x25;
+    /// Latency Monitor.
+    pub const LATENCY_MONITOR: u8 = 0xC3;
 }
 
 /// I/O opcodes that carry SLBA and NLB.
@@ -278,6 +290,7 @@ impl crate::Status {
     pub const THIN_PROVISIONING: Self = Self(0x11b | Self::DNR);
     pub const CONTROLLER_LIST_INVALID: Self = Self(0x11c | Self::DNR);
     pub const SELF_TEST_IN_PROGRESS: Self = Self(0x11d | Self::DNR);
+    pub const INVALID_POWER_LIMIT: Self = Self(0x13e | Self::DNR);
     pub const CONFLICTING_ATTRIBUTES: Self = Self(0x180 | Self::DNR);
     pub const ZONED_BOUNDARY_ERROR: Self = Self(0x1b8 | Self::DNR);
     pub const ZONE_FULL: Self = Self(0x1b9 | Self::DNR);

@@ -22,7 +22,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a plan or job files.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List the drives in the program.
     Profiles {
         /// Print JSON: every figure with its source.
@@ -75,6 +75,9 @@ struct RunArgs {
     /// The phases, as JSON.
     #[arg(long)]
     phases: Option<PathBuf>,
+    /// Folder for the log pages that the plan's steps read: log-25h.bin, log-c3h.bin.
+    #[arg(long)]
+    logs: Option<PathBuf>,
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -112,6 +115,9 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         Some(path) => Plan::load(path, profile.power_state.len(), &reading)?,
         None => Plan::of_jobs(args.job.iter().map(|j| fio::parse_file(j, &reading)).collect::<Result<_, _>>()?),
     };
+    if plan.reads_logs() && args.logs.is_none() {
+        return Err("a step of the plan reads log pages: give their folder with --logs".into());
+    }
     for file in plan.job_files() {
         for (kind, said) in about(file) {
             eprintln!("wattbell-ssd: {kind}: {}: {said}", file.path);
@@ -138,6 +144,12 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let outcome = driver::run(profile, &plan, args.seed, trace, commands, fidelity, args.truth_states.is_some())?;
     if let (Some(path), Some(states)) = (&args.truth_states, &outcome.states) {
         states.write(BufWriter::new(create(path)?)).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(folder) = &args.logs {
+        for (name, bytes) in &outcome.logs {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
     }
     for (path, value) in
         [(&args.truth, &outcome.truth), (&args.phases, &outcome.phases), (&args.fio_json, &fio::report(&outcome.jobs))]

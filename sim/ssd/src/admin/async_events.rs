@@ -22,7 +22,7 @@ impl AsyncEvents {
     /// Something the host should know of, unless `enabled`, which is feature 0Bh, says it does not want to.
     pub fn raise(&mut self, event: AsyncEvent, enabled: u32) {
         let unwanted = event.enable().is_some_and(|bit| enabled & bit == 0);
-        if !unwanted && !self.pending.contains(&event) {
+        if !unwanted && !self.pending.iter().any(|pending| pending.0 == event.0) {
             self.pending.push_back(event);
         }
     }
@@ -43,8 +43,15 @@ impl AsyncEvents {
         }
         let at = self.pending.iter().position(|e| self.masked >> e.kind() & 1 == 0)?;
         let event = self.pending.remove(at)?;
-        self.masked |= 1 << event.kind();
+        if !event.one_shot() {
+            self.masked |= 1 << event.kind();
+        }
         Some((self.requests.pop_front()?, event))
+    }
+
+    /// Forgets one-shot events that wait: the host has changed what they are about.
+    pub fn forget_one_shots(&mut self) {
+        self.pending.retain(|event| !event.one_shot());
     }
 
     /// Takes a waiting request out: the one `of` is true for.

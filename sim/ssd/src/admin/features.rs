@@ -2,7 +2,7 @@
 //! default values.
 
 use crate::nvme::{feature as id, Status};
-use crate::profile::{Profile, Ps, US};
+use crate::profile::{PowerState, Profile, Ps, US};
 
 /// Which value Get Features asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,8 @@ struct Values {
     async_events: u32,
     hctm: u32,
     non_operational: u32,
+    power_limit: u32,
+    power_threshold: u32,
 }
 
 /// The values.
@@ -57,12 +59,17 @@ pub struct Features {
     permissive: bool,
     /// Whether there is a volatile write cache to switch.
     cache: bool,
+    limits_power: bool,
+    has_threshold: bool,
+    /// Maximum power of each operational state, in units of 0.1 mW.
+    operational: Vec<u64>,
 }
 
 /// Whether Set Features may save it.
 pub fn saveable(feature: u8) -> bool {
     use id::{ASYNC_EVENTS, ATOMICITY, COALESCING, ERROR_RECOVERY, VECTOR, WRITE_CACHE};
-    matches!(feature, id::ARBITRATION | id::TEMPERATURE_THRESHOLD | id::HCTM | id::NON_OPERATIONAL)
+    matches!(feature, id::POWER_LIMIT | id::POWER_THRESHOLD)
+        || matches!(feature, id::ARBITRATION | id::TEMPERATURE_THRESHOLD | id::HCTM | id::NON_OPERATIONAL)
         || matches!(feature, ERROR_RECOVERY | WRITE_CACHE | COALESCING | VECTOR | ATOMICITY | ASYNC_EVENTS)
 }
 
@@ -82,6 +89,8 @@ impl Features {
             async_events: 0,
             hctm: 0,
             non_operational: 0,
+            power_limit: 0,
+            power_threshold: 0,
         };
         let kelvin = |celsius: u16| u32::from(celsius) + 273;
         Self {
@@ -93,6 +102,14 @@ impl Features {
             hctm_range: offer.hctm().then(|| (kelvin(*offer.hctm_minimum_c), kelvin(*offer.hctm_maximum_c))),
             permissive: *offer.permissive_mode,
             cache: *offer.volatile_write_cache,
+            limits_power: *offer.power_limit,
+            has_threshold: *offer.power_threshold,
+            operational: profile
+                .power_state
+                .iter()
+                .filter(|s| s.operational)
+                .map(PowerState::declared_max_tenth_mw)
+                .collect(),
         }
     }
 
@@ -159,6 +176,8 @@ impl Features {
             id::ASYNC_EVENTS => values.async_events,
             id::HCTM if self.hctm_range.is_some() => values.hctm,
             id::NON_OPERATIONAL if self.permissive => values.non_operational,
+            id::POWER_LIMIT if self.limits_power => values.power_limit,
+            id::POWER_THRESHOLD if self.has_threshold => values.power_threshold,
             _ => return Err(Status::INVALID_FIELD),
         };
         Ok(if select == Select::Capabilities { capabilities(saveable(feature)) } else { value })
@@ -169,8 +188,11 @@ impl Features {
         if feature == id::QUEUES {
             return self.set_queues(cdw11, queues_exist);
         }
-        if feature == id::HCTM {
-            self.check_hctm(cdw11)?;
+        match feature {
+            id::HCTM => self.check_hctm(cdw11)?,
+            id::POWER_LIMIT => self.check_power_limit(cdw11)?,
+            id::POWER_THRESHOLD => self.check_power_threshold(cdw11)?,
+            _ => {}
         }
         if (feature == id::NON_OPERATIONAL && !self.permissive) || (feature == id::WRITE_CACHE && !self.cache) {
             return Err(Status::INVALID_FIELD);
@@ -192,6 +214,53 @@ impl Features {
         }
         self.queues = cqs.min(self.io_queues - 1) << 16 | sqs.min(self.io_queues - 1);
         Ok(self.queues)
+    }
+
+    /// The limit must leave an operational state (5.2.26.1.25 of NVM Express Base Specification 2.3).
+    fn check_power_limit(&self, word: u32) -> Result<(), Status> {
+        if !self.limits_power || word & 0xFFFF != 0 && power(word).is_none() {
+            return Err(Status::INVALID_FIELD);
+        }
+        match limit(word) {
+            Some(limit) if self.operational.iter().all(|&max| max > limit) => Err(Status::INVALID_POWER_LIMIT),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_power_threshold(&self, word: u32) -> Result<(), Status> {
+        let of_type_0 = word >> 20 & 0xF == 0;
+        if self.has_threshold && of_type_0 && (word & THRESHOLD_ON == 0 || power(word).is_some()) {
+            Ok(())
+        } else {
+            Err(Status::INVALID_FIELD)
+        }
+    }
+
+    /// The power states that the limit does not prohibit, by their place in the profile.
+    pub fn allowed_places(&self, profile: &Profile) -> Vec<usize> {
+        let limit = limit(self.current.power_limit).unwrap_or(u64::MAX);
+        let states = profile.power_state.iter().enumerate();
+        states.filter(|(_, state)| state.declared_max_tenth_mw() <= limit).map(|(place, _)| place).collect()
+    }
+
+    /// The same states themselves.
+    pub fn allowed_states<'a>(&self, profile: &'a Profile) -> Vec<&'a PowerState> {
+        self.allowed_places(profile).into_iter().map(|place| &profile.power_state[place]).collect()
+    }
+
+    /// The power in units of 0.1 mW from which a second of the drive's own meter is an event; `None`: no event is asked for.
+    #[inline]
+    pub fn power_threshold(&self) -> Option<u64> {
+        let word = self.current.power_threshold;
+        if word & THRESHOLD_ON == 0 {
+            return None;
+        }
+        power(word)
+    }
+
+    /// The event was reported: the enable bit clears itself.
+    pub fn threshold_reported(&mut self) {
+        self.current.power_threshold &= !THRESHOLD_ON;
     }
 
     /// TMT1 and TMT2 are 0 (off) or in the range the drive declares, TMT1 below TMT2 (section 5.21.1.16).
@@ -225,10 +294,29 @@ impl Values {
             id::ASYNC_EVENTS => self.async_events = cdw11,
             id::HCTM => self.hctm = cdw11,
             id::NON_OPERATIONAL => self.non_operational = cdw11 & 1,
+            id::POWER_LIMIT => self.power_limit = cdw11,
+            id::POWER_THRESHOLD => self.power_threshold = cdw11,
             _ => return Err(Status::INVALID_FIELD),
         }
         Ok(())
     }
+}
+
+/// Enable Power Threshold, of feature 24h.
+const THRESHOLD_ON: u32 = 1 << 31;
+
+/// A power in units of 0.1 mW from value (bits 15:0) and scale (bits 17:16); `None` for a reserved scale.
+fn power(word: u32) -> Option<u64> {
+    match word >> 16 & 3 {
+        1 => Some(u64::from(word & 0xFFFF)),
+        2 => Some(u64::from(word & 0xFFFF) * 100),
+        _ => None,
+    }
+}
+
+/// The limit of feature 23h in the same units; `None`: there is none.
+fn limit(word: u32) -> Option<u64> {
+    power(word).filter(|_| word & 0xFFFF != 0)
 }
 
 /// DW0 of Get Features for Select 3: changeable, for the whole controller.

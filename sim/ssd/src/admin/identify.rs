@@ -3,7 +3,8 @@
 use super::hmb;
 use super::namespaces::{Namespace, Namespaces};
 use crate::nvme::registers::version;
-use crate::profile::{Offer, Profile, Way};
+use crate::power::ownmeter;
+use crate::profile::{Offer, PowerState, Profile, Way};
 
 /// Abort commands at a time (the field is zero based).
 const ABORT_LIMIT: u8 = 3;
@@ -17,8 +18,8 @@ pub const CONTROLLER_ID: u16 = 1;
 /// Host memory pages in a MiB.
 const PAGES_A_MIB: u32 = 256;
 
-/// Identify Controller, CNS 01h: 4096 bytes. `data_kept`: blocks can be compared.
-pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -> Vec<u8> {
+/// Identify Controller, CNS 01h: 4096 bytes. `data_kept`: blocks can be compared. `states`: the power states that no limit prohibits.
+pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool, states: &[&PowerState]) -> Vec<u8> {
     let mut d = vec![0; 4096];
     let (id, offer) = (&profile.identity, &profile.offer);
     put(&mut d, 0, &id.vendor_id.to_le_bytes());
@@ -35,7 +36,10 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 84, &(deepest + 500_000).to_le_bytes()); // RTD3R
     put(&mut d, 88, &2_000_000u32.to_le_bytes()); // RTD3E
     put(&mut d, 92, &(u32::from(namespaces.most() > 1) << 8).to_le_bytes()); // OAES: namespace attributes
-    put(&mut d, 96, &(u32::from(*offer.permissive_mode) << 1).to_le_bytes()); // CTRATT
+    let attributes = u32::from(*offer.permissive_mode) << 1
+        | u32::from(*offer.power_limit) << 20
+        | u32::from(*offer.power_measurement) << 21;
+    put(&mut d, 96, &attributes.to_le_bytes()); // CTRATT: permissive mode, power limit, power measurement
     let management = u16::from(*offer.namespace_management) << 3 | u16::from(offer.self_test()) << 4;
     put(&mut d, 256, &(1 << 1 | management).to_le_bytes()); // OACS: Format NVM, and those
     d[258] = ABORT_LIMIT;
@@ -43,7 +47,7 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     d[260] = 0x03; // FRMW: one slot, read only
     d[261] = 0x06; // LPA: commands supported and effects, extended offset and length
     d[262] = (ERROR_LOG_ENTRIES - 1) as u8;
-    d[263] = (profile.power_state.len() - 1) as u8;
+    d[263] = (states.len() - 1) as u8;
     let apst = profile.power_state.iter().any(|s| !s.operational);
     d[265] = u8::from(apst);
     put(&mut d, 266, &((*profile.limits.warning_temperature_c + 273) as u16).to_le_bytes());
@@ -65,6 +69,16 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     if *offer.hmb_preferred_mib > 0 {
         put(&mut d, 336, &(hmb::DESCRIPTORS as u16).to_le_bytes()); // HMMAXD
     }
+    if *offer.power_limit {
+        let (max_power, fine) = profile.power_state[0].declared_max();
+        d[385] = if fine { 1 } else { 2 }; // its scale, with the coding of feature 23h
+        put(&mut d, 390, &max_power.to_le_bytes()); // MUP
+    }
+    if let Some((scale, value)) = offer.measures_power().then(|| profile.own_meter_facts().sample_rate()).flatten() {
+        put(&mut d, 392, &[value, scale]); // IPMSR
+        put(&mut d, 394, &(u16::from(*offer.power_measurement) * ownmeter::LONGEST_MIN).to_le_bytes());
+        // MSMT
+    }
     d[512] = 0x66; // SQES
     d[513] = 0x44; // CQES
     put(&mut d, 516, &namespaces.most().to_le_bytes()); // NN
@@ -77,11 +91,10 @@ pub fn controller(profile: &Profile, namespaces: &Namespaces, data_kept: bool) -
     put(&mut d, 536, &u32::from(*offer.sgls).to_le_bytes()); // SGLS: without alignment
     let nqn = format!("nqn.2014.08.org.nvmexpress:uuid:wattbell-{}", profile.name);
     put(&mut d, 768, nqn.as_bytes());
-    for (i, state) in profile.power_state.iter().enumerate() {
+    for (i, state) in states.iter().enumerate() {
         let at = 2048 + 32 * i;
-        let fine = *state.max_w < 1.0; // MXPS: 0.0001 W instead of 0.01 W
-        let units = if fine { *state.max_w * 1e4 } else { *state.max_w * 1e2 };
-        put(&mut d, at, &(units.round() as u16).to_le_bytes());
+        let (max_power, fine) = state.declared_max();
+        put(&mut d, at, &max_power.to_le_bytes());
         d[at + 3] = u8::from(fine) | u8::from(!state.operational) << 1;
         put(&mut d, at + 4, &state.entry_us.to_le_bytes());
         put(&mut d, at + 8, &state.exit_us.to_le_bytes());
@@ -181,7 +194,8 @@ mod tests {
     #[test]
     fn power_states_of_the_660p_as_nvme_cli_reads_them() {
         let profile = Profile::load("intel-660p-1tb").unwrap();
-        let d = controller(&profile, &Namespaces::new(&profile), true);
+        let states: Vec<_> = profile.power_state.iter().collect();
+        let d = controller(&profile, &Namespaces::new(&profile), true, &states);
         assert_eq!((d[263], d[265], d[77]), (4, 1, 5));
         let state = |i: usize| {
             let at = 2048 + 32 * i;

@@ -117,7 +117,8 @@ impl Health {
 }
 
 /// SMART / Health Information, log page 02h: 512 bytes.
-pub fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
+/// `own_power`: the drive's own energy and power, where it reports them.
+pub fn smart(health: &Health, warmth: &Warmth, own_power: Option<(u64, u32)>, now: Ps) -> Vec<u8> {
     let mut d = vec![0; 512];
     d[0] = u8::from(warmth.beyond) << 1; // critical warning
     put(&mut d, 1, &warmth.composite_k.to_le_bytes());
@@ -137,6 +138,10 @@ pub fn smart(health: &Health, warmth: &Warmth, now: Ps) -> Vec<u8> {
     put(&mut d, 196, &(seconds(c.critical) / 60).to_le_bytes());
     for (i, count) in [c.light_count, c.heavy_count, seconds(c.light), seconds(c.heavy)].into_iter().enumerate() {
         put(&mut d, 216 + 4 * i, &count.to_le_bytes());
+    }
+    if let Some((energy_wh, power)) = own_power {
+        put(&mut d, 232, &energy_wh.to_le_bytes());
+        put(&mut d, 240, &power.to_le_bytes());
     }
     d
 }

@@ -6,20 +6,24 @@ mod async_events;
 pub mod features;
 pub mod hmb;
 pub mod identify;
+pub mod latencymonitor;
 mod logs;
 mod maintenance;
 pub mod namespaces;
 mod selftest;
 mod timestamp;
 
+use crate::host::CommandTruth;
 use crate::nvme::commands::{Command, Next, Outcome};
 use crate::nvme::{feature, log_page, number, AsyncEvent, Sqe, Status};
+use crate::power::ownmeter::OwnMeter;
 use crate::power::thermal::{Limits, Warmth};
 use crate::profile::{Profile, Ps};
 use async_events::AsyncEvents;
 use features::{Features, Select};
 use hmb::Hmb;
 use identify::CONTROLLER_ID;
+use latencymonitor::{Kind, LatencyMonitor, Served};
 use logs::Health;
 use maintenance::Maintenance;
 use namespaces::{Namespace, Namespaces};
@@ -27,6 +31,16 @@ use selftest::SelfTest;
 use timestamp::{Timestamp, TIMESTAMP_BYTES};
 
 pub use selftest::TestEnd;
+
+/// State outside this room that log pages show.
+pub struct LogState<'a> {
+    /// The temperature.
+    pub warmth: Warmth,
+    /// Blocks can be compared.
+    pub data_kept: bool,
+    /// The drive's own power meter.
+    pub own_meter: Option<&'a OwnMeter>,
+}
 
 /// Everything that admin commands manage.
 pub struct Admin {
@@ -44,6 +58,8 @@ pub struct Admin {
     pub self_test: SelfTest,
     /// Host Memory Buffer.
     pub hmb: Hmb,
+    /// OCP's latency monitor.
+    pub latency_monitor: Option<LatencyMonitor>,
     timestamp: Timestamp,
     /// WCTEMP and CCTEMP in kelvin.
     composite: (u16, u16),
@@ -62,6 +78,7 @@ impl Admin {
             maintenance: Maintenance::default(),
             self_test: SelfTest::default(),
             hmb: Hmb::new(*offer.hmb_preferred_mib > 0, *offer.hmb_minimum_mib * 256),
+            latency_monitor: LatencyMonitor::of(profile),
             timestamp: Timestamp::default(),
             composite: (kelvin(*limits.warning_temperature_c), kelvin(*limits.critical_temperature_c)),
         }
@@ -100,7 +117,7 @@ impl Admin {
         let data = match sqe.cdw(10) & 0xFF {
             0x00 if nsid == u32::MAX && managed => identify::namespace_common(all),
             0x00 if known => structure(all.active(nsid)), // full of zeroes if it is not active
-            0x01 => identify::controller(profile, all, data_kept),
+            0x01 => identify::controller(profile, all, data_kept, &self.features.allowed_states(profile)),
             0x02 if nsid < 0xFFFF_FFFE => identify::namespace_list(all.list(nsid, false)),
             0x03 if known => {
                 let namespace = all.active(nsid).ok_or(Status::INVALID_FIELD)?;
@@ -118,20 +135,27 @@ impl Admin {
     }
 
     /// Get Log Page (NVM Express, command of this name).
-    pub fn log_page(&mut self, sqe: &Sqe, profile: &Profile, data_kept: bool, now: Ps, warmth: &Warmth) -> Outcome {
+    pub fn log_page(&mut self, sqe: &Sqe, profile: &Profile, now: Ps, state: &LogState) -> Outcome {
         let len = 4 * (u64::from(sqe.cdw(10) >> 16) | u64::from(sqe.cdw(11) & 0xFFFF) << 16) + 4;
         let offset = u64::from(sqe.cdw(12)) | u64::from(sqe.cdw(13)) << 32;
         let (log, keep_event) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 15 & 1 == 1);
         let offer = &profile.offer;
+        let own_power = state.own_meter.filter(|_| *offer.smart_power).map(OwnMeter::health);
         let mut data = match log {
             log_page::ERRORS => self.health.error_log(),
-            log_page::HEALTH => logs::smart(&self.health, warmth, now),
+            log_page::HEALTH => logs::smart(&self.health, &state.warmth, own_power, now),
             log_page::FIRMWARE => logs::firmware_slots(profile),
             log_page::CHANGED_NAMESPACES => self.namespaces.changed_log(),
-            log_page::EFFECTS => logs::effects(profile, data_kept),
+            log_page::EFFECTS => logs::effects(profile, state.data_kept),
             log_page::SELF_TEST if offer.self_test() => self.self_test.log(now),
             log_page::SANITIZE if !offer.sanitize.is_empty() => {
                 self.maintenance.sanitize_status(now, self.namespaces.capacity(), offer)
+            }
+            log_page::POWER_MEASUREMENT if *offer.power_measurement => {
+                state.own_meter.map(|meter| meter.page(now)).ok_or(Status::LOG_PAGE_INVALID)?
+            }
+            log_page::LATENCY_MONITOR => {
+                self.latency_monitor.as_mut().map(|monitor| monitor.page(now)).ok_or(Status::LOG_PAGE_INVALID)?
             }
             _ => return Err(Status::LOG_PAGE_INVALID),
         };
@@ -154,12 +178,30 @@ impl Admin {
     pub fn set_with_data(&mut self, sqe: &Sqe) -> Option<Outcome> {
         Some(match sqe.cdw(10) as u8 {
             feature::TIMESTAMP => Ok(Next::Transfer(TIMESTAMP_BYTES)),
+            feature::LATENCY_MONITOR if self.latency_monitor.is_some() => {
+                Ok(Next::Transfer(latencymonitor::CONFIGURATION_BYTES))
+            }
             feature::HOST_MEMORY_BUFFER => self.hmb.ask(sqe).map(|list| match list {
                 Some((address, len)) => Next::Fetch(address, len),
                 None => Next::Done(0),
             }),
             _ => return None,
         })
+    }
+
+    /// The drive's time stamp of `now`, as the structure of the Timestamp feature.
+    pub fn stamp(&self, now: Ps) -> u64 {
+        self.timestamp.number(now)
+    }
+
+    /// The CQE of an I/O command is written: the latency monitor counts it. `deallocates`: the attribute of Dataset Management.
+    #[inline]
+    pub fn note_latency(&mut self, truth: &CommandTruth, deallocates: bool) {
+        let Some(monitor) = &mut self.latency_monitor else { return };
+        if let Some(kind) = Kind::of(truth.opcode, deallocates) {
+            let stamp = self.timestamp.at(truth.cqe_ps);
+            monitor.served(&Served { kind, fetch: truth.fetch_ps, cqe: truth.cqe_ps, stamp });
+        }
     }
 
     /// The data of Set Features for the Timestamp has arrived.

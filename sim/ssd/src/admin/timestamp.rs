@@ -21,10 +21,19 @@ impl Timestamp {
         *self = Self { value_ms: number(&data[..8]) & MASK, set_at: now, by_host: true };
     }
 
-    /// The structure: 48 bits of time, then the origin.
+    /// Milliseconds at `now`, and whether they count from a time that the host has set.
+    pub fn at(&self, now: Ps) -> (u64, bool) {
+        (self.value_ms.wrapping_add(now.saturating_sub(self.set_at) / MS) & MASK, self.by_host)
+    }
+
+    /// The structure as a number: 48 bits of time, then the origin.
+    pub fn number(&self, now: Ps) -> u64 {
+        let (ms, by_host) = self.at(now);
+        ms | u64::from(by_host) << 1 << 48
+    }
+
+    /// The structure.
     pub fn get(&self, now: Ps) -> Vec<u8> {
-        let ms = self.value_ms.wrapping_add((now - self.set_at) / MS) & MASK;
-        let origin = u64::from(self.by_host) << 1;
-        (ms | origin << 48).to_le_bytes().to_vec()
+        self.number(now).to_le_bytes().to_vec()
     }
 }

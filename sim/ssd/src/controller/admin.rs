@@ -3,10 +3,11 @@
 use super::agenda::Event;
 use super::Controller;
 use crate::admin::features::{self, Select};
-use crate::admin::TestEnd;
+use crate::admin::{LogState, TestEnd};
 use crate::host::BusSink;
 use crate::nvme::commands::{Next, Outcome};
 use crate::nvme::{admin, feature, AsyncEvent, Sqe, Status};
+use crate::power::ownmeter::LONGEST_MIN;
 use crate::power::states::APST_BYTES;
 use crate::profile::Ps;
 
@@ -34,7 +35,8 @@ impl<S: BusSink> Controller<S> {
             admin::IDENTIFY => self.admin.identify(sqe, profile, data_kept, now),
             admin::GET_LOG_PAGE => {
                 let warmth = self.power.warmth(now, &self.admin.thermal_limits());
-                self.admin.log_page(sqe, profile, data_kept, now, &warmth)
+                let state = LogState { warmth, data_kept, own_meter: self.power.own_meter.as_ref() };
+                self.admin.log_page(sqe, profile, now, &state)
             }
             admin::SET_FEATURES => self.set_features(sqe),
             admin::GET_FEATURES => self.get_features(sqe),
@@ -91,19 +93,27 @@ impl<S: BusSink> Controller<S> {
     /// Set Features: done at once, or when its data is here.
     fn set_features(&mut self, sqe: &Sqe) -> Outcome {
         let (feature, save) = (sqe.cdw(10) as u8, sqe.cdw(10) >> 31 == 1);
-        if save && !features::saveable(feature) {
+        let saveable = match feature {
+            feature::LATENCY_MONITOR => self.admin.latency_monitor.is_some(),
+            feature::POWER_LIMIT => *self.profile.offer.power_limit,
+            feature::POWER_THRESHOLD => *self.profile.offer.power_threshold,
+            other => features::saveable(other),
+        };
+        if save && !saveable {
             return Err(Status::NOT_SAVEABLE);
         }
         match feature {
+            feature::POWER_MEASUREMENT if *self.profile.offer.power_measurement => self.measure_power(sqe),
             feature::APST => Ok(Next::Transfer(APST_BYTES as u32)),
             feature::POWER_MANAGEMENT => {
                 let state = (sqe.cdw(11) & 0x1F) as usize;
-                if state >= self.profile.power_state.len() {
+                if state >= self.power.states.count() {
                     return Err(Status::INVALID_FIELD);
                 }
                 self.power.states.request(self.now, state, &mut self.power.meter);
                 Ok(Next::Done(0))
             }
+            feature::POWER_LIMIT => self.set_value(feature, sqe.cdw(13) & 0x3_FFFF, save),
             _ => match self.admin.set_with_data(sqe) {
                 Some(next) => {
                     self.media.flash.lend(self.admin.hmb.lent());
@@ -114,12 +124,35 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
+    /// Set Features 25h: starts or stops a measurement of the drive's own power.
+    fn measure_power(&mut self, sqe: &Sqe) -> Outcome {
+        const STOP: u32 = 0;
+        const START: u32 = 1;
+        let (word, stamp) = (sqe.cdw(11), self.admin.stamp(self.now));
+        let Some(meter) = &mut self.power.own_meter else { return Err(Status::INVALID_FIELD) };
+        let (action, kind, minutes) = (word & 0xF, word >> 4 & 0xF, (word >> 16) as u16);
+        match action {
+            STOP => meter.stop(stamp),
+            START if kind == 0 && minutes <= LONGEST_MIN => meter.start(self.now, minutes),
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(Next::Done(0))
+    }
+
     fn set_value(&mut self, feature: u8, value: u32, save: bool) -> Outcome {
         let cached = self.admin.features.write_cache();
         let dw0 = self.admin.features.set(feature, value, save, self.queues.io_exist())?;
         let limits = matches!(feature, feature::TEMPERATURE_THRESHOLD | feature::HCTM);
         if limits && self.power.set_limits(self.now, &self.admin.thermal_limits()) {
             self.raise(AsyncEvent::TEMPERATURE);
+        }
+        match feature {
+            feature::POWER_LIMIT => {
+                let allowed = self.admin.features.allowed_places(&self.profile);
+                self.power.states.limit(self.now, allowed, &mut self.power.meter);
+            }
+            feature::POWER_THRESHOLD => self.admin.async_events.forget_one_shots(),
+            _ => {}
         }
         if cached && !self.admin.features.write_cache() {
             self.flush_buffer(); // what was volatile is not when the command completes
@@ -137,6 +170,10 @@ impl<S: BusSink> Controller<S> {
                 self.media.flash.lend(self.admin.hmb.lent());
                 return taken;
             }
+            feature::LATENCY_MONITOR => {
+                let monitor = self.admin.latency_monitor.as_mut().ok_or(Status::INVALID_FIELD)?;
+                return monitor.configure(self.now, data);
+            }
             _ => {
                 let mut table = [0; APST_BYTES];
                 table.copy_from_slice(data);
@@ -153,15 +190,21 @@ impl<S: BusSink> Controller<S> {
         let (feature, select) = (sqe.cdw(10) as u8, Select::of(sqe.cdw(10))?);
         let (current, states) = (select == Select::Current, &self.power.states);
         let with_data = match feature {
-            feature::APST if current => Some((u32::from(states.apst().0), states.apst().1.to_vec())),
+            feature::APST if current => Some((u32::from(states.apst_enabled()), states.apst().to_vec())),
             feature::APST => Some((0, vec![0; APST_BYTES])),
             _ => self.admin.get_with_data(feature, select, self.now),
         };
         let power = feature == feature::POWER_MANAGEMENT;
+        let measures = feature == feature::POWER_MEASUREMENT && *self.profile.offer.power_measurement;
+        let monitors = feature == feature::LATENCY_MONITOR && self.admin.latency_monitor.is_some();
         Ok(match with_data {
-            _ if select == Select::Capabilities && (with_data.is_some() || power) => {
-                Next::Done(features::capabilities(false))
+            _ if select == Select::Capabilities && (with_data.is_some() || power || measures || monitors) => {
+                Next::Done(features::capabilities(monitors))
             }
+            None if measures && current => {
+                Next::Done(self.power.own_meter.as_ref().map_or(0, |meter| meter.state(self.now)))
+            }
+            None if measures => Next::Done(0),
             Some((dw0, data)) => Next::Return(dw0, data),
             None if power => Next::Done(if current { u32::from(states.current()) } else { 0 }),
             None => Next::Done(self.admin.features.get(feature, sqe.cdw(11), select)?),

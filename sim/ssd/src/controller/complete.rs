@@ -26,10 +26,13 @@ impl<S: BusSink> Controller<S> {
         if c.qid != 0 {
             c.truth.share_fj = self.power.meter.account.over(self.now, c.begun_j);
         }
-        let entry = cqe(c.dw0, sq_head, c.qid, c.sqe.cid(), c.status, phase);
+        let entry = cqe([c.dw0, c.dw1], sq_head, c.qid, c.sqe.cid(), c.status, phase);
         let span = self.pcie.port.dma_write(at, address, Payload::Bytes(&entry));
         (c.truth.cqe_ps, c.truth.status) = (span.first, c.status.0);
         self.queues.post(cqid, c.truth);
+        if c.qid != 0 {
+            self.admin.note_latency(&c.truth, super::io::deallocates(&c.sqe));
+        }
         self.admin.note_completion(c);
         self.release(id);
         self.agenda.at(span.end + self.processor.msix, Event::Post { cqid, address, entry });

@@ -5,13 +5,18 @@ use super::Controller;
 use crate::host::BusSink;
 use crate::io::media::units;
 use crate::nvme::commands::{Next, Outcome};
-use crate::nvme::{io, number, Status};
+use crate::nvme::{io, number, Sqe, Status};
 use crate::profile::{LBA, UNIT};
 
 /// Force unit access, CDW12.
 const FUA: u32 = 1 << 30;
 /// Attribute of Dataset Management: deallocate, CDW11.
 const DEALLOCATE: u32 = 1 << 2;
+
+/// Whether Dataset Management has its attribute to deallocate.
+pub(super) fn deallocates(sqe: &Sqe) -> bool {
+    sqe.cdw(11) & DEALLOCATE != 0
+}
 
 impl<S: BusSink> Controller<S> {
     fn offers(&self, opcode: u8) -> bool {

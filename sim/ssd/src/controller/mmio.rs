@@ -147,6 +147,7 @@ impl<S: BusSink> Controller<S> {
         self.media.flash.lend(0);
         self.registers.reset();
         self.flush_buffer();
+        self.power.states.limit(self.now, self.admin.features.allowed_places(&self.profile), &mut self.power.meter);
         self.power.states.reset(self.now, &mut self.power.meter);
         self.power.meter.account.forget(self.now);
         self.settle();

@@ -120,6 +120,7 @@ impl<S: BusSink> Controller<S> {
         port.sideband(now, Signal::ClkreqN, 0);
         port.enter(now, LinkState::Detect);
         self.power.boot(now);
+        self.power.supply_own_meter(now);
         port.sideband(now + MS, Signal::PerstN, 1);
         let up = now + MS + TRAINING;
         port.enter(up, LinkState::L0);
@@ -139,7 +140,7 @@ impl<S: BusSink> Controller<S> {
         self.now
     }
 
-    /// The power state the controller is in or on its way to.
+    /// The power state the controller is in or on its way to, by the number that the host knows.
     pub fn power_state(&self) -> u8 {
         self.power.states.current()
     }
@@ -215,14 +216,21 @@ impl<S: BusSink> Controller<S> {
         self.power.meter.log.take()
     }
 
-    /// When [`Controller::advance`] has something to do next.
+    /// When [`Controller::advance`] has something to do next that the host could notice. The intervals of the drive's own meter are none
+    /// without a power threshold: they are taken at their times by whichever call comes next.
     pub fn next_event_ps(&self) -> Option<Ps> {
-        [self.agenda.next_ps(), self.own_ps()].into_iter().flatten().min()
+        let metering = self.admin.features.power_threshold().and_then(|_| self.power.own_meter_ps());
+        [self.agenda.next_ps(), self.work_ps(), metering].into_iter().flatten().min()
     }
 
-    /// When the controller does something of its own accord: flush, power states, link, moving data.
+    /// When the controller does something of its own accord: flush, power states, link, moving data, metering.
     #[inline]
     fn own_ps(&self) -> Option<Ps> {
+        [self.work_ps(), self.power.own_meter_ps()].into_iter().flatten().min()
+    }
+
+    #[inline]
+    fn work_ps(&self) -> Option<Ps> {
         let (flush, states) = (self.media.flash.next_flush_ps(), self.power.states.next_ps());
         [flush, states, self.link_ps(), self.relocation_ps()].into_iter().flatten().min()
     }
@@ -252,8 +260,21 @@ impl<S: BusSink> Controller<S> {
             self.power.link(self.now, self.pcie.port.state());
         } else if due(self.power.states.next_ps()) {
             self.power.states.step(self.now, &mut self.power.meter);
+        } else if due(self.power.own_meter_ps()) {
+            self.meter();
         }
         None
+    }
+
+    /// The drive's own meter ends an interval, or a measurement.
+    fn meter(&mut self) {
+        let energy_j = self.power.meter.account.at(self.now).total_j();
+        let Some(meter) = &mut self.power.own_meter else { return };
+        let taken = meter.step(self.now, energy_j, self.admin.stamp(self.now));
+        let threshold = self.admin.features.power_threshold();
+        if let Some(reading) = taken.filter(|reading| threshold.is_some_and(|least| reading.tenth_mw() >= least)) {
+            self.raise(AsyncEvent::power_threshold(reading.field()));
+        }
     }
 
     /// Does everything that is due up to and including `now`.
@@ -263,7 +284,7 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn run_to(&mut self, now: Ps, host: &mut dyn Host) {
-        while let Some(at) = self.next_event_ps().filter(|&t| t <= now) {
+        while let Some(at) = [self.agenda.next_ps(), self.own_ps()].into_iter().flatten().min().filter(|&t| t <= now) {
             self.now = at.max(self.now);
             if self.agenda.next_ps().is_some_and(|t| t <= at) {
                 if let Some(event) = self.agenda.pop() {
@@ -389,6 +410,10 @@ impl<S: BusSink> Controller<S> {
     fn deliver_events(&mut self) {
         while let Some((id, event)) = self.admin.async_events.deliver() {
             self.commands.begin(1);
+            if event.one_shot() {
+                self.admin.features.threshold_reported();
+            }
+            self.commands[id].dw1 = event.1;
             self.go_on(id, Ok(Next::Done(event.0)));
         }
     }

@@ -43,12 +43,16 @@ impl<S: BusSink> Controller<S> {
             self.hand_out();
             let switched_off = self.now;
             self.power.meter.switch_off(switched_off);
+            if let Some(meter) = &mut self.power.own_meter {
+                meter.supply_off();
+            }
             self.run_to((switched_off + off).next_multiple_of(MS), host);
             let switched_on = self.now;
             self.admin.health.power_cycle();
             let risen = self.power.meter.switch_on(switched_on);
             self.run_to(risen, host);
             self.power.boot(self.now);
+            self.power.supply_own_meter(self.now);
             (switched_off, switched_on)
         });
         let perst_high = self.now + PERST_LOW;

@@ -1,5 +1,6 @@
 //! The action of a plan's step, and the step's form in the file.
 
+use super::accounts::{LogPage, OwnAccount, RawMonitor};
 use crate::fio::{parse_file, parse_text, trace_job, JobFile, Reading};
 use crate::profile::LBA;
 use serde::Deserialize;
@@ -41,6 +42,8 @@ pub enum Action {
     },
     /// Sanitizes the drive, with this action code.
     Sanitize(u8),
+    /// Works with the drive's own accounts of power and latency.
+    Own(OwnAccount),
 }
 
 /// Pause of the drive after a group of jobs: so long that the drive was busy for `duty` of the time.
@@ -71,6 +74,10 @@ pub struct RawStep {
     reset: Option<String>,
     format: Option<RawFormat>,
     sanitize: Option<String>,
+    own_meter: Option<String>,
+    own_meter_min: Option<u16>,
+    latency_monitor: Option<RawMonitor>,
+    read_logs: Option<Vec<LogPage>>,
     fill: Option<RawFill>,
     trace: Option<PathBuf>,
     trace_idle_cut_s: Option<f64>,
@@ -134,6 +141,21 @@ pub struct RawAction {
 }
 
 impl RawStep {
+    /// The step's work with the drive's own accounts, and its default name.
+    fn own_account(&self) -> Result<Option<(OwnAccount, &'static str)>, String> {
+        Ok(match (self.own_meter.as_deref(), &self.latency_monitor, &self.read_logs) {
+            (Some("start"), ..) => {
+                Some((OwnAccount::StartMeter(self.own_meter_min.unwrap_or(0)), "start of own meter"))
+            }
+            (Some("stop"), ..) => Some((OwnAccount::StopMeter, "stop of own meter")),
+            (Some(other), ..) => return Err(format!("own_meter `{other}` is none of start, stop")),
+            (_, Some(monitor), _) => Some((OwnAccount::Monitor(monitor.structure()?), "latency monitor")),
+            (_, _, Some(pages)) if pages.is_empty() => return Err("read_logs names no log page".into()),
+            (_, _, Some(pages)) => Some((OwnAccount::Read(pages.clone()), "logs")),
+            _ => None,
+        })
+    }
+
     /// Rest after each group of jobs.
     pub fn rest(&self) -> Result<Option<Rest>, String> {
         let Some(duty) = self.duty else {
@@ -163,11 +185,17 @@ impl RawAction {
             step.sanitize.is_some(),
             step.fill.is_some(),
             step.trace.is_some(),
+            step.own_meter.is_some(),
+            step.latency_monitor.is_some(),
+            step.read_logs.is_some(),
         ];
         if given.iter().filter(|g| **g).count() != 1 {
-            return Err(
-                "must have exactly one of fio, idle_s, wake, restart, reset, format, sanitize, fill, trace".into()
-            );
+            return Err("must have exactly one of fio, idle_s, wake, restart, reset, format, sanitize, fill, trace, own_meter, \
+                        latency_monitor, read_logs"
+                .into());
+        }
+        if step.own_meter_min.is_some() && step.own_meter.as_deref() != Some("start") {
+            return Err("own_meter_min goes with own_meter = \"start\"".into());
         }
         if step.trace_idle_cut_s.is_some() && step.trace.is_none() {
             return Err("trace_idle_cut_s goes with trace".into());
@@ -214,6 +242,9 @@ impl RawAction {
                 return Err("format.ses must be 0, 1 (user data erase) or 2 (cryptographic erase)".into());
             }
             return made(Action::Format { nsid: format.nsid, ses: format.ses }, "format", "format", false);
+        }
+        if let Some((account, name)) = step.own_account()? {
+            return made(Action::Own(account), "own-account", name, false);
         }
         let action = match step.sanitize.as_deref() {
             Some("block") => 2,

@@ -181,6 +181,11 @@ impl<S: BusSink> Device<S> {
         Ok((enabled, ready))
     }
 
+    /// Two pages of memory for the data of a command.
+    pub(super) fn scratch(&self) -> u64 {
+        self.scratch
+    }
+
     /// Bytes of the namespace.
     pub fn drive_bytes(&self) -> u64 {
         self.lbas * crate::profile::LBA

@@ -1,5 +1,6 @@
 //! A host in virtual time: a small NVMe driver, fio's way of making I/O, plans of phases, and the truth about the phases.
 
+mod accounts;
 mod actions;
 mod cpu;
 pub mod device;

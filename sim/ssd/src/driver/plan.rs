@@ -1,5 +1,6 @@
 //! A plan: steps of fio jobs, idle times and wake-ups, in TOML.
 
+use super::accounts::OwnAccount;
 use super::actions::{Action, RawAction, RawStep, Rest};
 use super::device::Manners;
 use crate::fio::{FioError, JobFile, Reading};
@@ -35,7 +36,7 @@ pub struct Idle {
 pub struct Step {
     /// Its name.
     pub name: String,
-    /// Kind of the step's phases in phases.json: `fio`, `idle`, `wake`, `trace`, or `precondition`.
+    /// Kind of the step's phases in phases.json: `fio`, `idle`, `wake`, `trace`, `own-account`, or `precondition`.
     pub kind: &'static str,
     /// Whether it counts; if not, it prepares the drive.
     pub measured: bool,
@@ -89,6 +90,11 @@ impl Plan {
             Action::Fio(file) => Some(file),
             _ => None,
         })
+    }
+
+    /// Whether a step reads log pages into files.
+    pub fn reads_logs(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.action, Action::Own(OwnAccount::Read(_))))
     }
 
     /// A plan of job files alone.

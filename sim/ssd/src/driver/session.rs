@@ -1,5 +1,6 @@
 //! Runs a plan: every phase between its two in-band markers.
 
+use super::accounts::OwnAccount;
 use super::actions::Action;
 use super::cpu;
 use super::device::{sqe, Completion, Device, DriverError, Manners};
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub jobs: Vec<JobResult>,
     /// When each part was in which state, if that was asked for.
     pub states: Option<Box<StateLog>>,
+    /// Log pages that the plan's steps read: names of files, and their contents.
+    pub logs: Vec<(String, Vec<u8>)>,
 }
 
 /// Why a run ended early.
@@ -70,6 +73,13 @@ pub fn run<T: Write, C: Write>(
     fidelity: Fidelity,
     states: bool,
 ) -> Result<Outcome, RunError> {
+    for step in &plan.steps {
+        if let Action::Own(account) = &step.action {
+            if let Some(entry) = account.lacks(&profile.offer) {
+                return Err(DriverError::NotOffered(entry).into());
+            }
+        }
+    }
     let options = Options { seed, condition: plan.condition, data_bytes: plan.data_bytes, ..Options::default() };
     let sink = TruthSink::new(TraceSink::new(trace), commands);
     let mut controller = Controller::new(profile, options, sink);
@@ -90,6 +100,7 @@ pub fn run<T: Write, C: Write>(
         idle: Idle::default(),
         kept_ps: false,
         fidelity,
+        logs: Vec::new(),
     };
     for step in &plan.steps {
         session.step(step)?;
@@ -97,7 +108,7 @@ pub fn run<T: Write, C: Write>(
             return Err(RunError::Output(error));
         }
     }
-    let Session { mut device, phases, jobs, .. } = session;
+    let Session { mut device, phases, jobs, logs, .. } = session;
     let states = device.controller.take_states();
     let truth = device.stop().finish(&phases).map_err(RunError::Output)?;
     let listed = phases
@@ -110,7 +121,7 @@ pub fn run<T: Write, C: Write>(
             out
         })
         .collect();
-    Ok(Outcome { phases: Value::Array(listed), truth, jobs, states })
+    Ok(Outcome { phases: Value::Array(listed), truth, jobs, states, logs })
 }
 
 struct Session<T: Write, C: Write> {
@@ -124,6 +135,7 @@ struct Session<T: Write, C: Write> {
     idle: Idle,
     kept_ps: bool,
     fidelity: Fidelity,
+    logs: Vec<(String, Vec<u8>)>,
 }
 
 impl<T: Write, C: Write> Session<T, C> {
@@ -183,7 +195,31 @@ impl<T: Write, C: Write> Session<T, C> {
                     Ok(json!({}))
                 })
             }
+            Action::Own(account) => {
+                let detail = json!({"measured": step.measured});
+                self.phase(step.name.clone(), step.kind, detail, |s| s.own_account(account))
+            }
         }
+    }
+
+    /// Works with the drive's own accounts; the result names the files of log pages.
+    fn own_account(&mut self, account: &OwnAccount) -> Result<Value, RunError> {
+        let mut files = Vec::new();
+        match account {
+            OwnAccount::StartMeter(minutes) => self.device.start_own_meter(*minutes)?,
+            OwnAccount::StopMeter => self.device.stop_own_meter()?,
+            OwnAccount::Monitor(structure) => self.device.configure_monitor(structure)?,
+            OwnAccount::Read(pages) => {
+                for page in pages {
+                    let bytes = self.device.read_log(*page)?;
+                    let is_new = |name: &String| !self.logs.iter().any(|(known, _)| known == name);
+                    let name = (1..).map(|number| page.file_name(number)).find(is_new).unwrap_or_default();
+                    files.push(name.clone());
+                    self.logs.push((name, bytes));
+                }
+            }
+        }
+        Ok(json!({"log_files": files}))
     }
 
     /// Sets power management before a phase, outside it.

@@ -6,11 +6,13 @@ use super::log_page;
 const ERROR: u32 = 0;
 const HEALTH: u32 = 1;
 const NOTICE: u32 = 2;
+/// Events that reporting clears: no type of events is masked behind them.
+const ONE_SHOT: u32 = 4;
 const IO_COMMAND_SET: u32 = 6;
 
-/// An event as DW0 shows it.
+/// An event as DW0 shows it, and its parameter in DW1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AsyncEvent(pub u32);
+pub struct AsyncEvent(pub u32, pub u32);
 
 #[allow(missing_docs)] // names are those of the specification
 impl AsyncEvent {
@@ -21,7 +23,18 @@ impl AsyncEvent {
     pub const SANITIZED: Self = Self::new(IO_COMMAND_SET, 0x01, log_page::SANITIZE);
 
     const fn new(kind: u32, information: u32, log: u8) -> Self {
-        Self((log as u32) << 16 | information << 8 | kind)
+        Self((log as u32) << 16 | information << 8 | kind, 0)
+    }
+
+    /// Power Threshold Exceeded, with the power of the second as value and scale. Its number is that of a public header for revision 2.3,
+    /// since public text of the specification lacks the figure.
+    pub const fn power_threshold(field: u32) -> Self {
+        Self(0x02 << 8 | ONE_SHOT, field)
+    }
+
+    /// Whether the event is cleared by its report, and not by reading a log page.
+    pub fn one_shot(self) -> bool {
+        self.kind() == ONE_SHOT
     }
 
     /// Returns the bit of feature 0Bh that enables the event; `None`: no bit can hold the event back.

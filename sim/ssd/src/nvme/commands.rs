@@ -20,6 +20,8 @@ pub struct Command {
     pub done: u32,
     /// DW0 of the command's completion.
     pub dw0: u32,
+    /// DW1 of the command's completion.
+    pub dw1: u32,
     /// Status of the command's completion.
     pub status: Status,
     /// The command's data structure, if it has one.
@@ -60,6 +62,7 @@ impl Command {
             len: 0,
             done: 0,
             dw0: 0,
+            dw1: 0,
             status,
             data,
             buffered: 0,

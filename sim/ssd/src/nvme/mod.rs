@@ -60,9 +60,10 @@ impl Sqe {
 }
 
 /// A completion queue entry.
-pub fn cqe(dw0: u32, sq_head: u16, sqid: u16, cid: u16, status: Status, phase: bool) -> [u8; 16] {
+pub fn cqe([dw0, dw1]: [u32; 2], sq_head: u16, sqid: u16, cid: u16, status: Status, phase: bool) -> [u8; 16] {
     let mut out = [0; 16];
     out[0..4].copy_from_slice(&dw0.to_le_bytes());
+    out[4..8].copy_from_slice(&dw1.to_le_bytes());
     out[8..10].copy_from_slice(&sq_head.to_le_bytes());
     out[10..12].copy_from_slice(&sqid.to_le_bytes());
     out[12..14].copy_from_slice(&cid.to_le_bytes());

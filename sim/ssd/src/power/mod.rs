@@ -5,6 +5,7 @@ mod bins;
 mod heat;
 pub mod log;
 pub mod meter;
+pub mod ownmeter;
 pub mod states;
 pub mod thermal;
 
@@ -12,6 +13,7 @@ use crate::profile::{Profile, Ps};
 use account::{CoreState, Purpose, Unit};
 use heat::Heat;
 use meter::Meter;
+use ownmeter::OwnMeter;
 use states::PowerStates;
 use thermal::{Limits, Thermal, Throttle, Warmth};
 use wattbell_bus::LinkState;
@@ -25,6 +27,8 @@ pub struct Power {
     pub meter: Meter,
     /// The power states.
     pub states: PowerStates,
+    /// The drive's own meter, where it has one.
+    pub own_meter: Option<OwnMeter>,
     heat: Heat,
     thermal: Thermal,
     boot_w: f64,
@@ -42,6 +46,7 @@ impl Power {
         Self {
             meter: Meter::new(profile),
             states: PowerStates::new(profile, seed),
+            own_meter: OwnMeter::of(profile),
             heat: Heat::new(profile),
             thermal: Thermal::new(REST_K),
             boot_w: *p.boot_w,
@@ -49,6 +54,20 @@ impl Power {
             core_active_w: *p.core_active_w,
             erase_w: dies * *p.die_program_slc_w,
         }
+    }
+
+    /// The drive's own meter has a supply from `now` on.
+    pub fn supply_own_meter(&mut self, now: Ps) {
+        let energy_j = self.meter.account.at(now).total_j();
+        if let Some(own) = &mut self.own_meter {
+            own.supply_on(now, energy_j);
+        }
+    }
+
+    /// When the drive's own meter has something to do.
+    #[inline]
+    pub fn own_meter_ps(&self) -> Option<Ps> {
+        self.own_meter.as_ref()?.next_ps()
     }
 
     /// The rail is switched on.

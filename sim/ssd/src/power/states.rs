@@ -28,6 +28,10 @@ pub struct PowerStates {
     active_w: f64,
     current: usize,
     operational: usize,
+    /// Operational state that the host asked for; a power limit may prohibit it.
+    asked: usize,
+    /// States that no power limit prohibits. The host knows them by their places here.
+    allowed: Vec<usize>,
     mode: Mode,
     /// Since when nothing is in hand; `None` while something is.
     idle_since: Option<Ps>,
@@ -56,6 +60,8 @@ impl PowerStates {
             active_w: *profile.power.core_active_w,
             current: 0,
             operational: 0,
+            asked: 0,
+            allowed: (0..profile.power_state.len()).collect(),
             mode: Mode::Steady,
             idle_since: Some(0),
             since: 0,
@@ -68,12 +74,43 @@ impl PowerStates {
         }
     }
 
+    /// A power limit leaves these states, at least one of them operational. The others disappear for the host.
+    pub fn limit(&mut self, now: Ps, allowed: Vec<usize>, meter: &mut Meter) {
+        if self.allowed == allowed {
+            return;
+        }
+        self.allowed = allowed;
+        let within = self.allowed.contains(&self.asked);
+        self.operational = if within { self.asked } else { self.first() };
+        if self.states[self.current].operational {
+            (self.current, self.since) = (self.operational, now);
+        }
+        self.draw(now, meter);
+    }
+
+    /// The state that the host knows as PS0.
+    fn first(&self) -> usize {
+        self.allowed.first().copied().unwrap_or(0)
+    }
+
+    /// The number by which the host knows a state; `None` if it is prohibited.
+    fn number(&self, state: usize) -> Option<usize> {
+        self.allowed.iter().position(|&allowed| allowed == state)
+    }
+
+    /// How many states the host knows.
+    pub fn count(&self) -> usize {
+        self.allowed.len()
+    }
+
     /// Returns to the state after a controller reset: PS0, APST off.
     pub fn reset(&mut self, now: Ps, meter: &mut Meter) {
         self.apst_enabled = false;
         self.apst = [0; APST_BYTES];
         self.host_asked = None;
-        (self.current, self.operational, self.mode, self.since) = (0, 0, Mode::Steady, now);
+        let first = self.first();
+        (self.current, self.operational, self.asked) = (first, first, 0);
+        (self.mode, self.since) = (Mode::Steady, now);
         self.draw(now, meter);
     }
 
@@ -90,7 +127,7 @@ impl PowerStates {
 
     /// The state Get Features 02h reports: the one the controller is in, or is on its way to.
     pub fn current(&self) -> u8 {
-        self.current as u8
+        self.number(self.current).unwrap_or(0) as u8
     }
 
     /// How many times slower than in PS0 the controller works, to keep to the power of the operational state.
@@ -115,29 +152,57 @@ impl PowerStates {
         self.idle_since = self.idle_since.map(|since| since.max(until));
     }
 
-    /// Whether APST is on, and its table.
-    pub fn apst(&self) -> (bool, &[u8; APST_BYTES]) {
-        (self.apst_enabled, &self.apst)
+    /// Whether APST is on.
+    pub fn apst_enabled(&self) -> bool {
+        self.apst_enabled
     }
 
-    /// Sets APST. Entries must name non-operational states that exist: if not, nothing changes and it is false.
+    /// The table of APST as the host knows the states. A target that is prohibited reads as 0.
+    pub fn apst(&self) -> [u8; APST_BYTES] {
+        if self.allowed.len() == self.states.len() {
+            return self.apst;
+        }
+        let mut known = [0; APST_BYTES];
+        for (number, &state) in self.allowed.iter().enumerate() {
+            let entry = &self.apst[8 * state..8 * state + 8];
+            let target = self.number(usize::from(entry[0] >> 3)).unwrap_or(0);
+            known[8 * number..8 * number + 8].copy_from_slice(entry);
+            known[8 * number] = (target as u8) << 3 | entry[0] & 7;
+        }
+        known
+    }
+
+    /// Sets APST from the host's table. Entries must name non-operational states that exist: if not, nothing changes and it is false.
+    /// Entries of prohibited states stay as they are.
     pub fn set_apst(&mut self, enabled: bool, table: &[u8; APST_BYTES]) -> bool {
-        for entry in table.chunks_exact(8).take(self.states.len()) {
+        for entry in table.chunks_exact(8).take(self.allowed.len()) {
             let (target, wait) = apst_entry(entry);
-            if wait > 0 && self.states.get(target).is_none_or(|s| s.operational) {
+            if wait > 0 && self.allowed.get(target).is_none_or(|&state| self.states[state].operational) {
                 return false;
             }
         }
-        (self.apst_enabled, self.apst) = (enabled, *table);
+        self.apst_enabled = enabled;
+        if self.allowed.len() == self.states.len() {
+            self.apst = *table;
+            return true;
+        }
+        for (entry, &state) in table.chunks_exact(8).zip(&self.allowed) {
+            let mine = &mut self.apst[8 * state..8 * state + 8];
+            mine.copy_from_slice(entry);
+            if let Some(&target) = self.allowed.get(usize::from(entry[0] >> 3)) {
+                mine[0] = (target as u8) << 3 | entry[0] & 7;
+            }
+        }
         true
     }
 
-    /// Takes a host's request for a power state (Set Features 02h). The state must exist. An operational state is taken up at once, a
+    /// Takes a host's request for a power state (Set Features 02h), by its number. The state must exist. An operational state is taken up at once, a
     /// non-operational state when the controller is idle.
-    pub fn request(&mut self, now: Ps, state: usize, meter: &mut Meter) {
+    pub fn request(&mut self, now: Ps, number: usize, meter: &mut Meter) {
+        let state = self.allowed[number];
         self.host_asked = (!self.states[state].operational).then_some(state);
         if self.states[state].operational {
-            (self.current, self.operational) = (state, state);
+            (self.current, self.operational, self.asked) = (state, state, state);
             self.since = now;
         }
         self.draw(now, meter);
@@ -222,7 +287,8 @@ impl PowerStates {
             return None;
         }
         let (target, wait) = apst_entry(&self.apst[8 * self.current..8 * self.current + 8]);
-        (wait > 0 && target != self.current).then_some((idle + wait, target))
+        let there = self.states.get(target).is_some_and(|state| !state.operational) && self.number(target).is_some();
+        (wait > 0 && there && target != self.current).then_some((idle + wait, target))
     }
 
     fn draw(&mut self, now: Ps, meter: &mut Meter) {
@@ -322,6 +388,6 @@ mod tests {
         let mut bad = table();
         bad[0] = 1 << 3;
         assert!(!s.set_apst(true, &bad));
-        assert!(!s.apst().0);
+        assert!(!s.apst_enabled());
     }
 }

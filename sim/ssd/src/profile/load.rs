@@ -1,6 +1,6 @@
 //! Reading a profile, and the conditions that it must meet.
 
-use super::{Geometry, Profile, LENT_READS};
+use super::{own, Geometry, Profile, LENT_READS};
 use std::path::Path;
 
 /// Defaults for profiles that leave a figure out: typical figures, each marked as assumed.
@@ -146,6 +146,7 @@ impl Profile {
         let lent_reads = if *self.offer.hmb_preferred_mib > 0 { LENT_READS as u64 } else { 0 };
         let wide_enough = u64::from(*link.tags) >= (*self.controller.dma_reads + lent_reads) * 4096 / 128 + 8;
         must(wide_enough, "link.tags is too small for controller.dma_reads and reads of the host memory buffer")?;
+        own::check(&self.offer, self.own_meter.as_ref(), self.own_monitor.as_ref())?;
         self.offer.check(*self.namespace.lbas_512)
     }
 }

@@ -4,11 +4,13 @@ mod fact;
 mod geometry;
 mod load;
 mod offer;
+mod own;
 
 pub use fact::{Fact, Int, Num, Text};
 pub(crate) use geometry::Geometry;
 pub use load::ProfileError;
 pub use offer::{Offer, Way};
+pub use own::{OwnMeterFacts, OwnMonitorFacts};
 use serde::{Deserialize, Serialize};
 
 /// Picoseconds, the unit of every time in the model.
@@ -55,6 +57,10 @@ table!(
         power_state: Vec<PowerState>,
         #[serde(default)]
         offer: Offer,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own_meter: Option<OwnMeterFacts>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        own_monitor: Option<OwnMonitorFacts>,
     }
 );
 table!(
@@ -192,6 +198,27 @@ table!(
         real_exit_us: Int,
     }
 );
+
+impl Profile {
+    /// The drive's own power meter; where the profile is silent, a right one.
+    pub fn own_meter_facts(&self) -> OwnMeterFacts {
+        self.own_meter.clone().unwrap_or_default()
+    }
+}
+
+impl PowerState {
+    /// Maximum power (MP) as Identify declares it: value, and whether its unit is 0.0001 W instead of 0.01 W (MXPS).
+    pub fn declared_max(&self) -> (u16, bool) {
+        let fine = *self.max_w < 1.0;
+        ((*self.max_w * if fine { 1e4 } else { 1e2 }).round() as u16, fine)
+    }
+
+    /// The same in units of 0.1 mW.
+    pub fn declared_max_tenth_mw(&self) -> u64 {
+        let (value, fine) = self.declared_max();
+        u64::from(value) * if fine { 1 } else { 100 }
+    }
+}
 
 /// A time given in units of `unit`, rounded to picoseconds.
 pub fn ps(value: f64, unit: Ps) -> Ps {

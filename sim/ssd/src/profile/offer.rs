@@ -60,9 +60,19 @@ pub struct Offer {
     pub sgls: Fact<bool>,
     /// Most commands of one submission queue served in a row (RAB), as a power of two.
     pub arbitration_burst: Fact<u8>,
+    /// Whether the drive measures its power on demand (feature and log page 25h).
+    pub power_measurement: Fact<bool>,
+    /// Whether the SMART / Health log has energy and power (bytes 243:232).
+    pub smart_power: Fact<bool>,
+    /// Whether the host may limit the drive's power (feature 23h).
+    pub power_limit: Fact<bool>,
+    /// Whether an event can report a second above a threshold (feature 24h).
+    pub power_threshold: Fact<bool>,
+    /// Whether OCP's latency monitor is there (feature C5h, log page C3h).
+    pub latency_monitor: Fact<bool>,
 }
 
-fn assumed<T>(value: T) -> Fact<T> {
+pub(super) fn assumed<T>(value: T) -> Fact<T> {
     Fact { value, source: "assumed: default of the model".into(), fitted: false }
 }
 
@@ -89,6 +99,11 @@ impl Default for Offer {
             volatile_write_cache: assumed(true),
             sgls: assumed(false),
             arbitration_burst: assumed(2),
+            power_measurement: assumed(false),
+            smart_power: assumed(false),
+            power_limit: assumed(false),
+            power_threshold: assumed(false),
+            latency_monitor: assumed(false),
         }
     }
 }
@@ -123,6 +138,11 @@ impl Offer {
     /// Whether Device Self-test is offered.
     pub fn self_test(&self) -> bool {
         *self.self_test_short_s > 0
+    }
+
+    /// Whether a function needs the drive's own power meter.
+    pub fn measures_power(&self) -> bool {
+        *self.power_measurement || *self.smart_power || *self.power_threshold
     }
 
     /// Whether host controlled thermal management is offered.

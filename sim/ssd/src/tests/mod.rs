@@ -1,6 +1,7 @@
 //! The controller as a driver meets it: commands, errors, queues, interrupts, data, power.
 
 mod offer;
+mod own;
 
 use crate::driver::{Device, Memory};
 use crate::host::{BusSink, CommandTruth, Host};

@@ -96,7 +96,12 @@ impl<'a, S: BusSink> Drive<'a, S> {
     pub fn new(c: &'a mut Controller<S>, queues: usize, interrupt_latency: Ps) -> Option<Self> {
         let base = c.admin.namespaces.named(1).ok().filter(|n| n.shift == 9)?.base;
         let plain = c.media.is_plain() && !c.admin.maintenance.busy();
-        if !plain || !c.commands.idle() || (1..queues).any(|q| c.admin.features.coalescing(q as u16).is_some()) {
+        let awaits_event = c.admin.features.power_threshold().is_some();
+        if !plain
+            || awaits_event
+            || !c.commands.idle()
+            || (1..queues).any(|q| c.admin.features.coalescing(q as u16).is_some())
+        {
             return None;
         }
         let mut later = Heap::new(kind::LATER);
@@ -447,6 +452,7 @@ impl<'a, S: BusSink> Drive<'a, S> {
         let share_fj = self.c.power.meter.account.over(self.c.now, self.commands[id as usize].begun_j);
         let truth = &mut self.commands[id as usize].truth;
         (truth.cqe_ps, truth.share_fj) = (first, share_fj);
+        self.c.admin.note_latency(truth, false);
         self.c.admin.health.io_ends(self.c.now, 1);
         self.queues[usize::from(truth.qid)].posted.push_back(id);
         self.soon.push(first + self.times.cqe + self.c.processor.msix, kind::POST, Soon::Post(id));
