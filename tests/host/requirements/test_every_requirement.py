@@ -1,6 +1,6 @@
 """Every requirement of the documents that a rig at the connector could check has a row: judged, or not measured with a reason.
 
-The list was written by hand from a page of facts on NVM Express Base 2.3, OCP Datacenter NVMe SSD 2.0 and Identify Controller.
+The list was written by hand from a page of facts on the documents of NVM Express and OCP.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JUDGED = {
 OTHERS = {
     *("ocp/PCM-2", "ocp/PWR-4", "ocp/PWR-5", "ocp/TTR-5", "ocp/TTR-20", "ocp/CTO-2", "ocp/TTHROTTLE-2", "ocp/TTHROTTLE-5"),
     *("ocp/TTHROTTLE-7", "ocp/LPWR-1", "nvme/PERMISSIVE-OFF", "nvme/HCTM", "nvme/POWER-THRESHOLD", "nvme/POWER-LIMIT"),
-    *("nvme/SMART-ENERGY", "nvme/SMART-POWER", "nvme/POWER-MEASUREMENT-generation", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
+    *("nvme/SMART-ENERGY", "nvme/SMART-POWER", "nvme/METER-GENERATION", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
     *("nvme/RTD3R", "nvme/RTD3E", "form-factor/M2-PEAK-CURRENT"),
 }
 """Rows that may still be without a measurand. One that gets one may stay here."""
