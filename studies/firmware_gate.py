@@ -34,6 +34,7 @@ from wattbell import durable
 from wattbell.campaign.ending import Ending
 from wattbell.campaign.runner import SuiteOrder, run_suite
 from wattbell.campaign.virtual import VirtualBench
+from wattbell.errors import RigError
 from wattbell.measure.figure import Figure
 from wattbell.results.compared import Matched
 from wattbell.results.gate import LEVEL, GatedFigure, gated_sides, judge_change, judge_rows
@@ -41,6 +42,7 @@ from wattbell.results.model import parse
 from wattbell.suites.session import Choice
 from wattbell.virtual.fidelity import Fidelity
 
+from studies.energy_coverage import steadfast
 from studies.false_calls import JOBS, MANIFEST, OPTIONS, PROFILES, TWINS, Silent, write_twin
 from tools.jobfile import at_the_drive
 
@@ -109,13 +111,19 @@ def run_sample(sample: int, worse: bool, kept: Path) -> int:
         for number, firmware in enumerate(FIRMWARES if worse else FIRMWARES[:2]):
             profile = write_sample(Path(scratch) / firmware, sample, firmware)
             for k in range(RUNS):
-                out = Path(scratch) / f"{firmware}-{k}"
-                bench = VirtualBench(profile, Choice(seed=1 + 100 * sample + 10 * number + k), Silent(), Fidelity.fast)  # type: ignore[arg-type]
-                run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
-                found.setdefault(firmware, []).append(json.loads((out / "results.json").read_text()))
+                found.setdefault(firmware, []).extend(steadfast(_results, 1 + 100 * sample + 10 * number + k, suite, profile))
     with durable.replacing(_file(kept, sample)) as made:
         made.write_text(json.dumps(found))
     return sample
+
+
+def _results(seed: int, suite: Path, profile: Path) -> list[Any]:
+    """Return the document of one run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "out"
+        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
+        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
+        return [json.loads((out / "results.json").read_text())]
 
 
 def _file(kept: Path, sample: int) -> Path:
@@ -128,7 +136,10 @@ def run_samples(samples: int, worse: int, processes: int, kept: Path) -> None:
     left = [sample for sample in range(samples) if not _file(kept, sample).is_file()]
     with ProcessPoolExecutor(processes) as pool:
         for work in as_completed([pool.submit(run_sample, sample, sample < worse, kept) for sample in left]):
-            print(f"{datetime.now(UTC):%H:%M:%S} sample {work.result()}", file=sys.stderr, flush=True)
+            try:
+                print(f"{datetime.now(UTC):%H:%M:%S} sample {work.result()}", file=sys.stderr, flush=True)
+            except RigError as error:  # a busy machine; the next call runs this sample again
+                print(f"{datetime.now(UTC):%H:%M:%S} a sample is missing: {error}", file=sys.stderr, flush=True)
 
 
 def judged(samples: Sequence[dict[str, list[Any]]], firmware: str) -> Sequence[GatedFigure]:

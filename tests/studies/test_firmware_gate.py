@@ -1,4 +1,4 @@
-"""The study of `compare --gate`: what its samples and firmwares differ in, and what it counts."""
+"""The study of `compare --gate`: its samples, its firmwares and its counts."""
 
 from __future__ import annotations
 

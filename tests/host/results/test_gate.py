@@ -1,7 +1,7 @@
-"""`wattbell compare --gate`, typed as by a user: how the sides are told apart, verdicts, exit codes, JUnit XML.
+"""`wattbell compare --gate`, typed as by a user: the sides, verdicts, exit codes, JUnit XML.
 
-Each run is one rate, chosen by hand. Three runs that are 1 apart have a standard deviation of 1; from the table of Student's t, with 4
-degrees of freedom, 97.5 % is 2.7764, so the difference of two such means is known to 2.7764 * sqrt(2/3) = 2.2669.
+Each run is one rate, chosen by hand. Three runs that are 1 apart have a standard deviation of 1. From the table of Student's t, with 4
+degrees of freedom, 97.5 % is 2.7764. So the difference of two such means is known to 2.7764 * sqrt(2/3) = 2.2669.
 """
 
 from __future__ import annotations
