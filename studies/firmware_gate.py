@@ -9,6 +9,7 @@ Two parts, told apart in the tables:
   serial number, and three runs of each firmware: the old one, one that changes nothing, and (of the first ``--worse`` samples) one that
   draws 2 % more. A new firmware also acts a little differently on each sample. Each sample is a pair, and each five samples of one model
   are another. --kept has each sample's results; those that are there are not run again.
+  --processes 0 runs none.
 - **Drawn figures**, without a model or an instrument: normal runs and samples, many pairs of each case.
 
 --docs: write the figures into the page. --check: fail when false alarms are more frequent than 2.5 % can explain.
@@ -252,7 +253,8 @@ def main() -> int:
     parser.add_argument("--docs", action="store_true")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    run_samples(given.samples, given.worse, given.processes, given.kept)
+    if given.processes:
+        run_samples(given.samples, given.worse, given.processes, given.kept)
     models = list(of_models(given.kept, given.samples))
     drawn_ones = list(of_drawn(given.pairs))
     names = {"equal": "equal", "worse": f"+{100 * (WORSE - 1):g} % power"}
