@@ -175,10 +175,10 @@ with link and host unchanged.
 """
 
 
-def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE) -> Path:
-    """The profile of a drive's twin."""
+def write_twin(folder: Path, profile: str, twin: Twin, more: float = MORE, source: Path | None = None) -> Path:
+    """The profile of a drive's twin. ``source``: the folder of the profiles that it is made of; the installed ones where None."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in profiles_dir().glob("*.toml"):
+    for path in (source or profiles_dir()).glob("*.toml"):
         lines, section = [], ""
         for line in path.read_text().splitlines():
             section = line if line.startswith("[") else section

@@ -48,6 +48,7 @@ suites
 compare capture other --out page.html
 judge capture other --out page.html
 requirements
+policies results idle.csv
 results list --store store.db
 results import capture --store store.db
 results show 1 --store store.db

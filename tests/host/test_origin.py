@@ -213,6 +213,27 @@ def test_the_captures_own_files_say_it(made: Made) -> None:
 
 # -- commands --------------------------------------------------------------------------------------------------------
 
+
+def power_states(made: Made, folder: Path) -> Path:
+    """The run, with figures of a non-operational state."""
+    document = json.loads((made.folder / "run/results.json").read_text())
+    known = {"value": 0.01, "u": 0.001, "n_lost": 0}
+    names = (("idle in PS0, the base of the break-even time", "W"), ("mean latency of the same read when awake", "s"))
+    document["tests"] = [
+        {"test": "non-operational", "name": "Non-operational states", "kind": "non-operational-states", "condition": "test-data",
+         "points": [{"x": {"ps": ps}, **dict.fromkeys(("settled_w", "entry_s", "entry_j", "exit_s", "exit_j"), known)} for ps in (3, 4)],
+         "scores": [{"name": name, "unit": unit, "value": known, "reading": None} for name, unit in names], "series": None}
+    ]  # fmt: skip
+    (folder / "states").mkdir()
+    (folder / "states/results.json").write_text(json.dumps(document))
+    return folder / "states"
+
+
+def idle_times(folder: Path) -> Path:
+    (folder / "idle.csv").write_text("idle_s\n5\n")
+    return folder / "idle.csv"
+
+
 WHATEVER = "fail=0,conditional fail=0,conditional pass=0,not measured=0"
 COMMANDS: dict[str, list[Callable[[Made, Path], list[object]]]] = {
     "info": [lambda m, _: ["info", m.capture], lambda m, _: ["info", m.capture, "--json"]],
@@ -230,6 +251,10 @@ COMMANDS: dict[str, list[Callable[[Made, Path], list[object]]]] = {
         lambda m, t: ["compare", m.folder / "run", m.folder / "other", "--no-plots", "--out", t / "a.html", "--json"],
         lambda m, t: ["compare", m.capture, m.folder / "second", "--no-plots", "--out", t / "b.html"],
         lambda m, t: ["compare", m.capture, m.folder / "second", "--no-plots", "--out", t / "c.html", "--json"],
+    ],
+    "policies": [
+        lambda m, t: ["policies", power_states(m, t), idle_times(t)],
+        lambda m, t: ["policies", power_states(m, t), idle_times(t), "--json"],
     ],
     "results": [
         lambda m, _: ["results", "list"],

@@ -82,11 +82,14 @@ LINUX_LONGEST_EXIT_US = 100_000
 """``nvme_core.default_ps_max_latency_us``."""
 
 
-def linux_table(states: Sequence[tuple[bool, float, float]]) -> Table:
-    """Return the table that Linux 6.12 programs by default for a drive. Source: ``nvme_configure_apst`` in drivers/nvme/host/core.c.
+def linux_table(states: Sequence[tuple[bool, float, float]], longest_exit_us: float = LINUX_LONGEST_EXIT_US) -> Table:
+    """Return the table that Linux 6.12 programs for a drive. Source: ``nvme_configure_apst`` in drivers/nvme/host/core.c.
 
     states: (whether operational, entry latency, exit latency, both in us), in order
+    longest_exit_us: the latency tolerance, with which Linux compares the exit latency alone; 0 turns APST off
     """
+    if longest_exit_us <= 0:
+        return {}
     table: dict[int, tuple[int, float]] = {}
     target: tuple[int, float] | None = None
     last = len(LINUX_CLASSES)
@@ -95,7 +98,7 @@ def linux_table(states: Sequence[tuple[bool, float, float]]) -> Table:
             table[state] = target
         operational, entry_us, exit_us = states[state]
         known = next((i for i, (most_us, _) in enumerate(LINUX_CLASSES) if entry_us + exit_us <= most_us), None)
-        if operational or known is None or known >= last or exit_us > LINUX_LONGEST_EXIT_US:
+        if operational or known is None or known >= last or exit_us > longest_exit_us:
             continue
         last, target = known, (state, LINUX_CLASSES[known][1])
     return table

@@ -286,6 +286,7 @@ _RIG_ALONE = "{one} is for a rig that taps the bus, and --meter records the rail
 _REMOVED = "{one} keeps data in the captures that {other} removes. Leave one of them out."
 APART = (
     Apart(None, "--wide", "--json", "--wide is for tables, and --json prints none. Leave one of them out."),
+    Apart("compare", "--gate", "--mixed", "--gate takes runs that differ in the firmware alone. Leave --mixed out."),
     Apart("run", "--virtual", "--drive", "Give one of --virtual PROFILE and --drive /dev/nvmeXnY."),
     Apart("run", "--rig", "--meter", "Give one of --rig and --meter: one of them records the rail."),
     Apart("run", "--store", "--no-store", "Give one of --store and --no-store."),
@@ -317,6 +318,10 @@ APART = (
 _POINTS = "{option} is of the points that are read, and there is none: add --point VOLTS,AMPERES or --prompt, or leave it out."
 _CLOCKS = "{option} places work on the clock of the rail, and no work is imported: add --fio or --trace, or leave it out."
 NEEDS = (
+    *(
+        Needs("compare", option, ("--gate",), "{option} is of verdicts: add --gate 1%, or leave it out.")
+        for option in ("--junit", "--exit-codes")
+    ),
     Needs("analyze", "--insecure", ("--scheduler",), "--insecure is of a cluster's scheduler, and there is none: leave --insecure out."),
     Needs("record", "--statistics-out", ("--statistics",), "--statistics-out needs a period: add --statistics 1s."),
     *(Needs("import", option, ("--fio", "--trace"), _CLOCKS) for option in ("--align", "--align-u", "--offset")),

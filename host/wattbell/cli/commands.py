@@ -52,6 +52,7 @@ PLACES = {
     "compare": CommandPlace(SUITES, "compare", "compare", kind="CompareCommand"),
     "judge": CommandPlace(SUITES, "judge", "judge"),
     "requirements": CommandPlace(SUITES, "judge", "requirements"),
+    "policies": CommandPlace(SUITES, "policies", "policies"),
     "results": CommandPlace(SUITES, "results", "app"),
     "rigs": CommandPlace(EQUIPMENT, "rigs", "rigs"),
     "meters": CommandPlace(EQUIPMENT, "meters", "meters"),

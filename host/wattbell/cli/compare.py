@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +10,14 @@ import typer
 
 from ..errors import ResultsError, UsageError
 from ..jsondata import JsonObject
-from . import applies, complete, output
-from .options import Json, StoreOption, Wide
+from . import applies, complete, numbers, output
+from .judge import exit_codes, write_junit
+from .options import ExitCodes, Json, Junit, StoreOption, Wide
+from .quantities import PERCENT
 from .results import open_store
 
 if TYPE_CHECKING:
+    from ..measure.judge import Verdict
     from ..results import Run, Store
 
 
@@ -51,6 +54,18 @@ def compare(
         bool,
         typer.Option("--stored", help="Take with each run those of the store that repeat it: drive, firmware, suite, scale, conditions."),
     ] = False,
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            "--gate",
+            metavar="PERCENT",
+            parser=PERCENT,
+            callback=numbers.between(1e-3, 50.0, "percent"),
+            help="Judge whether the second firmware is worse by more than this; exit code 3 if it is.",
+        ),
+    ] = None,
+    junit: Junit = None,
+    codes: ExitCodes = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file, or a folder.")] = Path("compare.html"),
     plots: Annotated[bool, typer.Option(help="Write each plot as PNG and SVG too.")] = True,
     mixed: Annotated[
@@ -76,6 +91,11 @@ def compare(
     run. Drives in the store that ran the same job files at the same scale
     are shown in grey behind the chart of performance against power.
 
+    --gate takes runs of one model before and after a change of its firmware.
+    The firmware revision tells the sides apart, or --with does. The exit code
+    is 0 if no figure is worse by more than the gate, 3 if one is, 4 if that
+    is undecided. The page is only written with --out.
+
       wattbell run quick --virtual intel-660p-1tb --repeat 5 --out old
 
       wattbell compare old new --out compare.html
@@ -83,6 +103,8 @@ def compare(
       wattbell compare a1 a2 a3 --with b1 b2 b3
 
       wattbell compare 3f2a 91bc --stored --json
+
+      wattbell compare old new --gate 1% --junit gate.xml
     """
     from ..present.pages.suite import presented, write_presentation
     from ..present.suite import energies, sidebyside
@@ -108,6 +130,11 @@ def compare(
     else:
         groups = named[0]
     _each_once(groups)
+    if gate is not None:
+        code = _gated(context, groups, gate / 100, exit_codes(codes), junit, out, plots, json)
+        if code:
+            raise typer.Exit(code)
+        return
     sides = sides_of(groups, given=another_side)
     runs = [run for side in sides for run in side.runs]
     if not opened and (store or default_path()).is_file():
@@ -130,6 +157,53 @@ def compare(
     output.out.print(str(written[0]), soft_wrap=True)
     if len(written) > 1:
         output.out.print(f"{written[1].parent} ({len(written) - 1} pictures)", soft_wrap=True)
+
+
+def _gated(
+    context: typer.Context,
+    groups: Sequence[Sequence[Run]],
+    gate: float,
+    codes: Mapping[Verdict, int],
+    junit: Path | None,
+    out: Path,
+    plots: bool,
+    json: bool,
+) -> int:
+    """Judge the change between two sides, print the verdicts, write the files that are asked for, and return the exit code."""
+    from ..present.pages.suite import write_suite_page
+    from ..present.suite import gate as told
+    from ..present.terminal import drawn
+    from ..requirements import judging
+    from ..requirements.junit import junit as as_junit
+    from ..requirements.of_gate import verdicts_of
+    from ..results.gate import gated_sides, judge_change
+
+    a, b = gated_sides(groups, given=applies.is_given(context, "another_side"))
+    found = judge_change(a, b, gate)
+    verdicts = verdicts_of(found)
+    code = judging.exit_code([verdicts], codes) if found.tested else UNJUDGED
+    if junit is not None:
+        write_junit(junit, as_junit([verdicts], "wattbell compare --gate"))
+    written: list[Path] = []
+    if applies.is_given(context, "out"):
+        with output.spinner("drawing"):
+            written = write_suite_page([run for side in (a, b) for run in side.runs], out, None, plots, sides=[a, b])[:1]
+    if json:
+        output.print_json(told.gate_json(found, code))
+        return code
+    if verdicts.warning:
+        output.say(verdicts.warning)
+    for line in (*told.sides_told(found), *told.spreads_told(found)):
+        output.say(line)
+    output.out.print(drawn(told.gate_table(found)))
+    output.say(f"{told.method_told(found)}.")
+    for path in filter(None, (junit, *written)):
+        output.out.print(str(path), soft_wrap=True)
+    return code
+
+
+UNJUDGED = 4
+"""Exit code if no figure could be judged, whatever ``--exit-codes`` says: nothing has passed."""
 
 
 def _by_side(references: Sequence[str]) -> list[list[str]]:

@@ -103,12 +103,11 @@ class HowToJudge:
         chosen = files.load_all(name.strip() for name in requirements.split(",") if name.strip())
         if not chosen:
             raise UsageError("--requirements names no set; `wattbell requirements` lists them.")
-        return cls(chosen, read_parameters(parameters or (), chosen), guard, junit, _codes(codes))
+        return cls(chosen, read_parameters(parameters or (), chosen), guard, junit, exit_codes(codes))
 
 
 def conclude(subjects: Sequence[Subject], how: HowToJudge, page: Path | None, json: bool) -> int:
     """Judge the subjects, print the verdicts, write the files that are asked for, and return the exit code."""
-    from .. import durable
     from ..present import verdicts
     from ..present.terminal import drawn
     from ..requirements import judging
@@ -118,11 +117,7 @@ def conclude(subjects: Sequence[Subject], how: HowToJudge, page: Path | None, js
         found = judging.judge_all(subjects, how.files, how.numbers, how.guard)
     code = judging.exit_code(found, how.codes)
     if how.junit is not None:
-        try:
-            with durable.replacing(how.junit) as made:
-                made.write_bytes(as_junit(found))
-        except OSError as error:
-            raise UsageError(f"{how.junit} cannot be written ({error.strerror}).") from None
+        write_junit(how.junit, as_junit(found))
     if page is not None:
         from ..present.pages.verdicts import write_verdicts_page
 
@@ -141,7 +136,18 @@ def conclude(subjects: Sequence[Subject], how: HowToJudge, page: Path | None, js
     return code
 
 
-def _codes(text: str | None) -> dict[Verdict, int]:
+def write_junit(path: Path, text: bytes) -> None:
+    """Write a file of JUnit XML. Raises UsageError where that is not possible."""
+    from .. import durable
+
+    try:
+        with durable.replacing(path) as made:
+            made.write_bytes(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def exit_codes(text: str | None) -> dict[Verdict, int]:
     """Return the exit code by verdict; UsageError for a verdict or a code that is none."""
     from ..requirements.judging import DEFAULT_CODES
 

@@ -79,3 +79,4 @@ POWER = QuantityParser("POWER", _si("W"), "a power, such as 2W, 500mW, or a numb
 RATE = QuantityParser(
     "RATE", {**_si("Hz", "kMG"), "k": 1e3, "M": 1e6, "G": 1e9}, "a rate, such as 1MHz, 100kHz, or a number a second", integer=True
 )
+PERCENT = QuantityParser("PERCENT", {"%": 1.0}, "a share in percent, such as 1% or 0.5%")

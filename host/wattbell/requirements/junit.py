@@ -13,13 +13,15 @@ FAILURES: tuple[Verdict, ...] = ("fail", "conditional fail")
 SKIPPED: tuple[Verdict, ...] = ("not measured", "not applicable")
 
 
-def junit(found: Sequence[Verdicts]) -> bytes:
+def junit(found: Sequence[Verdicts], command: str = "wattbell judge") -> bytes:
     """Return one ``testsuite`` a drive and set, one ``testcase`` a row.
 
     Fail and conditional fail are failures, not measured and not applicable are skipped. A conditional pass passes, with its reason in
     ``system-out``. Figure, limit and decision rule are properties of the case.
+
+    command : names the whole
     """
-    root = ElementTree.Element("testsuites", name="wattbell judge")
+    root = ElementTree.Element("testsuites", name=command)
     for one in found:
         for file in dict.fromkeys(row.file for row in one.rows):
             rows = [row for row in one.rows if row.file == file]

@@ -38,18 +38,32 @@ class Comparison:
     judged: int
 
 
+@dataclass(frozen=True)
+class MatchedSides:
+    """All figures of two sides, run by run. ``only``: figures of one side alone, in words."""
+
+    measures: Sequence[Matched]
+    commands: Sequence[Matched]
+    alone: Sequence[Matched]
+    states: Sequence[Matched]
+    only: Sequence[str]
+
+
+def matched_sides(a: DriveSide, b: DriveSide) -> MatchedSides:
+    """Return the figures of both sides' suites and captures. A figure that every run has keeps the order of the runs."""
+    names = (a.letter, b.letter)
+    each = [[run.energy for run in side.runs if run.energy is not None] for side in (a, b)]
+    pair = beside(each[0], each[1], names) if all(each) else PairedEnergies()
+    return MatchedSides(matched(a.runs, b.runs, names), pair.commands, pair.alone, pair.states, pair.only)
+
+
 def compare_sides(sides: Sequence[DriveSide]) -> Comparison:
     """The first side against each other."""
-    found: list[tuple[DriveSide, DriveSide, list[Matched], PairedEnergies]] = []
-    for other in sides[1:]:
-        names = (sides[0].letter, other.letter)
-        each = [[run.energy for run in side.runs if run.energy is not None] for side in (sides[0], other)]
-        energies = beside(each[0], each[1], names) if all(each) else PairedEnergies()
-        found.append((sides[0], other, matched(sides[0].runs, other.runs, names), energies))
-    judged = sum(number_judged((*rows, *pair.commands, *pair.alone, *pair.states)) for *_, rows, pair in found)
+    found = [(sides[0], other, matched_sides(sides[0], other)) for other in sides[1:]]
+    judged = sum(number_judged((*rows.measures, *rows.commands, *rows.alone, *rows.states)) for *_, rows in found)
 
     def of(rows: Sequence[Matched]) -> list[Compared]:
         return [compared(row, judged) for row in rows]
 
-    pairs = [Against(a, b, of(rows), of(pair.commands), of(pair.alone), of(pair.states), pair.only) for a, b, rows, pair in found]
+    pairs = [Against(a, b, of(rows.measures), of(rows.commands), of(rows.alone), of(rows.states), rows.only) for a, b, rows in found]
     return Comparison(sides, pairs, judged)

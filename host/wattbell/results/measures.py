@@ -13,6 +13,8 @@ from .compared import Matched
 from .model import Run, TestResult
 
 _COUNTS = ("1", "")
+HIGHER_IS_BETTER = ("MB/s", "IOPS", "1/s", "MB/J", "MB/s/W", "GB")
+"""Units of figures that are better if they are higher. All other figures are times, powers and energies."""
 Key = tuple[str, str, str, str, str]
 """Suite, test, condition, name of the figure, unit."""
 

@@ -64,9 +64,13 @@ def _together(groups: Sequence[Sequence[Run]]) -> list[list[Run]]:
 def repeats_key(run: Run) -> str:
     """The same for all runs that repeat one another: drive, firmware, work, scale and conditions are the same."""
     drive: Any = [str(run.drive.get(key) or "").strip() for key in ("model", "serial", "firmware", "profile", "profile_hash")]
+    return json.dumps([*drive, run.suite, run.suite_hash, run.scale, run.origin, work_of(run)])
+
+
+def work_of(run: Run) -> str:
+    """The same for all runs with the same conditions: of the drive, the host and the rig."""
     stated = run.told.get("conditions")
-    conditions = [str(stated.get(key)) for key in _CONDITIONS] if isinstance(stated, dict) else []
-    return json.dumps([*drive, run.suite, run.suite_hash, run.scale, run.condition, run.origin, conditions])
+    return json.dumps([run.condition, [str(stated.get(key)) for key in _CONDITIONS] if isinstance(stated, dict) else []])
 
 
 def _check(side: DriveSide) -> None:
@@ -75,11 +79,16 @@ def _check(side: DriveSide) -> None:
     for what, names in (
         ("models", ("model", "profile")),
         ("versions of the drive's firmware", ("firmware",)),
-        ("versions of the drive model's profile", ("profile_hash",)),
     ):
         found = dict.fromkeys(" ".join(str(run.drive.get(name) or "") for name in names).strip() for run in side.runs)
         if len(found) > 1:
             text = f"Side {side.letter} has runs of different {what} ({', '.join(one or 'unknown' for one in found)})"
+            raise ResultsError(f"{text}, which do not repeat one another. Put --with before the runs of another side.")
+    hashes: dict[str, str] = {}
+    for run in side.runs:
+        profile_hash = str(run.drive.get("profile_hash") or "")
+        if hashes.setdefault(str(run.drive.get("serial") or ""), profile_hash) != profile_hash:
+            text = f"Side {side.letter} has runs of different versions of the drive model's profile with one serial number"
             raise ResultsError(f"{text}, which do not repeat one another. Put --with before the runs of another side.")
     twins: dict[tuple[Any, ...], Run] = {}
     for run in side.runs:

@@ -573,6 +573,9 @@ calibrate --delay --zero                                   | --zero is of the po
 sim start --trace t --rig A --serial B                     | --serial is the former name of --rig
 sim replay --out o --qemu-log a --bus-trace b              | Give one of --qemu-log LOG and --bus-trace FILE
 compare suite --store none.sqlite                          | none.sqlite: there is no store
+compare suite --gate 1% --mixed                            | Leave --mixed out
+compare suite --junit gate.xml                             | --junit is of verdicts: add --gate 1%
+compare suite --exit-codes pass=0                          | --exit-codes is of verdicts: add --gate 1%
 results show c --store s.sqlite                            | --store is for a run by its id
 """
 LINES_OF_OTHERS = [[part.strip() for part in line.split("|")] for line in OTHERS.strip().splitlines()]

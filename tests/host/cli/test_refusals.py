@@ -84,6 +84,8 @@ NUMBERS = [
     ("run", "quick", "--virtual", "intel-660p-1tb", "--out", "o", "--interval"),
     ("sim", "replay", "--bus-trace", "t", "--out", "o", "--interval"),
     ("sump", "--settle"),
+    ("compare", "c", "--gate"),
+    ("policies", "ps", "idle.csv", "--tolerance"),
     ("trace", "make", "heavy", "--out", "o", "--scale"),
     ("calibrate", "--delay", "--seconds"),
     ("calibrate", "--delay", "--settle"),

@@ -16,12 +16,12 @@ from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, mute
 from wattbell.results import Run
 from wattbell.results.compared import Compared
 from wattbell.results.comparison import Against, Comparison
+from wattbell.results.measures import HIGHER_IS_BETTER
 from wattbell.results.measures import measures as of_run
 from wattbell.results.sides import DriveSide
 from wattbell.results.spread import FALSE_CALLS, LEAST_RUNS
 from wattbell.text import NOTHING, concise, digits
 
-_BETTER_HIGHER = ("MB/s", "IOPS", "1/s", "MB/J", "MB/s/W", "GB")
 _MOST_TOLD = 0.5
 """Relative uncertainty beyond which a quotient says nothing."""
 _LEAST_SHARE = 0.01
@@ -115,7 +115,7 @@ def _row(row: Compared, notes: Mapping[str, int], told: bool) -> list[Cell | str
 def _verdict(row: Compared) -> Cell | str:
     if row.verdict not in ("higher", "lower"):
         return muted(row.verdict) if row.verdict not in ("", "not comparable", "no repeats") else NOTHING
-    good: bool = (row.verdict == "higher") == (row.unit in _BETTER_HIGHER)
+    good: bool = (row.verdict == "higher") == (row.unit in HIGHER_IS_BETTER)
     tone: Tone = "good" if good else "bad"
     return toned(row.verdict, tone)
 
