@@ -122,8 +122,8 @@ def _results(seed: int, suite: Path, profile: Path) -> list[Any]:
     """Return the document of one run."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out"
-        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)  # type: ignore[arg-type]
-        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())  # type: ignore[arg-type]
+        bench = VirtualBench(profile, Choice(seed=seed), Silent(), Fidelity.fast)
+        run_suite(SuiteOrder(str(suite), out), bench, Ending(None, page=False), Silent())
         return [json.loads((out / "results.json").read_text())]
 
 

@@ -170,7 +170,7 @@ def _gated(
     json: bool,
 ) -> int:
     """Judge the change between two sides, print the verdicts, write the files that are asked for, and return the exit code."""
-    from ..present.pages.suite import write_suite_page
+    from ..present.pages.suite import presented, write_presentation
     from ..present.suite import gate as told
     from ..present.terminal import drawn
     from ..requirements import judging
@@ -187,7 +187,7 @@ def _gated(
     written: list[Path] = []
     if applies.is_given(context, "out"):
         with output.spinner("drawing"):
-            written = write_suite_page([run for side in (a, b) for run in side.runs], out, None, plots, sides=[a, b])[:1]
+            written = write_presentation(presented([*a.runs, *b.runs], None, [a, b]), out, None, plots)[:1]
     if json:
         output.print_json(told.gate_json(found, code))
         return code

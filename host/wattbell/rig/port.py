@@ -16,7 +16,7 @@ from ..errors import RigError, UsageError
 from . import discovery
 from .delay import front_end_delay
 from .discovery import RigPort
-from .scpi import ScpiConnection
+from .scpi import TIMEOUT_S, VIRTUAL_TIMEOUT_S, ScpiConnection
 from .stream import WAIT_S, DescriptorReader
 
 _STATE = re.compile(r"\bstate=(\w+)\b")
@@ -27,12 +27,17 @@ _STOPS_WITHIN_S = 5.0
 """Longest time in s for a stop. The rig needs 66 us, for which it holds its records back, and then the time to read the rest."""
 
 
+def _control_of(port: RigPort) -> ScpiConnection:
+    """Open a rig's control port. Raises RigError."""
+    return ScpiConnection(port.control, VIRTUAL_TIMEOUT_S if port.virtual else TIMEOUT_S)
+
+
 class Rig:
     """An open rig. Use as a context manager."""
 
     def __init__(self, port: RigPort) -> None:
         self.port = port
-        self.control = ScpiConnection(port.control)
+        self.control = _control_of(port)
         self._source: DescriptorReader | None = None
         self._configured: list[str] = []
         self.stranger: str | None = None
@@ -166,7 +171,7 @@ class Rig:
         except RigError:
             return False
         try:
-            control = ScpiConnection(port.control)
+            control = _control_of(port)
         except RigError:
             data.close()
             return False

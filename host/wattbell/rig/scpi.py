@@ -13,7 +13,9 @@ from ..errors import RigError
 
 _LOG = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
-"""A virtual rig simulates every clock cycle of its controller: on a busy machine a line may take seconds."""
+"""A rig answers in milliseconds."""
+VIRTUAL_TIMEOUT_S = 600.0
+"""A virtual rig simulates every clock cycle of its controller, and waits for a processor. Its ports close when it ends."""
 _IDENTITY = re.compile(r"[A-Za-z][^,\"]*,[^,\"]+,[^,\"]+,[^,\"]+")
 """No other answer has four unquoted parts and begins with a letter."""
 

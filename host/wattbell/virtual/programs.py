@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_START_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 600.0
 
 
 @dataclass
