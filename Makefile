@@ -77,7 +77,7 @@ test:  ## everything CI runs
 long: setup sim rtl-tests guest  ## the tests marked `long`, which `make test` leaves out for time: a drive's bench in a guest, slow builds (20 minutes)
 	@$(PY) -m pytest -n 2 -m long --dist loadgroup --no-loadscope-reorder
 
-bare:  ## demo, test, a short soak and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (40 minutes; root; BARE="--load 2")
+bare:  ## demo, test, a short soak and wheels as a newcomer runs them, in a bare Debian 12 root: all that CI runs (36 minutes; root; BARE="--load 2")
 	@python3 tools/bare.py $(BARE)
 
 test-rust: setup
