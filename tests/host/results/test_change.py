@@ -1,4 +1,4 @@
-"""The change of a figure, with the spread between runs and between samples: against published examples, and a fit of the mixed model made here.
+"""The change of a figure, with the spread between runs and between samples: against published examples and a fit of the mixed model.
 
 The fit (:func:`fitted`) shares nothing with :mod:`wattbell.results.change`: it builds the covariance matrix of all runs and maximizes the
 restricted likelihood by a general optimizer.
